@@ -256,5 +256,5 @@ def test_simulated_devices_carry_a_banner(simulated, shown):
 def test_an_empty_node_says_so():
     text = Page(page(replace(kit.snapshot(), hostname="bare"), LINKS)).text
     # Not that the node has none: its sources may have failed, be released, or not have answered yet.
-    assert "No source lists a device." in text
-    assert "No source has been asked yet." in text
+    assert "No devices reported." in text
+    assert "No source has been polled yet." in text

@@ -1,1 +1,1 @@
-"""What the web side answers: its routes, the page, the ready metrics."""
+"""The site: its routes, the page, and the cached metrics."""

@@ -1,4 +1,4 @@
-"""What a request asks for: the syntax and the compression that it accepts (RFC 9110, sections 12.4 and 12.5), the families that it names; and the refusal of a bad query."""
+"""Content negotiation (RFC 9110, sections 12.4 and 12.5), the selection of families, and the refusal of a bad query."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from telemetry_parsers.dataclass import dataclass
 
 _CHARSET = "charset=utf-8"
 _MOST_ELEMENTS = 32
-# A scraper sends the same header each time; the few that are kept may be as long as a request's head.
+# A scraper sends the same header each time. Only a few are cached, because each may be as long as a request's head.
 _for_the_same_header = lru_cache(maxsize=8)
-# How names with other characters than [a-zA-Z0-9_:] would be written. We have none, so both come out the same.
+# Escapings of names with characters outside [a-zA-Z0-9_:]. There are no such names, so all give the same page.
 _ESCAPINGS = ("allow-utf-8", "underscores")
 _FAMILY = b"# HELP "
 _MOST_SHOWN = 80
@@ -22,7 +22,7 @@ _MOST_SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A content type that a page of metrics can have."""
+    """A content type for a page of metrics."""
 
     media_type: str
     version: str
@@ -30,7 +30,7 @@ class Offer:
     names_escaping: bool = False
 
 
-# The first is for clients without a preference: everything reads it.
+# The first is for clients without a preference, because every client can read it.
 OFFERS = (
     Offer("text/plain", "0.0.4", Syntax.TEXT),
     Offer("application/openmetrics-text", "1.0.0", Syntax.OPENMETRICS, names_escaping=True),
@@ -41,15 +41,15 @@ OFFERS = (
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """One element of an Accept header: the types that it matches, and how much the client prefers them."""
+    """One element of an Accept header: the matching types, and the client's preference."""
 
     media_type: str
     parameters: dict[str, str]
     quality: float
-    place: int
+    index: int
 
     def specificity(self, offer: Offer) -> int:
-        """How exactly it names this offer; 0 when it does not match."""
+        """Return how exactly the element names this offer; 0 if it does not match."""
         version = self.parameters.get("version")
         if self.media_type == offer.media_type:
             if version is None:
@@ -62,20 +62,20 @@ class _Range:
 
 @_for_the_same_header
 def choose(accept: str) -> tuple[Syntax, str]:
-    """The syntax to answer in, and its content type; plain text where nothing that we have is accepted."""
-    ranges = [_Range(*element, place) for place, element in enumerate(_elements(accept))]
-    accepted = [(offer, one) for offer in OFFERS if (one := _closest(offer, ranges)) and one.quality > 0]
+    """Return the syntax of the answer and its content type; plain text if the client accepts none of ours."""
+    ranges = [_Range(*element, index) for index, element in enumerate(_elements(accept))]
+    accepted = [(offer, closest) for offer in OFFERS if (closest := _closest(offer, ranges)) and closest.quality > 0]
     if not accepted:
         return OFFERS[0].syntax, _content_type(OFFERS[0], "")
-    # The highest quality, then the client's order; beyond that min() keeps our own order.
-    offer, one = min(accepted, key=lambda pair: (-pair[1].quality, pair[1].place))
-    return offer.syntax, _content_type(offer, one.parameters.get("escaping", ""))
+    # The highest quality wins, then the client's order, then the order of OFFERS.
+    offer, closest = min(accepted, key=lambda pair: (-pair[1].quality, pair[1].index))
+    return offer.syntax, _content_type(offer, closest.parameters.get("escaping", ""))
 
 
 def _closest(offer: Offer, ranges: list[_Range]) -> _Range | None:
-    """The element that names this offer most exactly; it alone decides."""
-    matching = [one for one in ranges if one.specificity(offer)]
-    return max(matching, key=lambda one: one.specificity(offer), default=None)
+    """Return the element that names this offer most exactly; only this one decides."""
+    closest = max(ranges, key=lambda element: element.specificity(offer), default=None)
+    return closest if closest is not None and closest.specificity(offer) else None
 
 
 def _content_type(offer: Offer, escaping: str) -> str:
@@ -86,10 +86,10 @@ def _content_type(offer: Offer, escaping: str) -> str:
 
 
 def _elements(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
-    """The elements of a list (name, parameters, quality), the first 32 of them."""
+    """Yield the first 32 elements of a list: name, parameters, quality."""
     for element in header.split(",", _MOST_ELEMENTS)[:_MOST_ELEMENTS]:
-        name, *given = (part.strip() for part in element.split(";"))
-        pairs = (part.partition("=") for part in given)
+        name, *options = (part.strip() for part in element.split(";"))
+        pairs = (part.partition("=") for part in options)
         parameters = {key.strip().lower(): value.strip().strip('"') for key, _, value in pairs}
         if name:
             yield name.lower(), parameters, _quality(parameters.pop("q", "1"))
@@ -98,14 +98,14 @@ def _elements(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
 def _quality(text: str) -> float:
     try:
         value = float(text)
-    except ValueError:  # what a client garbled is not wanted
+    except ValueError:  # an invalid quality means not accepted
         return 0.0
     return value if 0.0 <= value <= 1.0 else 0.0
 
 
 @_for_the_same_header
 def accepts_gzip(accept_encoding: str) -> bool:
-    """Whether gzip is accepted, and preferred at least as much as the uncompressed page."""
+    """Return whether gzip is accepted, and preferred at least as much as the uncompressed page."""
     qualities = {name: quality for name, _, quality in _elements(accept_encoding)}
     gzip = qualities.get("gzip", qualities.get("x-gzip", qualities.get("*", 0.0)))
     return gzip > 0 and gzip >= qualities.get("identity", 0.0)
@@ -120,24 +120,24 @@ def only(page: bytes, names: Collection[str]) -> bytes:
 
 
 def _names(family: bytes) -> set[bytes]:
-    """The family's name and its samples' name; in OpenMetrics a counter's samples end in `_total`, its family does not."""
+    """Return the names of the family and of its samples, which differ for counters in OpenMetrics."""
     name = family.split(b" ", 1)[0]
     sample = next((line for line in family.split(b"\n")[1:] if line and not line.startswith(b"#")), b"")
     return {name, sample.split(b"{", 1)[0].split(b" ", 1)[0]}
 
 
 class BadQueryError(Exception):
-    """A query that cannot be answered: the status, and a line that names what is wrong and what to do."""
+    """A query that cannot be answered: the status, and a line with the error and the remedy."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
         self.status = status
 
     def response(self) -> Response:
-        """The refusal."""
+        """Return the refusal."""
         return Response(self.status, (f"{self}\n".encode(),), headers=(("X-Content-Type-Options", "nosniff"),))
 
 
 def quoted(text: str) -> str:
-    """What somebody gave, fit to be shown to them."""
+    """Return the client's text, cut and safe to be shown."""
     return f"'{cut(clean(text), _MOST_SHOWN)}'"

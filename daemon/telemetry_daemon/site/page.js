@@ -5,7 +5,7 @@
 
 const ABSENT = "–";
 
-/** Ties go to the even one, as in Python. */
+/** Rounds ties to even, as Python does. */
 function fixed(value, decimals) {
   const scaled = Math.abs(value) * 10 ** decimals;
   const isTie = scaled % 1 === 0.5 && Number.isInteger(value * 2 ** (decimals + 1));
@@ -49,7 +49,7 @@ const inWords = (value, metric) => BY_UNIT[unitOf(metric)](value);
 const utc = (time) => `${new Date(time * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 const secondsOf = (text) => Date.parse(text) / 1000;
 
-// ---- The last half hour: a place for each slot, NaN without a number ----
+// ---- The last half hour: a number for each slot, NaN for a gap ----
 
 const greatest = (numbers) => numbers.reduce((a, b) => (b > a ? b : a), 0);
 
@@ -76,7 +76,7 @@ class Past {
     return numbers[number - this.first] ?? NaN;
   }
 
-  /** Whether that is a new slot; the one before has ended then. */
+  /** Returns whether this is a new slot, so that the previous slot has ended. */
   advance(number) {
     const by = number - this.newest;
     if (by <= 0) return false;
@@ -86,7 +86,7 @@ class Past {
     return true;
   }
 
-  /** Whether a slot has ended with these readings. */
+  /** Adds readings; returns whether a slot has ended. */
   add(time, devices, columns, rows) {
     const hasEnded = this.advance(this.numberAt(time)), place = this.slots;
     rows.forEach((row, i) =>
@@ -99,14 +99,14 @@ class Past {
     return hasEnded;
   }
 
-  /** Take a document of history, or an event of that name. */
+  /** Adds a document of history, or an event of that name. */
   take({ start, slots, devices, events = [] }) {
     const begin = this.numberAt(secondsOf(start) + this.slotSeconds / 2);
     this.advance(begin + slots);
     for (const { id, series } of devices)
       for (const [metric, { last, highest = last, gaps = [] }] of Object.entries(series)) {
         const ours = this.of(id, metric);
-        // What is older has a place below 0.
+        // Slots before the half hour have negative indices, which typed arrays ignore.
         last.forEach((value, i) => (ours.last[begin + i - this.first] = value ?? NaN));
         highest.forEach((value, i) => (ours.highest[begin + i - this.first] = value ?? NaN));
         const before = ours.gaps.filter((gap) => gap.first < begin);
@@ -128,7 +128,7 @@ class Past {
   }
 }
 
-// ---- What was told, and what was chosen ----
+// ---- The node's state, and the user's choices ----
 
 const page = document.documentElement.dataset;
 const newPast = () => new Past(Number(page.slotSeconds), Number(page.slots));
@@ -147,7 +147,7 @@ function wholeOf(place, metric) {
   return model.devices[place][names[metric]] ?? null;
 }
 
-/** The upper edge of a drawing. */
+/** The number at the upper edge of a drawing. */
 function ceilingOf(place, metric) {
   if (["ratio", "throttled"].includes(unitOf(metric))) return 1;
   const whole = wholeOf(place, metric);
@@ -158,7 +158,7 @@ const SEVERITIES = ["bad", "warning", "quiet", "good"], NEED_NOTHING = 2;
 const agesInWords = (seconds) => (seconds < 120 ? `${Math.round(seconds)} s` : seconds < 7200 ? `${Math.round(seconds / 60)} min`
   : `${Math.round(seconds / 3600)} h`);
 
-/** The condition in words: of a device that is not read, with the age of its last reading. */
+/** The condition in words, for an unread device with the age of its last reading. */
 function conditionOf(place) {
   const { condition, up, last_read: lastRead } = model.devices[place];
   if (up !== null || !lastRead) return condition;
@@ -209,7 +209,7 @@ const draw = (tag, attributes, ...children) =>
   put(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const find = (selector) => document.querySelector(selector);
 
-/** Touches only what says something else; a text that may be cut has a title. */
+/** Sets a text only if it differs, to keep selections; a text that may be cut has a title. */
 function say(element, text, title = null) {
   if (element.textContent !== text) element.textContent = text;
   if (title !== null && element.title !== title) element.title = title;
@@ -226,7 +226,7 @@ function mark(element, { word, severity }) {
   return element;
 }
 
-/** All parts `describe` what is said of devices, `update` readings, and draw when a `slot` has ended. */
+/** All parts `describe` the state of devices, `update` readings, and draw when a `slot` has ended. */
 function view(element, parts, own = {}) {
   const each = (name) => () => {
     own[name]?.();
@@ -263,7 +263,7 @@ function reading(place, metric, tag, hasWhole = true) {
 
 const HEIGHT = 1000, ROOM = 60;
 
-/** A line and the area below it; a gap is a gap. */
+/** A line and the area below it, both interrupted at gaps. */
 function paths(ring, ceiling, step = 1) {
   let line = "", area = "", points = "", begin = 0;
   const end = (x) => {
@@ -315,7 +315,7 @@ function spark(place, metric, step = 1, classes = "area line limit") {
   return { ...view(element, [], { slot }), fill };
 }
 
-/** When a device was at its power cap, was throttled by something else, and had events, on one strip. */
+/** A strip with the times at the power cap, of other throttling, and of events. */
 function marks(place) {
   const { element, fill } = drawing("capped throttled events", 0, 8), { id } = model.devices[place];
   element.setAttribute("class", "marks");
@@ -392,7 +392,7 @@ function row(place) {
 
 const ownersOf = (place) => model.devices[place].owners;
 
-// Key, heading, what it sorts by.
+// Key, heading, sort key.
 const COLUMNS = [
   ["device", "device", (place) => -place],
   ["condition", "state", gravity],
@@ -417,14 +417,14 @@ function figures() {
   const update = () => {
     const whole = [...model.devices.keys()].filter((place) => !model.devices[place].parent);
     const up = whole.filter((place) => model.devices[place].up), all = up.length;
-    const told = FIGURES.map(([name, metric, together]) => {
+    const shown = FIGURES.map(([name, metric, together]) => {
       const values = up.map((place) => valueOf(place, metric)).filter((value) => value !== null), count = values.length;
       return figure(name, count ? inWords(together(values), metric) : ABSENT, count < all ? `from ${count} of ${all}` : "");
     });
     const [cpu, used, total] = model.host;
-    if (cpu != null) told.push(figure("Host CPU", percent(cpu)));
-    if (used != null) told.push(figure("Host memory", bytes(used), total == null ? "" : `of ${bytes(total)}`));
-    adopt(element, [figure("Devices up", `${all}`, all < whole.length ? `of ${whole.length}` : ""), ...told]);
+    if (cpu != null) shown.push(figure("Host CPU", percent(cpu)));
+    if (used != null) shown.push(figure("Host memory", bytes(used), total == null ? "" : `of ${bytes(total)}`));
+    adopt(element, [figure("Devices up", `${all}`, all < whole.length ? `of ${whole.length}` : ""), ...shown]);
   };
   return view(element, [], { update });
 }
@@ -438,7 +438,7 @@ function tools() {
   select.hidden = isSmall();
   search.hidden = model.devices.length < 2;
   const counts = make("div", { class: "counts" });
-  /** A button for each condition, which filters by it. */
+  /** A filter button for each condition. */
   const chips = (severity, filter) => {
     const all = model.devices.filter((one) => one.condition.severity === severity).map((one) => one.condition.word);
     return [...new Set(all)].map((word) => {
@@ -463,7 +463,7 @@ function tiles(parts) {
   return make("div", { class: `tiles${few}` }, ...parts.map((part) => part.element));
 }
 
-/** One cell is reached by Tab, the others by the arrows. */
+/** Tab reaches one cell, arrow keys the others. */
 function map(parts, metric) {
   const isLong = ["bytes", "hertz"].includes(unitOf(metric));
   const element = make("div", { id: "map", class: isLong ? "map long" : "map", role: "group", "aria-label": `Map of ${nameOf(metric)}` });
@@ -497,7 +497,7 @@ function moveInMap(event) {
 
 const ROWS_OF_A_TABLE = 16, TABLE_PIXELS = 590;
 
-/** On wide screens the table goes on beside itself. */
+/** A wide screen shows the table in several parts side by side. */
 function table() {
   const rows = model.devices.map((_, place) => row(place)), element = make("div", { class: "tables" });
   let shown = "";
@@ -534,7 +534,7 @@ function tableOf(rows, sort, isFirst) {
   return make("table", { class: "dense" }, make("thead", {}, make("tr", {}, ...headings)), make("tbody", {}, ...rows));
 }
 
-/** The focus stays, though its element be made anew. */
+/** Keeps the focus if its element is recreated. */
 function keepingFocus(act) {
   const had = document.activeElement, { device } = had?.closest("[data-device]")?.dataset ?? {};
   const within = had?.closest("table") ? "table " : "";
@@ -567,12 +567,12 @@ function eventList(most, id) {
   return view(element, [], { slot });
 }
 
-/** Puts the children into this order, if they are in another. */
+/** Puts the children into this order, if they are not. */
 function order(element, children) {
   if (children.some((child, i) => element.children[i] !== child)) keepingFocus(() => element.replaceChildren(...children));
 }
 
-/** Touches only the children that changed. */
+/** Replaces only the children that changed. */
 function adopt(element, lines) {
   lines.forEach((line, i) => {
     const old = element.children[i];
@@ -648,7 +648,7 @@ function chart(place, metric) {
   };
 }
 
-/** All charts show the moment that pointer or keys choose. */
+/** Charts that all show the time under the pointer, or the one that keys choose. */
 function charts(place, output) {
   const { id } = model.devices[place];
   const all = metrics().filter((metric) => metric !== "throttled").map((metric) => chart(place, metric));
@@ -684,7 +684,7 @@ const GROUPS = [
   ["Links", /^(link|pcie)/], ["Health and events", /^(event|health|recovery|suspended)/], ["Further", /^/],
 ];
 
-/** All readings in groups, with a field that searches them. */
+/** All readings in groups, with a search field. */
 function readingsOf() {
   const search = make("input", { type: "search", placeholder: "Search readings", "aria-label": "Search readings" });
   const nothing = make("p", { class: "empty" });
@@ -732,8 +732,8 @@ function card(place) {
       const { name, model: model_, findings: all } = model.devices[place];
       say(heading, name, name);
       say(kind, model_ ?? "", model_ ?? "");
-      const told = all.filter((one) => one.meaning);
-      adopt(findings, told.map(({ words, meaning, remedy, severity }) => troubleItem({ what: words, why: meaning, remedy, severity })));
+      const shown = all.filter((finding) => finding.meaning);
+      adopt(findings, shown.map(({ words, meaning, remedy, severity }) => troubleItem({ what: words, why: meaning, remedy, severity })));
     },
   };
   const opened = () => {
@@ -834,7 +834,7 @@ function takeReadings({ time, valid_seconds, host, values }) {
 const SILENCE = 2300, PATIENCE = 2, PLAIN = 5000, LONGEST_PAUSE = 15000;
 const link = { source: null, lastId: "", heard: 0, pause: 1000, timer: 0, isChecking: false };
 
-/** Null where the daemon does not answer. */
+/** Returns null if the daemon does not answer. */
 const got = (path, seconds = 30) =>
   fetch(`./${path}`, { cache: "no-store", signal: AbortSignal.timeout(1000 * seconds) })
     .then((answer) => (answer.ok ? answer.text() : null))
@@ -888,7 +888,7 @@ function disconnect() {
   link.source = null;
 }
 
-/** After a growing pause; chance keeps pages from coming at once. */
+/** Calls `act` after a growing, random pause, so that pages do not reconnect all at once. */
 function later(act) {
   clearTimeout(link.timer);
   link.timer = setTimeout(act, link.pause * (0.75 + Math.random() / 2));
@@ -912,7 +912,7 @@ function gone() {
 
 const comeBack = async () => ((await isThere()) ? connect() : gone());
 
-/** All streams are taken: show the plain page anew. */
+/** Shows the plain page again and again, because no stream is free. */
 async function goPlain() {
   link.timer = setTimeout(connect, PLAIN);
   const other = await pageAt("");

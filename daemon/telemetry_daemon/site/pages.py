@@ -1,4 +1,4 @@
-"""The page for people at `/`, whole without a script: one HTML file that loads nothing else."""
+"""The page at `/`, complete without a script: one HTML file that loads nothing else."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from telemetry_exporters.judgement.overview import (
     Trouble,
     inventory,
     notes,
+    number_of,
     rows,
     shares_host_memory,
     source_condition,
@@ -41,7 +42,7 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Where the site's other answers are."""
+    """The paths of the site's other pages."""
 
     metrics: str
     snapshot: str
@@ -53,7 +54,7 @@ class Links:
 
 
 def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
-    """The whole page."""
+    """Return the whole page."""
     shown = screen(snapshot, extra).snapshot
     return "".join(
         (
@@ -73,12 +74,12 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
 
 
 def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
-    """All that is known of one device; empty if the node has no such device."""
+    """Return the page of one device; empty if the node has no such device."""
     shown = screen(snapshot, extra).snapshot
     row = next((row for row in rows(shown) if row.device.id == device_id), None)
     if row is None:
         return ""
-    known = (*details.facts(row.device), *details.readings(row.device, usable_metrics(extra)))
+    lines = (*details.facts(row.device), *details.readings(row.device, usable_metrics(extra)))
     return "".join(
         (
             "<!doctype html>\n",
@@ -87,7 +88,7 @@ def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping
             '<main id="main" class="plain" tabindex="-1">\n<p><a href="./">← All devices</a></p>\n',
             f"<h2>{_name(row.device)}</h2>\n",
             "".join(map(_finding, row.findings)),
-            f'<dl class="list">\n{"".join(map(_line, known))}</dl>\n</main>\n',
+            f'<dl class="list">\n{"".join(map(_line, lines))}</dl>\n</main>\n',
             _footer(links),
             "</body>\n</html>\n",
         )
@@ -95,12 +96,12 @@ def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping
 
 
 def escaped(text: str) -> str:
-    """The text with HTML's special characters escaped, also for attributes."""
+    """Return the text with HTML's special characters escaped, also for attributes."""
     return text.translate(_ESCAPES)
 
 
 def _head(snapshot: Snapshot) -> str:
-    # What the script must know before it asks for anything.
+    # The script needs these before its first request.
     attributes = f'data-version="{escaped(__version__)}" data-slots="{SLOTS}" data-slot-seconds="{SLOT_SECONDS:g}"'
     return (
         f'<html lang="en" {attributes}>\n<head>\n<meta charset="utf-8">\n'
@@ -123,7 +124,7 @@ def _header(snapshot: Snapshot) -> str:
 
 
 def _titled(tag: str, text: str, classes: str = "") -> str:
-    """A text that may be cut to fit, and is whole when pointed at."""
+    """Return an element whose text may be cut, with the whole text as its title."""
     return f'<{tag} class="{classes}" title="{escaped(text)}">{escaped(text)}</{tag}>\n'
 
 
@@ -145,14 +146,14 @@ def _troubles(given: Iterable[Trouble]) -> str:
 
 
 def _with_code(text: str) -> str:
-    """The text as HTML; what is between backticks becomes `<code>`."""
+    """Return the text as HTML; text between backticks becomes `<code>`."""
     parts = escaped(text).split("`")
-    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
+    return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
 
 
 def _devices(given: Sequence[Row]) -> str:
     if not given:
-        return '<h2>Devices</h2>\n<p class="empty">No source lists a device.</p>\n'
+        return '<h2>Devices</h2>\n<p class="empty">No devices reported.</p>\n'
     headings = ("Device", "State", "Model", "Temperature", "Power", "Memory", "Utilization")
     if not any(row.device.allocations for row in given):
         return f"<h2>Devices</h2>\n{_table(headings, map(_device, given))}"
@@ -227,10 +228,9 @@ def _bar(share: float) -> str:
 
 
 def _share(part: Value | None, whole: Value | None) -> float | None:
-    """The part's share of the whole, where both are known."""
-    if part is None or whole is None or isinstance(part, Absent) or isinstance(whole, Absent) or whole <= 0:
-        return None
-    return part / whole
+    """Return the part's share of the whole, or None if one is unknown."""
+    number, limit = number_of(part), number_of(whole)
+    return number / limit if number is not None and limit is not None and limit > 0 else None
 
 
 def _absent(why: str) -> str:
@@ -246,8 +246,8 @@ def _words(value: Value | None, in_words: Callable[[float], str]) -> str:
 
 
 def _part(part: Value | None, whole: Value | None, in_words: Callable[[float], str]) -> tuple[str, float | None]:
-    """The part in words, with the whole behind it where that is known; and its share."""
-    if whole is None or isinstance(whole, Absent):
+    """Return the part in words, with the whole if known, and the part's share."""
+    if number_of(whole) is None:
         return _words(part, in_words), None
     return f'{_words(part, in_words)} <span class="dim">of {_words(whole, in_words)}</span>', _share(part, whole)
 
@@ -260,7 +260,7 @@ def _memory(row: Row) -> tuple[str, float | None]:
 
 def _sources(snapshot: Snapshot) -> str:
     if not snapshot.sources:
-        return '<h2>Sources</h2>\n<p class="empty">No source has been asked yet.</p>\n'
+        return '<h2>Sources</h2>\n<p class="empty">No source has been polled yet.</p>\n'
     lines = (_source(source, snapshot.monotonic_time) for source in snapshot.sources)
     return f"<h2>Sources</h2>\n{_table(('Source', 'State', 'Version', 'Last polls'), lines)}"
 
@@ -293,13 +293,13 @@ def _footer(links: Links) -> str:
         ("health", links.health),
         ("ready", links.readiness),
     )
-    # Relative: they also work behind a proxy that serves the page below a path of its own.
+    # Relative links also work behind a proxy that serves the page below another path.
     anchors = "\n".join(f'<a href=".{escaped(path)}">{name}</a>' for name, path in named)
     return f"<footer>\n{anchors}\n<span>device telemetry {escaped(__version__)}</span>\n{_peers(links.peers)}{_flights(links.flights)}</footer>\n"
 
 
 def _peers(paths: tuple[str, ...]) -> str:
-    """The pages under other exporters' names, folded away."""
+    """Return the folded list of pages under other exporters' names."""
     if not paths:
         return ""
     anchors = " ".join(f'<a href=".{escaped(path)}">{escaped(path.rpartition("/")[2])}</a>' for path in paths)
@@ -307,7 +307,7 @@ def _peers(paths: tuple[str, ...]) -> str:
 
 
 def _flights(flights: tuple[Flight, ...]) -> str:
-    """What the flight recorder wrote, folded away: when, why, and how to look at it."""
+    """Return the folded list of the flight recorder's files: time, cause, and the command that replays them."""
     if not flights:
         return ""
     lines = (
@@ -315,4 +315,4 @@ def _flights(flights: tuple[Flight, ...]) -> str:
         f"<code>telemetry top --replay {escaped(flight.path)}</code></li>\n"
         for flight in flights[:_MOST_FLIGHTS]
     )
-    return f"<details><summary>recordings of what happened</summary>\n<ul>\n{''.join(lines)}</ul>\n</details>\n"
+    return f"<details><summary>recordings of incidents</summary>\n<ul>\n{''.join(lines)}</ul>\n</details>\n"

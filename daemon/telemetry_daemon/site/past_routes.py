@@ -1,4 +1,4 @@
-"""The answers that look at some devices only, or back: `/api/v1/history`, and `/api/v1/snapshot?device=ID`."""
+"""`/api/v1/history`, and `/api/v1/snapshot?device=ID` for some devices only."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from telemetry_daemon.site.negotiation import BadQueryError, quoted
 from telemetry_daemon.state.history import History
 from telemetry_exporters.documents import history_json, snapshot_json
 from telemetry_parsers.model import Metric, Snapshot
-from telemetry_parsers.past import KEPT, Past
+from telemetry_parsers.past import KEPT
 
 _PARAMETERS = ("device", "metric", "since")
 
 
 def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator[bytes]:
-    """The document of history, a piece for each device, made when it is asked for. Raises BadQueryError at once."""
-    given = _given(query)
-    ids = _ids(given.get("device"), snapshot, history.ids())
-    metrics = _metrics(given.get("metric"))
-    window = history.past((), (), _first(given.get("since"), history))
-    if "device" in given:
+    """Return the document of history in pieces, one for each device, made on demand. Raises BadQueryError at once."""
+    parameters = _parameters(query)
+    ids = _ids(parameters.get("device"), snapshot, history.ids())
+    metrics = _metrics(parameters.get("metric"))
+    window = history.past((), (), _first(parameters.get("since"), history))
+    if "device" in parameters:
         window = replace(window, events=tuple(event for event in window.events if event.id in ids))
-    devices = ((one, _past(history, one, metrics, window)) for one in ids)
+    end = window.first + window.slots
+    devices = ((device_id, history.past((device_id,), metrics, window.first, end)) for device_id in ids)
     texts = history_json.pieces(snapshot.hostname, snapshot.wall_time, window, devices)
     return (text.encode() for text in texts)
 
@@ -38,30 +39,26 @@ def snapshot_of_devices(snapshot: Snapshot, query: str, extra: Mapping[str, Metr
     ).encode()
 
 
-def _past(history: History, device_id: str, metrics: Sequence[str], window: Past) -> Past:
-    return history.past((device_id,), metrics, window.first, window.first + window.slots)
-
-
-def _given(query: str) -> Mapping[str, list[str]]:
-    given = parse_qs(query, keep_blank_values=True)
-    for name in given:
+def _parameters(query: str) -> Mapping[str, list[str]]:
+    parameters = parse_qs(query, keep_blank_values=True)
+    for name in parameters:
         if name not in _PARAMETERS:
             raise BadQueryError(400, f"unknown parameter {quoted(name)}; the parameters are {', '.join(_PARAMETERS)}")
-    return given
+    return parameters
 
 
 def _ids(wanted: Sequence[str] | None, snapshot: Snapshot, kept: Iterable[str]) -> list[str]:
-    """The ids of the devices that are named by id or `device` label; all of them if none is named."""
+    """Return the ids of the devices with these ids or `device` labels, or of all devices for None."""
     ids = dict.fromkeys((*(device.id for device in snapshot.devices), *kept))
     if wanted is None:
         return list(ids)
-    named: dict[str, list[str]] = {one: [one] for one in ids}
+    named: dict[str, list[str]] = {device_id: [device_id] for device_id in ids}
     for device in snapshot.devices:
         named.setdefault(device.device, []).append(device.id)
     for name in wanted:
         if name not in named:
             raise BadQueryError(404, f"no device is called {quoted(name)}; give an id or a `device` label of /metrics")
-    return list(dict.fromkeys(one for name in wanted for one in named[name]))
+    return list(dict.fromkeys(device_id for name in wanted for device_id in named[name]))
 
 
 def _metrics(wanted: Sequence[str] | None) -> Sequence[str]:
@@ -72,7 +69,7 @@ def _metrics(wanted: Sequence[str] | None) -> Sequence[str]:
 
 
 def _first(since: Sequence[str] | None, history: History) -> int:
-    """The first slot that is wanted; 0 for all."""
+    """Return the first requested slot; 0 for all."""
     if since is None:
         return 0
     moment = _unix_seconds(since[-1])
@@ -86,7 +83,7 @@ def _first(since: Sequence[str] | None, history: History) -> int:
 def _unix_seconds(text: str) -> float | None:
     try:
         return number if math.isfinite(number := float(text)) else None
-    except ValueError:  # no number: a time of day, perhaps
+    except ValueError:  # not a number, perhaps a date
         pass
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00").replace(" ", "+"))

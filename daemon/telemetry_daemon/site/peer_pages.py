@@ -1,4 +1,4 @@
-"""The pages under other exporters' names, at `/metrics/EXPORTER`: which page a request means, and what makes it."""
+"""The pages under other exporters' names, at `/metrics/EXPORTER`: the page of a request, and its renderer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qs
 
 from telemetry_daemon.site.negotiation import BadQueryError, quoted
-from telemetry_daemon.site.rendered import MakesPage
+from telemetry_daemon.site.rendered import RendersPage
 from telemetry_exporters.prometheus.compat import EXPORTERS, peer, version_problem
 from telemetry_exporters.prometheus.compat.page import PeerRenderer
 from telemetry_exporters.prometheus.compat.table import Node
@@ -16,28 +16,28 @@ _EVERYBODY = "all"
 
 
 class Usual(NamedTuple):
-    """What is served of an exporter unless a request asks for something else: its version, and the label with the node's name."""
+    """The default of an exporter's page: its version, and the label with the node's name."""
 
     version: str = ""
     hostname_label: str = ""
 
 
 class PeerPages:
-    """Keep the renderer of each page that a client has asked for."""
+    """Keeps the renderer of each page that a client has requested."""
 
     def __init__(self, node: Node, usual: Mapping[str, Usual]) -> None:
         self._node = node
         self._usual = usual
         self._renderers: dict[str, PeerRenderer] = {}
 
-    def page(self, name: str, query: str) -> tuple[str, MakesPage]:
-        """Return the name under which the page is kept, and what makes it. Raises BadQueryError."""
+    def page(self, name: str, query: str) -> tuple[str, RendersPage]:
+        """Return the page's name in the cache, and its renderer. Raises BadQueryError."""
         if name not in EXPORTERS:
             raise BadQueryError(404, f"no other exporter is called {quoted(name)}; there are {', '.join(EXPORTERS)}")
         usual = self._usual.get(name, Usual())
-        given = parse_qs(query, keep_blank_values=True)
-        everybody = _is_for_everybody(given.get("vendors"))
-        version = _version(name, given.get("version")) or usual.version
+        parameters = parse_qs(query, keep_blank_values=True)
+        everybody = _is_for_everybody(parameters.get("vendors"))
+        version = _version(name, parameters.get("version")) or usual.version
         key = f"{name} {version}{' of all vendors' if everybody else ''}"
         if key not in self._renderers:
             table = peer(name, version)
@@ -45,21 +45,21 @@ class PeerPages:
         return key, self._renderers[key].page
 
 
-def _version(name: str, given: list[str] | None) -> str:
-    """Return the version of the exporter's names that the query asks for; empty if it asks for none."""
-    version = ",".join(given or ())
-    problem = "it is empty" if given is not None and not version else version_problem(name, version)
+def _version(name: str, requested: list[str] | None) -> str:
+    """Return the requested version of the exporter's names; empty if the query has none."""
+    version = ",".join(requested or ())
+    problem = "it is empty" if requested is not None and not version else version_problem(name, version)
     if problem:
         raise BadQueryError(400, f"`version` is {quoted(version)}; {problem}")
     return version
 
 
-def _is_for_everybody(given: list[str] | None) -> bool:
-    """Return whether the query asks for the cards of all vendors under these names."""
-    if given is None:
+def _is_for_everybody(vendors: list[str] | None) -> bool:
+    """Return whether the query requests the cards of all vendors under these names."""
+    if vendors is None:
         return False
-    if given != [_EVERYBODY]:
+    if vendors != [_EVERYBODY]:
         raise BadQueryError(
-            400, f"`vendors` is {quoted(','.join(given))}; give `vendors={_EVERYBODY}`, or leave it out"
+            400, f"`vendors` is {quoted(','.join(vendors))}; give `vendors={_EVERYBODY}`, or leave it out"
         )
     return True

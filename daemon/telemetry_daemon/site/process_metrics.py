@@ -1,4 +1,4 @@
-"""What is read for each request: the node's clock, and the `process_…` metrics of the daemon itself, named as every Prometheus client does."""
+"""Metrics that are read for each request: the node's clock, and the daemon's `process_…` metrics with the usual names."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from telemetry_parsers.model import Kind, Metric
 _PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-# Places in /proc/self/stat behind the command's name, which may hold blanks (proc_pid_stat(5) counts from 3 there).
+# Indices in /proc/self/stat behind the command's name, which may have blanks (proc_pid_stat(5) counts from 3 there).
 _UTIME, _STIME, _STARTTIME, _VSIZE, _RSS = 11, 12, 19, 20, 21
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What was read of this process: the fields of its `stat`, where its descriptors are listed, when the node was booted."""
+    """The state of this process: the fields of its `stat`, the folder of its descriptors, and the node's boot time."""
 
     stat: list[bytes]
     descriptors: Path
@@ -35,12 +35,12 @@ def _row(name: str, unit: str, help: str) -> Metric:
     return Metric(f"process_{name}", kind, unit, help, scope="daemon")
 
 
-def _seconds(stat: list[bytes], *places: int) -> float:
-    return sum([int(stat[place]) for place in places]) / _TICKS
+def _seconds(stat: list[bytes], *indices: int) -> float:
+    return sum([int(stat[index]) for index in indices]) / _TICKS
 
 
 _CLOCK = BY_NAME["telemetry_time_seconds"]
-# What client_python's collector gives, without its 2.8 MiB (docs/performance.md). psutil reads the same files, and takes 1.2 MiB.
+# The metrics of client_python's collector, which takes 2.8 MiB (docs/performance.md). psutil takes 1.2 MiB for the same files.
 _NUMBERS: Mapping[Metric, Callable[[_Read], float]] = {
     _row("virtual_memory_bytes", "bytes", "Virtual memory size in bytes."): lambda read: int(read.stat[_VSIZE]),
     _row("resident_memory_bytes", "bytes", "Resident memory size in bytes."): lambda read: (
@@ -60,7 +60,7 @@ _NUMBERS: Mapping[Metric, Callable[[_Read], float]] = {
 
 
 class ProcessMetrics:
-    """The clock, and CPU time, memory, descriptors and start time of this process; its children are counted per source."""
+    """The clock, and CPU time, memory, descriptors and start time of this process. Its children are counted per source."""
 
     def __init__(self, proc: Path = _PROC) -> None:
         self._stat_file = proc / "self" / "stat"
@@ -72,31 +72,31 @@ class ProcessMetrics:
         }
 
     def render(self, syntax: Syntax) -> bytes:
-        """The families in that syntax, OpenMetrics without its `# EOF`. A number that cannot be read is left out."""
+        """Return the families in that syntax, OpenMetrics without its `# EOF`. A number that cannot be read is left out."""
         read = _Read(self._stat(), self._descriptors, self._booted)
         values = [time.time(), *(_value(number, read) for number in _NUMBERS.values())]
         lines = zip(self._beginnings[syntax], values, strict=True)
         return "".join([f"{beginning}{value}\n" for beginning, value in lines if value is not None]).encode()
 
     def _stat(self) -> list[bytes]:
-        """The fields of this process behind its command's name; none where /proc is not the kernel's, as in some containers."""
+        """Return the fields behind the command's name; empty if /proc is not the kernel's, as in some containers."""
         try:
             return self._stat_file.read_bytes().rpartition(b")")[2].split()
-        except OSError:  # the numbers that stand in it are left out
+        except OSError:  # its numbers are left out
             return []
 
 
 def _value(number: Callable[[_Read], float], read: _Read) -> float | None:
-    """The number, or None where /proc does not have it: the page comes all the same."""
+    """Return the number, or None if /proc does not have it."""
     try:
         value = float(number(read))
-    except (OSError, LookupError, ValueError):  # each comes of a /proc that is not the kernel's
+    except (OSError, LookupError, ValueError):  # /proc is not the kernel's
         return None
     return value if math.isfinite(value) else None
 
 
 def _booted(file: Path) -> float:
-    """When the node was booted in Unix seconds; not a number where /proc does not say it."""
+    """Return when the node was booted in Unix seconds; NaN if /proc does not have it."""
     try:
         words = file.read_text("ascii").split()
         return float(words[words.index("btime") + 1])

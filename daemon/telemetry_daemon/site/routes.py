@@ -1,15 +1,14 @@
-"""The routes: metrics, health, readiness, the JSON document and the page. Each answers at once, from the snapshot."""
+"""The routes: metrics, health, readiness, the JSON document and the page. Each answers at once from the snapshot."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from telemetry_daemon.site.negotiation import BadQueryError, accepts_gzip, choose, only
-from telemetry_daemon.site.rendered import Gzipped, Made, MakesPage, Rendered
+from telemetry_daemon.site.rendered import Gzipped, Made, Rendered, RendersPage
 from telemetry_daemon.state.history import History
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_exporters.prometheus.families import PLAIN, OwnerSeries
@@ -18,7 +17,7 @@ from telemetry_exporters.snapshot_filter import NO_METRICS
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Metric, Snapshot
 
-if TYPE_CHECKING:  # imported when somebody follows
+if TYPE_CHECKING:  # imported at the first request
     from telemetry_daemon.site.peer_pages import PeerPages
     from telemetry_daemon.site.stream import Streams
     from telemetry_daemon.state.flights import Flight
@@ -29,7 +28,7 @@ SNAPSHOT_PATH = "/api/v1/snapshot"
 HISTORY_PATH = "/api/v1/history"
 EVENTS_PATH = "/api/v1/events"
 PAGE_PATH = "/"
-# Has the expensive counters read once more, soon after the answer.
+# This query makes the daemon read expensive counters again, soon after the response.
 COUNTERS_QUERY = "counters=now"
 PEERS_PATH = "/metrics/"
 
@@ -45,10 +44,10 @@ _ENDS: Mapping[Syntax, bytes] = {Syntax.TEXT: b"", Syntax.OPENMETRICS: EOF}
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A page of metrics: its name among the pages that are kept, what renders it, and what is read for each request."""
+    """A page of metrics: its name in the cache, its renderer, and the part that is read for each request."""
 
     name: str
-    make: MakesPage
+    make: RendersPage
     tail: Callable[[Syntax], bytes]
 
 
@@ -100,19 +99,19 @@ class Site:
         self._loop = loop
 
     def snapshot_changed(self) -> None:
-        """Send what changed to those who follow the stream; any thread may call this."""
+        """Send changes to clients of the stream; any thread may call this."""
         if self._streams is not None:
             self._streams.snapshot_changed()
 
     def respond(self, request: Request) -> Response:
-        """The answer to a request."""
+        """Return the response to a request."""
         route = self._routes.get(request.path)
         if route is None and request.path.startswith(PEERS_PATH):
             return self._of_peer(request)
         return route(request) if route else self._not_found()
 
     def renew_peer_pages(self) -> None:
-        """Have the pages under other exporters' names made by the settings that are now in force."""
+        """Make the pages under other exporters' names again, with the current settings."""
         self._peer_pages = None
         self._rendered.forget()
 
@@ -120,13 +119,13 @@ class Site:
         return Response(404, (f"Not found. Try one of {', '.join(self._routes)}.\n".encode(),), _TEXT, (_NO_SNIFFING,))
 
     def _peer_paths(self) -> tuple[str, ...]:
-        """The paths of the pages under other exporters' names."""
+        """Return the paths of the pages under other exporters' names."""
         from telemetry_exporters.prometheus.compat import EXPORTERS
 
         return () if self._new_peer_pages is None else tuple(PEERS_PATH + name for name in EXPORTERS)
 
     def _of_peer(self, request: Request) -> Response:
-        """The page under another exporter's names; nothing of it is loaded before somebody asks for one."""
+        """Return the page under another exporter's names. Its modules are loaded at the first request."""
         if self._new_peer_pages is None:
             return self._not_found()
         if self._peer_pages is None:
@@ -145,13 +144,17 @@ class Site:
         return self._families(request, _Page("", self._renderer.page, self._process_metrics))
 
     def _families(self, request: Request, page: _Page) -> Response:
-        """A page of metrics in the syntax and the compression that the client takes, or only the families that it names."""
+        """Return a page of metrics in the negotiated syntax and compression, or only the requested families."""
         syntax, content_type = choose(request.headers.get("accept", ""))
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"), _NO_SNIFFING)
         tail = page.tail(syntax)
         names = parse_qs(request.query).get("name[]")
         compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
-        name, make = page.name + syntax.value, partial(page.make, syntax=syntax)
+        name = page.name + syntax.value
+
+        def make(snapshot: Snapshot) -> bytes:
+            return page.make(snapshot, syntax)
+
         body: tuple[bytes, ...]
         if names:
             part, end = only(self._rendered.body(name, make) + tail, names), _ENDS[syntax]
@@ -163,7 +166,7 @@ class Site:
         return Response(200, body, content_type, (*headers, _GZIP) if compressed else headers)
 
     def _past(self, request: Request) -> Response:
-        from telemetry_daemon.site.past_routes import history_pieces  # for those who look back
+        from telemetry_daemon.site.past_routes import history_pieces  # most nodes are only scraped
 
         if self._history is None:
             return self._not_found()
@@ -176,7 +179,7 @@ class Site:
         return Response(200, (), _JSON, headers, Made(pieces, compressed=compressed))
 
     def _events(self, request: Request) -> Response:
-        from telemetry_daemon.site.stream import Streams  # for those who look at a page or at `top`
+        from telemetry_daemon.site.stream import Streams  # most nodes are only scraped
 
         if self._history is None or self._loop is None:
             return self._not_found()
@@ -196,7 +199,7 @@ class Site:
         )
 
     def _some_devices(self, request: Request) -> Response:
-        from telemetry_daemon.site.past_routes import snapshot_of_devices  # for those who look closer
+        from telemetry_daemon.site.past_routes import snapshot_of_devices  # most nodes are only scraped
 
         try:
             body = snapshot_of_devices(self._newest(), request.query, self._extra)
@@ -205,7 +208,7 @@ class Site:
         return Response(200, (body,), _JSON, (_FRESH, _NO_SNIFFING))
 
     def _page(self, request: Request) -> Response:
-        # 0.3 MiB, for those who look at a node in a browser
+        # These take 0.3 MiB, which only nodes with the page open in a browser need.
         from telemetry_daemon.site.page_files import PAGE_POLICY
         from telemetry_daemon.site.pages import Links, device_page, page
 
@@ -226,7 +229,7 @@ class Site:
         content_type: str,
         headers: tuple[tuple[str, str], ...],
     ) -> Response:
-        """The same page for everybody, compressed for clients that accept it."""
+        """Return the page that all clients share, compressed for clients that accept it."""
         headers = (*headers, _FRESH, _NO_SNIFFING, ("Vary", "Accept-Encoding"))
         if accepts_gzip(request.headers.get("accept-encoding", "")):
             body = self._rendered.gzipped(name, make).ended(b"")

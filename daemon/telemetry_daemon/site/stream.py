@@ -20,16 +20,16 @@ from telemetry_parsers.model import Snapshot
 from telemetry_parsers.past import KEPT
 
 MOST_STREAMS = 32
-# What comes through the local socket has streams of its own.
+# Clients of the local socket have a limit of their own.
 MOST_LOCAL_STREAMS = 8
-# A stream that has lasted so long makes room for a newcomer; its client may come again.
+# A stream that has lasted this long may be dropped for a new client; its client may reconnect.
 TURN_SECONDS = 60.0
 MOST_UNREAD_BYTES = 64 << 10
 HEARTBEAT_SECONDS = 15.0
 SHORTEST_PAUSE_SECONDS = 1.0
 _RETRY_AFTER_SECONDS = 5
 _CONTENT_TYPE = "text/event-stream; charset=utf-8"
-# The last is for nginx, which would hold events back.
+# The last header stops nginx from buffering events.
 _HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"), ("X-Accel-Buffering", "no"))
 _HEARTBEAT = b":\n\n"
 _READINGS = "readings"
@@ -54,30 +54,30 @@ class Follower:
         self._drop: Callable[[], None] = lambda: None
 
     def begin(self, more: Callable[[], None], drop: Callable[[], None]) -> None:
-        """Set the function that is called when there is more."""
+        """Set the functions that announce more events and drop the client."""
         self._more, self._drop = more, drop
 
     def next(self) -> bytes:
-        """The next event; empty while there is none."""
+        """Return the next event; empty while there is none."""
         first = next(self._first, None)
         if first is not None:
             return first
         self._is_up_to_date = True
-        return self._taken(self._waiting.popleft) if self._waiting else b""
+        return self._pop(self._waiting.popleft) if self._waiting else b""
 
     def drop(self) -> None:
-        """Hang up on the client."""
+        """Disconnect the client."""
         self._leave(self)
         self._drop()
 
     def close(self) -> None:
-        """It is gone."""
+        """Remove the client, which has disconnected."""
         self._leave(self)
 
-    def tell(self, name: str, event: bytes) -> None:
-        """An event for all."""
+    def queue(self, name: str, event: bytes) -> None:
+        """Queue an event."""
         if not self._is_up_to_date and self._waiting and name == self._waiting[-1][0] == _READINGS:
-            self._taken(self._waiting.pop)
+            self._pop(self._waiting.pop)
         if self._unread_bytes > MOST_UNREAD_BYTES:
             self._drop()
             return
@@ -86,18 +86,18 @@ class Follower:
         self._more()
 
     def beat(self) -> None:
-        """A sign of life, if nothing else is on its way."""
+        """Queue a heartbeat if nothing else is waiting."""
         if not self._waiting:
-            self.tell("", _HEARTBEAT)
+            self.queue("", _HEARTBEAT)
 
-    def _taken(self, take: Callable[[], tuple[str, bytes]]) -> bytes:
-        _, event = take()
+    def _pop(self, pop: Callable[[], tuple[str, bytes]]) -> bytes:
+        _, event = pop()
         self._unread_bytes -= len(event)
         return event
 
 
 class Streams:
-    """All who follow, on one event loop; `instance` tells this daemon from the one before a restart."""
+    """All clients of the stream, on one event loop. `instance` distinguishes this daemon from the one before a restart."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, newest: Callable[[], Snapshot], history: History, instance: str
@@ -109,18 +109,18 @@ class Streams:
         self._followers: dict[Follower, None] = {}
         self._snapshot: Snapshot | None = None
         self._state: Entry = {}
-        self._told: Entry = {}
+        self._sent: Entry = {}
         self._numbers = ""
         self._next_look: asyncio.TimerHandle | None = None
         self._next_beat: asyncio.TimerHandle | None = None
         self._made_at = 0.0
-        self._is_on_its_way = False
+        self._is_look_due = False
 
     def __len__(self) -> int:
         return len(self._followers)
 
     def follow(self, request: Request) -> Response:
-        """A stream for this request; 503 when there are too many."""
+        """Return a stream for this request, or 503 if there are too many."""
         if request.method == "HEAD":
             return Response(200, (), _CONTENT_TYPE, _HEADERS, Follower(iter(()), self._leave))
         if not self._has_room_for(request.client):
@@ -134,14 +134,14 @@ class Streams:
         return Response(200, (), _CONTENT_TYPE, _HEADERS, follower)
 
     def snapshot_changed(self) -> None:
-        """Tell what is new, once in a second at most; for any thread."""
-        if self._followers and not self._is_on_its_way:
-            self._is_on_its_way = True
-            with contextlib.suppress(RuntimeError):  # the loop has ended with all its clients
+        """Send changes, at most once a second; any thread may call this."""
+        if self._followers and not self._is_look_due:
+            self._is_look_due = True
+            with contextlib.suppress(RuntimeError):  # the loop has ended with all clients
                 self._loop.call_soon_threadsafe(self._look)
 
     def _has_room_for(self, client: str) -> bool:
-        """Whether a stream may begin; the oldest of the client that has most, or one that has had its turn, makes room."""
+        """Return whether a stream may begin. The oldest stream of the client with the most streams, or one that has lasted long, makes room."""
         is_local = client == LOCAL_SOCKET
         streams = [follower for follower in self._followers if (follower.client == LOCAL_SOCKET) == is_local]
         if len(streams) < (MOST_LOCAL_STREAMS if is_local else MOST_STREAMS):
@@ -166,14 +166,14 @@ class Streams:
             self._next_look = self._next_beat = None
 
     def _look(self) -> None:
-        """Make what is new, or come back for it."""
-        self._is_on_its_way = False
+        """Send what is new, and schedule the next look."""
+        self._is_look_due = False
         if self._followers:
             self._make_in_turn()
             self._look_again()
 
     def _look_again(self) -> None:
-        """Come back when the pause is over if there is something new, and when the newest numbers expire."""
+        """Schedule a look: after the pause if there is a new snapshot, and when the newest numbers expire."""
         if self._next_look is not None:
             self._next_look.cancel()
         newest, due = self._newest(), self._made_at + SHORTEST_PAUSE_SECONDS
@@ -182,7 +182,7 @@ class Streams:
         self._next_look = self._loop.call_at(due, self._look)
 
     def _make_in_turn(self) -> Snapshot:
-        """Make what is new, unless that was done a moment ago; returns the snapshot of which everything is made."""
+        """Make the events of a new snapshot, unless the last were made a moment ago. Return the snapshot of the current events."""
         newest, now = self._newest(), self._loop.time()
         is_its_turn = newest is not self._snapshot and now - self._made_at >= SHORTEST_PAUSE_SECONDS
         if self._snapshot is None or is_its_turn:
@@ -191,21 +191,21 @@ class Streams:
         return self._snapshot
 
     def _make(self, snapshot: Snapshot) -> None:
-        """The events of a snapshot, for all."""
+        """Make the events of a snapshot and queue them for all clients."""
         self._state = stream_json.state(snapshot, judge(snapshot), __version__, self._instance)
-        before, self._told = self._told, stream_json.without_ages(self._state)
-        for name, data in _changes(before, self._told, self._state):
-            self._tell(name, self._event(name, encoded(data)))
+        before, self._sent = self._sent, stream_json.without_ages(self._state)
+        for name, data in _changes(before, self._sent, self._state):
+            self._queue(name, self._event(name, encoded(data)))
         self._numbers = stream_json.numbers(snapshot)
-        self._tell(_READINGS, self._readings(snapshot))
+        self._queue(_READINGS, self._readings(snapshot))
 
     def _readings(self, snapshot: Snapshot, seen: str = "") -> bytes:
-        """The numbers, and how long they hold from now on."""
+        """Return the event with the numbers and their validity."""
         return self._event(_READINGS, stream_json.readings(snapshot, self._numbers, self._loop.time()), seen)
 
-    def _tell(self, name: str, event: bytes) -> None:
+    def _queue(self, name: str, event: bytes) -> None:
         for follower in list(self._followers):
-            follower.tell(name, event)
+            follower.queue(name, event)
 
     def _beat(self) -> None:
         for follower in list(self._followers):
@@ -213,23 +213,21 @@ class Streams:
         self._next_beat = self._loop.call_later(HEARTBEAT_SECONDS, self._beat) if self._followers else None
 
     def _event(self, name: str, data: str, seen: str = "") -> bytes:
-        return f"id: {seen or self._place()}\nevent: {name}\ndata: {data}\n\n".encode()
-
-    def _place(self) -> str:
-        """Return the slot from which a client that is up to date needs the past."""
-        return f"{self._instance}.{self._history.newest()}"
+        # A client that reconnects with this id needs the past from the current slot on.
+        event_id = seen or f"{self._instance}.{self._history.newest()}"
+        return f"id: {event_id}\nevent: {name}\ndata: {data}\n\n".encode()
 
     def _first(self, snapshot: Snapshot, state: Entry, seen: str) -> Iterator[bytes]:
-        """What a new follower gets: the state, the numbers, what it missed. It has seen everything with the last of that."""
+        """Yield the first events of a new client: the state, the numbers, and what it missed. The last event has the current id."""
         yield self._event("state", encoded(state), seen)
         yield self._readings(snapshot, seen)
         if seen:
             yield from self._missed(seen)
 
     def _missed(self, seen: str) -> Iterator[bytes]:
-        """Return the slots since the client's last event, or all if it came from another daemon."""
+        """Yield the slots since the client's last event, or all if it came from another daemon."""
         instance, _, slot = seen.partition(".")
-        # Slots of the daemon before are not kept here. The slot that was open then is sent again.
+        # The slots of an earlier daemon are not kept. The slot that was open at the last event is sent again.
         first = min(int(slot), self._history.newest()) if instance == self._instance else 0
         window = self._history.past((), (), first)
         end = window.first + window.slots
@@ -264,6 +262,6 @@ def _changes(before: Entry, now: Entry, state: Entry) -> Iterator[tuple[str, Ent
 
 
 def _last_seen(request: Request) -> str:
-    """The id of the last event that the client saw: as EventSource reports it, or from the query for a new EventSource."""
+    """Return the id of the last event that the client saw, from EventSource's header or from the query of a new EventSource."""
     last_id = request.headers.get("last-event-id") or parse_qs(request.query).get("last_event_id", [""])[-1]
     return last_id if not last_id or _ID.fullmatch(last_id) else _NO_ID
