@@ -1,4 +1,4 @@
-"""Whoever looks at a fault, and from wherever, sees the same condition."""
+"""The page, the stream, another node and `top` show the same condition of a fault."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ from telemetry_exporters.terminal.frames.model import NodeState, Size, State
 from telemetry_parsers.model import Snapshot
 
 ALL = {**FAULTS, **NO_FAULTS}
-Told = Callable[[Snapshot], Mapping[str, str]]
+Conditions = Callable[[Snapshot], Mapping[str, str]]
 
 
 def by_page(node: Snapshot) -> dict[str, str]:
-    """The words that follow each device's name on the page, as far as the next one's."""
+    """Return the text after each device's id on the page, up to the next device."""
     text = " ".join(
         re.sub(r"<[^>]*>", " ", page(node, Links("/m", "/s", "/p", "/h", "/r")).partition("<h2>Devices")[2]).split()
     )
     ids = sorted((device.id for device in node.devices), key=text.index)
     return {
-        one: text.partition(one)[2].partition(next_one)[0]
-        for one, next_one in zip(ids, [*ids[1:], "Sources"], strict=True)
+        device_id: text.partition(device_id)[2].partition(following)[0]
+        for device_id, following in zip(ids, [*ids[1:], "Sources"], strict=True)
     }
 
 
 def by_stream(node: Snapshot) -> dict[str, str]:
-    """What the stream tells of each device."""
+    """Return the condition of each device in the stream."""
     entries = [stream_json.device(device, judge(node)[device.id]) for device in node.devices]
     return {entry["id"]: entry["condition"]["word"] for entry in entries}
 
 
 def by_another_node(node: Snapshot) -> dict[str, str]:
-    """What is made of the document somewhere else."""
+    """Return the conditions that another node derives from the document."""
     there = snapshot_of(json.loads(render(node)))
     return {device_id: findings[0].word for device_id, findings in judge(there).items()}
 
 
 def by_top(node: Snapshot) -> dict[str, str]:
-    """The line of each device in the list of `telemetry top`."""
+    """Return the line of each device in the list of `telemetry top`."""
     shown = frame(State((NodeState("n", node, age_seconds=0.5),)), Size(160, 2 * len(node.devices) + 20))
     lines = ["".join(piece.text for piece in line) for line in shown.lines[1:]]
     return {device.id: next(line for line in lines if device.model in line.split()) for device in node.devices}
 
 
-@pytest.mark.parametrize("told", [by_page, by_stream, by_another_node, by_top])
-def test_each_fault_is_called_the_same(told: Told) -> None:
+@pytest.mark.parametrize("conditions", [by_page, by_stream, by_another_node, by_top])
+def test_each_fault_has_the_same_word(conditions: Conditions) -> None:
     node, ids = node_with(ALL)
-    said = told(node)
-    missing = {name: said[ids[name]] for name, fault in ALL.items() if fault.word not in said[ids[name]]}
+    words = conditions(node)
+    missing = {name: words[ids[name]] for name, fault in ALL.items() if fault.word not in words[ids[name]]}
     assert missing == {}

@@ -67,7 +67,7 @@ class Page(HTMLParser):
 @given(kit.snapshots())
 @settings(max_examples=25, deadline=None)
 def test_any_page_is_well_formed_and_has_only_elements_of_ours(snapshot):
-    for html in (page(snapshot, LINKS), *(device_page(snapshot, one.id, LINKS) for one in snapshot.devices[:1])):
+    for html in (page(snapshot, LINKS), *(device_page(snapshot, device.id, LINKS) for device in snapshot.devices[:1])):
         shown = Page(html)
         assert set(shown.elements) <= ALLOWED
         assert not any(name.startswith("on") or name == "style" for name in shown.attributes)
@@ -234,7 +234,7 @@ def test_the_nodes_figures_are_of_whole_devices_and_say_what_they_leave_out(devi
 
 
 @pytest.mark.parametrize(
-    ("maintenance", "told"),
+    ("maintenance", "notes"),
     [
         (Maintenance(3600.0, "<b>new\x1b[1m fans"), ["until 2026-01-01 01:00:00 UTC: &lt;b&gt;new\ufffd[1m fans"]),
         (Maintenance(3600.0), ["until 2026-01-01 01:00:00 UTC."]),
@@ -242,9 +242,9 @@ def test_the_nodes_figures_are_of_whole_devices_and_say_what_they_leave_out(devi
         (None, []),
     ],
 )
-def test_maintenance_is_told_with_its_end_and_reason(maintenance, told):
+def test_maintenance_is_shown_with_its_end_and_reason(maintenance, notes):
     html = page(kit.snapshot(kit.full_device(), maintenance=maintenance), LINKS)
-    assert re.findall('<p class="note">In maintenance (.*?)</p>', html) == told
+    assert re.findall('<p class="note">In maintenance (.*?)</p>', html) == notes
 
 
 @pytest.mark.parametrize(("simulated", "shown"), [(True, True), (False, False)])
@@ -255,6 +255,6 @@ def test_simulated_devices_carry_a_banner(simulated, shown):
 
 def test_an_empty_node_says_so():
     text = Page(page(replace(kit.snapshot(), hostname="bare"), LINKS)).text
-    # Not that the node has none: its sources may have failed, be released, or not have answered yet.
+    # This does not mean that there is no device: sources may have failed, be released, or not have answered yet.
     assert "No devices reported." in text
     assert "No source has been polled yet." in text

@@ -100,7 +100,7 @@ def test_the_document_has_the_slots_the_gaps_and_the_events():
 
 
 def test_no_number_of_a_document_is_none():
-    """A client may hand on what no source of ours would tell."""
+    """A proxy's client may send bytes that no source would report."""
     numbers = array("f", [math.nan, math.inf, -math.inf, 1e38, 1e-38, -0.0, 0.1])
     past = Past(0.0, len(numbers), devices={"a": {"power_watts": Series(numbers, numbers)}})
     document = json.loads(history_json.device_text("a", past), parse_constant=pytest.fail)
@@ -143,8 +143,8 @@ def test_only_what_was_asked_for(query, devices, metrics, slots, events):
     document = Node().past(query)
     found = document["devices"]
     assert [len(found), document["slots"], len(document["events"])] == [devices, slots, events]
-    assert {len(one["series"]) for one in found} == {metrics}
-    assert {len(one["last"]) for device in found for one in device["series"].values()} == {slots}
+    assert {len(entry["series"]) for entry in found} == {metrics}
+    assert {len(entry["last"]) for device in found for entry in device["series"].values()} == {slots}
 
 
 def test_who_asks_again_from_the_end_on_gets_each_slot_once():

@@ -75,7 +75,9 @@ def test_metrics_are_the_page_and_the_process():
 @pytest.mark.parametrize("query", ["", "?name[]=accelerator_up&name[]=process_max_fds", "?name[]=nothing"])
 def test_compressed_and_not_it_is_the_same_page(accept, query):
     node = Node()
-    plain, compressed = (node.get("/metrics" + query, accept=accept, accept_encoding=one) for one in ("", "gzip"))
+    plain, compressed = (
+        node.get("/metrics" + query, accept=accept, accept_encoding=encoding) for encoding in ("", "gzip")
+    )
     assert dict(compressed.headers)["Content-Encoding"] == "gzip"
     assert "Content-Encoding" not in dict(plain.headers)
     assert body_of(compressed) == body_of(plain)
@@ -276,13 +278,13 @@ def test_where_proc_is_not_the_kernels_what_cannot_be_read_is_left_out(tmp_path,
     assert set(process_values(ProcessMetrics())) - set(process_values(ProcessMetrics(tmp_path))) == left_out
 
 
-def test_a_page_tells_the_clock_of_the_moment_though_it_was_made_before():
+def test_a_cached_page_has_the_current_time():
     site = Site(lambda: SNAPSHOT, lambda: (True, ""), ProcessMetrics().render)
     for encoding in ("", "gzip"):
         before = time.time()
         page = body_of(site.respond(Request("GET", "/metrics", "", {"accept-encoding": encoding}))).decode()
-        told = float(re.search(r"^telemetry_time_seconds (\S+)$", page, re.MULTILINE)[1])
-        assert before <= told <= time.time()
+        shown = float(re.search(r"^telemetry_time_seconds (\S+)$", page, re.MULTILINE)[1])
+        assert before <= shown <= time.time()
 
 
 def test_a_whole_answer_with_real_process_metrics_is_read_by_every_parser():

@@ -1,4 +1,4 @@
-"""Who follows is told what is new: the state, devices that changed, the newest numbers; made once for all."""
+"""Clients of the stream get what is new: the state, changed devices, the newest numbers, made once for all clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from telemetry_parsers.past import SLOT_SECONDS
 
 
 class Node:
-    """A node that is followed."""
+    """A node with a stream."""
 
     def __init__(self, *devices):
         self.loop = SteppedLoop(kit.NOW)
@@ -51,7 +51,7 @@ class Node:
 
 
 def events(follower):
-    """What waits for it: pairs of name and data."""
+    """Return the waiting events as pairs of name and data."""
     found = []
     while piece := follower.next():
         lines = dict(line.split(": ", 1) for line in piece.decode().strip().split("\n") if ": " in line)
@@ -60,7 +60,7 @@ def events(follower):
 
 
 def followed(*devices):
-    """A node, and a client that has read all that there was."""
+    """Return a node, and a client that has read all events so far."""
     node = Node(*devices)
     follower = node.follow()
     events(follower)
@@ -71,10 +71,10 @@ def hot(watts=112.5, number=0, **facts):
     return kit.device(number, kit.reading("power_watts", watts), **facts)
 
 
-def test_a_new_one_gets_the_state_and_the_numbers():
-    told = events(Node(kit.full_device()).follow())
-    assert [name for name, _ in told] == ["state", "readings"]
-    (_, state), (_, readings) = told
+def test_a_new_client_gets_the_state_and_the_numbers():
+    sent = events(Node(kit.full_device()).follow())
+    assert [name for name, _ in sent] == ["state", "readings"]
+    (_, state), (_, readings) = sent
     assert (state["schema"], state["instance"], state["devices"][0]["condition"]["word"]) == (
         "telemetry.stream/1",
         "abc",
@@ -89,7 +89,7 @@ def test_a_new_one_gets_the_state_and_the_numbers():
     assert readings["valid_seconds"] == 1000.0
 
 
-def test_only_numbers_are_told_while_only_numbers_change():
+def test_only_numbers_are_sent_while_only_numbers_change():
     node, follower = followed(hot())
     node.loop.advance(5)
     node.change(hot(200.0))
@@ -97,7 +97,7 @@ def test_only_numbers_are_told_while_only_numbers_change():
     assert (name, data["values"][0][1], more) == ("readings", 200, [])
 
 
-def test_a_device_that_changed_is_told_alone_and_a_new_one_with_the_state():
+def test_a_changed_device_is_sent_alone_and_a_new_device_with_the_state():
     node, follower = followed(hot(), hot(number=1))
     node.loop.advance(5)
     node.change(hot(), kit.device(1, kit.reading("power_watts", 80.0), kit.reading("throttled", 1.0, "sw_thermal")))
@@ -111,7 +111,7 @@ def test_a_device_that_changed_is_told_alone_and_a_new_one_with_the_state():
     assert [name for name, _ in events(follower)] == ["state", "readings"]
 
 
-def test_many_changes_within_a_second_are_told_once():
+def test_many_changes_within_a_second_are_sent_once():
     node, follower = followed(hot())
     for watts in range(20):
         node.loop.advance(0.01)
@@ -120,7 +120,7 @@ def test_many_changes_within_a_second_are_told_once():
     assert [data["values"][0][1] for _, data in events(follower)] == [19]
 
 
-def test_what_expires_is_told_although_nothing_was_polled():
+def test_expired_numbers_are_sent_as_null_although_nothing_was_polled():
     node = Node(hot())
     fresh = replace(node.snapshot, valid_until=node.loop.now + 4)
     expired = replace(fresh, devices=(kit.device(),), valid_until=fresh.valid_until + 100)
@@ -131,7 +131,7 @@ def test_what_expires_is_told_although_nothing_was_polled():
     assert [data["values"] for name, data in events(follower) if name == "readings"] == [[None]]
 
 
-def test_nothing_is_made_for_nobody():
+def test_nothing_is_made_without_clients():
     node = Node()
     follower = node.follow()
     assert len(node.loop.timers) == 2
@@ -147,7 +147,7 @@ def test_a_heartbeat_comes_when_nothing_else_does():
     assert events(follower) == [(None, None)]
 
 
-def test_there_are_only_so_many():
+def test_the_number_of_streams_is_limited():
     node = Node()
     followers = [node.follow() for _ in range(MOST_STREAMS)]
     refused = node.streams.follow(Request("GET", "/api/v1/events"))
@@ -157,7 +157,7 @@ def test_there_are_only_so_many():
 
 
 def asks(node, client):
-    """The stream that a client gets; None if it is refused."""
+    """Return the stream that a client gets, or None if it is refused."""
     follower = node.streams.follow(Request("GET", "/api/v1/events", client=client)).pieces
     if follower is not None:
         follower.begin(lambda: None, lambda: node.dropped.append(follower))
@@ -180,7 +180,7 @@ def test_the_local_socket_has_streams_of_its_own():
     assert (asks(node, LOCAL_SOCKET), asks(node, "10.0.0.99"), node.dropped) == (None, None, [])
 
 
-def test_a_stream_that_has_lasted_a_minute_makes_room_for_a_newcomer():
+def test_a_stream_that_has_lasted_a_minute_makes_room_for_a_new_client():
     node = Node()
     streams = [asks(node, f"10.0.0.{number}") for number in range(MOST_STREAMS)]
     node.loop.advance(TURN_SECONDS)
@@ -188,7 +188,7 @@ def test_a_stream_that_has_lasted_a_minute_makes_room_for_a_newcomer():
     assert node.dropped == streams[:1]
 
 
-def test_who_does_not_read_is_dropped():
+def test_a_client_that_does_not_read_is_dropped():
     node = Node(*(hot(number=number) for number in range(128)))
     reads, sleeps = node.follow(), node.follow()
     events(sleeps)
@@ -203,31 +203,31 @@ def test_who_does_not_read_is_dropped():
 
 
 @pytest.mark.parametrize(("last_seen", "slots"), [("abc.{}", 2), ("older.7", 3), ("abc.no number", 3)])
-def test_who_comes_back_gets_what_it_missed(last_seen, slots):
+def test_a_client_that_reconnects_gets_what_it_missed(last_seen, slots):
     node = Node(hot())
     node.close_slot()
     seen = node.history.newest()
     node.close_slot()
     node.close_slot()
-    told = events(node.follow(**{"last-event-id": last_seen.format(seen)}))
-    assert [name for name, _ in told] == ["state", "readings", "history", "history"]
-    assert told[2][1]["series"]["power_watts"]["last"] == [112.5] * slots
-    assert told[3][1]["events"] == []
+    sent = events(node.follow(**{"last-event-id": last_seen.format(seen)}))
+    assert [name for name, _ in sent] == ["state", "readings", "history", "history"]
+    assert sent[2][1]["series"]["power_watts"]["last"] == [112.5] * slots
+    assert sent[3][1]["events"] == []
 
 
-def test_who_still_takes_what_it_missed_is_told_the_newest_numbers_after_it():
+def test_a_client_that_still_reads_the_past_gets_only_the_newest_numbers_after_it():
     node = Node(*(hot(number=number) for number in range(128)))
     slow = node.follow(**{"last-event-id": "older.7"})
     for watts in range(20):
         node.loop.advance(2)
         node.change(*(hot(100.5 + watts, number) for number in range(128)))
-    told = events(slow)
+    sent = events(slow)
     assert node.dropped == []
-    assert [name for name, _ in told] == ["state", "readings", "history", "readings"]
-    assert told[-1][1]["values"][0][1] == 119.5
+    assert [name for name, _ in sent] == ["state", "readings", "history", "readings"]
+    assert sent[-1][1]["values"][0][1] == 119.5
 
 
-def test_what_was_missed_is_told_again_to_who_lost_the_connection_within_it():
+def test_the_past_is_sent_again_to_a_client_that_lost_the_connection_within_it():
     node = Node(hot())
     node.close_slot()
     seen = f"abc.{node.history.newest()}"
@@ -241,28 +241,28 @@ def test_what_was_missed_is_told_again_to_who_lost_the_connection_within_it():
     "seen",
     ["abc." + "9" * 15, "abc." + "9" * 9000, "abc.-1", "abc.1e9", "abc.٣", "\n\nevent: state", "<script>.1", "."],
 )
-def test_an_id_that_nobody_gave_does_no_harm(seen):
+def test_an_invented_id_does_no_harm(seen):
     node = Node(hot())
     node.close_slot()
-    told = events(node.follow(**{"last-event-id": seen}))
-    assert [name for name, _ in told if name != "history"] == ["state", "readings"]
+    sent = events(node.follow(**{"last-event-id": seen}))
+    assert [name for name, _ in sent if name != "history"] == ["state", "readings"]
 
 
-def test_how_long_the_numbers_hold_is_told_from_the_moment_at_which_somebody_comes():
+def test_the_validity_counts_from_the_connection():
     node = Node(hot())
     node.follow()
     node.loop.advance(400)
     assert dict(events(node.follow()))["readings"]["valid_seconds"] == 600.0
 
 
-def test_numbers_of_nothing_hold_for_ever():
+def test_the_validity_of_no_devices_is_unlimited():
     node = Node(hot())
     node.snapshot = replace(node.snapshot, valid_until=math.inf, devices=())
-    told = dict(events(node.follow()))
-    assert (told["readings"]["valid_seconds"], told["readings"]["values"]) == (None, [])
+    sent = dict(events(node.follow()))
+    assert (sent["readings"]["valid_seconds"], sent["readings"]["values"]) == (None, [])
 
 
-def test_a_snapshot_that_nobody_renews_is_looked_for_once_a_second():
+def test_an_expired_snapshot_is_checked_once_a_second():
     node = Node(hot())
     node.snapshot = replace(node.snapshot, valid_until=kit.NOW + 1)
     follower = node.follow()
@@ -273,7 +273,7 @@ def test_a_snapshot_that_nobody_renews_is_looked_for_once_a_second():
     assert [name for name, _ in events(follower)] == ["state", "readings"]
 
 
-def test_a_newcomer_makes_nothing_new_within_the_same_second():
+def test_a_new_client_makes_nothing_new_within_the_same_second():
     node = Node(hot(100.0))
     first = node.follow()
     events(first)
@@ -289,12 +289,12 @@ def test_a_newcomer_makes_nothing_new_within_the_same_second():
 @pytest.mark.parametrize(
     "watts", [0.0, 12.0004, 99.996, 0.99996, 999.97, 1000.4, 123456.7, 1e-7, -3.0, 345.67, 2.0**52]
 )
-def test_every_number_is_told_to_four_digits_at_least(watts):
-    told = dict(events(Node(hot(watts)).follow()))["readings"]["values"][0][1]
-    assert told == pytest.approx(watts, rel=5e-4)
+def test_every_number_has_at_least_four_digits(watts):
+    sent = dict(events(Node(hot(watts)).follow()))["readings"]["values"][0][1]
+    assert sent == pytest.approx(watts, rel=5e-4)
 
 
-def test_who_asks_for_the_head_alone_follows_nothing():
+def test_a_request_for_the_head_follows_nothing():
     node = Node(hot())
     response = node.streams.follow(Request("HEAD", "/api/v1/events"))
     response.pieces.close()

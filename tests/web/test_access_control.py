@@ -276,9 +276,9 @@ def test_sessions_of_clients_without_tickets_do_not_pile_up(
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_TICKET
 
-    def session(known: ssl.SSLSession | None = None) -> tuple[ssl.SSLSession | None, bool]:
+    def session(previous: ssl.SSLSession | None = None) -> tuple[ssl.SSLSession | None, bool]:
         with connect(running.port) as plain:
-            client = context.wrap_socket(plain, server_hostname="localhost", session=known)
+            client = context.wrap_socket(plain, server_hostname="localhost", session=previous)
             with client:
                 client.sendall(b"GET / HTTP/1.0\r\n\r\n")
                 assert client.recv(65536).startswith(b"HTTP/1.1 200")

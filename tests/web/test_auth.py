@@ -40,7 +40,7 @@ def users(*pairs: tuple[str, str]) -> str:
         (basic("alice", ""), 401),
         (basic("alice", "secret\0"), 401),
         (basic("bob", "secret"), 401),
-        (basic("nobody", "secret"), 401),
+        (basic("unknown", "secret"), 401),
         (basic("", ""), 401),
         (basic("ALICE", "secret"), 401),
         ({}, 401),
@@ -75,24 +75,24 @@ def test_right_and_wrong_passwords_are_each_checked_once_and_what_is_none_never(
         for _ in range(5):
             assert fetch(running.port, headers=basic("alice", "secret")).status == 200
             assert fetch(running.port, headers=basic("alice", "wrong")).status == 401
-            assert fetch(running.port, headers=basic("nobody", "secret")).status == 401
+            assert fetch(running.port, headers=basic("unknown", "secret")).status == 401
             for headers in ({}, {"Authorization": "Basic !!!"}, {"Authorization": "Bearer x"}):
                 assert fetch(running.port, headers=headers).status == 401
         assert running.statistics().password_checks == 3
 
 
 def test_every_path_is_protected_and_nothing_reaches_the_site(web_file: WebFile) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def site(request: Request) -> Response:
-        asked.append(request.path)
+        requested.append(request.path)
         return Response(200, (b"",))
 
     with running_server(site, config_file=web_file(users(("alice", cheap_hash("secret"))))) as running:
         for path in ("/", "/metrics", "/healthz", "/api/v1/snapshot", "/nothing"):
             assert fetch(running.port, path).status == 401
             assert fetch(running.port, path, method="HEAD").status == 401
-    assert asked == []
+    assert requested == []
 
 
 def test_the_right_password_is_never_forgotten_for_wrong_ones(web_file: WebFile) -> None:
@@ -249,7 +249,7 @@ def test_one_client_is_served_in_the_order_in_which_it_asked(held: Held) -> None
 def test_a_client_that_hangs_up_is_forgotten_and_its_password_checked(held: Held) -> None:
     for client in (*held.ask("guess"), *held.ask(*["secret"] * 20)):
         client.close()
-    until(lambda: held.waiting == 0, "that nobody waits")
+    until(lambda: held.waiting == 0, "no waiting checks")
     held.let_pass(2)
     until(lambda: held.checks == 2, "the checks")
     assert fetch(held.running.port, headers=basic("alice", "secret")).status == 200
@@ -269,7 +269,7 @@ def test_a_password_that_somebody_else_waits_for_moves_up(held: Held) -> None:
 
 def test_an_unknown_user_costs_as_much_as_the_dearest_known_one(held: Held) -> None:
     held.let_pass(2)
-    assert statuses([held.send("wrong", "bob")]) + statuses([held.send("wrong", "nobody")]) == [401, 401]
+    assert statuses([held.send("wrong", "bob")]) + statuses([held.send("wrong", "unknown")]) == [401, 401]
     assert [hashed[:7] for hashed in held.hashes] == [b"$2b$04$", b"$2b$11$"]
 
 

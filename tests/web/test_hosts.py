@@ -156,7 +156,7 @@ def test_the_host_is_looked_at_before_limits_and_passwords(pki: Pki, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("first", "second", "same"),
     [
         (("10.0.0.7", 1), ("10.0.0.7", 2), True),
         (("10.0.0.7", 1), ("10.0.0.8", 1), False),
@@ -170,5 +170,5 @@ def test_the_host_is_looked_at_before_limits_and_passwords(pki: Pki, tmp_path: P
         ("", ("127.0.0.1", 1), False),
     ],
 )
-def test_who_is_one_client(one: object, other: object, same: bool) -> None:
-    assert (client_of(one) == client_of(other)) == same
+def test_which_addresses_are_one_client(first: object, second: object, same: bool) -> None:
+    assert (client_of(first) == client_of(second)) == same

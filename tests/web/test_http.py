@@ -213,7 +213,7 @@ def test_an_answer_without_content_has_no_length(running: RunningServer) -> None
 
 @pytest.mark.parametrize(
     ("path", "logged"),
-    [("/boom", "RuntimeError: no page today"), ("/forbidden-header", "an answer that HTTP cannot carry")],
+    [("/boom", "RuntimeError: no page today"), ("/forbidden-header", "the site returned an invalid HTTP response")],
 )
 def test_a_mistake_of_the_site_costs_one_request(
     running: RunningServer, caplog: pytest.LogCaptureFixture, path: str, logged: str

@@ -203,9 +203,9 @@ def test_a_listener_that_breaks_for_good_ends_the_serving() -> None:
 def break_listener(port: int) -> None:
     """Shut down the socket of this process that listens on the port."""
     for link in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(link.name))) as one:  # most are no sockets
-            if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and one.getsockname()[1] == port:
-                one.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(link.name))) as copy:  # most are no sockets
+            if copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and copy.getsockname()[1] == port:
+                copy.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_second_server_cannot_take_a_port_that_was_handed_over() -> None:

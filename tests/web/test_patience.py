@@ -254,7 +254,7 @@ class FakeConnection:
         self.aborted += 1
 
     def finish(self) -> None:
-        raise AssertionError("nobody asked for that")
+        raise AssertionError("unexpected call")
 
 
 ANSWERING, WAITING, UNFINISHED = Phase.ANSWERING, Phase.WAITING, Phase.UNFINISHED
@@ -267,7 +267,7 @@ ANSWERING, WAITING, UNFINISHED = Phase.ANSWERING, Phase.WAITING, Phase.UNFINISHE
             4, [ANSWERING, WAITING, WAITING, Phase.LEAVING, UNFINISHED], [0, 0, 0, 1, 0], id="one that leaves"
         ),
         pytest.param(4, [ANSWERING, WAITING, WAITING, ANSWERING, UNFINISHED], [0, 1, 0, 0, 0], id="one that waits"),
-        pytest.param(6, [WAITING, *[ANSWERING] * 5], [0, 1, 1, 0, 0, 0], id="answers that nobody takes"),
+        pytest.param(6, [WAITING, *[ANSWERING] * 5], [0, 1, 1, 0, 0, 0], id="responses that are not read"),
         pytest.param(10, [UNFINISHED] * 20, [1] * 15 + [0] * 5, id="the unfinished have half of the places"),
     ],
 )

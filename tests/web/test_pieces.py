@@ -1,4 +1,4 @@
-"""An answer that is made piece by piece: whole for who reads, dropped for who does not, and nobody else waits for it."""
+"""A response in pieces: complete for a client that reads, dropped for one that does not, without delay for others."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from telemetry_daemon.web.addresses import ListenError
 from telemetry_daemon.web.server import listeners
 from telemetry_daemon.web.server.listeners import open_listener
 
-NOBODY = 65534
+UNPRIVILEGED = 65534
 OWN = f"(process {os.getpid()}); stop it or set another listen_address"
 # A process that has no rights beyond its user's, holds a port and says which.
 HOLDER = """
@@ -28,7 +28,7 @@ open("/proc/self/comm", "w").write(sys.argv[2])
 print(held.getsockname()[1], flush=True)
 sys.stdin.read()
 """
-# What a service's user is told when it wants that port.
+# Prints the error that a service's user gets for that port.
 ASKER = """
 import encodings.idna, os, sys
 from telemetry_daemon.web.addresses import ListenError
@@ -90,7 +90,7 @@ def test_a_name_that_would_write_on_the_terminal_is_shown_as_what_it_is() -> Non
 @pytest.mark.needs("root")
 def test_a_user_who_sees_only_own_processes_is_told_whose_it_is_and_how_to_find_out() -> None:
     with held(0, "other") as (port, _):
-        line = [sys.executable, "-c", ASKER, str(NOBODY), f"127.0.0.1:{port}"]
+        line = [sys.executable, "-c", ASKER, str(UNPRIVILEGED), f"127.0.0.1:{port}"]
         done = subprocess.run(line, capture_output=True, text=True, check=True)
     assert done.stdout == (
         f"cannot listen on 127.0.0.1:{port}: port {port} is already in use, by a process of user ID 0; "

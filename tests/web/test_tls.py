@@ -201,7 +201,7 @@ def test_of_all_ciphers_only_those_with_forward_secrecy_and_authentication_are_t
 
 
 def s_client(port: int, sent: bytes, *arguments: str) -> str:
-    """What openssl's own client tells of a connection."""
+    """Return what openssl's client prints about a connection."""
     command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", *arguments]
     done = subprocess.run(command, input=sent, capture_output=True, check=False)
     return (done.stdout + done.stderr).decode(errors="replace")

@@ -114,7 +114,7 @@ BAD = {
         "client_allowed_sans: needs client_auth_type RequireAndVerifyClientCert",
     ),
     "allowed names without TLS": ("tls_server_config: {client_allowed_sans: [a]}\n", "client_allowed_sans: needs"),
-    "allowed nobody": (REQUIRED + "  client_allowed_sans: []\n", "client_allowed_sans: is empty; list the allowed"),
+    "no allowed name": (REQUIRED + "  client_allowed_sans: []\n", "client_allowed_sans: is empty; list the allowed"),
     "an invented version": ("{T}  min_version: TLS14\n", "min_version: must be one of TLS10, TLS11, TLS12, TLS13"),
     "no version left": ("{T}  min_version: TLS13\n  max_version: TLS12\n", "max_version: TLS12 is below"),
     "no version left for the ciphers": (

@@ -1,6 +1,4 @@
-"""Parses listen addresses such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`, and defines the errors of a
-server that cannot serve.
-"""
+"""Listen addresses such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`, and the errors of a server that cannot serve."""
 
 from __future__ import annotations
 
@@ -44,10 +42,8 @@ class UnixAddress:
 
 
 def local_socket_in(runtime_directory: str) -> Path:
-    """Return the socket of the site for root and the daemon's user.
-
-    The name is not `web.sock`, which was the example for `web.listen_address` and may be in use.
-    """
+    """Return the socket of the site for root and the daemon's user."""
+    # Not `web.sock`, which was the example for `web.listen_address` and may be in use.
     return Path(runtime_directory) / "local.sock"
 
 

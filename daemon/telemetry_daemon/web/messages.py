@@ -14,9 +14,7 @@ LOCAL_SOCKET = "local.sock"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET or HEAD request with a complete head; header names are lower case, `authority` is the requested host and
-    port, `client` the sender.
-    """
+    """A GET or HEAD request with a complete head. Header names are lower case; `authority` is the requested host and port."""
 
     method: str
     path: str
@@ -31,15 +29,12 @@ class Pieces(Protocol):
 
     def begin(self, more: Callable[[], None], drop: Callable[[], None]) -> None:
         """Start after the head was sent. `more` signals a new piece, `drop` closes the connection; both run on the event loop."""
-        ...
 
     def next(self) -> bytes | None:
         """Return the next piece, empty if none is ready, or None after the last."""
-        ...
 
     def close(self) -> None:
         """End the body: all pieces were read, or the client is gone."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +70,7 @@ NOT_TLS = Response(400, (b"Client sent an HTTP request to an HTTPS server.\n",))
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The result of received bytes: bytes for HTTP, bytes to send back, whether the client closed."""
+    """The result of received bytes: bytes for HTTP, bytes to send back, and whether the client closed."""
 
     data: bytes
     reply: bytes = b""

@@ -209,7 +209,7 @@ class AccessControl:
 
 
 class Watch:
-    """Files as they are when the watch begins; a missing file is a state, too."""
+    """Files with their state when the watch begins; a missing file is a state, too."""
 
     def __init__(self, files: Iterable[str]) -> None:
         self._stamps = {file: _stamp(file) for file in files}
@@ -220,10 +220,8 @@ class Watch:
         return tuple(self._stamps)
 
     def changed(self) -> bool:
-        """Return whether a file differs from its first state, and none was written in the last half second.
-
-        Half of a file may be valid: an empty web configuration allows all clients.
-        """
+        """Return whether a file differs from its first state, and none was written in the last half second."""
+        # Half of a file may be valid: an empty web configuration allows all clients.
         now = {file: _stamp(file) for file in self._stamps}
         return now != self._stamps and all(_settled(stamp) for stamp in now.values())
 
@@ -243,13 +241,11 @@ def _settled(stamp: tuple[int, ...]) -> bool:
 
 
 class HostRule:
-    """What the `Host` header may say: a foreign web page must not read us under its own name (DNS rebinding).
-
-    Without allowed hosts only the loopback addresses among `listening_at` are choosy; with some, every address is.
-    """
+    """Which `Host` headers are answered: a foreign web page must not read the site under its own name (DNS rebinding)."""
 
     def __init__(self, allowed: Iterable[str] = (), listening_at: Iterable[object] = ()) -> None:
         self._allowed = tuple(map(_canonical, allowed))
+        # Without allowed hosts, only loopback addresses check the header; with some, every address does.
         self._loopback = frozenset(
             address[:2] for address in listening_at if isinstance(address, tuple) and _is_loopback(address[0])
         )
@@ -258,7 +254,7 @@ class HostRule:
         """Return whether to answer a request for this authority (host and port) on this local address."""
         address = local_address if isinstance(local_address, tuple) else ()
         if not authority or not (self._allowed or address[:2] in self._loopback):
-            return True  # no browser leaves the host out
+            return True  # every browser sends the host
         parts = _AUTHORITY.fullmatch(authority)
         if parts is None:
             return False

@@ -25,7 +25,7 @@ CLOSING_LOOKS = 200  # two seconds in all
 SECONDS_BETWEEN_CLOSING_LOOKS = 0.01
 BCRYPT_PASSWORD_BYTES = 72  # bcrypt reads no more; the library raises where others truncate
 # The hash for checks of unknown users. No password for it is known.
-_NOBODY = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
+_UNKNOWN_USER = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
 
 
 class LoginResult(Enum):
@@ -63,7 +63,7 @@ class BasicAuth:
 
     def __init__(self) -> None:
         self._users: Mapping[bytes, bytes] = {}
-        self._nobody = b""
+        self._unknown_user = b""
         self._secret = os.urandom(32)
         self._remembered = _Memory()
         self._waiting: dict[bytes, _Check] = {}  # in order of arrival
@@ -79,7 +79,7 @@ class BasicAuth:
         # A check for an unknown user takes as long as the slowest check for a known user, so that the time does not
         # reveal known users.
         cost = max((int(hashed[4:6]) for _, hashed in users), default=10)
-        self._nobody = _NOBODY.format(cost=cost).encode()
+        self._unknown_user = _UNKNOWN_USER.format(cost=cost).encode()
 
     @property
     def required(self) -> bool:
@@ -105,9 +105,9 @@ class BasicAuth:
             then(LoginResult.WRONG)
             return
         attempt = self._attempt(*credentials)
-        known = self._remembered.get(attempt.key)
-        if known is not None:
-            then(known)
+        result = self._remembered.get(attempt.key)
+        if result is not None:
+            then(result)
         else:
             self._wait(attempt, caller, then)
 
@@ -136,7 +136,7 @@ class BasicAuth:
         counts = Counter(check.client for check in self._waiting.values())
         counts[client] += 1
         failures = self._failures_now()
-        most = max(counts, key=lambda each: (counts[each], failures(each), each == client))
+        most = max(counts, key=lambda name: (counts[name], failures(name), name == client))
         if most == client:
             return False
         newest = next(check for check in reversed(self._waiting.values()) if check.client == most)
@@ -173,7 +173,7 @@ class BasicAuth:
             await asyncio.sleep(SECONDS_BETWEEN_CLOSING_LOOKS)
 
     def _attempt(self, user: bytes, password: bytes) -> _Attempt:
-        hashed = self._users.get(user, self._nobody)
+        hashed = self._users.get(user, self._unknown_user)
         from hashlib import blake2b  # a daemon without passwords does without OpenSSL's libcrypto
 
         digest = blake2b(key=self._secret, digest_size=32)

@@ -32,11 +32,11 @@ class Table:
         line = next((line for name, line, _ in self.entries if name == key), self.line)
         return _error(self.file, line, self._path_of(key), problem)
 
-    def only(self, known: Collection[str], what: str = "unknown key; known here: ") -> None:
+    def only(self, keys: Collection[str], what: str = "unknown key; known here: ") -> None:
         """Raise an error for every unknown key."""
         for name, _, _ in self.entries:
-            if name not in known:
-                raise self.error(name, f"{what}{', '.join(known)}")
+            if name not in keys:
+                raise self.error(name, f"{what}{', '.join(keys)}")
 
     def has(self, key: str) -> bool:
         """Return whether the key has a value other than null."""

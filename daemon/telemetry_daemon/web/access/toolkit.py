@@ -34,7 +34,7 @@ CIPHER_SUITES: Mapping[str, str] = {
     "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
     "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
 }
-# TLS 1.3 always has all three: neither Go nor Python lets anyone choose. To name one means: TLS 1.3 only.
+# TLS 1.3 always has all three, in Go and in Python. Naming one of them means: TLS 1.3 only.
 TLS13_CIPHER_SUITES = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 CURVES: Mapping[str, str] = {
     "CurveP256": "prime256v1",
@@ -212,8 +212,8 @@ def _ciphers_and_versions(table: Table) -> tuple[tuple[str, ...], str, str]:
     suites = table.texts("cipher_suites")
     for suite in suites:
         if suite not in CIPHER_SUITES and suite not in TLS13_CIPHER_SUITES:
-            known = ", ".join((*CIPHER_SUITES, *sorted(TLS13_CIPHER_SUITES)))
-            raise table.error("cipher_suites", f"{suite!r} is not known; known are {known}")
+            names = ", ".join((*CIPHER_SUITES, *sorted(TLS13_CIPHER_SUITES)))
+            raise table.error("cipher_suites", f"{suite!r} is not known; known are {names}")
     lowest, highest = _version(table, "min_version", "TLS12"), _version(table, "max_version", "TLS13")
     ciphers = tuple(CIPHER_SUITES[suite] for suite in suites if suite in CIPHER_SUITES)
     if suites and not ciphers:
@@ -247,7 +247,7 @@ def _curve(table: Table) -> str:
 
 def _headers(table: Table) -> tuple[tuple[str, str], ...]:
     table.only(("http2", "headers"))
-    table.flag("http2")  # accepted either way: HTTP/1.1 is what every client of this format can do
+    table.flag("http2")  # both values are accepted, because every client speaks HTTP/1.1
     headers = table.table("headers")
     headers.only(_HEADERS, "this header cannot be set; these can: ")
     chosen: list[tuple[str, str]] = []

@@ -1,1 +1,1 @@
-"""Connections: accepted, listened to under deadlines, answered, closed."""
+"""Connections: accepted, read under deadlines, answered, closed."""

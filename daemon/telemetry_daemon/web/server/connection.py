@@ -1,4 +1,4 @@
-"""One client's connection: it reads requests, asks the site, and sends answers; every step has a deadline."""
+"""A client's connection: it reads requests, calls the site, and sends responses. Every step has a deadline."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Connection(asyncio.BufferedProtocol):
     _shared: Shared
     _transport: asyncio.Transport = field(init=False)
     caller: Caller = field(init=False)
-    # Channel and conversation are there from the first byte on.
+    # Set when the first byte arrives.
     _channel: Channel | None = None
     _conversation: Conversation = field(init=False)
     _demands: object = None
@@ -42,10 +42,10 @@ class Connection(asyncio.BufferedProtocol):
     _is_last_answer: bool = False
     _lingered_bytes: int = 0
 
-    # What the event loop calls.
+    # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the clock for the first request."""
+        """Start the deadline of the first request."""
         self._transport = cast("asyncio.Transport", transport)
         # pause_writing comes as soon as the kernel's buffer is full, so at most one piece of an answer waits here.
         self._transport.set_write_buffer_limits(high=0)
@@ -54,20 +54,20 @@ class Connection(asyncio.BufferedProtocol):
         self._shared.open_connections.add(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
-        """The buffer shared by all connections."""
+        """Return the buffer that all connections share."""
         return self._shared.read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take in what the client sent."""
+        """Process the received bytes."""
         if self._phase is Phase.LEAVING:
             self._discard(nbytes)
         elif self._phase is Phase.FOLLOWING:
             self._hear_follower(bytes(self._shared.read_buffer[:nbytes]))
         elif not self._client_finished:
-            self._take_in(bytes(self._shared.read_buffer[:nbytes]))
+            self._receive(bytes(self._shared.read_buffer[:nbytes]))
 
     def eof_received(self) -> bool:
-        """Finish the answers: the client may have closed only its sending side."""
+        """Finish the responses, because the client may have closed only its sending side."""
         if self._channel is None or self._phase in {Phase.LEAVING, Phase.FOLLOWING}:
             return False
         self._hear_end()
@@ -75,12 +75,12 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def pause_writing(self) -> None:
-        """Stop sending and reading: TLS replies must not pile up for a client that never reads."""
+        """Stop sending and reading, so that TLS replies do not accumulate for a client that never reads."""
         self._write_blocked = True
         self._stop_reading()
 
     def resume_writing(self) -> None:
-        """Go on where the kernel's buffer was full."""
+        """Continue when the kernel's buffer has room again."""
         self._write_blocked = False
         if self._phase is Phase.LEAVING:
             asyncio.get_running_loop().call_soon(self._end_sending)
@@ -90,7 +90,7 @@ class Connection(asyncio.BufferedProtocol):
             self._go_on_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
-        """Forget everything."""
+        """Release everything."""
         self._phase = Phase.LEAVING
         self._shared.open_connections.remove(self)
         self._shared.access.forget(self.caller)
@@ -100,14 +100,14 @@ class Connection(asyncio.BufferedProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
 
-    # What the server calls.
+    # Called by the server.
 
     def abort(self) -> None:
-        """Hang up at once."""
+        """Disconnect at once."""
         self._transport.abort()
 
     def finish(self) -> None:
-        """Hang up: at once, or after the answer that is being sent."""
+        """Disconnect at once, or after the response that is being sent."""
         if self._phase is Phase.FOLLOWING:
             self._is_last_answer = True
             self._end_pieces()
@@ -118,7 +118,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # Bytes in.
 
-    def _take_in(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         channel = self._channel or self._open_channel(data[0])
         if channel is None:
             return
@@ -131,7 +131,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(failure.alert)
             self._leave()
             return
-        except OSError:  # ssl.SSLError among them: what came is no TLS record of this connection
+        except OSError:  # such as ssl.SSLError: the bytes are no TLS record of this connection
             self.abort()
             return
         if received.reply:
@@ -143,10 +143,10 @@ class Connection(asyncio.BufferedProtocol):
         self._advance()
 
     def _hear_follower(self, data: bytes) -> None:
-        """Who follows has nothing to say but goodbye: it must not pile up what it asks meanwhile."""
+        """Disconnect a following client that sends anything: its requests must not accumulate."""
         try:
             received = self._channel.receive(data) if self._channel else None
-        except OSError:  # ssl.SSLError among them: what came is no TLS record of this connection
+        except OSError:  # such as ssl.SSLError: the bytes are no TLS record of this connection
             received = None
         if received is None or received.data or received.closed:
             self.abort()
@@ -177,7 +177,7 @@ class Connection(asyncio.BufferedProtocol):
     # Requests.
 
     def _advance(self) -> None:
-        """Take up the next request if no other is being answered."""
+        """Start the next request if no other is being answered."""
         if self._phase not in {Phase.UNFINISHED, Phase.WAITING}:
             return
         try:
@@ -207,7 +207,7 @@ class Connection(asyncio.BufferedProtocol):
     def _serve(self, request: Request) -> None:
         self._shared.access.reload_if_changed()
         if self._demands != self._shared.access.client_demands:
-            # The connection was made when other client certificates were enough. Clients repeat an unanswered request.
+            # The connection was accepted by other requirements for certificates. Clients repeat an unanswered request.
             self.abort()
             return
         self._enter(Phase.ANSWERING)
@@ -219,7 +219,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if refusal is None and not request.query:
             self._respond_to(request)
-        elif refusal is None:  # its answer is made for it alone
+        elif refusal is None:  # a query's answer is made for this client only
             self._shared.turns.wait(self.caller.client, self, functools.partial(self._respond_to, request))
         else:
             self._respond(refusal, final=False)
@@ -227,8 +227,8 @@ class Connection(asyncio.BufferedProtocol):
     def _respond_to(self, request: Request) -> None:
         try:
             response = self._shared.handler(replace(request, client=self.caller.client))
-        except Exception:  # a page that cannot be made costs one request only
-            logger.exception("no answer could be made for %s %r", request.method, request.path)
+        except Exception:  # an error in a page affects one request only
+            logger.exception("the response to %s %r failed", request.method, request.path)
             response = status_page(500)
         self._respond(response, final=False)
 
@@ -249,7 +249,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             parts = self._conversation.answer(response, headers, final=final)
         except ValueError:
-            logger.exception("the site made an answer that HTTP cannot carry")
+            logger.exception("the site returned an invalid HTTP response")
             parts = self._conversation.answer(status_page(500), headers, final=final)
         if sum(map(len, parts)) <= WRITE_BYTES:
             parts = [b"".join(parts)]
@@ -260,7 +260,7 @@ class Connection(asyncio.BufferedProtocol):
         self._send_on()
 
     def _send_on(self) -> None:
-        """Write the answer's pieces until the kernel's buffer is full."""
+        """Write the response's pieces until the kernel's buffer is full."""
         if self._transport.is_closing():
             return
         channel = self._channel
@@ -272,7 +272,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._to_send.appendleft(piece[WRITE_BYTES:])
             try:
                 self._transport.write(channel.protect(piece[:WRITE_BYTES]))
-            except OSError:  # ssl.SSLError: the client broke the TLS connection meanwhile
+            except OSError:  # ssl.SSLError: the client has broken the TLS connection
                 self.abort()
                 return
         if self._write_blocked:
@@ -313,13 +313,13 @@ class Connection(asyncio.BufferedProtocol):
         try:
             return pieces.next()
         except Exception:
-            # The head was sent: what is cut off must not look whole.
-            logger.exception("an answer could not be made to its end")
+            # The head was sent, and the client must see that the response is incomplete.
+            logger.exception("the response failed after its beginning")
             self.abort()
             return b""
 
     def _follow(self) -> None:
-        """Wait for more to send, and for the client's goodbye, as long as it takes."""
+        """Wait for more pieces, or until the client closes, without a deadline."""
         self._enter(Phase.FOLLOWING)
         if self._deadline is not None:
             self._deadline.cancel()
@@ -333,7 +333,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._terms == self._shared.access.terms:
             self._send_on()
         else:
-            self.finish()  # a client that may come in again does so by itself
+            self.finish()  # a client that still has access reconnects
 
     def _end_pieces(self) -> None:
         self._close_pieces()
@@ -356,14 +356,14 @@ class Connection(asyncio.BufferedProtocol):
         self._head_begun = False
         self._within(self._shared.deadlines.idle, self._leave)
         if self._conversation.holds_input or self._client_finished:
-            # Others first: of all answers to requests that were sent at once, one is made in each round of the loop.
+            # Other clients come first: of pipelined requests, one is answered in each round of the loop.
             self._stop_reading()
             self._shared.turns.wait(self.caller.client, self, self._advance)
         else:
             self._go_on_reading()
 
     def _leave(self) -> None:
-        """Say goodbye and let the client hang up: a close with unread input would cut off the answer's end."""
+        """Send the close message and wait for the client to close: a close with unread input would cut off the response."""
         self._enter(Phase.LEAVING)
         self._within(self._shared.deadlines.linger, self.abort)
         if farewell := self._channel.farewell() if self._channel else b"":
@@ -372,7 +372,7 @@ class Connection(asyncio.BufferedProtocol):
         soon(self._transport.close if self._client_finished else self._end_sending)
 
     def _end_sending(self) -> None:
-        # Not from within resume_writing: asyncio would shut the socket down once more, and log an error where the client has gone.
+        # Not called from resume_writing, where asyncio would shut the socket down again and log an error for a gone client.
         if not (self._transport.is_closing() or self._write_blocked):
             try:
                 self._transport.write_eof()

@@ -23,13 +23,13 @@ Headers = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The answer to a request that the site does not see; `final` ends the connection."""
+    """The response to a request that the site does not see; `final` ends the connection."""
 
     response: Response
     final: bool
 
 
-class ClientLeft(Exception):  # noqa: N818  # no error, the ordinary end of a connection
+class ClientLeft(Exception):  # noqa: N818  # not an error, but the usual end of a connection
     """The client sends nothing more."""
 
 
@@ -41,16 +41,16 @@ class Conversation:
         self._without_body = False
 
     def receive(self, data: bytes) -> None:
-        """Take in what the client sent; empty bytes are its end of file."""
+        """Accept received bytes; empty bytes are the end of file."""
         self._http.receive_data(data)
 
     @property
     def holds_input(self) -> bool:
-        """Whether there are bytes that belong to no request yet."""
+        """Return whether there are bytes that belong to no request yet."""
         return bool(self._http.trailing_data[0])
 
     def next_request(self) -> Request | Refusal | None:
-        """The next request or its refusal; None while its head is incomplete. Raises ClientLeft at the end."""
+        """Return the next request or its refusal, or None while its head is incomplete. Raises ClientLeft at the end."""
         try:
             event = self._http.next_event()
             if isinstance(event, h11.ConnectionClosed):
@@ -60,16 +60,13 @@ class Conversation:
             self._without_body = event.method == b"HEAD"
             request = _request_of(event)
             if isinstance(request, Request) or not request.final:
-                self._http.next_event()  # the end of a message that has no body
+                self._http.next_event()  # the end of a message without a body
         except h11.RemoteProtocolError as error:
             return Refusal(status_page(error.error_status_hint), final=True)
         return request
 
     def answer(self, response: Response, extra: Headers = (), *, final: bool = False) -> list[bytes]:
-        """The bytes of a response, with uncopied body parts; a ValueError if HTTP forbids one of its headers.
-
-        One with pieces is not whole before `end`.
-        """
+        """Return the bytes of a response, with uncopied body parts. A response with pieces is complete after `end`. Raises ValueError for an invalid header."""
         try:
             head = h11.Response(
                 status_code=response.status,
@@ -87,20 +84,20 @@ class Conversation:
         return [part for part in parts if part]
 
     def piece(self, piece: bytes) -> bytes:
-        """The bytes of one more piece of the body."""
+        """Return the bytes of one more piece of the body."""
         return self._http.send(h11.Data(data=piece)) or b""
 
     def end(self) -> bytes:
-        """The bytes that end the body."""
+        """Return the bytes that end the body."""
         return self._http.send(h11.EndOfMessage()) or b""
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing follows of the answer."""
+        """Return whether the response is complete."""
         return self._http.our_state is not h11.SEND_BODY
 
     def go_on(self) -> bool:
-        """Make ready for the next request; False if the connection has to end instead."""
+        """Prepare for the next request, or return False if the connection has to end."""
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
             self._without_body = False
@@ -136,7 +133,7 @@ def _joined_headers(event: h11.Request) -> dict[str, str]:
 
 
 def _split_target(target: str) -> tuple[str, str, str] | None:
-    """Authority, path (decoded) and query of a request target, which may be a whole URL as proxies send it."""
+    """Return authority, decoded path and query of a request target, which may be a URL as proxies send it."""
     authority = ""
     if not target.startswith("/"):
         scheme, separator, rest = target.partition("://")
@@ -152,7 +149,7 @@ def _split_target(target: str) -> tuple[str, str, str] | None:
 
 
 def _headers(response: Response, extra: Headers, *, final: bool) -> list[tuple[str, str]]:
-    """All headers of a response; `extra` ones replace the response's own of the same name."""
+    """Return all headers of a response; headers in `extra` replace others of the same name."""
     replaced = {name.lower() for name, _ in extra}
     headers = [("Date", _date(int(time.time())))]
     if response.status not in _NEVER_WITH_BODY:
@@ -168,7 +165,7 @@ def _headers(response: Response, extra: Headers, *, final: bool) -> list[tuple[s
 
 @functools.lru_cache(maxsize=1)
 def _date(second: int) -> str:
-    """A point in time as HTTP writes it, in English for every locale."""
+    """Return a time as HTTP writes it, in English for every locale."""
     when = time.gmtime(second)
     day, month = _DAYS[when.tm_wday], _MONTHS[when.tm_mon - 1]
     return f"{day}, {when.tm_mday:02} {month} {when.tm_year} {time.strftime('%H:%M:%S', when)} GMT"

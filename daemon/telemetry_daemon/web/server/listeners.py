@@ -1,4 +1,4 @@
-"""Listening sockets: opened at an address, shared with an older one for a while, closed; and who has a port that is taken."""
+"""Listening sockets, which may share a port with an older socket for a while, and the process that uses a port."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from telemetry_daemon.guarded.named import bound
 from telemetry_daemon.web.addresses import UNIX_PREFIX, ListenError, TcpAddress, UnixAddress, WebError, parse_address
 from telemetry_parsers.dataclass import dataclass
 
-BACKLOG = 4096  # what does not fit waits a second until its client tries again
-# Each connection inherits it. By default the kernel takes up to 4 MB for a client that does not read.
+BACKLOG = 4096  # the clients of other connections try again after a second
+# Inherited by each connection. By default the kernel buffers up to 4 MB for a client that does not read.
 SEND_BUFFER_BYTES = 256 * 1024
 
 _REMEDIES = {
@@ -30,7 +30,7 @@ _REMEDIES = {
     errno.EMFILE: "no file descriptors are left; raise LimitNOFILE",
 }
 PROC = Path("/proc")
-# A node can hold millions of open files, and no caller waits for that answer.
+# The search for the process stops after this time, because a node can have millions of open files.
 PATIENCE_SECONDS = 0.5
 _LISTENING = "0A"
 _WORD_BYTES = 4
@@ -38,7 +38,7 @@ _WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listener:
-    """A listening socket, the text in the settings, and the address that it really has."""
+    """A listening socket, its address in the settings, and its real address."""
 
     text: str
     socket: socket.socket
@@ -49,14 +49,14 @@ class Listener:
         """Stop listening, and remove the Unix socket if it is still ours."""
         if self.socket.family == socket.AF_UNIX:
             path = Path(self.address.removeprefix(UNIX_PREFIX))
-            with contextlib.suppress(OSError):  # somebody else has removed it
+            with contextlib.suppress(OSError):  # another process has removed it
                 if path.stat().st_ino == self.inode:
                     named.remove(path)
         self.socket.close()
 
 
 def open_listener(text: str, beside: Iterable[Listener] = ()) -> Listener:
-    """A listening socket at the address; the given listeners may share its port for a while."""
+    """Return a listening socket at the address; the given listeners may share its port for a while."""
     address = parse_address(text)
     try:
         if isinstance(address, UnixAddress):
@@ -73,11 +73,11 @@ def open_listener(text: str, beside: Iterable[Listener] = ()) -> Listener:
 
 
 def _port_taken(text: str, address: TcpAddress) -> str:
-    """That the port is in use, by whom, and what to do."""
+    """Return that the port is in use, by which process, and the remedy."""
     port = address.port
-    place = _resolve(text, address)[1][:2] if address.host else ("::", port)
+    local = _resolve(text, address)[1][:2] if address.host else ("::", port)
     try:
-        found = {inode: user for other, user, inode in sockets_on(port) if _takes(other, place) or _takes(place, other)}
+        found = {inode: user for other, user, inode in sockets_on(port) if _takes(other, local) or _takes(local, other)}
         owner = _holder(set(found))
     except (OSError, ValueError):  # no /proc, or one that reads otherwise
         found, owner = {}, None
@@ -89,7 +89,7 @@ def _port_taken(text: str, address: TcpAddress) -> str:
 
 
 def covers(listeners: Iterable[Listener], local_address: object) -> bool:
-    """Whether one of the listeners would take a connection to this local address (as `getsockname` gives it)."""
+    """Return whether one of the listeners accepts connections to this local address (as `getsockname` returns it)."""
     return any(_takes(listener.socket.getsockname(), local_address) for listener in listeners)
 
 
@@ -109,7 +109,7 @@ def _listen_unix(text: str, path: str) -> Listener:
 
 
 def listening(text: str, unix_socket: socket.socket, path: str) -> Listener:
-    """A listener on a Unix socket that is bound to the path."""
+    """Return a listener on a Unix socket that is bound to the path."""
     try:
         unix_socket.listen(BACKLOG)
         unix_socket.settimeout(0)
@@ -121,8 +121,8 @@ def listening(text: str, unix_socket: socket.socket, path: str) -> Listener:
 
 def _listen_tcp(text: str, address: TcpAddress, beside: list[Listener]) -> Listener:
     if address.host:
-        family, place = _resolve(text, address)
-        listening = _bind(family, place, beside)
+        family, sockaddr = _resolve(text, address)
+        listening = _bind(family, sockaddr, beside)
     else:
         listening = _bind_all_interfaces(address.port, beside)
     host, port = listening.getsockname()[:2]
@@ -130,8 +130,8 @@ def _listen_tcp(text: str, address: TcpAddress, beside: list[Listener]) -> Liste
 
 
 def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
-    """The first IPv4 address of a name, else its first address; the exporters in Go choose the same."""
-    # Of text Python makes bytes by a codec for international names, which stays in memory.
+    """Return the first IPv4 address of a name, else its first address, as exporters in Go do."""
+    # For str, Python loads a codec for international names, which stays in memory.
     host = address.host.encode("ascii") if address.host.isascii() else address.host
     try:
         entries = socket.getaddrinfo(host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -139,8 +139,8 @@ def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
         raise ListenError(
             f"cannot listen on {text}: the name {address.host!r} cannot be resolved; check it, or give an IP address"
         ) from error
-    family, _, _, _, place = next((entry for entry in entries if entry[0] == socket.AF_INET), entries[0])
-    return family, place
+    family, _, _, _, sockaddr = next((entry for entry in entries if entry[0] == socket.AF_INET), entries[0])
+    return family, sockaddr
 
 
 def _bind_all_interfaces(port: int, beside: list[Listener]) -> socket.socket:
@@ -152,16 +152,16 @@ def _bind_all_interfaces(port: int, beside: list[Listener]) -> socket.socket:
         return _bind(socket.AF_INET, ("0.0.0.0", port), beside)  # noqa: S104  # the operator asked for all interfaces
 
 
-def _bind(family: int, place: tuple[object, ...], beside: list[Listener]) -> socket.socket:
-    # With an explicit IPPROTO_TCP asyncio switches Nagle's algorithm off, which costs 40 ms for each answer.
+def _bind(family: int, sockaddr: tuple[object, ...], beside: list[Listener]) -> socket.socket:
+    # With an explicit IPPROTO_TCP, asyncio disables Nagle's algorithm, which would delay each response by 40 ms.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         if family == socket.AF_INET6:
-            # "::" takes IPv4 as well, as it does in the exporters written in Go.
-            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(place[0] != "::"))
-        _listen_beside(listening, place, beside)
+            # "::" accepts IPv4 as well, as in exporters written in Go.
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(sockaddr[0] != "::"))
+        _listen_beside(listening, sockaddr, beside)
         listening.settimeout(0)
     except BaseException:
         listening.close()
@@ -169,22 +169,20 @@ def _bind(family: int, place: tuple[object, ...], beside: list[Listener]) -> soc
     return listening
 
 
-def _listen_beside(listening: socket.socket, place: tuple[object, ...], beside: list[Listener]) -> None:
-    """Listen, where needed beside an old listener that will be closed (127.0.0.1:9100 becomes :9100).
-
-    SO_REUSEPORT is set for bind and listen only, the two calls that need it: otherwise a second daemon could take the port.
-    """
+def _listen_beside(listening: socket.socket, sockaddr: tuple[object, ...], beside: list[Listener]) -> None:
+    """Listen, if necessary beside an old listener that will be closed (127.0.0.1:9100 becomes :9100)."""
     try:
-        listening.bind(place)
+        listening.bind(sockaddr)
         listening.listen(BACKLOG)
     except OSError as error:
         if error.errno != errno.EADDRINUSE or not beside:
             raise
+        # SO_REUSEPORT is set only for bind and listen, which need it: otherwise a second daemon could use the port.
         pair = [listening, *(old.socket for old in beside)]
         for member in pair:
             member.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:
-            listening.bind(place)
+            listening.bind(sockaddr)
             listening.listen(BACKLOG)
         finally:
             for member in pair:
@@ -202,15 +200,15 @@ def sockets_on(port: int) -> Iterator[tuple[tuple[str, int], int, int]]:
 
 
 def _host(digits: str) -> str:
-    """The address of which the kernel prints each 32-bit word as a number of this machine's."""
+    """Return the address, of which the kernel prints each 32-bit word in the machine's byte order."""
     raw = bytes.fromhex(digits)
-    words = [raw[place : place + _WORD_BYTES] for place in range(0, len(raw), _WORD_BYTES)]
+    words = [raw[start : start + _WORD_BYTES] for start in range(0, len(raw), _WORD_BYTES)]
     network = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
     return socket.inet_ntop(socket.AF_INET if len(words) == 1 else socket.AF_INET6, network)
 
 
 def _holder(inodes: set[int]) -> str | None:
-    """The name and the number of a process that holds one of the sockets, of those whose files this user may see."""
+    """Return name and PID of a process that holds one of the sockets, if this user may read its files."""
     wanted = {f"socket:[{inode}]" for inode in inodes}
     end = time.monotonic() + PATIENCE_SECONDS
     for process in PROC.iterdir() if wanted else ():
@@ -223,7 +221,7 @@ def _holder(inodes: set[int]) -> str | None:
 
 
 def _open_files(process: Path) -> Iterator[str]:
-    with contextlib.suppress(OSError):  # another user's, or ended
+    with contextlib.suppress(OSError):  # a process of another user, or one that has ended
         for file in list((process / "fd").iterdir()):
             with contextlib.suppress(OSError):  # closed since
                 yield str(file.readlink())

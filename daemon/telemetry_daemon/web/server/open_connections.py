@@ -1,4 +1,4 @@
-"""The open connections by phase, of which one is dropped when there are too many, and what all of them share."""
+"""The open connections by phase, of which one is dropped when there are too many, and the state that all connections share."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ READ_BYTES = 16384
 WRITE_BYTES = 65536
 LINGER_BYTES = 1024 * 1024
 MOST_CONNECTIONS = 512
-# Of those who have not asked yet, and of those who do not take their answer. An honest client needs milliseconds for
-# either, so the oldest of these are not honest.
+# The limit of clients that have not sent a request yet, and of clients that do not read their response. An honest client
+# needs milliseconds for either, so the oldest of them are not honest.
 MOST_IN_PROGRESS = 256
-LARGEST_SHARE = 0.25  # of these; while there are too many, a client that has more gives up its own oldest
+LARGEST_SHARE = 0.25  # of these; while there are too many, a client with more loses its own oldest connection
 FEWEST_CONNECTIONS = 8
-# The smallest that Linux gives: a client that follows and does not read is noticed when the kernel's buffers are full.
+# The smallest buffer in Linux: a following client that does not read is noticed when the kernel's buffer is full.
 FOLLOWER_BYTES = 4608
 DESCRIPTORS_KEPT_FREE_FOR_READERS = 64
-# Children inherit the limit, and some vendor tools close every number up to it before they start:
-# with the 2^30 of some container runtimes that takes minutes.
+# Children inherit the limit, and some vendor tools close every descriptor up to it before they start. With the 2^30 of
+# some container runtimes this takes minutes.
 HIGHEST_USEFUL_LIMIT = 65536
 
 logger = logging.getLogger(__name__)
 
 
 class Phase(Enum):
-    """How far a connection has come."""
+    """The state of a connection."""
 
     UNFINISHED = "no whole request head yet"
     WAITING = "answered before, no new request yet"
@@ -45,29 +45,26 @@ class Phase(Enum):
 
 
 _IN_PROGRESS = (Phase.UNFINISHED, Phase.ANSWERING)
-# Which connection goes first when there are too many in all.
+# The order in which connections are dropped when there are too many in total.
 _EVICTION_ORDER = (Phase.LEAVING, Phase.WAITING, Phase.UNFINISHED, Phase.FOLLOWING, Phase.ANSWERING)
 
 
 class OpenConnection(Protocol):
-    """A connection, as seen from here."""
+    """A connection as this module uses it."""
 
     @property
     def caller(self) -> Caller:
-        """Who is at the other end."""
-        ...
+        """Return the client of the connection."""
 
     def abort(self) -> None:
         """Drop the connection at once."""
-        ...
 
     def finish(self) -> None:
-        """Drop the connection once the answer under way is sent."""
-        ...
+        """Drop the connection after the response that is being sent."""
 
 
 class OpenConnections:
-    """The connections by phase, the oldest of each phase first; there are never more than the limits allow."""
+    """The connections by phase, the oldest of each phase first, within the limits."""
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
         self._connections: dict[Phase, dict[OpenConnection, None]] = {phase: {} for phase in Phase}
@@ -79,27 +76,27 @@ class OpenConnections:
         return sum(map(len, self._connections.values()))
 
     def count(self, phase: Phase) -> int:
-        """How many connections are in this phase."""
+        """Return how many connections are in this phase."""
         return len(self._connections[phase])
 
     def add(self, connection: OpenConnection) -> None:
-        """Take in a new connection; if there are too many, an old one is dropped."""
+        """Add a new connection; if there are too many, an old one is dropped."""
         self._put(connection, Phase.UNFINISHED)
 
     def move(self, connection: OpenConnection, old: Phase, new: Phase) -> None:
-        """Note a connection's new phase. One that was evicted before stays out."""
+        """Record a connection's new phase, unless it was evicted before."""
         if connection in self._connections[old]:
             self._take(connection, old)
             self._put(connection, new)
 
     def remove(self, connection: OpenConnection) -> None:
-        """Forget a connection that has ended."""
+        """Remove a connection that has ended."""
         for phase, connections in self._connections.items():
             if connection in connections:
                 self._take(connection, phase)
 
     def evict_one(self) -> bool:
-        """Drop the connection that does least at the moment; False if there is none."""
+        """Drop the least active connection, or return False if there is none."""
         for phase in _EVICTION_ORDER:
             if self._connections[phase]:
                 self._evict(next(iter(self._connections[phase])), phase)
@@ -107,7 +104,7 @@ class OpenConnections:
         return False
 
     def all(self) -> list[OpenConnection]:
-        """All connections."""
+        """Return all connections."""
         return [connection for connections in self._connections.values() for connection in connections]
 
     def _put(self, connection: OpenConnection, phase: Phase) -> None:
@@ -127,7 +124,7 @@ class OpenConnections:
             del clients[client]
 
     def _first_to_go(self, phase: Phase) -> OpenConnection:
-        """The oldest connection of the client that has more than its share, else the oldest of all."""
+        """Return the oldest connection of the client with more than its share, else the oldest of all."""
         connections, clients = self._connections[phase], self._clients[phase]
         most = max(clients, key=clients.__getitem__)
         if clients[most] <= len(connections) * LARGEST_SHARE:
@@ -140,7 +137,7 @@ class OpenConnections:
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit of open files to the hard one; returns the new limit."""
+    """Raise the soft limit of open files to the hard one, and return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = HIGHEST_USEFUL_LIMIT if hard == resource.RLIM_INFINITY else min(hard, HIGHEST_USEFUL_LIMIT)
     if soft == resource.RLIM_INFINITY:
@@ -152,29 +149,24 @@ def raise_descriptor_limit() -> int:
 
 
 def connections_within(limit: int, most: int) -> int:
-    """How many connections fit into a limit of descriptors, besides the files that are open now and the readers' share."""
+    """Return how many connections fit into a limit of descriptors, besides the files that are open now and the readers' share."""
     open_now = sum(1 for _ in Path("/proc/self/fd").iterdir())
     return max(FEWEST_CONNECTIONS, min(most, limit - open_now - DESCRIPTORS_KEPT_FREE_FOR_READERS))
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds that each step of a connection may take.
+    """Seconds that each step of a connection may take."""
 
-    `head` runs from accept, or from the first byte of a later request, whatever else arrives; `idle` between
-    requests; `answer` until the last byte is with the kernel, of an answer in pieces of each of them; `linger` until the
-    client hangs up after it.
-    """
-
-    head: float = 5.0
-    idle: float = 60.0
-    answer: float = 30.0
-    linger: float = 1.0
+    head: float = 5.0  # from accept, or from the first byte of a later request, to the end of the head
+    idle: float = 60.0  # between requests
+    answer: float = 30.0  # until the kernel has the last byte, for a response in pieces of each piece
+    linger: float = 1.0  # until the client closes after the response
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all connections of a server share."""
+    """The state that all connections of a server share."""
 
     handler: Handler
     access: AccessControl

@@ -1,4 +1,4 @@
-"""Work that takes milliseconds is done once in each round of the event loop, so that scrapes are answered in between."""
+"""Runs work that takes milliseconds once per round of the event loop, so that scrapes are answered in between."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable, Hashable
 
 
 class Turns:
-    """The work that waits, of each connection at most one piece; clients take turns."""
+    """The waiting work, at most one piece for each connection; clients take turns."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, dict[Hashable, Callable[[], None]]] = {}
         self._is_scheduled = False
 
     def wait(self, client: str, connection: Hashable, work: Callable[[], None]) -> None:
-        """Do this work when it is the client's turn."""
+        """Run this work when it is the client's turn."""
         self._waiting.setdefault(client, {})[connection] = work
         self._schedule()
 
     def forget(self, client: str, connection: Hashable) -> None:
-        """Do no work for a connection that has ended."""
+        """Drop the work of a connection that has ended."""
         if client in self._waiting:
             self._waiting[client].pop(connection, None)
 

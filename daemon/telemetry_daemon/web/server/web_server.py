@@ -28,7 +28,7 @@ from telemetry_parsers.dataclass import dataclass
 CLOSING_LOOKS = 100  # one second in all
 SECONDS_BETWEEN_CLOSING_LOOKS = 0.01
 CLIENTS_IN_A_ROUND = 16  # each delays those already connected by about a tenth of a millisecond
-# After a round that left some waiting, the next takes twice as many: among thousands of attackers, who make the rounds
+# After a round that left clients waiting, the next accepts twice as many: among thousands of attackers, which make rounds
 # long, a scraper would wait for seconds.
 MOST_CLIENTS_IN_A_ROUND = 128
 PAUSE_AFTER_FAILURE_SECONDS = 0.1
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What a web server is doing at one moment."""
+    """The current activity of a web server."""
 
     connections: Mapping[Phase, int]
     password_checks: int
@@ -67,15 +67,15 @@ class WebServer:
         self._allowed_hosts = tuple(allowed_hosts)
         self._deadlines = deadlines or Deadlines()
         self._acceptors: dict[str, _Acceptor] = {}
-        self._admits: Callable[[socket.socket], bool] = lambda client: True  # noqa: ARG005  # everybody
+        self._admits: Callable[[socket.socket], bool] = lambda client: True  # noqa: ARG005  # all clients
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses that are served, with their real ports, in the order of the settings."""
+        """Return the served addresses with their real ports, in the order of the settings."""
         return tuple(self._acceptors[text].listener.address for text in self._listen if text in self._acceptors)
 
     def statistics(self) -> Statistics:
-        """The numbers of this moment."""
+        """Return the current numbers."""
         connections, access = self._shared.open_connections, self._shared.access
         return Statistics(
             {phase: connections.count(phase) for phase in Phase},
@@ -84,13 +84,13 @@ class WebServer:
         )
 
     async def start(self) -> None:
-        """Listen on all addresses; a WebError (bad address, port taken, bad file) leaves none of them open."""
+        """Listen on all addresses. Raises WebError (bad address, port taken, bad file), with none of them open."""
         access = AccessControl(load_rules(self._config_file), self._limits)
         self._serve(_open_all(self._listen), access)
         self._allow_hosts(self._allowed_hosts)
 
     async def start_on(self, listener: Listener, admits: Callable[[socket.socket], bool]) -> None:
-        """Serve one listener that is open, without passwords, to those who are admitted."""
+        """Serve an open listener without passwords, to the clients that `admits` accepts."""
         self._admits = admits
         self._listen = (listener.text,)
         self._serve([listener], AccessControl(load_rules("")))
@@ -104,21 +104,18 @@ class WebServer:
         self._accept_on(listeners)
 
     async def serve_forever(self) -> None:
-        """Return after `close`; raise if accepting connections broke for good."""
+        """Return after `close`; raise if accepting connections failed for good."""
         await asyncio.shield(self._over)
 
     async def reconfigure(self, listen: Sequence[str], config_file: str, allowed_hosts: Sequence[str] = ()) -> None:
-        """Serve these addresses by this file to these hosts; after a WebError everything is as before.
-
-        Addresses that stay never stop listening; old ones are closed only after the new ones are open.
-        """
+        """Serve these addresses with this file to these hosts. Raises WebError, without any change. Kept addresses never stop listening."""
         texts = tuple(dict.fromkeys(listen))
         rules = load_rules(config_file)
         dropped = [acceptor.listener for text, acceptor in self._acceptors.items() if text not in texts]
         opened = _open_all([text for text in texts if text not in self._acceptors], dropped)
         staying = [acceptor.listener for text, acceptor in self._acceptors.items() if text in texts]
         served = [*staying, *opened]
-        # One that a new address includes (127.0.0.1:9100 in :9100) stays open: to close it could cost a connection.
+        # A listener that a new address includes (127.0.0.1:9100 in :9100) stays open, because closing it could lose a connection.
         leaving = [listener.text for listener in dropped if not covers(served, listener.socket.getsockname())]
         left = [self._acceptors.pop(text) for text in leaving]
         for acceptor in left:
@@ -135,7 +132,7 @@ class WebServer:
                 connection.finish()
 
     async def close(self) -> None:
-        """Stop listening, give running answers a moment, and hang up on everybody; safe to call twice."""
+        """Stop listening, give running responses a moment, and disconnect all clients. A second call does nothing."""
         acceptors = list(self._acceptors.values())
         self._acceptors.clear()
         if not acceptors:
@@ -143,12 +140,12 @@ class WebServer:
         for acceptor in acceptors:
             await acceptor.stop()
             acceptor.listener.close()
-        await self._finish_everybody()
+        await self._finish_all()
         await self._shared.access.close()
         if not self._over.done():
             self._over.set_result(None)
 
-    async def _finish_everybody(self) -> None:
+    async def _finish_all(self) -> None:
         connections = self._shared.open_connections
         for connection in connections.all():
             connection.finish()
@@ -170,9 +167,9 @@ class WebServer:
             self._acceptors[listener.text] = acceptor
 
     def _allow_hosts(self, names: Sequence[str]) -> None:
-        """Check host names by the addresses of the settings, not by an old one that a new one includes."""
+        """Check host names against the addresses of the settings, not against an old address that a new one includes."""
         listening = [self._acceptors[text].listener.socket for text in self._listen if text in self._acceptors]
-        self._shared.access.allow_hosts(names, [each.getsockname() for each in listening])
+        self._shared.access.allow_hosts(names, [listener.getsockname() for listener in listening])
 
     def _accepting_ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
@@ -180,7 +177,7 @@ class WebServer:
             self._over.set_exception(error)
 
     async def _welcome(self, client: socket.socket) -> None:
-        """Give a client its connection. The call waits for the loop's next round, so others get their turn."""
+        """Create the connection of a client. The call waits for the loop's next round, so that others get their turn."""
         if not self._admits(client):
             client.close()
             return
@@ -191,11 +188,9 @@ class WebServer:
             client.close()
 
 
+# `loop.sock_accept` is not used, because cancelling it may lose a client that it has just accepted.
 class _Acceptor:
-    """Hands each client of a listener to `welcome`, and calls `make_room` when there are no descriptors left.
-
-    Not `loop.sock_accept`: cancelling it may lose a client that it has just accepted.
-    """
+    """Passes each client of a listener to `welcome`, and calls `make_room` when no descriptors are left."""
 
     def __init__(
         self,
@@ -221,7 +216,7 @@ class _Acceptor:
         await asyncio.wait([self.task])
 
     async def empty_backlog(self, worth_serving: Callable[[socket.socket], bool]) -> None:
-        """After `stop`: welcome the clients that have already connected and are worth it, hang up on the others."""
+        """After `stop`: welcome the waiting clients that are worth serving, and disconnect the others."""
         with contextlib.suppress(OSError):  # what cannot be accepted now is lost with the listener
             for _ in range(BACKLOG):
                 client = self._accept()
@@ -278,7 +273,7 @@ class _Acceptor:
 
 
 def _open_all(texts: Sequence[str], beside: Sequence[Listener] = ()) -> list[Listener]:
-    """Listeners on all addresses, or a WebError and none; they may share the ports of those in `beside`."""
+    """Return listeners on all addresses. They may share the ports of those in `beside`. Raises WebError, with none of them open."""
     with contextlib.ExitStack() as undo:
         listeners: list[Listener] = []
         for text in texts:
