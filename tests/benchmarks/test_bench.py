@@ -81,9 +81,13 @@ def test_the_middle_of_the_rounds_and_the_99th_percentile_of_all_scrapes() -> No
 def test_a_goal_is_met_missed_or_not_measured() -> None:
     twice = replace(ROUND, cpu=0.04, memory=Memory(40.0, 40.0, 30.0))
     results = Results({"nvidia": {"telemetry": [ROUND], "nvitop-exporter": [twice]}}, {}, {})
-    told = {words: cells for words, *cells in rows(results, ["nvidia"], ["telemetry", "telemetry old"])}
-    assert [told[words] for words in told if ": CPU," in words] == [["≤ 0.45", "0.5", "not measured", "missed"]]
-    assert [told[words] for words in told if words.startswith("RSS of the daemon")] == [
+    cells_by_words = {words: cells for words, *cells in rows(results, ["nvidia"], ["telemetry", "telemetry old"])}
+    assert [cells_by_words[words] for words in cells_by_words if ": CPU," in words] == [
+        ["≤ 0.45", "0.5", "not measured", "missed"]
+    ]
+    assert [cells_by_words[words] for words in cells_by_words if words.startswith("RSS of the daemon")] == [
         ["≤ 1", "0.75", "not measured", "met"]
     ]
-    assert [told[words] for words in told if "all-smi" in words] == [["≤ 0.8", "not measured", "not measured", ""]]
+    assert [cells_by_words[words] for words in cells_by_words if "all-smi" in words] == [
+        ["≤ 0.8", "not measured", "not measured", ""]
+    ]

@@ -109,7 +109,7 @@ def test_work_grows_with_the_readings_and_no_faster(
 def test_a_page_costs_what_has_changed(
     change: Callable[[MadeUpNode, Snapshot], Snapshot], most_for_a_reading: float
 ) -> None:
-    """One text for each number that changed; only other names or labels make the lines anew."""
+    """One text for each number that changed; only other names or labels rebuild the lines."""
     load = Load(MANY, 40)
     node, renderer = settled(load), Renderer()
     renderer.text(node.store.snapshot())

@@ -27,8 +27,8 @@ def test_it_measures_calls_and_fields_and_names_no_machine(tmp_path: Path) -> No
         assert rows[name]["median_us"] >= rows[name]["cpu_median_us"] >= microseconds
         assert name in done.stdout
     assert rows["FanSpeed"]["errors"] == {"3": 1}
-    told = done.stdout + document.read_text()
-    assert not [text for text in ("GPU-", "16544240387", "0000:19", "61044") if text in told]
+    written = done.stdout + document.read_text()
+    assert not [text for text in ("GPU-", "16544240387", "0000:19", "61044") if text in written]
 
 
 def test_without_a_driver_it_says_so(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from telemetry_parsers.model import Snapshot
 
 GOLDEN = Path(__file__).parent / "faults.txt"
 SCHEMA = json.loads((ROOT / "docs" / "check.schema.json").read_text())
-# What the conditions of devices say of the status; those that nobody asks about are neutral.
+# The status of each condition; unlisted conditions are neutral.
 STATUSES = {"bad": Status.CRITICAL, "warning": Status.WARNING, "quiet": Status.OK, "good": Status.OK}
 
 
@@ -99,8 +99,8 @@ def test_fewer_devices_than_expected_are_critical(present: int, expected: int, s
 )
 def test_a_source_that_tells_nothing_is_never_ok(state: str, up: bool | None, status: Status) -> None:  # a case
     node = demo_snapshot("1xnvidia")
-    told = replace(node, sources=tuple(replace(one, state=state, up=up) for one in node.sources[:1]))  # type: ignore[arg-type]  # the states are words here
-    assert status_of(told) is status
+    changed = replace(node, sources=tuple(replace(source, state=state, up=up) for source in node.sources[:1]))  # type: ignore[arg-type]  # the states are words here
+    assert status_of(changed) is status
 
 
 def test_the_worst_is_critical_then_warning_then_unknown() -> None:

@@ -1,4 +1,4 @@
-"""A command that is told to end takes the tools that it runs with it: a tool left behind blocks its source for all."""
+"""A command that is stopped stops its tools: a tool left behind would block its source for every user."""
 
 import signal
 import subprocess
@@ -39,9 +39,9 @@ def test_no_tool_outlives_a_command_that_a_signal_ends(command: str, number: int
     try:
         assert comes_true(lambda: bool(tools.pids("mthreads-gmi")))
         running.send_signal(number)
-        _, told = running.communicate(timeout=250)
+        _, errors = running.communicate(timeout=250)
         assert running.returncode == 128 + number
-        assert told.startswith(b"telemetry: recorded ") if command == "record" else told == b""
+        assert errors.startswith(b"telemetry: recorded ") if command == "record" else errors == b""
         assert not any(Path(f"/proc/{pid}").exists() for pid in tools.pids("mthreads-gmi"))
     finally:
         running.kill()

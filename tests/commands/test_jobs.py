@@ -22,7 +22,7 @@ def config(tmp_path: Path) -> str:
 
 
 def keep(folder: Path, ago: float = 0.0, host: str = "") -> Node:
-    """Two jobs of an hour that have ended, one that runs, and nobody's rest."""
+    """Keep two ended jobs of an hour, one that runs, and the unallocated rest."""
     node = Node(wall_ahead=time.time() - 8000.0 - ago, interval=60.0)
     node.gives(has(job("7"), 0.5), has(job("8", "u1077"), 0.25))
     node.runs(3600.0, step=60.0)
@@ -32,7 +32,7 @@ def keep(folder: Path, ago: float = 0.0, host: str = "") -> Node:
     return node
 
 
-def told(*arguments: str) -> dict[str, float]:
+def hours_by_owner(*arguments: str) -> dict[str, float]:
     """The hours of each owner."""
     status, out, _ = run_main("jobs", "--format", "json", *arguments)
     assert status == 0
@@ -43,8 +43,8 @@ def told(*arguments: str) -> dict[str, float]:
 
 def test_the_files_of_this_node_are_read_by_default(tmp_path: Path, config: str) -> None:
     keep(tmp_path)
-    assert told("--config", config) == {"9": 1.0, "7": 0.5, "8": 0.25, "nobody": 0.25}
-    assert told("--config", config, "--user", "u1077") == {"8": 0.25}
+    assert hours_by_owner("--config", config) == {"9": 1.0, "7": 0.5, "8": 0.25, "nobody": 0.25}
+    assert hours_by_owner("--config", config, "--user", "u1077") == {"8": 0.25}
     status, out, _ = run_main("jobs", "--by", "user", "--config", config)
     assert status == 0
     assert [line.split()[0] for line in out.splitlines()[:4]] == ["USER", "u1042", "u1077", "(unallocated)"]
@@ -61,7 +61,7 @@ def test_files_of_several_nodes_are_joined(tmp_path: Path) -> None:
     keep(tmp_path, host="1")
     keep(tmp_path, host="2")
     files = [str(tmp_path / f"state{host}" / name) for host in "12" for name in (JOBS, LEDGER, JOBS)]
-    assert told(*files) == {"9": 2.0, "7": 1.0, "8": 0.5, "nobody": 0.5}
+    assert hours_by_owner(*files) == {"9": 2.0, "7": 1.0, "8": 0.5, "nobody": 0.5}
     status, out, _ = run_main("jobs", *files, "--format", "csv")
     assert status == 0
     assert [row["owner"] for row in csv.DictReader(io.StringIO(out))] == ["9", "7", "8", ""]
@@ -73,7 +73,7 @@ def test_files_of_several_nodes_are_joined(tmp_path: Path) -> None:
 )
 def test_since_leaves_out_who_ended_before(tmp_path: Path, config: str, since: str, owners: set[str]) -> None:
     keep(tmp_path)
-    assert told("--config", config, "--since", since).keys() == owners
+    assert hours_by_owner("--config", config, "--since", since).keys() == owners
 
 
 def test_a_bad_time_is_told() -> None:

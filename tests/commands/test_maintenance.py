@@ -26,9 +26,9 @@ def test_announced_told_kept_over_a_restart_and_ended(tmp_path: Path) -> None:
         assert samples(running.page()) == {"telemetry_maintenance": 0.0}
         assert running.document()["maintenance"] is None
         assert run_main("maintenance", *config)[:2] == (0, "the node is not in maintenance\n")
-        status, told, _ = run_main("maintenance", "on", "--for", "2h", "--reason", "new <fans>", *config)
-        assert (status, told.splitlines()[0][:50]) == (0, "in maintenance for 2 h 0 min more, until " + told[41:50])
-        assert told.splitlines()[0].endswith("UTC: new <fans>")
+        status, output, _ = run_main("maintenance", "on", "--for", "2h", "--reason", "new <fans>", *config)
+        assert (status, output.splitlines()[0][:50]) == (0, "in maintenance for 2 h 0 min more, until " + output[41:50])
+        assert output.splitlines()[0].endswith("UTC: new <fans>")
         page = samples(running.page())
         assert page["telemetry_maintenance"] == 1.0
         assert 7000 < page["telemetry_maintenance_ends_in_seconds"] <= 7200
@@ -66,21 +66,21 @@ def test_announced_told_kept_over_a_restart_and_ended(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_request_is_refused(arguments: tuple[str, ...], words: str) -> None:
-    status, _, told = run_main("maintenance", *arguments)
-    assert (status, words in told) == (64, True), told
+    status, _, message = run_main("maintenance", *arguments)
+    assert (status, words in message) == (64, True), message
 
 
 def test_without_a_daemon_nothing_can_be_announced(tmp_path: Path) -> None:
-    status, _, told = run_main("maintenance", "on", "--config", bare_config(tmp_path))
-    assert (status, "no daemon answers" in told) == (69, True), told
+    status, _, message = run_main("maintenance", "on", "--config", bare_config(tmp_path))
+    assert (status, "no daemon answers" in message) == (69, True), message
 
 
 def test_where_it_cannot_be_kept_the_command_says_so_and_it_holds_all_the_same(tmp_path: Path) -> None:
     config = ("--config", str(tmp_path / "telemetry.toml"))
     (tmp_path / "state").write_text("in the way of the folder")
     with Daemon(tmp_path, HOST_ONLY) as running:
-        status, _, told = run_main("maintenance", "on", *config)
-        assert (status, "a restart of the daemon undoes this" in told) == (2, True), told
+        status, _, message = run_main("maintenance", "on", *config)
+        assert (status, "a restart of the daemon undoes this" in message) == (2, True), message
         assert samples(running.page())["telemetry_maintenance"] == 1.0
 
 
@@ -91,8 +91,8 @@ def test_an_id_with_blanks_is_told_as_it_is_to_be_typed(tmp_path: Path) -> None:
     path = devices_file.path_in(f"{tmp_path}/state")
     devices_file.save(path, Remembered((Identity(ASCEND, "ascend", "0", "910B3", lost_since=1.7e9),), since=1.6e9))
     config = bare_config(tmp_path)
-    status, _, told = run_main("forget", "4ED7F9F2", "--config", config)
-    assert (status, told) == (
+    status, _, message = run_main("forget", "4ED7F9F2", "--config", config)
+    assert (status, message) == (
         64,
         f"telemetry: '4ED7F9F2' is not a lost device, and has no open event; the lost devices are '{ASCEND}'\n",
     )
@@ -131,5 +131,5 @@ def test_what_is_to_be_forgotten_must_be_said(tmp_path: Path) -> None:
         (("GPU-1", "--all-lost"), "--all-lost"),
         (("GPU-1", "--vendor", "amd"), "--vendor"),
     ):
-        status, _, told = run_main("forget", *arguments)
-        assert (status, word in told) == (64, True), told
+        status, _, message = run_main("forget", *arguments)
+        assert (status, word in message) == (64, True), message

@@ -46,7 +46,7 @@ def config(tmp_path: Path) -> str:
 
 
 def test_a_daemon_with_the_same_configuration_answers_first(tmp_path: Path, tools: ToolFolder) -> None:
-    """And tells how old its readings are; whoever asks for something else asks the tools."""
+    """The daemon reports the age of its readings; other requests run the tools."""
     environment = {"PATH": tools.search_path}
     with Daemon(tmp_path, SETTINGS, environment=environment) as daemon:
         daemon.until_state("mthreads-gmi", "ok")
@@ -121,10 +121,10 @@ def test_on_a_terminal_it_names_who_lets_it_wait(tools: ToolFolder, config: str)
     command = [*COMMAND, "snapshot", "--config", config, "--timeout", "2"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, env=environment, text=True)
     os.close(theirs)
-    told = os.read(ours, 1 << 16).decode()
+    shown = os.read(ours, 1 << 16).decode()
     os.close(ours)
     assert done.returncode == 2
-    assert re.fullmatch(r"(\r\x1b\[Kwaiting for [a-z, -]*mthreads-gmi[a-z, -]*)+\r\x1b\[K", told)
+    assert re.fullmatch(r"(\r\x1b\[Kwaiting for [a-z, -]*mthreads-gmi[a-z, -]*)+\r\x1b\[K", shown)
 
 
 @pytest.mark.parametrize(
@@ -181,29 +181,31 @@ def test_of_the_processes_here_it_tells_what_it_may_read_itself(
             daemon.until_state("mthreads-gmi", "ok")
             config = str(daemon.config_path)
 
-        def told(*arguments: str) -> str:
+        def output_of(*arguments: str) -> str:
             status, out, _ = run_main("snapshot", "--processes", *arguments, environment=environment)
             assert status == 0
             return out
 
-        (device,) = json.loads(told("--config", config, "--format", "json"))["devices"]
+        (device,) = json.loads(output_of("--config", config, "--format", "json"))["devices"]
         here, ended = device["processes"]
         if str(Path("/proc/self/ns/pid").readlink()) != FIRST_NAMESPACE:
-            # Nobody knows which process a tool's number means here, so nothing is told of it.
+            # A tool's pid means another process here, so nothing is shown of it.
             assert (here["user"], here["command_line"]) == (None, None)
             return
         assert (here["pid"], here["user"]) == (worker.pid, pwd.getpwuid(os.getuid()).pw_name)
         assert here["command_line"].endswith(f" {CLEAN_SECRET}")
         assert 0 <= time.time() - datetime.fromisoformat(here["started"].replace("Z", "+00:00")).timestamp() < 3600
         assert (ended["pid"], ended["user"], ended["command_line"]) == (9999999, None, None)
-        assert re.search(rf" {worker.pid}  +\S+ .* {re.escape(CLEAN_SECRET)}$", told("--config", config), re.MULTILINE)
-        rows = list(csv.DictReader(io.StringIO(told("--config", config, "--format", "csv"))))
+        assert re.search(
+            rf" {worker.pid}  +\S+ .* {re.escape(CLEAN_SECRET)}$", output_of("--config", config), re.MULTILINE
+        )
+        rows = list(csv.DictReader(io.StringIO(output_of("--config", config, "--format", "csv"))))
         assert [row["pid"] for row in rows] == [str(worker.pid), "9999999"]
         assert rows[0]["command_line"].endswith(CLEAN_SECRET)
         if has_daemon:
             assert "hunter2" not in json.dumps(daemon.document())
             for form in ("table", "json", "csv"):
-                assert "hunter2" not in told("--node", daemon.address, "--format", form)
+                assert "hunter2" not in output_of("--node", daemon.address, "--format", form)
 
 
 def test_a_daemon_that_is_not_there_is_told(config: str) -> None:

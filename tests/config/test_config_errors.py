@@ -1,4 +1,4 @@
-"""What is wrong with a file is told in one line each: file, line, full path, what is wrong, what to do."""
+"""Each error of a file is one line: file, line, full path, what is wrong, what to do."""
 
 import os
 from collections.abc import Callable
@@ -153,7 +153,7 @@ def test_a_file_that_is_no_toml_is_refused_in_one_line(bench: Workbench, content
     ("plant", "complaint"),
     [
         (Path.mkdir, "it is a folder; name the file in it"),
-        (os.mkfifo, "it is a pipe, not a regular file"),  # nobody waits for it
+        (os.mkfifo, "it is a pipe, not a regular file"),  # opening it would block
         (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
     ],
 )

@@ -70,7 +70,7 @@ def test_what_is_found(here: Snapshot, view: DaemonView, what: str, remedy: str)
     assert all(what in finding.what and remedy in finding.remedy for finding in found)
 
 
-def told(metric: str, label: str) -> MergedDevice:
+def card_with(metric: str, label: str) -> MergedDevice:
     return replace(device(), readings=(MergedReading(metric, label, 1.0, "nvml"),))
 
 
@@ -80,11 +80,11 @@ def told(metric: str, label: str) -> MergedDevice:
         (device(), []),
         (device(up=False), [("nvidia 0", "lost: its driver no longer lists it", "telemetry forget id0")]),
         (
-            told("event_open", "xid_79"),
+            card_with("event_open", "xid_79"),
             [("nvidia 0", "Xid 79, fell off the bus: an error that ends jobs", "--replay /f/xid_79 shows")],
         ),
-        (told("event_open", "xid_31"), []),
-        (told("health", "alarm"), [("nvidia 0", "alarm: the device reports this health", "reset the device")]),
+        (card_with("event_open", "xid_31"), []),
+        (card_with("health", "alarm"), [("nvidia 0", "alarm: the device reports this health", "reset the device")]),
     ],
 )
 def test_what_is_bad_of_a_card(bad: MergedDevice, expected: list[tuple[str, str, str]]) -> None:

@@ -45,8 +45,8 @@ def test_the_newest_flight_files_are_in_it(tmp_path: Path) -> None:
     assert (said.status, said.output.count("flight recorder: xid_")) == (0, 3)
     assert [name for name in inside if name.startswith("flights/")] == [f"flights/{name}" for name in names[:1:-1]]
     assert inside[f"flights/{names[4]}"] == names[4].encode()
-    told = "".join(node.doctor().output.split())
-    assert all(f"telemetrytop--replay{folder}/{name}" in told for name in names)
+    output = "".join(node.doctor().output.split())
+    assert all(f"telemetrytop--replay{folder}/{name}" in output for name in names)
     assert [one["name"] for one in node.document()[1]["flights"]] == names[::-1]
 
 

@@ -27,7 +27,7 @@ def devices(*addresses: str) -> list[MergedDevice]:
 
 TWO_DOMAINS = ["0009:01:00.0", "0019:01:00.0"]
 PART = A[:-1] + "1"
-# The addresses on the bus, what sources list, the devices that are told, and what is found: where and what.
+# The addresses on the bus, what sources list, the reported devices, and the contradictions: where and what.
 CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] = {
     "all agree, as some tools print them": ([A, B], [listing("nvml", A.upper(), "5e:00.0")], devices(A, B), "", ""),
     "domains tell cards apart": (TWO_DOMAINS, [listing("nvml", *TWO_DOMAINS)], devices(*TWO_DOMAINS), "", ""),
@@ -67,14 +67,14 @@ CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] 
         "nvidia",
         "nvml lists 3 cards, tool 2",
     ),
-    "a card that was listed and is not told": (
+    "a card that was listed and is not reported": (
         [A, B],
         [listing("nvml", cards=2)],
         devices(A),
         "PCI bus",
         "2 nvidia cards on the PCI bus, 1 reported",
     ),
-    "cards that are told twice": (
+    "cards that are reported twice": (
         [A, B],
         [listing("nvml", A, B)],
         devices(A, B, "", ""),
@@ -84,11 +84,11 @@ CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] 
 }
 
 
-@pytest.mark.parametrize(("on_bus", "listed", "told", "where", "what"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("on_bus", "listed", "devices", "where", "what"), CASES.values(), ids=CASES)
 def test_what_is_found(
-    on_bus: list[str], listed: list[Listing], told: list[MergedDevice], where: str, what: str
+    on_bus: list[str], listed: list[Listing], devices: list[MergedDevice], where: str, what: str
 ) -> None:
-    found = list(contradictions({"nvidia": on_bus} if on_bus else {}, listed, told))
+    found = list(contradictions({"nvidia": on_bus} if on_bus else {}, listed, devices))
     assert [(finding.where, finding.what) for finding in found] == [(where, what)] * bool(what)
     assert all(finding.remedy for finding in found)
 
@@ -104,14 +104,14 @@ def read_by(source: str, *addresses: str) -> list[MergedDevice]:
 
 
 @pytest.mark.parametrize(
-    ("on_bus", "told", "is_twice"),
+    ("on_bus", "devices", "is_twice"),
     [
-        (2, [], False),  # cards that sleep, or that nobody is to read
+        (2, [], False),  # cards that sleep, or that no source reads
         (1, read_by("tool", "", ""), False),  # a card of two parts
         (2, [*read_by("nvml", A, B), *read_by("tool", "", "")], True),
     ],
 )
-def test_another_node_is_judged_by_its_numbers(on_bus: int, told: list[MergedDevice], is_twice: bool) -> None:
-    found = contradictions_afar({"nvidia": on_bus}, [replace(one, id=f"id{at}") for at, one in enumerate(told)])
+def test_another_node_is_judged_by_its_numbers(on_bus: int, devices: list[MergedDevice], is_twice: bool) -> None:
+    found = contradictions_afar({"nvidia": on_bus}, [replace(one, id=f"id{at}") for at, one in enumerate(devices)])
     twice = ["4 nvidia devices reported, 2 on the PCI bus: some are reported twice"]
     assert [finding.what for finding in found] == twice * is_twice

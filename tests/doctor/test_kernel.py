@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
         [FOREIGN],
     ),
     "beside one of the right driver": (of(card(driver="nouveau"), card(1)), FAILS, [FOREIGN, NO_NODES]),
-    "nobody wants to read them": (
+    "no source reads them": (
         of(card(driver="nouveau"), card(1, driver=""), card(2), nodes=(CONTROL,)),
         VendorSources("nvidia", missing=("nvml",), is_switched_off=True),
         [],
@@ -93,7 +93,11 @@ CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
             )
         ],
     ),
-    "nobody behind the node": (of(card(), nodes=(denied(errno.ENXIO),)), FAILS, [("device nodes", "ENXIO", "dmesg")]),
+    "no device behind the node": (
+        of(card(), nodes=(denied(errno.ENXIO),)),
+        FAILS,
+        [("device nodes", "ENXIO", "dmesg")],
+    ),
     "denied, and not needed to read it": (of(card(), nodes=(denied(),)), WELL, []),
 }
 

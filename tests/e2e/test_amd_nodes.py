@@ -1,4 +1,4 @@
-"""Whole nodes of AMD's and Hygon's cards through the real daemon: each card once, whoever tells of it."""
+"""Whole nodes of AMD's and Hygon's cards through the real daemon: each card once, whichever source reports it."""
 
 import json
 from pathlib import Path
@@ -56,7 +56,7 @@ def rocm_smi(dies: int = DIES) -> str:
 
 
 def hy_smi(cards: int = DIES) -> str:
-    told = {
+    document = {
         f"card{card}": {
             "Device ID": "0x6210", "Card Series": "K100_AI", "Card Vendor": "Chengdu C-3000 IC Design Co., Ltd.",
             "Serial Number": f"TRCX1100010203{card:02}", "Unique ID": f"71aa00bb11cc220{card}",
@@ -67,7 +67,7 @@ def hy_smi(cards: int = DIES) -> str:
         }
         for card in range(cards)
     }  # fmt: skip
-    return json.dumps(told) + "\n"
+    return json.dumps(document) + "\n"
 
 
 def rocminfo(kind: str, name: str) -> str:

@@ -38,7 +38,7 @@ def test_all_that_both_tools_say_stands_on_two_dies(tools, tmp_path):
     arguments = ("--all", "--format", "json", "--source", "npu-smi", "--source", "hccn-tool", "--config", str(config))
     _, out, _ = run("snapshot", *arguments, environment=environment(tools))
     document = json.loads(out)
-    told = [
+    chips = [
         (
             device["index"],
             device["bus_id"],
@@ -47,7 +47,7 @@ def test_all_that_both_tools_say_stands_on_two_dies(tools, tmp_path):
         )
         for device in document["devices"]
     ]
-    assert told == [(6, "0000:92:00.0", 0.04, {"roce": 1.0}), (7, "0000:94:00.0", 0.09, {"roce": 0.0})]
+    assert chips == [(6, "0000:92:00.0", 0.04, {"roce": 1.0}), (7, "0000:94:00.0", 0.09, {"roce": 0.0})]
     assert {"-i 6 -link -g", "-i 7 -link -g"} <= set(tools.calls("hccn_tool"))
 
 

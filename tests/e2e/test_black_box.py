@@ -186,8 +186,8 @@ def test_a_recording_of_the_daemon_polls_nothing_and_begins_with_all_that_is_kno
     path = tmp_path / "recording.jsonl.gz"
     with daemon:
         daemon.until_state(TOOL, "ok")
-        status, _, told = run_main("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "1")
-        assert (status, "sources from the daemon in " in told) == (0, True)
+        status, _, message = run_main("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "1")
+        assert (status, "sources from the daemon in " in message) == (0, True)
         recorded = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
         of_tool = [one for one in recorded if one["source"] == TOOL and one["outputs"]]
         assert 1 <= len(of_tool) <= len(tools.calls(TOOL))
@@ -196,13 +196,13 @@ def test_a_recording_of_the_daemon_polls_nothing_and_begins_with_all_that_is_kno
         before = run_main("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "0.1", "--before")
         assert (before.status, " of the captures are of the minutes before" in before.stderr) == (0, True)
         more = gzip.decompress(path.read_bytes()).count(b"\n")
-    status, _, told = run_main(
+    status, _, message = run_main(
         "record", "--config", str(daemon.config_path), "-o", str(path), "--for", "0.1", "--before"
     )
-    assert (status, "--before needs a running daemon" in told) == (64, True)
+    assert (status, "--before needs a running daemon" in message) == (64, True)
     assert gzip.decompress(path.read_bytes()).count(b"\n") == more, "the earlier recording is still there"
-    status, _, told = run_main("record", "--config", str(daemon.config_path), "--from", "daemon")
-    assert (status, "no daemon answers" in told) == (69, True)
+    status, _, message = run_main("record", "--config", str(daemon.config_path), "--from", "daemon")
+    assert (status, "no daemon answers" in message) == (69, True)
 
 
 def test_who_takes_captures_slowly_gets_all_that_were_kept_and_came_within_the_time(tmp_path: Path) -> None:
@@ -227,18 +227,18 @@ def test_a_simulated_node_is_recorded_and_one_that_plays_is_not(tmp_path: Path) 
         daemon.until(lambda: len(daemon.document()["devices"]) == 3)
         asked = ("record", "--config", str(daemon.config_path), "--from", "daemon", "--for", "0.5", "-o")
         assert run_main(*asked, str(path))[0] == 0
-        status, _, told = run_main("replay", "pause", "--config", str(daemon.config_path))
+        status, _, message = run_main("replay", "pause", "--config", str(daemon.config_path))
         plays_nothing = "this daemon plays no recording; start one with `telemetry serve --replay FILE`"
-        assert (status, plays_nothing in told) == (64, True)
+        assert (status, plays_nothing in message) == (64, True)
     assert len(replayed(path)["devices"]) == 3
     with Daemon(tmp_path, arguments=("--replay", str(path))) as daemon:
         daemon.until(lambda: len(daemon.document()["devices"]) == 3)
         for again in (path, tmp_path / "again.jsonl"):
-            status, _, told = run_main(*asked, str(again))
-            assert (status, told.count("\n"), "that plays a recording polls nothing" in told) == (69, 1, True)
+            status, _, message = run_main(*asked, str(again))
+            assert (status, message.count("\n"), "that plays a recording polls nothing" in message) == (69, 1, True)
         assert run_main("replay", "speed", "2x", "--config", str(daemon.config_path))[0] == 0
-    status, _, told = run_main(*asked, str(path))
-    assert (status, told.count("\n"), "no daemon answers on" in told) == (69, 1, True)
+    status, _, message = run_main(*asked, str(path))
+    assert (status, message.count("\n"), "no daemon answers on" in message) == (69, 1, True)
     assert len(replayed(path)["devices"]) == 3, "an earlier recording stays where nothing is recorded"
     assert not (tmp_path / "again.jsonl").exists()
 
@@ -252,8 +252,8 @@ def test_a_recording_ends_with_the_daemon_and_says_so(tmp_path: Path) -> None:
         recording = subprocess.Popen(command, env=clean_environment({}), stderr=subprocess.PIPE, text=True)
         assert comes_true(lambda: path.exists() and path.stat().st_size > 0)
         daemon.stop()
-        told = recording.communicate(timeout=PATIENCE_SECONDS)[1]
-    assert "the daemon ended" in told
+        message = recording.communicate(timeout=PATIENCE_SECONDS)[1]
+    assert "the daemon ended" in message
     assert recording.returncode == 0
     assert replayed(path)["devices"]
 

@@ -206,9 +206,9 @@ def test_the_status_of_a_snapshot_says_what_there_is(config, tools):
     document = json.loads(out)
     assert (status, [device["model"] for device in document["devices"]]) == (0, ["MTT S80"])
     assert 0.0 <= document["host"]["readings"]["telemetry_host_cpu_utilization_ratio"] <= 1.0
-    status, out, told = run_main(*arguments, "--vendor", "nvidia", "--device", "1", environment=environment)
+    status, out, error = run_main(*arguments, "--vendor", "nvidia", "--device", "1", environment=environment)
     assert (status, json.loads(out)["devices"]) == (3, [])
-    assert told == "telemetry: no device matches --vendor nvidia --device 1; there are moorethreads 0\n"
+    assert error == "telemetry: no device matches --vendor nvidia --device 1; there are moorethreads 0\n"
     tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n")
     assert run_main(*arguments, environment=environment)[0] == 2
     tools.hangs("mthreads-gmi")
@@ -244,8 +244,10 @@ def test_a_recording_to_a_dash_goes_to_standard_output(config, tools, tmp_path, 
     environment = {"PATH": tools.search_path}
     status, out, error = run_main("record", "-o", "-", "--for", "0.1", "--config", config, environment=environment)
     assert (status, '"source":"mthreads-gmi"' in out.replace(" ", "")) == (0, True)
-    told = r"telemetry: recorded \d+ captures of \d+ sources from the tools in \d+ s: \d+ identities have stand-ins.*\n"
-    assert re.fullmatch(told, error)
+    summary = (
+        r"telemetry: recorded \d+ captures of \d+ sources from the tools in \d+ s: \d+ identities have stand-ins.*\n"
+    )
+    assert re.fullmatch(summary, error)
     assert not (tmp_path / "-").exists()
 
 
@@ -290,28 +292,28 @@ def doctor(config, tools, *arguments):
 def test_doctor_tells_of_what_is_here(config, tools):
     """Where the tool is, what each poll took, what is absent and why; and in a line what is not here at all."""
     tool = tools.prints("mthreads-gmi", TABLE)
-    status, head, told = doctor(config, tools)
+    status, head, parts = doctor(config, tools)
     assert (status, "accelerators on the PCI bus" in head) == (0, True)
-    assert told["mthreads-gmi"][0] == "mthreads-gmi: ok, version 1.14.0, 1 device"
-    assert told["mthreads-gmi"][1].split() == ["at", str(tool)]
-    polls = [line for line in told["mthreads-gmi"] if line.startswith("  poll     readings ok, ")]
+    assert parts["mthreads-gmi"][0] == "mthreads-gmi: ok, version 1.14.0, 1 device"
+    assert parts["mthreads-gmi"][1].split() == ["at", str(tool)]
+    polls = [line for line in parts["mthreads-gmi"] if line.startswith("  poll     readings ok, ")]
     assert [line.endswith("s of CPU") and ", 1 run, " in line for line in polls] == [True]
-    assert any(line.startswith("  absent   not_reported: ") for line in told["mthreads-gmi"])
-    assert "nvml" not in told
-    (rest,) = [part for part in told.values() if part[0].startswith("not found ")]
+    assert any(line.startswith("  absent   not_reported: ") for line in parts["mthreads-gmi"])
+    assert "nvml" not in parts
+    (rest,) = [part for part in parts.values() if part[0].startswith("not found ")]
     assert "nvml" in " ".join(rest)
 
 
 def test_doctor_tells_what_to_do(config, tools):
     """A tool that fails, and one that is looked for in vain."""
     tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n", status=1)
-    status, _, told = doctor(config, tools, "--source", "mthreads-gmi", "--source", "hy-smi", "--all")
-    assert (status, list(told)) == (2, ["hy-smi", "mthreads-gmi", "1 finding"])
-    assert told["mthreads-gmi"][0] == "mthreads-gmi: failed (driver_gone)"
-    assert any("driver not loaded" in line for line in told["mthreads-gmi"])
-    assert told["mthreads-gmi"][-1].split(maxsplit=2)[:2] == ["to", "do"]
-    assert "not found on PATH" in " ".join(told["hy-smi"])
-    assert "sources.hy-smi.path" in told["hy-smi"][-1]
+    status, _, parts = doctor(config, tools, "--source", "mthreads-gmi", "--source", "hy-smi", "--all")
+    assert (status, list(parts)) == (2, ["hy-smi", "mthreads-gmi", "1 finding"])
+    assert parts["mthreads-gmi"][0] == "mthreads-gmi: failed (driver_gone)"
+    assert any("driver not loaded" in line for line in parts["mthreads-gmi"])
+    assert parts["mthreads-gmi"][-1].split(maxsplit=2)[:2] == ["to", "do"]
+    assert "not found on PATH" in " ".join(parts["hy-smi"])
+    assert "sources.hy-smi.path" in parts["hy-smi"][-1]
 
 
 def test_the_catalogue_is_shown_in_each_form():

@@ -28,9 +28,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory):
 
 def test_all_who_follow_get_the_same_bytes_and_one_more_is_told_to_come_later(daemon: Daemon) -> None:
     with followers(daemon.address, MOST_STREAMS) as all_of_them:
-        told = [[each.next("readings") for _ in range(4)] for each in all_of_them]
+        readings = [[client.next("readings") for _ in range(4)] for client in all_of_them]
         # The first was made for each; later ones are one event for all, and somebody may have missed the first of them.
-        common = set.intersection(*({event.raw for event in mine[1:]} for mine in told))
+        common = set.intersection(*({event.raw for event in mine[1:]} for mine in readings))
         assert len(common) >= 2
         assert max(map(len, common)) <= 1000
         with Follower(daemon.address) as late:
@@ -98,11 +98,11 @@ def test_who_comes_back_gets_the_past_that_it_missed(daemon: Daemon, asked: str)
         headers = {"Last-Event-ID": seen} if asked == "header" else {}
         path = f"{PATH}?last_event_id={seen}" if asked == "query" else PATH
         with Follower(daemon.address, path, headers) as follower:
-            told = follower.events()
-            assert [next(told).name for _ in range(2)] == ["state", "readings"]
-            return [event.data for event in takewhile(lambda event: event.name == "history", told)]
+            events = follower.events()
+            assert [next(events).name for _ in range(2)] == ["state", "readings"]
+            return [event.data for event in takewhile(lambda event: event.name == "history", events)]
 
-    # Another daemon told the id, so all that is kept is told.
+    # The id is that of another daemon, so the whole history is sent.
     daemon.until(lambda: len(past("0123abc.77")) == 17)
     *devices, events = past("0123abc.77")
     assert [one["id"] for one in devices] == [one["id"] for one in daemon.document()["devices"]]

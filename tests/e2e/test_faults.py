@@ -166,7 +166,7 @@ def known_since(running):
 
 
 def test_a_lost_card_and_forget(tmp_path, tools):
-    """A card that the tool no longer lists is up 0 until it is forgotten, restarts included; without its file the daemon says that it began anew."""
+    """A card that the tool no longer lists is up 0 until it is forgotten, restarts included; without its file the daemon logs that it starts without memory."""
     second = (
         GOOD.split("+---")[1]
         .split("\n", 1)[1]

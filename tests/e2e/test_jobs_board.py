@@ -71,9 +71,14 @@ class Node:
 
     def job(self, what: str, number: str) -> None:
         user, card = JOBS[number]
-        told = {"SLURM_JOB_ID": number, "SLURM_JOB_USER": user, "SLURM_JOB_ACCOUNT": "physics", "SLURM_JOB_GPUS": card}
+        variables = {
+            "SLURM_JOB_ID": number,
+            "SLURM_JOB_USER": user,
+            "SLURM_JOB_ACCOUNT": "physics",
+            "SLURM_JOB_GPUS": card,
+        }
         command = [*COMMAND, "job", what, "--directory", str(self.folder / "jobs")]
-        done = subprocess.run(command, env=clean_environment(told), capture_output=True, text=True, check=True)
+        done = subprocess.run(command, env=clean_environment(variables), capture_output=True, text=True, check=True)
         assert done.stderr == ""
 
 
@@ -119,7 +124,7 @@ def expression(title: str, place: int = 0) -> str:
     return re.sub(r'"\$\w+"', '".*"', text)
 
 
-def told(prometheus: Prometheus, query: str, label: str) -> dict[str, float]:
+def numbers_by(prometheus: Prometheus, query: str, label: str) -> dict[str, float]:
     """The numbers of a query by one label of its series."""
     error, series = prometheus.query(query)
     assert error == "", error
@@ -127,12 +132,12 @@ def told(prometheus: Prometheus, query: str, label: str) -> dict[str, float]:
 
 
 def one(prometheus: Prometheus, query: str) -> float:
-    return told(prometheus, query, "").get("", 0.0)
+    return numbers_by(prometheus, query, "").get("", 0.0)
 
 
 def grown(prometheus: Prometheus, counter: str, instance: str) -> dict[str, float]:
     """By how much the counter of each card has grown, summed over its owners."""
-    return told(prometheus, f'sum by (device) (increase({counter}{{instance="{instance}"}}[{RANGE}]))', "device")
+    return numbers_by(prometheus, f'sum by (device) (increase({counter}{{instance="{instance}"}}[{RANGE}]))', "device")
 
 
 def assert_the_board_adds_up(prometheus: Prometheus, instance: str) -> None:
@@ -171,16 +176,16 @@ def test_the_board_of_two_nodes(nodes: tuple[Node, Node, Prometheus]) -> None:
     until(lambda: settled(prometheus, len(SHARES) + 3), "a quarter of a minute of all owners")
     expected = {owner: sum(shares.values()) for owner, shares in SHARES.items()}
     expected |= {"lab/small/main": 1 / 7, "lab/large/main": 3 / 7}
-    assert told(prometheus, expression("Who has cards"), "owner") == pytest.approx(expected)
+    assert numbers_by(prometheus, expression("Who has cards"), "owner") == pytest.approx(expected)
     assert one(prometheus, expression("Cards had")) == pytest.approx(sum(expected.values()))
     assert one(prometheus, expression("Free cards")) == 1.0
-    power = told(prometheus, expression("Who has cards", 2), "owner")
+    power = numbers_by(prometheus, expression("Who has cards", 2), "owner")
     of_shares = {name: sum(share * WATTS[card] for card, share in shares.items()) for name, shares in SHARES.items()}
     assert {name: power[name] for name in of_shares} == pytest.approx(of_shares, rel=0.001)
     all_power = one(prometheus, "sum(accelerator_power_watts)")
-    owned, nobody = (one(prometheus, expression("Power", place)) for place in (0, 1))
-    assert owned + nobody == pytest.approx(all_power, rel=0.001)
-    hours = told(prometheus, expression("By user"), "user")
+    owned, unallocated = (one(prometheus, expression("Power", place)) for place in (0, 1))
+    assert owned + unallocated == pytest.approx(all_power, rel=0.001)
+    hours = numbers_by(prometheus, expression("By user"), "user")
     assert {user: hours[user] * 3600 / 15 for user in ("alice", "bob", "carol")} == pytest.approx(
         {"alice": 1.5, "bob": 0.5, "carol": 1.0}, rel=0.05
     )
@@ -190,4 +195,4 @@ def test_the_board_of_two_nodes(nodes: tuple[Node, Node, Prometheus]) -> None:
     until(lambda: one(prometheus, expression("Free cards")) == 3.0, "the end of a pod and of a job")
     gone = 'count(accelerator_allocation_ratio{owner=~"ml/short/main|44"}) or vector(0)'
     assert one(prometheus, gone) == 0.0
-    assert "carol" in told(prometheus, expression("By user"), "user"), "who has ended is still in the bill"
+    assert "carol" in numbers_by(prometheus, expression("By user"), "user"), "who has ended is still in the bill"

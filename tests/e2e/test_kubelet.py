@@ -77,7 +77,7 @@ def test_pods_on_the_page(tmp_path: Path) -> None:
 
 
 def test_pods_on_instances_of_a_card(tmp_path: Path) -> None:
-    """By uuid and as GKE names them; a name by profile and placement, which we do not know, is nobody's."""
+    """By uuid and by GKE's names; a name by profile and placement gives no owner."""
     root = tmp_path / "host"
     fake, kubelet = FakeNvml(tmp_path / "nvml", "h100-mig"), FakeKubelet(root)
     with kubelet, Daemon(tmp_path, config(root), environment=fake.environment) as running:

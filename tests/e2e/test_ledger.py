@@ -35,7 +35,7 @@ def node(tmp_path: Path) -> Iterator[Daemon]:
         yield tool_node(tmp_path, more)[0]
 
 
-def anew(node: Daemon) -> Daemon:
+def new_daemon(node: Daemon) -> Daemon:
     """Another daemon on the same node."""
     return replace(node, lines=[])
 
@@ -55,19 +55,19 @@ def pod_of(daemon: Daemon) -> dict[str, Any]:
 
 @pytest.mark.long
 def test_a_pod_goes_on_over_an_end_and_a_kill_of_the_daemon(node: Daemon) -> None:
-    with anew(node) as daemon:
+    with new_daemon(node) as daemon:
         daemon.until(lambda: seconds(daemon) > 1.0)
         assert daemon.stop()[0] == 0
     first = pod_of(node)
     assert (first["owner"]["name"], first["end"], first["gaps"]) == ("ml/trainer/main", None, [])
-    with anew(node) as daemon:
+    with new_daemon(node) as daemon:
         daemon.until(lambda: seconds(daemon) > 1.0)
         daemon.signal(signal.SIGKILL)
         assert daemon.process is not None
         daemon.process.wait(PATIENCE_SECONDS)
     killed = pod_of(node)
     assert (killed["id"], len(killed["gaps"])) == (first["id"], 1), "it was written when the daemon began"
-    with anew(node) as daemon:
+    with new_daemon(node) as daemon:
         daemon.until(lambda: seconds(daemon) > 1.0)
         assert daemon.stop()[0] == 0
     last = pod_of(node)

@@ -36,19 +36,19 @@ interval = 0.5
 [sources.slurm]
 interval = 0.5
 """
-# Told after the second sample of a card.
+# Exposed after the second sample of a card.
 ENERGY = "accelerator_allocation_energy_joules_total"
 
 
 @dataclass(frozen=True)
 class Node:
-    """A daemon with eight cards, whose jobs are told by files."""
+    """A daemon with eight cards, whose jobs are reported by files."""
 
     daemon: Daemon
     jobs: OwnFolder
 
     def turn(self, number: int) -> None:
-        """The jobs of the last round end, and as many begin; it is over when all is told of each new one."""
+        """End the jobs of the last round and start as many; wait until the page shows each new one."""
         self.end(number - 1)
         for card in range(CARDS):
             begin(self.jobs, job(number, card), time.time())
@@ -115,7 +115,7 @@ def test_a_thousand_jobs_leave_nothing_behind_but_their_records(node: Node) -> N
 
 
 def assert_records_are_the_counters(node: Node) -> None:
-    """What the records and nobody have together is what the cards did."""
+    """Owned and unallocated shares in the records add up to what the cards did."""
     page = node.daemon.page()
     assert node.daemon.stop()[0] == 0
     state = node.daemon.folder / "state"
@@ -124,7 +124,7 @@ def assert_records_are_the_counters(node: Node) -> None:
     waiting = json.loads((state / "ledger.json").read_text())["jobs"]
     records = [*map(json.loads, lines), *waiting]
     names = [job(number, card).name for number in range(ROUNDS) for card in range(CARDS)]
-    assert sorted(record["owner"]["name"] for record in records) == ["", *names], "each once, and nobody"
+    assert sorted(record["owner"]["name"] for record in records) == ["", *names], "each once, and the unallocated share"
     for field, metric in (
         ("energy_joules", "accelerator_energy_estimated_joules_total"),
         ("busy_seconds", "accelerator_busy_seconds_total"),

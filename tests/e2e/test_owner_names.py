@@ -18,7 +18,7 @@ from kits.fake_tools import ToolFolder
 pytestmark = pytest.mark.installed
 
 SETTINGS = '[sources.mthreads-gmi]\nmode = "always"\n[sources.proc]\npath = "/"\n[attribution]\nenabled = true\nprocess_metrics = true\n'
-# With a path, whoever set it says that the numbers mean the processes below it: so it is in a container of tests, too.
+# A configured path means that the pids are those of the processes below it, also in a container of tests.
 USER = pwd.getpwuid(os.getuid()).pw_name
 
 
@@ -30,11 +30,11 @@ def worker() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.parametrize(
-    ("users", "told"),
+    ("users", "shown"),
     [("name", re.escape(USER)), pytest.param("hash", "[0-9a-f]{12}", marks=pytest.mark.long), ("none", "None")],
 )
 def test_a_process_is_told_as_the_settings_say(
-    tmp_path: Path, worker: subprocess.Popen[bytes], users: str, told: str
+    tmp_path: Path, worker: subprocess.Popen[bytes], users: str, shown: str
 ) -> None:
     tools = ToolFolder(tmp_path / "tools")
     tools.prints("mthreads-gmi", BUSY_TABLE.replace("4711 ", f"{worker.pid} ").replace("4712 ", "9999999 "))
@@ -45,7 +45,7 @@ def test_a_process_is_told_as_the_settings_say(
             return next((one for device in devices for one in device["processes"] if one["pid"] == worker.pid), {})
 
         daemon.until(lambda: here().get("started") is not None)
-        assert re.fullmatch(told, str(here()["user"]))
+        assert re.fullmatch(shown, str(here()["user"]))
         assert re.search(rf'accelerator_process_memory_bytes{{.*pid="{worker.pid}".*}} 2.097152e\+09', daemon.page())
         (device,) = daemon.document()["devices"]
         assert len(device["allocations"]) == 1

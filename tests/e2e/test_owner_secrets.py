@@ -36,8 +36,8 @@ PAGES = ("/metrics", "/api/v1/snapshot", "/api/v1/history", "/")
 def planted_job(folder: Path) -> None:
     """A job as its hook tells of it, in whose file and environment there is more than that."""
     (folder / "jobs").mkdir(mode=0o755)
-    told = {"SLURM_JOB_ID": "41", "SLURM_JOB_USER": "alice", "SLURM_JOB_GPUS": "0", "SLURM_JOB_COMMENT": SECRET}
-    assert run("job", "start", "--directory", str(folder / "jobs"), environment={**PATIENT_JOB, **told})[0] == 0
+    variables = {"SLURM_JOB_ID": "41", "SLURM_JOB_USER": "alice", "SLURM_JOB_GPUS": "0", "SLURM_JOB_COMMENT": SECRET}
+    assert run("job", "start", "--directory", str(folder / "jobs"), environment={**PATIENT_JOB, **variables})[0] == 0
     (file,) = (folder / "jobs").glob("slurm-*")
     assert SECRET not in file.read_text()
     file.write_text(json.dumps({**json.loads(file.read_text()), "comment": SECRET, "token": [SECRET]}))

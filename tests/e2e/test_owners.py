@@ -46,8 +46,8 @@ def series(page: str, metric: str) -> dict[tuple[str, str], float]:
     found = {}
     for name, labels, value in SERIES.findall(page):
         if name == metric:
-            told = dict(re.findall(r'(\w+)="([^"]*)"', labels))
-            found[told["device"], told.get("owner", "")] = float(value)
+            label_values = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+            found[label_values["device"], label_values.get("owner", "")] = float(value)
     return found
 
 
@@ -64,8 +64,8 @@ def test_each_card_has_its_owner(tmp_path: Path, sleeper: subprocess.Popen[bytes
         daemon.until(lambda: daemon.document()["devices"][2]["allocations"])
         me = daemon.document()["devices"][2]["allocations"][0]["owner"]["name"]
         pod_name = "ml/train-0/main"
-        told = {("0", pod_name), ("1", pod_name), ("2", me)}
-        daemon.until(lambda: told <= series(daemon.get("/metrics")[1], "allocation_energy_joules_total").keys())
+        expected = {("0", pod_name), ("1", pod_name), ("2", me)}
+        daemon.until(lambda: expected <= series(daemon.get("/metrics")[1], "allocation_energy_joules_total").keys())
         page = daemon.get("/metrics")[1]
         assert series(page, "allocation_ratio") == {("0", pod_name): 1.0, ("1", pod_name): 1.0, ("2", me): 1.0}
         assert series(page, "foreign_memory_bytes")["1", ""] == 3 * GIB

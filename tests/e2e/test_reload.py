@@ -88,7 +88,7 @@ def test_reload_with_good_and_bad_files_loses_no_scrape(tmp_path):
 
 
 def test_a_reload_by_the_service_manager_fails_with_a_bad_file(tmp_path):
-    """The unit's own command: what is wrong is told where the reload was asked for, and by the daemon as well."""
+    """The unit's own command: the error is printed by the command, and logged by the daemon."""
     unit = (ROOT / "deploy" / "systemd" / "telemetry.service").read_text()
     shell, flag, script = shlex.split(re.search(r"^ExecReload=(.*)$", unit, re.MULTILINE)[1])
     with Daemon(tmp_path, HOST) as daemon:
@@ -102,8 +102,8 @@ def test_a_reload_by_the_service_manager_fails_with_a_bad_file(tmp_path):
             return done.returncode, done.stderr
 
         daemon.write_config(HOST + "no_such_key = 1\n")
-        status, told = reload()
-        assert (status, "no_such_key" in told) == (78, True), told
+        status, message = reload()
+        assert (status, "no_such_key" in message) == (78, True), message
         daemon.until(lambda: reloaded(daemon) == "0.0")
         daemon.write_config(HOST)
         assert reload() == (0, "")
@@ -192,7 +192,7 @@ def test_a_released_source_is_left_alone_until_it_is_resumed_or_the_time_is_over
         assert 'telemetry_source_state{source="mthreads-gmi",state="released"} 1.0' in page
         assert 'telemetry_source_up{source="mthreads-gmi"} 1.0' in page
         assert "accelerator_memory_used_bytes" not in page
-        assert "accelerator_up{" not in page, "nobody knows whether a released card is there"
+        assert "accelerator_up{" not in page, "the state of a released card is unknown"
         calls = tools.calls("mthreads-gmi")
         seen = running.source("host")["polls"][0]["age_seconds"]
         running.until(lambda: running.source("host")["polls"][0]["age_seconds"] < seen)

@@ -32,19 +32,19 @@ PARSER = SourceParser("acme-smi", "acme", ("power_watts",), (Poll("readings", Co
 
 
 class Systemd:
-    """A notification socket that keeps what it is told."""
+    """A notification socket that keeps its messages."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "notify"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(str(self.path))
-        self.told: list[str] = []
+        self.messages: list[str] = []
 
     def heard(self, word: str) -> int:
         """How many messages so far had the word."""
         while select.select([self._socket], [], [], 0)[0]:
-            self.told.append(self._socket.recv(4096).decode())
-        return sum(word in message for message in self.told)
+            self.messages.append(self._socket.recv(4096).decode())
+        return sum(word in message for message in self.messages)
 
     def close(self) -> None:
         self._socket.close()

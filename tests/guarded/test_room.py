@@ -19,7 +19,7 @@ from telemetry_daemon.guarded.named import bound, connected
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import NotAFileError, TooLargeError, read_file
 
-NOBODY = 65534
+OTHER_USER = 65534
 needs_root = pytest.mark.needs("root")
 
 
@@ -51,10 +51,12 @@ BAD: dict[str, Callable[[Path], Path]] = {
     "a link where all may write": lambda base: link(made(base / "open", 0o777) / "link", made(base / "a")),
 }
 _FOR_ROOT: dict[str, Callable[[Path], Path]] = {
-    "another's, where anybody could make it": lambda base: made(made(base / "tmp", 0o1777) / "a", owner=NOBODY),
-    "another's link": lambda base: link(base / "link", made(base / "a"), NOBODY),
-    "a link of root's in another's folder": lambda base: link(made(base / "x", owner=NOBODY) / "l", made(base / "a")),
-    "a third one's in another's": lambda base: made(made(base / "x", owner=NOBODY) / "y", owner=NOBODY - 1),
+    "another's, where anybody could make it": lambda base: made(made(base / "tmp", 0o1777) / "a", owner=OTHER_USER),
+    "another's link": lambda base: link(base / "link", made(base / "a"), OTHER_USER),
+    "a link of root's in another's folder": lambda base: link(
+        made(base / "x", owner=OTHER_USER) / "l", made(base / "a")
+    ),
+    "a third one's in another's": lambda base: made(made(base / "x", owner=OTHER_USER) / "y", owner=OTHER_USER - 1),
 }
 FOR_ROOT = [pytest.param(place, id=name, marks=needs_root) for name, place in _FOR_ROOT.items()]
 
@@ -83,15 +85,15 @@ def test_one_in_which_others_have_a_hand_is_not(tmp_path: Path, place: Callable[
 def test_root_of_a_user_namespace_is_held_to_no_more_than_the_user_who_made_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with `unshare --map-root-user`, where / belongs to nobody that is known there."""
+    """As with `unshare --map-root-user`, where the owner of / is unknown."""
 
     class Foreign(type(tmp_path)):  # type: ignore[misc]  # the class of this machine's paths
         def stat(self, **_: object) -> os.stat_result:
             status = list(super().stat())
-            status[stat.ST_UID] = NOBODY
+            status[stat.ST_UID] = OTHER_USER
             return os.stat_result(status)
 
-    path = made(made(made(tmp_path / "x", owner=NOBODY) / "y", owner=NOBODY - 1) / "a")
+    path = made(made(made(tmp_path / "x", owner=OTHER_USER) / "y", owner=OTHER_USER - 1) / "a")
     with pytest.raises(UnsafeError, match="chown root"):
         OwnFolder.at(path)
     monkeypatch.setattr(folders, "Path", Foreign)
@@ -180,7 +182,7 @@ def test_streams_devices_and_pipes_of_ones_own_are_written_to(tmp_path: Path) ->
 @needs_root
 def test_a_pipe_of_another_user_is_neither_written_to_nor_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x")
-    os.chown(tmp_path / "x", NOBODY, -1)
+    os.chown(tmp_path / "x", OTHER_USER, -1)
     with pytest.raises(UnsafeError, match="no device or pipe of yours"):
         named.stream(tmp_path / "x")
 

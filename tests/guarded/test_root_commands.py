@@ -42,7 +42,7 @@ NAMES = (
 
 
 class Node:
-    """A node whose service user owns its folders; what lies in `outside` is nobody's business."""
+    """A node whose service user owns its folders; `outside` must stay untouched."""
 
     def __init__(self, folder: Path) -> None:
         folder.chmod(0o755)

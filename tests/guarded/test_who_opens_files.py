@@ -93,5 +93,5 @@ def found() -> dict[str, set[str]]:
 
 
 def test_no_file_is_opened_beside_the_guarded_room() -> None:
-    """A new place goes through telemetry_daemon.guarded, or says here why nobody can plant anything in its way."""
+    """New code opens files through telemetry_daemon.guarded, or says here why no user can plant anything in the path."""
     assert found() == {name: set(reasons) for name, reasons in PLACES.items()}

@@ -125,7 +125,7 @@ def test_any_message_is_one_line_of_printable_text(message, value, format):
 
 
 @pytest.mark.parametrize(
-    ("level", "told"),
+    ("level", "levels"),
     [
         ("debug", ["debug", "info", "warning", "error", "error"]),
         ("info", ["info", "warning", "error", "error"]),
@@ -133,11 +133,11 @@ def test_any_message_is_one_line_of_printable_text(message, value, format):
         ("error", ["error", "error"]),
     ],
 )
-def test_a_level_keeps_the_lower_ones_out(pipe, level, told):
+def test_a_level_keeps_the_lower_ones_out(pipe, level, levels):
     setup(level, "json", pipe.writing)
     for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
         logger.log(number, "x")
-    assert [json.loads(line)["level"] for line in pipe.lines()] == told
+    assert [json.loads(line)["level"] for line in pipe.lines()] == levels
 
 
 def test_set_up_again_it_replaces_itself_and_leaves_other_handlers_alone(pipe):
@@ -190,7 +190,7 @@ class Broken:
 
 
 @pytest.mark.parametrize(
-    ("message", "arguments", "extra", "told"),
+    ("message", "arguments", "extra", "expected"),
     [
         ("%d devices", ("many",), {}, "a message could not be made: TypeError: %d devices"),
         ("%s and %s", ("one",), {}, "a message could not be made: TypeError: %s and %s"),
@@ -198,11 +198,11 @@ class Broken:
         (Broken(), (), {}, "a message could not be made: RuntimeError: Broken"),
     ],
 )
-def test_a_message_that_cannot_be_made_says_so_instead_of_raising(pipe, message, arguments, extra, told):
+def test_a_message_that_cannot_be_made_says_so_instead_of_raising(pipe, message, arguments, extra, expected):
     setup("info", "json", pipe.writing)
     logger.info(message, *arguments, extra=extra)
     (line,) = pipe.lines()
-    assert json.loads(line)["msg"] == told
+    assert json.loads(line)["msg"] == expected
 
 
 def test_a_full_standard_error_loses_lines_but_holds_nobody_up_and_says_how_many(pipe):

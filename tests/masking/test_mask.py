@@ -1,4 +1,4 @@
-"""Masking: nothing that tells whose machine it is stays in a recording, and every reading does."""
+"""Masking: a recording keeps every reading and nothing that identifies the machine."""
 
 import hashlib
 import json
@@ -142,12 +142,12 @@ def test_the_addresses_of_a_network_have_stand_ins_of_their_own() -> None:
 
 def test_an_old_mig_instance_is_the_same_behind_a_key_and_in_a_text() -> None:
     uuid = "MIG-GPU-9d1b7b3c-5e2a-4c7b-8f16-2a6c7e91d845/7/0"
-    keyed, told, gpu = masked(
+    keyed, message, gpu = masked(
         Output(data={"uuid": uuid}), Output(text=f"{uuid} is lost\n"), Output(text=f"{uuid[4:44]} is there\n")
     )
-    assert told.text == f"{keyed.data['uuid']} is lost\n"
+    assert message.text == f"{keyed.data['uuid']} is lost\n"
     assert gpu.text == f"{keyed.data['uuid'][4:44]} is there\n"
-    assert "9d1b7b3c" not in told.text
+    assert "9d1b7b3c" not in message.text
 
 
 def test_users_of_a_map_are_masked_and_a_plugins_request() -> None:

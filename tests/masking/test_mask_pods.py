@@ -20,7 +20,7 @@ def masked(capture: Capture) -> Capture:
 
 
 def captured(pod_name: str, container: str, namespace: str) -> Plain:
-    """A pod with a card, and all that lies on the node about it."""
+    """Return the capture of a pod with a card, and of the node's files about the pod."""
     place = {"namespace": namespace, "pod_name": pod_name}
     devices = [{"resource": "acme.com/gpu", "device": "3"}, {"resource": "nvidia.com/gpu", "device": f"GPU-{UID}"}]
     return {
@@ -59,7 +59,7 @@ def test_what_a_kubelet_says_hides_its_names_too() -> None:
 
 
 def shapes(claims: tuple[Claim, ...]) -> list[object]:
-    """What the claims say, whatever the names and numbers of cards and owners are."""
+    """Return the claims without the names and numbers of cards and owners."""
     numbers: dict[str, int] = {}
     return [
         (
@@ -129,7 +129,7 @@ def masked_owners(text: str) -> str:
 
 
 def kinds(group: Group) -> tuple[object, ...]:
-    """Who it is, whatever the names are."""
+    """Return the kind of owner, without names."""
     return group.owner and group.owner.kind, [key.partition(":")[0] for key in group.keys], bool(group.container)
 
 
@@ -150,16 +150,16 @@ def test_a_jobs_number_is_the_same_wherever_it_stands() -> None:
         {"partition": "zebra", "SLURM_CLUSTER_NAME": "zebra"},
     ]
     capture = Capture("any", "any", Library("any"), (Output(data=data),))
-    slurm, pbs, flux, told, process, place = Mask(b"of these tests", ()).capture(capture, None).outputs[0].data
+    slurm, pbs, flux, owned, process, partition = Mask(b"of these tests", ()).capture(capture, None).outputs[0].data
     assert (slurm["file"], slurm["id"], slurm["name"]) == ("slurm-482131.json", "482131", "482131")
-    assert (told["owner"]["name"], told["owner"]["job_id"]) == ("482131", "482131")
-    assert slurm["user"] == told["owner"]["user"] != "anna"
+    assert (owned["owner"]["name"], owned["owner"]["job_id"]) == ("482131", "482131")
+    assert slurm["user"] == owned["owner"]["user"] != "anna"
     assert pbs["id"] == pbs["name"] == process["environment"]["PBS_JOBID"]
     assert pbs["file"] == f"pbs-{pbs['id']}.json"
     assert pbs["id"].startswith("482131.")
     assert flux["id"] == flux["file"][5:-5] == f"ƒ{flux['name'][1:]}"
     assert flux["name"] == process["environment"]["FLUX_JOB_ID"]
-    assert "zebra" not in str((slurm, pbs, flux, told, process, place))
+    assert "zebra" not in str((slurm, pbs, flux, owned, process, partition))
 
 
 @pytest.mark.parametrize("tool", ["proc", "slurm", "pbs", "flux", "job-map"])
@@ -172,7 +172,7 @@ def test_a_masked_capture_has_the_same_owners(tool: str) -> None:
 
 
 def owners(report: Report) -> list[object]:
-    """The owners of tasks and claims, each by the number of its first mention."""
+    """Return the owners of tasks and claims, each by the number of its first mention."""
     numbers: dict[str, int] = {}
 
     def number(owner: Owner | None) -> object:

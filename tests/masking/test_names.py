@@ -1,4 +1,4 @@
-"""Names that the host knows, whatever they are, change no number that a parser reads in a masked capture."""
+"""Names of the host, whatever they are, change no number that a parser reads in a masked capture."""
 
 import re
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ def read(report: Report) -> object:
 
 
 def assert_names_change_nothing(parser: Parser, captures: Iterable[Capture]) -> None:
-    """Every word of a capture is the name of somebody on this host."""
+    """Treat every word of a capture as a name of this host."""
     for capture in captures:
         report = parser.parse(capture)
         text = " ".join(f"{output.text} {output.stderr} {output.data}" for output in capture.outputs)

@@ -119,7 +119,7 @@ def test_a_place_takes_as_many_calls_however_many_words_begin_alike() -> None:
 
 
 def _calls(known: WholeWords, text: str) -> int:
-    """How many functions are called to find the one word that is in the text."""
+    """Return how many functions are called to find the one word in the text."""
     events: list[str] = []
     sys.setprofile(lambda _frame, event, _arg: events.append(event))
     try:

@@ -53,8 +53,8 @@ def test_each_tier_gives_its_readings(ask: Callable[..., Capture]) -> None:
         ("MTT S4000", "0000:1a:00.0", "MY18VG021C800770", "3.3.8-server"),
         ("MTT S4000", "0000:1b:00.0", "MY18VG021C800771", "3.3.8-server"),
     ]
-    told = {(item.metric, item.label): item.value for item in fast.readings if item.device == 1}
-    assert told == {
+    values = {(item.metric, item.label): item.value for item in fast.readings if item.device == 1}
+    assert values == {
         ("power_watts", ""): 121.5,
         ("utilization_ratio", ""): 0.37,
         ("temperature_celsius", "core"): 58.0,
@@ -63,8 +63,8 @@ def test_each_tier_gives_its_readings(ask: Callable[..., Capture]) -> None:
         ("memory_used_bytes", ""): 2048.0 * 2**20,
         ("memory_total_bytes", ""): 49152.0 * 2**20,
     }
-    told = {(item.metric, item.label): item.value for item in slow.readings if item.device == 0}
-    assert told == {
+    values = {(item.metric, item.label): item.value for item in slow.readings if item.device == 0}
+    assert values == {
         ("pcie_link_generation", ""): 4.0,
         ("pcie_link_generation_max", ""): 5.0,
         ("pcie_link_width", ""): 8.0,

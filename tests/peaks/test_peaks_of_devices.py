@@ -14,14 +14,14 @@ H100, MI300X = "NVIDIA H100 80GB HBM3", "AMD Instinct MI300X"
 GIB = 2.0**30
 
 
-def told(device, label="bf16"):
+def peaks_of(device, label="bf16"):
     """FLOP/s, FLOPs in a cycle, and bytes in a second of a device."""
     values = {(one.metric, one.label): one.value for one in device.readings}
     return values.get((FLOPS, label)), values.get((FLOPS_PER_CYCLE, label)), values.get((MEMORY, ""))
 
 
 def peaks(*devices, **settings):
-    return [told(one) for one in Peaks(**settings).of(devices)]
+    return [peaks_of(one) for one in Peaks(**settings).of(devices)]
 
 
 def card(*readings, model=H100, **more):
@@ -177,6 +177,6 @@ def test_a_virtual_function_is_no_whole_card() -> None:
 
 def test_what_was_found_is_found_again_when_the_units_come_later() -> None:
     known = Peaks()
-    assert told(known.of((amd(compute_partition="CPX"),))[0]) == (None, None, None)
+    assert peaks_of(known.of((amd(compute_partition="CPX"),))[0]) == (None, None, None)
     later = amd(kit.reading("compute_units", 38.0), compute_partition="CPX")
-    assert told(known.of((later,))[0])[0] == pytest.approx(1307.4e12 / 8)
+    assert peaks_of(known.of((later,))[0])[0] == pytest.approx(1307.4e12 / 8)

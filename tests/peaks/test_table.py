@@ -168,7 +168,7 @@ def test_the_section_gives_the_measured_peak_again(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["peaks"], "needs a file and a model"),
         (["peaks", "{}"], "needs a file and a model"),
@@ -179,10 +179,10 @@ def test_the_section_gives_the_measured_peak_again(tmp_path: Path, capsys: pytes
     ],
 )
 def test_what_is_wrong_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
 ) -> None:
     file = tmp_path / "empty.csv"
     file.write_text("")
     assert main(["config", *(part.format(file) for part in arguments)]) != exits.OK
     (line,) = capsys.readouterr().err.splitlines()
-    assert told in line
+    assert expected in line

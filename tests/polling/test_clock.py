@@ -1,4 +1,4 @@
-"""The clock guard: what counts as a step, and that the thread outlives all that its callbacks do."""
+"""The clock guard: what counts as a step, and that its thread survives errors of its callbacks."""
 
 import threading
 
@@ -10,8 +10,6 @@ DEADLINE_SECONDS = 60.0
 
 
 class Clocks:
-    """A monotonic and a wall clock that a test moves."""
-
     def __init__(self) -> None:
         self.monotonic_now = 100.0
         self.wall_now = 1_800_000_000.0
@@ -27,9 +25,9 @@ class Clocks:
 @pytest.mark.parametrize(
     ("set_by", "steps"),
     [
-        pytest.param([0.0, 0.0, 0.0], [], id="nobody sets it"),
-        pytest.param([-3600.0, 0.0], [-3600], id="an hour back, told once"),
-        pytest.param([2_592_000.0, 0.0], [2_592_000], id="thirty days forward, told once"),
+        pytest.param([0.0, 0.0, 0.0], [], id="unchanged"),
+        pytest.param([-3600.0, 0.0], [-3600], id="an hour back, reported once"),
+        pytest.param([2_592_000.0, 0.0], [2_592_000], id="thirty days forward, reported once"),
         pytest.param([3600.0, -3600.0], [3600, -3600], id="there and back"),
         pytest.param([0.9, -0.9, 0.9, -0.9], [], id="small corrections either way"),
         pytest.param([0.6, 0.6, 0.6, 0.6], [1.2, 1.2], id="small steps add up"),
@@ -37,12 +35,12 @@ class Clocks:
     ],
 )
 def test_what_counts_as_a_step(set_by, steps):
-    clocks, told = Clocks(), []
-    guard = clocks.guard(told.append)
+    clocks, steps_seen = Clocks(), []
+    guard = clocks.guard(steps_seen.append)
     for seconds in set_by:
         clocks.pass_time(86_400.0, seconds)  # a long pause of both clocks is no step
         guard.tick()
-    assert told == pytest.approx(steps)
+    assert steps_seen == pytest.approx(steps)
     assert guard.ticks == len(set_by)
 
 
@@ -58,11 +56,11 @@ def test_the_thread_ticks_until_it_is_stopped():
 
 
 def test_the_thread_outlives_a_callback_that_raises_and_calls_it_again(caplog):
-    clocks, told, ticked = Clocks(), [], threading.Semaphore(0)
+    clocks, steps_seen, ticked = Clocks(), [], threading.Semaphore(0)
 
     def fail_twice(seconds):
-        told.append(seconds)
-        if len(told) < 3:
+        steps_seen.append(seconds)
+        if len(steps_seen) < 3:
             raise RuntimeError("the scheduler is busy")
 
     guard = clocks.guard(fail_twice, on_tick=ticked.release)
@@ -72,8 +70,8 @@ def test_the_thread_outlives_a_callback_that_raises_and_calls_it_again(caplog):
         assert ticked.acquire(timeout=DEADLINE_SECONDS), "no tick after those that failed"
     guard.stop()
     assert guard.join(DEADLINE_SECONDS)
-    assert told == [50.0, 50.0, 50.0]
-    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"], "told once, then that it went well"
+    assert steps_seen == [50.0, 50.0, 50.0]
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"], "logged once, then the recovery"
 
 
 def test_joining_a_guard_that_was_never_started_is_done_at_once():

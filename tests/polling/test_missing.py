@@ -1,4 +1,4 @@
-"""Sources of which nothing is there: all are looked for on one thread, and what is installed is found within its interval."""
+"""Missing sources are looked for on one thread, and an installed tool is found within its interval."""
 
 import math
 import threading
@@ -33,7 +33,7 @@ def parse(capture: Capture) -> Report:
 
 
 class Node:
-    """A poller of several sources, each with a tool of its own that is not installed yet, and of one with a slow poll."""
+    """A poller of sources whose tools are not installed yet, and of a source with a slow poll."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -70,7 +70,7 @@ class Node:
         return comes_true(lambda: (health := self.health(name, poll)) is not None and health.state == state)
 
     def is_looked_for(self, times: int = 3, name: str = "acme-smi") -> bool:
-        """Whether both polls are attempted so many times more."""
+        """Return whether both polls are attempted so many times more."""
         return all(self.is_attempted_again(name, poll) for _ in range(times) for poll in ("readings", "slow"))
 
     def is_attempted_again(self, name: str, poll: str) -> bool:
@@ -87,7 +87,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 @pytest.fixture
 def missing(node: Node) -> Node:
-    """A node whose one tool has been looked for and is not there."""
+    """Return a node whose only tool was looked for in vain."""
     node.poller.start([node.source()])
     assert node.comes_to("missing")
     assert node.comes_to("missing", poll="slow")
@@ -139,7 +139,7 @@ def test_all_that_are_missing_are_looked_for_on_one_thread_and_a_found_one_is_as
 
 
 def test_what_only_its_own_thread_may_wait_for_is_asked_there(node: Node) -> None:
-    """A configured path may lie on a file server that does not answer: that must not keep the others from being found."""
+    """A configured path may be on a file server that hangs, which must not delay other sources."""
     tool = node.folder / "far" / "acme-smi"
     node.poller.start([node.source(settings=SourceSettings(path=str(tool)))])
     assert node.comes_to("missing")

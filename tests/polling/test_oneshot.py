@@ -17,15 +17,15 @@ from telemetry_parsers.model import Capture, Library, Poll, Report
 PATIENCE_SECONDS = 60.0
 
 
-class Told:
-    """A reader that does something each time it is asked."""
+class ScriptedReader:
+    """A reader that runs a function at each poll."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         self._work()
-        return Capture("told", poll.name, poll.request)
+        return Capture("scripted", poll.name, poll.request)
 
     def close(self) -> None:
         pass
@@ -35,11 +35,16 @@ class Told:
 
 
 def source(name: str, work: Callable[[], object]) -> Source:
-    """A source with one poll, which does this."""
+    """Return a source with one poll, which runs this function."""
     poll = Poll("readings", Library(name, ()), deadline=PATIENCE_SECONDS)
     parser = SourceParser(name, "", (), (poll,), lambda _: Report())
     return Source(
-        parser, {"readings": Told(work)}, SourceSettings(), lambda _: PciView(), Clock(), lambda _capture, _report: None
+        parser,
+        {"readings": ScriptedReader(work)},
+        SourceSettings(),
+        lambda _: PciView(),
+        Clock(),
+        lambda _capture, _report: None,
     )
 
 
@@ -64,7 +69,7 @@ def test_the_gap_of_one_source_does_not_hold_up_another() -> None:
 
 
 def test_a_source_that_gave_no_answer_was_asked_just_now() -> None:
-    """The age of an attempt that was given up is not that of the machine."""
+    """The age of an attempt that was given up is not the machine's uptime."""
     go_on = threading.Event()
     clock = Clock()
     began = clock.monotonic()

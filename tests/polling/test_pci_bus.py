@@ -1,4 +1,4 @@
-"""The PCI bus: which cards sleep, and which of them a source does not list."""
+"""The PCI bus: which cards sleep, and which cards a source does not list."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from telemetry_parsers.model import Device
 
 
 class Bus:
-    """A PCI bus in a folder, with a clock that is moved by hand."""
+    """A PCI bus in a folder, with a clock that a test moves."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -60,7 +60,7 @@ def device(bus_id: str | None = None, vendor: str = "nvidia", parent: int | None
 
 
 @pytest.mark.parametrize(
-    ("devices", "told"),
+    ("devices", "text"),
     [
         ([device(address) for address in BUS], None),
         ([device(address) for address in (*BUS, "0000:ff:00.0")], None),
@@ -75,10 +75,10 @@ def device(bus_id: str | None = None, vendor: str = "nvidia", parent: int | None
         ([], "3 of 3"),
     ],
 )
-def test_what_is_not_listed_is_told_by_its_address(devices: list[Device], told: str | None) -> None:
+def test_a_card_that_is_not_listed_is_named_by_its_address(devices: list[Device], text: str | None) -> None:
     problem = unlisted(devices, "nvidia", BUS)
-    assert (problem is None) == (told is None)
-    assert problem is None or (problem.where == "PCI bus" and (told or "") in problem.text)
+    assert (problem is None) == (text is None)
+    assert problem is None or (problem.where == "PCI bus" and (text or "") in problem.text)
 
 
 def test_a_lost_card_that_is_listed_as_lost_is_not_told_twice() -> None:

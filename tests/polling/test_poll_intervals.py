@@ -65,7 +65,7 @@ def snapshot(*readings):
         pytest.param([("power_watts", "", 5.0, "sysfs"), ("memory_used_bytes", "", 5.0, "tool")], False, id="both"),
         pytest.param([("power_watts", "", 5.0, "sysfs"), ("fan_ratio", "", 0.5, "tool")], True, id="only others"),
         pytest.param([("power_watts", "", 5.0, "sysfs"), ("up", "", 1.0, "sysfs")], True, id="another alone"),
-        pytest.param([("power_watts", "", Absent.NOT_REPORTED, "tool")], False, id="nobody has any"),
+        pytest.param([("power_watts", "", Absent.NOT_REPORTED, "tool")], False, id="no source has it"),
         pytest.param([], False, id="no readings"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The poller: which sources are asked at once, which rarely, and what is logged of them."""
+"""The poller: which sources are polled at once, which rarely, and what is logged about them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ IDENTITY = Poll("identity", Command((("acme-smi", "-i"),)), tier="inventory", in
 
 
 def cards(capture: Capture) -> Report:
-    """A device for each address, with its power."""
+    """Return a device for each address, with its power."""
     devices = tuple(Device("acme", bus_id=bus) for bus in capture.outputs[0].text.split())
     readings = tuple(Reading(position, "power_watts", 80.0) for position in range(len(devices)))
     return Report(devices=devices, readings=readings, form="data" if isinstance(capture.request, Files) else "text")
 
 
 def two_problems(capture: Capture) -> Report:
-    """Two lines that are not understood, whose numbers are others at each poll."""
+    """Return two unknown lines with other numbers at each poll."""
     number = capture.outputs[0].text
     problems = (Problem("line 3", f"'Drain: {number} W' is not known"), Problem(f"line {number}", "'???' is not known"))
     return Report(devices=(Device("acme", 0),), problems=problems)
@@ -84,7 +84,7 @@ class Door:
 
 
 class Node:
-    """A poller of a cheap source and of a tool, and a clock that can be put forward."""
+    """A poller of a cheap source and of a tool, and a clock that a test moves."""
 
     def __init__(self) -> None:
         self.ahead = self.slept = 0.0

@@ -1,4 +1,4 @@
-"""One attempt at a poll: asked, parsed, judged; every way in which it can fail is an answer."""
+"""One attempt at a poll: read, parsed and judged; every failure is an answer, too."""
 
 import math
 
@@ -18,7 +18,7 @@ REQUEST = Command((("acme-smi", "--json"), ("acme-smi",)))
 
 
 def parse(capture: Capture) -> Report:
-    """One number of watts; "bad option" is a version that does not know a flag, "crash" a bug of the parser's."""
+    """Read a number of watts; "bad option" stands for an unknown flag, "crash" for a bug of the parser."""
     text = capture.outputs[0].text.strip()
     if text == "bad option":
         return Report("wrong_request")
@@ -32,7 +32,7 @@ def parse(capture: Capture) -> Report:
 
 
 class Bench:
-    """A source of a fake tool, and what it captured."""
+    """A source of a fake tool, and its captures."""
 
     def __init__(self, folder, settings=SourceSettings(), pci=PciView(), *, wakes=False, lists=True):  # noqa: B008  # frozen
         self.tools = ToolFolder(folder / "tools")
@@ -82,7 +82,7 @@ def test_every_command_line_that_was_tried_has_cost_something(tmp_path):
 
 
 def test_what_looked_like_a_refusal_and_was_none(tmp_path):
-    """When the last line fails too, the tool was ill and not old: the next poll begins with the first line again."""
+    """If the last command line fails too, the tool is broken and not old: the next poll begins with the first line."""
     bench = Bench(tmp_path)
     spoken = tmp_path / "spoken"
     bench.tools.script("acme-smi", f'[ -e {spoken} ] && exec echo 81.5\n[ "$*" ] && echo bad option || echo broken')
@@ -99,7 +99,7 @@ def test_a_parser_that_raises(tmp_path, caplog):
     assert (result.state, result.reason) == ("failed", "internal")
     assert caplog.records[0].exc_info is not None
     bench.ask()
-    assert len(caplog.records) == 1, "a bug is told once, and not at each poll"
+    assert len(caplog.records) == 1, "a bug is logged once, and not at each poll"
 
 
 ASLEEP, AWAKE, OFF = PciView(2, 1), PciView(2, 0), SourceSettings(mode="never")
@@ -144,15 +144,15 @@ def test_what_a_poll_comes_to_by_settings_and_bus(tmp_path, printed, bench, expe
 
 
 @pytest.mark.parametrize(
-    ("addresses", "told"),
+    ("addresses", "expected"),
     [((), []), (("0000:1a:00.0",), []), (("0000:1a:00.0", "0000:1b:00.0"), ["PCI bus"])],
 )
-def test_fewer_devices_than_the_bus_has_are_a_problem(tmp_path, addresses, told):
+def test_fewer_devices_than_the_bus_has_are_a_problem(tmp_path, addresses, expected):
     bench = Bench(tmp_path, pci=PciView(len(addresses), 0, addresses))
     bench.tools.prints("acme-smi", "81.5\n")
     answer = bench.ask()
     assert answer.result.state == "ok"
-    assert [problem.where for problem in answer.report.problems] == told
+    assert [problem.where for problem in answer.report.problems] == expected
 
 
 def test_a_limit_cuts_the_deadline(tmp_path):

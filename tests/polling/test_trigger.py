@@ -1,4 +1,4 @@
-"""The steady beat: no drift, no bunching, no catching up, whatever the wall clock does."""
+"""The regular interval: no drift, no bunching, no catching up, whatever the wall clock does."""
 
 import math
 from datetime import datetime, timedelta, timezone
@@ -15,8 +15,6 @@ INTERVALS = st.sampled_from([0.5, 2.0, 15.0, 60.0, 300.0])
 
 
 class Monotonic:
-    """A monotonic clock that a test moves."""
-
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
 
@@ -67,7 +65,7 @@ def test_the_next_run_is_always_ahead_and_at_most_an_interval_and_a_quarter(inte
     st.lists(st.tuples(st.floats(0, 0.6), st.sampled_from([0.0, 0.0, 0.0, -3600.0, 30 * 86400.0])), max_size=30),
 )
 def test_no_lateness_or_step_shifts_the_beat_or_misses_more_than_one_interval(interval, runs):
-    """Each run comes late by a share of the interval; the wall clock is set at some of them and jobs are respread."""
+    """Runs are late by a share of the interval; the wall clock is set and jobs are respread at some of them."""
     clock, wall = Monotonic(), NOON
     trigger = SteadyTrigger(interval, 0.0, clock)
     due = trigger.get_next_fire_time(None, wall)

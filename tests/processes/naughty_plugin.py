@@ -1,4 +1,4 @@
-"""A plugin that misbehaves as the poll's name tells it to; workers under test load it by its path."""
+"""A plugin that misbehaves as the poll's name says; workers under test load it by its path."""
 
 import contextlib
 import os
@@ -48,7 +48,7 @@ def _spin() -> None:
 
 
 def _pipes() -> list[int]:
-    """The pipes of the protocol, whatever their numbers."""
+    """Return the descriptors of the protocol's pipes."""
     return [number for number in _descriptors() if number > 2 and stat.S_ISFIFO(os.fstat(number).st_mode)]
 
 
@@ -62,20 +62,20 @@ def _descriptors() -> list[int]:
 
 
 def _to_every_pipe(line: bytes) -> None:
-    """As a library does that confuses its own descriptors with others'."""
+    """Write to every pipe, as a library does that confuses descriptors."""
     for pipe in _pipes():
         with contextlib.suppress(OSError):  # most of these numbers are no open file
             os.write(pipe, line)
 
 
 def _flood() -> None:
-    """More than the limit on the pipe of answers, without a line end."""
+    """Write more than the limit to the pipe of answers, without a line end."""
     for _ in range(200):
         _to_every_pipe(b"x" * (1 << 16))
 
 
 def _leave_a_child_with_the_pipes() -> None:
-    """A process of the library lives on and holds every pipe open."""
+    """Leave a child process that holds every pipe open."""
     if os.fork() == 0:
         time.sleep(3600)
         os._exit(0)
@@ -151,7 +151,7 @@ def _counted() -> int:
 
 
 def parse(capture: Capture) -> Any:
-    """Do what the poll's name says; the outputs' texts come back as problems. `hang` first makes the file that they name."""
+    """Do what the poll's name says; return the outputs' texts as problems. `hang` first creates the file they name."""
     if capture.poll == "hang":
         for output in capture.outputs:
             os.close(os.open(output.text, os.O_CREAT))
@@ -178,11 +178,9 @@ class NaughtyReader:
         self.closed = 0
 
     def open(self) -> None:
-        """Count it."""
         self.opened += 1
 
     def read(self, calls: Sequence[str]) -> Any:
-        """The answers to the calls, or trouble."""
         for call in calls:
             ACTIONS.get(call, lambda: None)()
             if call.startswith("refuse "):
@@ -196,7 +194,7 @@ class NaughtyReader:
         return {call: known.get(call, 1.5) for call in calls}
 
     def close(self) -> None:
-        """Count it, and make the file that the environment names."""
+        """Count the call, and create the file that the environment names."""
         self.closed += 1
         if file := os.environ.get("CLOSED"):
             os.close(os.open(file, os.O_CREAT))
@@ -206,16 +204,14 @@ READER = NaughtyReader()
 
 
 class BrokenReader(NaughtyReader):
-    """Cannot be opened the first time, and not be closed at all."""
+    """A reader that fails to open the first time, and fails at every close."""
 
     def open(self) -> None:
-        """Fail once."""
         super().open()
         if self.opened == 1:
             raise OSError(5, "the device does not answer")
 
     def close(self) -> None:
-        """Fail always."""
         super().close()
         raise OSError(5, "nor does it let go")
 

@@ -1,4 +1,4 @@
-"""A worker answers, and whatever its code does costs one call: typed, reaped, started again."""
+"""A worker answers; a fault of its code costs one call and is reported, and the worker restarts."""
 
 import os
 import subprocess
@@ -203,7 +203,7 @@ def test_a_closed_worker_starts_no_process(worker: Worker, launcher: CountingLau
 
 
 def test_the_deadline_ends_a_worker_that_ignores_sigterm_and_its_children(tmp_path: Path) -> None:
-    """A worker with a child; neither heeds the end of the pipe or SIGTERM."""
+    """A worker with a child that both ignore the end of the pipe and SIGTERM."""
     pids = tmp_path / "pids"
     launcher = CountingLauncher(workers.shell(f"trap '' TERM; sleep 3600 & echo $$ $! > {pids}; sleep 3600; wait"))
     for seconds in (0.5, 5.0, 50.0):  # until the machine was quick enough to start it
@@ -259,7 +259,7 @@ def test_an_isolated_interpreter_has_isolated_workers() -> None:
 
 
 def test_the_worker_imports_nothing_heavy(worker: Worker) -> None:
-    """14 MiB instead of 40: every plugin and every library costs one such process."""
+    """14 MiB instead of 40: every plugin and every library needs such a process."""
     modules = set(ask(worker, "modules"))
     heavy = {"pydantic", "apscheduler", "prometheus_client", "psutil", "asyncio", "subprocess", "ssl", "logging"}
     assert not modules & (heavy | {"importlib.metadata", "pathlib", "socket", "threading", "traceback", "email"})

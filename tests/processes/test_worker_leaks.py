@@ -1,4 +1,4 @@
-"""Nothing is left behind: not after hundreds of faults, and not when the daemon itself is killed."""
+"""No process or descriptor remains after hundreds of faults, or after the daemon was killed."""
 
 import itertools
 import os
@@ -67,7 +67,7 @@ def test_real_workers_leave_nothing_either() -> None:
     assert comes_true(lambda: own_holdings().at_most(before))
 
 
-# A daemon that prints its worker's pid, and once it is told to has it do something that takes longer than the daemon lives.
+# A daemon that prints its worker's pid, and on a signal starts a call there that takes longer than the daemon lives.
 DAEMON = """
 import sys, threading
 from kits import workers
@@ -96,7 +96,7 @@ def daemon(poll: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 def test_no_worker_outlives_a_killed_daemon() -> None:
-    """An idle one ends with its pipe, one that hangs some seconds after its deadline, by an alarm."""
+    """An idle worker ends with its pipe; one that hangs is ended by an alarm after its deadline."""
     with ExitStack() as stack:
         daemons = [stack.enter_context(daemon(poll)) for poll in ("", "hang", "spin", "ignore-sigterm")]
         assert [alive(pid) for _, pid in daemons] == [True] * 4

@@ -1,4 +1,4 @@
-"""A library or files read in a worker: what they say, or the state and reason for which they say nothing."""
+"""A library or files read in a worker: the answers, or the state and reason without an answer."""
 
 import os
 import time
@@ -138,7 +138,6 @@ def test_after_trouble_the_reader_is_opened_again_even_if_it_could_not_be_opened
 def test_a_missing_library_keeps_no_process_and_costs_its_source_one_a_minute(
     worker: Worker, launcher: CountingLauncher, clock: HandClock
 ) -> None:
-    """However many polls ask for it."""
     reader = WorkerReader("naughty", worker, clock=clock)
     for _ in range(5):
         capture = reader.read(Poll("all", Library("naughty", ("refuse missing -",))), Targets())
@@ -154,7 +153,7 @@ def test_a_missing_library_keeps_no_process_and_costs_its_source_one_a_minute(
 def test_a_lost_driver_costs_a_new_process_now_and_then(
     worker: Worker, launcher: CountingLauncher, clock: HandClock, reason: str
 ) -> None:
-    """Only a new process can load what was replaced, but at every poll it would cost too much."""
+    """Only a new process can load a replaced library, but one at every poll would cost too much."""
     for _ in range(5):
         ask(worker, f"refuse failed {reason}")
     assert len(launcher.pids) == 1
@@ -182,7 +181,7 @@ def test_a_worker_runs_no_commands(worker: Worker) -> None:
 
 
 def test_closing_the_reader_ends_the_process_but_not_the_worker(worker: Worker, launcher: CountingLauncher) -> None:
-    """A reload closes a source's reader and makes a new one; the plugin's worker serves that, too."""
+    """A reload replaces a source's reader; the plugin's worker serves the new one, too."""
     reader, poll = WorkerReader("naughty", worker), Poll("all", Library("naughty", ("power",)))
     assert reader.read(poll, Targets()).failure is None
     reader.close()
@@ -194,7 +193,7 @@ def test_closing_the_reader_ends_the_process_but_not_the_worker(worker: Worker, 
 
 
 def test_a_worker_that_ends_closes_what_it_has_opened(tmp_path: Path) -> None:
-    """It has a fifth of a second for it, which on a loaded machine is not always enough."""
+    """It has a fifth of a second, which on a busy machine is not always enough."""
     closed = tmp_path / "closed"
 
     def ends() -> bool:
@@ -209,7 +208,7 @@ def test_a_worker_that_ends_closes_what_it_has_opened(tmp_path: Path) -> None:
 def test_a_read_that_waits_for_its_turn_while_its_reader_is_closed_starts_no_process(
     worker: Worker, launcher: CountingLauncher, tmp_path: Path
 ) -> None:
-    """An operator's release lets go of the library, whatever moment a poll is in."""
+    """An operator's release closes the library, whatever a poll is doing."""
     reader, poll = WorkerReader("naughty", worker), Poll("all", Library("naughty", ("power",)))
     assert reader.read(poll, Targets()).failure is None
     with workers.hanging_call(worker, tmp_path) as first, ThreadPoolExecutor(1) as pool:
@@ -222,7 +221,7 @@ def test_a_read_that_waits_for_its_turn_while_its_reader_is_closed_starts_no_pro
 
 
 def test_a_read_that_is_cut_short_by_closing_is_no_failure_of_the_source(worker: Worker) -> None:
-    """Else each stop of the daemon and each release would warn of a killed library."""
+    """Otherwise each stop and each release would log a killed library."""
     reader = WorkerReader("naughty", worker)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(reader.read, Poll("all", Library("naughty", ("hang",))), Targets())

@@ -1,4 +1,4 @@
-"""The energy of a stretch is the counter's: the daemon reads it when the stretch begins and ends, although it reads it rarely."""
+"""The energy of a stretch is exact: the daemon reads the counter when the stretch begins and ends."""
 
 import time
 from collections.abc import Iterator

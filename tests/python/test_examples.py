@@ -1,4 +1,4 @@
-"""The examples of docs/python.md run, with stand-ins for the frameworks, and mypy takes them."""
+"""The examples of docs/python.md run, with stand-ins for the frameworks, and mypy accepts them."""
 
 import re
 import subprocess
@@ -25,7 +25,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture(autouse=True)
 def _on_its_node(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process finds the daemon as that of its node."""
+    """Let this process find the test's daemon as that of its node."""
     monkeypatch.setenv("TELEMETRY_STATE_RUNTIME_DIRECTORY", f"{daemon.folder}/run")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
@@ -60,11 +60,11 @@ def test_recording_epochs() -> None:
 
 
 def test_tensorboard() -> None:
-    told: list[tuple[str, float, int]] = []
-    writer = types.SimpleNamespace(add_scalar=lambda *scalar: told.append(scalar))
+    scalars: list[tuple[str, float, int]] = []
+    writer = types.SimpleNamespace(add_scalar=lambda *scalar: scalars.append(scalar))
     run(example("add_scalar"))["train"](2, lambda: None, writer)
-    assert {epoch for _, _, epoch in told} == {0, 1}
-    assert "device/seconds" in {name for name, _, _ in told}
+    assert {epoch for _, _, epoch in scalars} == {0, 1}
+    assert "device/seconds" in {name for name, _, _ in scalars}
 
 
 @pytest.mark.parametrize(

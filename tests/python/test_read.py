@@ -1,4 +1,4 @@
-"""`read`, `watch`, `visible` and the collector: of a real daemon, of tools, of nobody, and of what is no daemon."""
+"""`read`, `watch`, `visible` and the collector: of a daemon, of tools, without either, and of another program."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""The recorder: what it folds, how stretches nest, that it takes no time of the loop, and that its energy is the counter's."""
+"""The recorder: how it aggregates, nests stretches, never delays the loop, and reads energy from the counter."""
 
 import queue
 import time
@@ -59,7 +59,7 @@ def test_the_time_of_a_stretch_is_that_of_its_spans_however_samples_fall() -> No
 
 
 class Fed:
-    """A source of nodes that a test gives one by one."""
+    """A source of nodes that a test passes one by one."""
 
     def __init__(self) -> None:
         self.waiting: queue.Queue[Node | Exception] = queue.Queue()
@@ -76,7 +76,7 @@ class Fed:
 
 
 class Steady:
-    """A source that tells the same again and again, as fast as it is asked, with a counter that runs."""
+    """A source that repeats a node with a running counter as fast as it is read."""
 
     def __init__(self, *devices: Device) -> None:
         self.devices = devices
@@ -155,8 +155,8 @@ def test_a_failure_ends_the_recording_and_what_was_recorded_before_stays() -> No
         fed.put(device(0, power_watts=100.0))
         fed.waiting.put(NotReachableError("gone"))
         assert recorder.results()["0/power_watts/mean"] == 100.0
-    fed.waiting.put(NotReachableError("nobody there"))
-    with Recorder("all", source=fed) as recorder, pytest.raises(NotReachableError, match="nobody there"):
+    fed.waiting.put(NotReachableError("no listener"))
+    with Recorder("all", source=fed) as recorder, pytest.raises(NotReachableError, match="no listener"):
         recorder.results()
 
 

@@ -1,4 +1,4 @@
-"""The rank table's file: read when it comes, when it changes and when the settings do; never used when it is bad."""
+"""The rank table's file is read when it appears, changes, or the settings change; a bad one is never used."""
 
 import os
 import resource
@@ -39,7 +39,7 @@ def test_the_ranks_of_this_node_by_chip_as_it_is_set(path, watch, put):
 
 
 def test_a_table_that_could_not_be_opened_is_read_when_it_can(path, watch, put):
-    """That somebody may read it now changes neither its size nor the time of its last change."""
+    """New permissions change neither the size nor the time of the last change."""
     path.write_text(written(version_1()))
     watch.look()
     path.chmod(0o600)
@@ -119,7 +119,6 @@ def test_whatever_a_job_puts_there_is_told_and_neither_waited_for_nor_believed(p
 
 
 def test_a_large_table_is_read_elsewhere_and_says_the_same(path, watch, put):
-    """Of a job on a thousand nodes."""
     table = version_1(servers=1000, chips=8)
     path.write_text(written(table))
     assert SMALL_FILE_BYTES < path.stat().st_size < LARGEST_FILE_BYTES

@@ -67,7 +67,7 @@ def test_errors_name_their_place(version, change, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "error"),
     [
         ('{\n "status": "completed",  // done\n "version": "1.0"}', "line 2: is not JSON: JSON has no comments"),
         ('{"a": [{\n},\n...\n]}', "line 3: is not JSON: replace the dots by"),
@@ -80,8 +80,8 @@ def test_errors_name_their_place(version, change, text: str) -> None:
         ('{"rank_count": ' + "9" * 5000 + "}", ""),
     ],
 )
-def test_what_is_no_json_is_refused_with_its_line(text: str, told: str) -> None:
-    assert problem(text).startswith(told)
+def test_what_is_no_json_is_refused_with_its_line(text: str, error: str) -> None:
+    assert problem(text).startswith(error)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def series(text):
 
 
 def test_rank_37_is_a_card() -> None:
-    """By the physical id, which the tool tells, or else the index; rank and server are no facts of the device."""
+    """By the physical id, which the tool reports, or else the index; rank and server are no facts of the device."""
     text = page(npu(0), npu(1))
     assert not [word for word in ("server", "rank") if word in str(re.findall("accelerator_info{.*", text))]
     assert 'rank="37"' in series(page(replace(npu(0), facts=(("phy_id", "1"),))))[0]
@@ -164,7 +164,7 @@ def test_the_document_tells_the_rank_like_any_reading() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "status", "told"),
+    ("text", "status", "error"),
     [
         (written(version_1()), 0, "version 1.0, 4 ranks on 2 servers, 2 here\n"),
         (None, 0, "there is no such file yet"),
@@ -172,14 +172,14 @@ def test_the_document_tells_the_rank_like_any_reading() -> None:
         (written(version_1(servers=1)), 78, "none of the servers is rank_table_server 10.0.0.1: 10.0.0.0"),
     ],
 )
-def test_a_table_is_checked_with_the_configuration(tmp_path, text, status, told):
+def test_a_table_is_checked_with_the_configuration(tmp_path, text, status, error):
     table = tmp_path / "hccl.json"
     if text is not None:
         table.write_text(text)
     environment = {"TELEMETRY_RANK_TABLE": str(table), "TELEMETRY_RANK_TABLE_SERVER": "10.0.0.1"}
     ended, out, errors = run_main("config", "check", environment=environment)
     assert (ended, out) == (status, "" if status else "the configuration is valid\n")
-    assert f"rank_table: {table}: {told}" in errors
+    assert f"rank_table: {table}: {error}" in errors
 
 
 @pytest.mark.parametrize("name", ["hccn-tool", "hccn_tool"])

@@ -1,4 +1,4 @@
-"""Fake tools and readers of them, closed after each test."""
+"""Fake tools and their readers, closed after each test."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,19 +16,17 @@ MakeReader = Callable[..., CommandReader]
 
 @pytest.fixture
 def tools(tmp_path: Path) -> ToolFolder:
-    """An empty folder of fake tools."""
     return ToolFolder(tmp_path / "bin")
 
 
 @pytest.fixture
 def mark() -> str:
-    """What the processes of this test have in their environment."""
+    """Return a mark in the environment of this test's processes."""
     return uuid.uuid4().hex
 
 
 @pytest.fixture
 def make_reader(tools: ToolFolder, tmp_path: Path, mark: str) -> Iterator[MakeReader]:
-    """Makes readers that find the fake tools."""
     made: list[CommandReader] = []
 
     def make(**settings: object) -> CommandReader:
@@ -44,5 +42,4 @@ def make_reader(tools: ToolFolder, tmp_path: Path, mark: str) -> Iterator[MakeRe
 
 @pytest.fixture
 def reader(make_reader: MakeReader) -> CommandReader:
-    """A reader of the fake tools."""
     return make_reader()

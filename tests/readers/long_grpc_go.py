@@ -1,4 +1,4 @@
-"""The reader against the kubelet's own Go module behind grpc-go, as every kubelet answers."""
+"""The reader against the kubelet's own Go module behind grpc-go, which every kubelet uses."""
 
 import subprocess
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def test_pods_are_read(program: Path, tmp_path: Path, pods: int) -> None:
 
 
 def test_a_list_that_no_node_has_is_refused(program: Path, tmp_path: Path) -> None:
-    """A list of 20,000 pods comes whole, 1 MB in many frames, and is more than the bounds allow."""
+    """A list of 20,000 pods arrives whole, 1 MB in many frames, and exceeds the limits."""
     with serving(program, tmp_path, 20_000):
         capture = reader(str(tmp_path), AttributionSettings(enabled=True)).read(PODS, Targets())
     assert capture.failure is not None

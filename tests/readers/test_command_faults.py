@@ -1,4 +1,4 @@
-"""What the command reader makes of tools that misbehave, and that it holds nothing of them afterwards."""
+"""Misbehaving tools: what the command reader reports, and that it keeps no process or descriptor of them."""
 
 import itertools
 import os
@@ -164,7 +164,7 @@ def test_an_argument_that_no_program_can_get_fails(make_reader: MakeReader, tool
 
 @contextmanager
 def beside(reader: CommandReader, tools: ToolFolder) -> Iterator[Future[Capture]]:
-    """A poll of another thread, whose tool runs."""
+    """Start a poll in another thread, whose tool runs."""
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(read, reader, tool("smi"), 600)
         assert comes_true(lambda: len(tools.pids("smi")) == 1)
@@ -188,7 +188,6 @@ def test_close_ends_a_running_tool_from_another_thread(
 
 
 def test_close_ends_the_wait_for_a_tool_that_another_runs(make_reader: MakeReader, tools: ToolFolder) -> None:
-    """To be stopped while waiting is no fault of the tool's."""
     tools.hangs("smi")
     reader = make_reader()
     with beside(make_reader(limits=None), tools), ThreadPoolExecutor(1) as pool:

@@ -1,4 +1,4 @@
-"""Tools that cannot be killed, or must not be: never a second one beside them, and the node knows it."""
+"""Tools that cannot be killed, or must not be: a second one never starts, and the node reports it."""
 
 import os
 import re

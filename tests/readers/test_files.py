@@ -1,4 +1,4 @@
-"""Reading files by pattern: what comes out of a tree like sysfs, and of everything that should not be read."""
+"""Reading files by pattern: the files of a tree like sysfs, and everything that must not be read."""
 
 import base64
 import errno
@@ -17,7 +17,7 @@ CARDS = "/sys/class/drm/card[0-9]*"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Two cards and a connector, the way drm shows them."""
+    """Return a tree with two cards and a connector, as drm shows them."""
     for bus_id, busy in (("0000:03:00.0", "7\n"), ("0000:43:00.0", "98\n")):
         device = tmp_path / "sys/devices" / bus_id
         (device / "power").mkdir(parents=True)

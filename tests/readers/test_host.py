@@ -87,15 +87,15 @@ def times(**seconds: float) -> Mapping[str, float]:
 def test_the_share_in_use_between_two_calls(
     first: Mapping[str, float], second: Mapping[str, float], share: float | None
 ) -> None:
-    told: Iterator[Mapping[str, float]] = iter((first, second))
-    meter = CpuMeter(lambda: next(told))
+    samples: Iterator[Mapping[str, float]] = iter((first, second))
+    meter = CpuMeter(lambda: next(samples))
     assert meter() == {"utilization_percent": None}
     assert meter() == {"utilization_percent": share}
 
 
 def test_an_interval_too_short_to_count_is_added_to_the_next() -> None:
-    told = iter((times(idle=5), times(idle=5), times(idle=6, user=3)))
-    meter = CpuMeter(lambda: next(told))
+    samples = iter((times(idle=5), times(idle=5), times(idle=6, user=3)))
+    meter = CpuMeter(lambda: next(samples))
     assert [meter()["utilization_percent"] for _ in range(3)] == [None, None, 75.0]
 
 

@@ -1,4 +1,4 @@
-"""The reader of jobs: the files of hooks, the folders of other tools, and what is hostile in them."""
+"""The reader of jobs: files of hooks, folders of other tools, and hostile files among them."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def captured(of: JobsReader, source: str) -> Capture:
     return of.read(PARSERS[source].polls[0], Targets())
 
 
-def told(of: JobsReader, source: str) -> Report:
+def report_of(of: JobsReader, source: str) -> Report:
     return PARSERS[source].parse(captured(of, source))
 
 
@@ -64,14 +64,14 @@ def test_what_the_hook_wrote_is_read(tmp_path: Path, folder: OwnFolder) -> None:
     begin(folder, Job("pbs", "3[1].head", "3[1].head", devices=("GPU-1",)), LONG_AGO)
     begin(folder, Job("flux", "ƒ2Ek", "ƒ2Ek", devices=("2",)), LONG_AGO)
     of = reader(tmp_path)
-    slurm = told(of, "slurm")
+    slurm = report_of(of, "slurm")
     assert names(slurm) == {"10_2": ["0", "1"]}
     assert slurm.claims[0].keys == ("slurm:12", "sluid:sX")
     owner = slurm.claims[0].owner
     assert (owner.job_name, owner.user, owner.account) == ("llm", "anna", "physics")
     assert slurm.claims[0].started == LONG_AGO
-    assert names(told(of, "pbs")) == {"3[1].head": ["GPU-1"]}
-    assert names(told(of, "flux")) == {"ƒ2Ek": ["2"]}
+    assert names(report_of(of, "pbs")) == {"3[1].head": ["GPU-1"]}
+    assert names(report_of(of, "flux")) == {"ƒ2Ek": ["2"]}
 
 
 def test_a_job_that_ended_says_when_and_for_a_minute_until_it_begins_again(
@@ -80,16 +80,16 @@ def test_a_job_that_ended_says_when_and_for_a_minute_until_it_begins_again(
     over, runs = (Job("slurm", number, number, devices=("0",)) for number in ("12", "13"))
     of = reader(tmp_path)
     begin(folder, over, LONG_AGO)
-    assert told(of, "slurm").claims[0].ended is None
+    assert report_of(of, "slurm").claims[0].ended is None
     begin(folder, runs, LONG_AGO)
     end(folder, over, LONG_AGO + 60)
-    ended, _ = told(of, "slurm").claims
+    ended, _ = report_of(of, "slurm").claims
     assert (ended.started, ended.ended, ended.lives) == (LONG_AGO, LONG_AGO + 60, False)
     monkeypatch.setattr("telemetry_daemon.readers.jobs.reader._TICK_SECONDS", -1.0)  # as if some time had passed
     monkeypatch.setattr("telemetry_daemon.readers.jobs.reader._REPORTED_SECONDS", -1.0)
-    assert names(told(of, "slurm")).keys() == {"13"}
+    assert names(report_of(of, "slurm")).keys() == {"13"}
     begin(folder, replace(over, run="1"), LONG_AGO + 90)
-    assert names(told(of, "slurm")).keys() == {"12", "13"}
+    assert names(report_of(of, "slurm")).keys() == {"12", "13"}
 
 
 def test_the_user_of_a_number_is_looked_up_and_a_job_of_another_boot_has_ended(
@@ -98,9 +98,9 @@ def test_the_user_of_a_number_is_looked_up_and_a_job_of_another_boot_has_ended(
     plant(tmp_path / "etc/passwd", "anna:x:1000:1000::/:/bin/sh\n")
     begin(folder, Job("slurm", "12", "12", uid="1000"), LONG_AGO)
     begin(folder, Job("slurm", "13", "13", uid="1001"), LONG_AGO)
-    assert [claim.owner.user for claim in told(reader(tmp_path), "slurm").claims] == ["anna", "1001"]
+    assert [claim.owner.user for claim in report_of(reader(tmp_path), "slurm").claims] == ["anna", "1001"]
     plant(tmp_path / "proc/sys/kernel/random/boot_id", "another\n")
-    assert [claim.lives for claim in told(reader(tmp_path), "slurm").claims] == [False, False]
+    assert [claim.lives for claim in report_of(reader(tmp_path), "slurm").claims] == [False, False]
 
 
 def missing(of: JobsReader, source: str) -> bool:
@@ -118,13 +118,13 @@ def test_a_scheduler_that_told_of_a_job_is_there_without_jobs(tmp_path: Path, fo
     begin(folder, Job("slurm", "12", "12"), LONG_AGO)
     assert captured(of, "slurm").failure is None
     folder.remove(file_name("slurm", "12"))
-    assert told(of, "slurm").outcome == "ok"
-    assert told(of, "slurm").claims == ()
+    assert report_of(of, "slurm").outcome == "ok"
+    assert report_of(of, "slurm").claims == ()
     assert missing(of, "pbs")
 
 
 def hostile(root: Path) -> dict[str, str]:
-    """Hostile files of jobs, with what is said of each."""
+    """Return hostile job files, each with its problem."""
     jobs = root / "jobs"
     plant(root / "secret", '{"id": "99"}')
     (jobs / "slurm-link.json").symlink_to(root / "secret")
@@ -154,7 +154,7 @@ def test_hostile_files_cost_themselves_only(tmp_path: Path, folder: OwnFolder) -
     begin(folder, Job("slurm", "12", "12", devices=("0",)), LONG_AGO)
     said = hostile(tmp_path)
     of = reader(tmp_path)
-    report = told(of, "slurm")
+    report = report_of(of, "slurm")
     assert names(report) == {"12": ["0"]}
     problems = {problem.where: problem.text for problem in report.problems}
     assert all(words in problems[name] for name, words in said.items())
@@ -182,7 +182,7 @@ def test_no_more_files_are_read_than_there_may_be(
     monkeypatch.setattr("telemetry_daemon.readers.jobs.reader.MOST_FILES", 5)
     for number in range(9):
         begin(folder, Job("slurm", str(number), str(number)), LONG_AGO)
-    assert len(told(reader(tmp_path), "slurm").claims) == 5
+    assert len(report_of(reader(tmp_path), "slurm").claims) == 5
 
 
 def test_the_folders_of_other_tools(tmp_path: Path) -> None:
@@ -196,7 +196,9 @@ def test_the_folders_of_other_tools(tmp_path: Path) -> None:
         tmp_path / "exporter/2",
         json.dumps({"SLURM_JOB_ID": "88", "SLURM_JOB_USER": "ben", "SLURM_JOB_PARTITION": "mi300"}),
     )
-    report = told(reader(tmp_path, "dcgm:/dcgm", "jobstats:/gpustat", "dme:/exporter", "jobstats:/absent"), "job-map")
+    report = report_of(
+        reader(tmp_path, "dcgm:/dcgm", "jobstats:/gpustat", "dme:/exporter", "jobstats:/absent"), "job-map"
+    )
     assert names(report) == {"1234": ["0"], "1235": ["0"], "1236": ["1.3"], "77": ["3", "GPU-1"], "88": ["2"]}
     assert {claim.owner.user for claim in report.claims} == {"", "anna", "ben"}
     assert report.problems == ()
@@ -205,13 +207,13 @@ def test_the_folders_of_other_tools(tmp_path: Path) -> None:
 def test_a_half_file_is_normal_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of = reader(tmp_path, "dme:/exporter")
     plant(tmp_path / "exporter/0", '{"SLURM_JOB', at=time.time())
-    report = told(of, "job-map")
+    report = report_of(of, "job-map")
     assert (report.claims, report.problems) == ((), ())
     plant(tmp_path / "exporter/0", '{"SLURM_JOB_ID": "88"}', at=time.time())
-    assert names(told(of, "job-map")) == {"88": ["0"]}
+    assert names(report_of(of, "job-map")) == {"88": ["0"]}
     plant(tmp_path / "exporter/0", '{"SLURM_JOB')
     monkeypatch.setattr("telemetry_daemon.readers.jobs.reader._NEW_SECONDS", -1.0)  # as if some time had passed
-    assert [problem.text for problem in told(of, "job-map").problems] == ["is not JSON"]
+    assert [problem.text for problem in report_of(of, "job-map").problems] == ["is not JSON"]
 
 
 def test_the_lists_of_old_cgroups(tmp_path: Path) -> None:
@@ -219,7 +221,7 @@ def test_the_lists_of_old_cgroups(tmp_path: Path) -> None:
     plant(slurm / "uid_1000/job_12/devices.list", "c 1:3 rwm\nc 195:0 rwm\nc 195:255 rw\nb 8:0 rwm\nc 226:129 rw\n")
     plant(slurm / "uid_1000/job_13/devices.list", "a *:* rwm\n")
     (slurm / "uid_1001/job_14").mkdir(parents=True)
-    assert names(told(reader(tmp_path), "slurm")) == {"12": ["195:0", "226:129"]}
+    assert names(report_of(reader(tmp_path), "slurm")) == {"12": ["195:0", "226:129"]}
 
 
 @pytest.mark.parametrize("name", ["job_12", "sX"], ids=["by number", "by SLUID"])
@@ -229,15 +231,15 @@ def test_a_job_whose_epilog_never_comes_ends_with_its_cgroup(
     begin(folder, Job("slurm", "12", "12", sluid="sX"), LONG_AGO)
     cgroup = tmp_path / "sys/fs/cgroup/system.slice/node1_slurmstepd.scope" / name
     of = reader(tmp_path)
-    assert told(of, "slurm").claims[0].lives is None  # no step has begun
+    assert report_of(of, "slurm").claims[0].lives is None  # no step has begun
     (cgroup / "step_extern").mkdir(parents=True)
-    assert told(of, "slurm").claims[0].lives is True
+    assert report_of(of, "slurm").claims[0].lives is True
     (cgroup / "step_extern").rmdir()
     cgroup.rmdir()
     now = time.time()
-    assert told(of, "slurm").claims[0].lives is None  # its epilog may be running
+    assert report_of(of, "slurm").claims[0].lives is None  # its epilog may be running
     monkeypatch.setattr("telemetry_daemon.readers.jobs.reader.time.time", lambda: now + 700)
-    (claim,) = told(of, "slurm").claims
+    (claim,) = report_of(of, "slurm").claims
     assert claim.lives is False
     assert claim.ended is not None
     assert abs(claim.ended - now) < 60
@@ -251,9 +253,9 @@ def test_a_job_without_steps_keeps_its_cards(
     step = tmp_path / "sys/fs/cgroup/system.slice/slurmstepd.scope/job_12/step_0"
     step.mkdir(parents=True)
     of = reader(tmp_path)
-    assert told(of, "slurm").claims[0].lives is True
+    assert report_of(of, "slurm").claims[0].lives is True
     step.rmdir()
     step.parent.rmdir()
     now = time.time()
     monkeypatch.setattr("telemetry_daemon.readers.jobs.reader.time.time", lambda: now + 9000)
-    assert told(of, "slurm").claims[0].lives is None
+    assert report_of(of, "slurm").claims[0].lives is None

@@ -1,4 +1,4 @@
-"""Patterns over a tree like sysfs: the same paths as glob finds, and each folder is asked once."""
+"""Patterns over a tree like sysfs find the same paths as glob, and read each folder once."""
 
 import glob
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Accelerators on a PCI bus: which functions count, whose they are, and which of them sleep."""
+"""Accelerators on a PCI bus: which functions count, their vendors, and which of them sleep."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The reader of processes: real ones, those of a fixture's /proc, and what changes between two polls."""
+"""The reader of processes: real ones, those of a fake /proc, and changes between two polls."""
 
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_nothing_is_read_again_while_a_process_is_the_same(tree):
 
 
 def test_pid_reused_between_list_and_look_up(tree):
-    """The list is older than the other process: whose it is stays unknown until the list was surely made anew."""
+    """The list is older than the new process: its owner is unknown until the list was surely read again."""
     clock = HandClock()
     reader = ProcReader(str(tree.root), environment=False, clock=clock)
     tree.process(10, comm="old")
@@ -53,7 +53,7 @@ def test_a_number_that_the_list_dropped_may_be_anothers_at_once(tree):
 
 
 def test_zombie_with_memory_held(tree):
-    """It keeps its owner while the driver lists it: stat goes on, the rest may be empty."""
+    """It keeps its owner while the driver lists it: stat works, the other files may be empty."""
     folder = tree.process(10, cgroup="0::/system.slice/slurmstepd.scope/job_7/step_0")
     reader = ProcReader(str(tree.root), environment=False)
     tasks(reader, 10)
@@ -99,9 +99,9 @@ def test_open_cards_are_read_of_a_few_processes_at_each_poll_until_all_were(tree
     for pid in pids:
         fdinfo(tree, tree.process(pid) and pid, client(pid, 1))
     reader = ProcReader(str(tree.root), environment=False)
-    told = [sum(bool(task.holds) for task in tasks(reader, *pids).values()) for _ in range(4)]
-    assert told[0] < 20
-    assert told[-1] == 20
+    counts = [sum(bool(task.holds) for task in tasks(reader, *pids).values()) for _ in range(4)]
+    assert counts[0] < 20
+    assert counts[-1] == 20
 
 
 @pytest.mark.parametrize("comm", ["a) S 1 2 (b", "((", "\x1b[31mred", "tab\tand\nline", "x" * 300])

@@ -1,4 +1,4 @@
-"""What goes wrong with processes and their cgroups, each by its name: from the kernel's files to the owners of a card."""
+"""Known traps of processes and cgroups, from the kernel's files to the owners of a card."""
 
 import os
 import subprocess
@@ -38,14 +38,13 @@ def read(tree: ProcTree, *pids: int, environment: bool = False) -> dict[int, Tas
 
 
 def owners(found: dict[int, Task]) -> list[tuple[str, str]]:
-    """The owners of a card on which these processes run."""
+    """Return the owners of a card on which these processes run."""
     card = MergedDevice("nvidia", 0, "card", "0", "H100", processes=tuple(Process(0, pid, "", 1.0) for pid in found))
     return [(one.owner.kind, one.owner.name) for one in owned((card,), (), found, 0.0).devices[0].allocations]
 
 
 @contextmanager
 def running(*arguments: str, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of ours that waits."""
     program = "import sys; sys.stdout.write('.'); sys.stdout.flush(); input()"
     command = [sys.executable, "-c", program, *arguments]
     with subprocess.Popen(
@@ -102,15 +101,15 @@ def test_a_command_line_of_128_kb_with_control_characters_leaves_only_the_progra
     arguments = [f"--password={SECRET}", "\x1b[31m\u202e", *["x" * 60_000] * 3]
     with running(*arguments) as process:
         capture = ProcReader("/", environment=True).read(POLL, Targets(pids=(process.pid,)))
-        told = command_line(process.pid)
+        shown = command_line(process.pid)
     assert SECRET not in repr(capture)
     assert len(repr(capture)) < 20_000
-    assert SECRET in told
-    assert len(told) <= LONG
+    assert SECRET in shown
+    assert len(shown) <= LONG
 
 
 def test_a_program_that_rewrites_its_name_is_called_so(tmp_path):
-    """As setproctitle does it."""
+    """As setproctitle does."""
     ready = tmp_path / "ready"
     program = (
         "import ctypes, pathlib, sys; ctypes.CDLL(None).prctl(15, b'a) S 1 (\\n\\x1b[', 0, 0, 0);"
@@ -156,7 +155,7 @@ else:
 
 
 def test_process_of_another_namespace():
-    """A real one where the kernel lets us make it: the reader in it refuses."""
+    """A real one if the kernel allows it: the reader in it refuses."""
     done = subprocess.run(
         [sys.executable, "-c", IN_A_NAMESPACE],
         env=python_path(Path(__file__).parents[1]),

@@ -1,4 +1,4 @@
-"""The reader of steps: what jobs write, in a folder where everybody may write anything."""
+"""The reader of steps: files that jobs write, in a folder where every user may write anything."""
 
 import json
 import os
@@ -44,10 +44,10 @@ def captured(folder: Path, expire_after: float = 900.0) -> Capture:
     return StepsReader(str(folder.parent), Settings(expire_after=expire_after)).read(POLL, Targets())
 
 
-def file_of(**told: object) -> dict[str, object]:
-    """A good file as the reader tells of it, with some things told otherwise."""
+def file_of(**fields: object) -> dict[str, object]:
+    """Return a good file as the reader reports it, with some fields replaced."""
     own = {"schema": steps.SCHEMA, "job_id": "1234", "rank": 0, "card": {"uuid": UUID}, "steps": 5}
-    return {"file": "a.json", "uid": 1000, **own, **told}
+    return {"file": "a.json", "uid": 1000, **own, **fields}
 
 
 def told_of(files: list[dict[str, object]]) -> Report:
@@ -55,23 +55,23 @@ def told_of(files: list[dict[str, object]]) -> Report:
     return steps.parse(Capture(steps.SOURCE, POLL.name, POLL.request, (output,), None, 0.0, 0.0, 1.7e9, 1.0))
 
 
-def told(folder: Path) -> Report:
+def read_steps(folder: Path) -> Report:
     return steps.parse(captured(folder))
 
 
 def test_what_is_published_is_read(folder: Path) -> None:
     path = publish(folder, COUNTS)
-    read = told(folder).steps
+    read = read_steps(folder).steps
     assert [replace(one, file="", user_id=0) for one in read] == [COUNTS]
     assert (read[0].file, read[0].user_id) == (path.name, os.geteuid())
 
 
 def test_a_file_that_is_written_no_more_or_from_the_future_is_passed_over(folder: Path) -> None:
     path = publish(folder, COUNTS)
-    assert len(told(folder).steps) == 1
+    assert len(read_steps(folder).steps) == 1
     assert comes_true(lambda: steps.parse(captured(folder, expire_after=0.01)).steps == ())
     os.utime(path, (time.time() + 3600,) * 2)
-    assert told(folder).steps == ()
+    assert read_steps(folder).steps == ()
 
 
 def test_of_two_files_of_a_rank_the_first_goes_on_telling_until_it_is_quiet(folder: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_user_who_renames_ranks_at_each_write_makes_a_bounded_number_of_series
 
 
 @pytest.mark.parametrize(
-    "told",
+    "fields",
     [
         {"seconds": [[]] * 500},
         {"card": {"uuid": {"a": "b"}}},
@@ -119,8 +119,8 @@ def test_a_user_who_renames_ranks_at_each_write_makes_a_bounded_number_of_series
         {"job_id": "ü" * 65},
     ],
 )
-def test_what_would_take_memory_is_not_kept(folder: Path, told: dict[str, object]) -> None:
-    (folder / "a.json").write_text(json.dumps({**file_of(), **told}))
+def test_what_would_take_memory_is_not_kept(folder: Path, fields: dict[str, object]) -> None:
+    (folder / "a.json").write_text(json.dumps({**file_of(), **fields}))
     (content,) = captured(folder).outputs[0].data
     assert content.keys() == {"file", "uid", "problem", "is_quiet"}
 
@@ -162,7 +162,7 @@ def test_jobs_that_are_not_told_by_name_stay_different_ones() -> None:
 def test_of_one_user_a_bounded_number_of_files_is_read(folder: Path) -> None:
     for number in range(steps.MOST_FILES_OF_A_USER + 3):
         publish(folder, replace(COUNTS, rank=str(number)))
-    report = told(folder)
+    report = read_steps(folder)
     assert len(report.steps) == steps.MOST_FILES_OF_A_USER
     assert len(report.problems) == 3
 
@@ -170,7 +170,6 @@ def test_of_one_user_a_bounded_number_of_files_is_read(folder: Path) -> None:
 @pytest.mark.needs("root")
 @pytest.mark.parametrize("files", [5_000, pytest.param(20_000, marks=pytest.mark.long)])
 def test_the_files_of_one_user_hide_no_file_of_others(folder: Path, files: int) -> None:
-    """Whatever the order in which the folder lists them."""
     jobs = [str(number) for number in range(20)]
     for job in jobs:
         os.chown(publish(folder, replace(COUNTS, job_id=job)), 3000 + int(job), -1)
@@ -178,7 +177,7 @@ def test_the_files_of_one_user_hide_no_file_of_others(folder: Path, files: int) 
         path = folder / f"{number:05}.json"
         path.touch()
         os.chown(path, 2000, -1)
-    assert sorted(counts.job_id for counts in told(folder).steps) == sorted(jobs)
+    assert sorted(counts.job_id for counts in read_steps(folder).steps) == sorted(jobs)
 
 
 @pytest.mark.parametrize(("mode", "state"), [(0o1777, None), (0o755, None), (0o777, "failed"), (0o775, "failed")])

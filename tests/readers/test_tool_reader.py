@@ -1,4 +1,4 @@
-"""What the command reader gives for tools that work: outputs, statuses, environment, targets, alternatives."""
+"""The command reader on working tools: outputs, statuses, environment, targets, alternatives."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Locks per tool: exclusive, given back, robust against removed files, and safe from other users."""
+"""Locks per tool: exclusive, released, robust against removed files, and safe from other users."""
 
 import fcntl
 import logging
@@ -17,7 +17,7 @@ from telemetry_daemon.readers.tool_lock import ToolBusyError, ToolLocks, is_busy
 from telemetry_parsers.model import Failure
 
 NEVER = threading.Event()
-NOBODY = 65534
+OTHER_USER = 65534
 # Folders of other users can only be made by root.
 ONLY_ROOT = pytest.mark.needs("root")
 TROUBLES = [
@@ -83,7 +83,7 @@ def test_a_copy_that_a_child_kept_holds_the_lock_only_if_it_is_left(tmp_path: Pa
     assert not is_held(tmp_path, "smi")
 
 
-@pytest.mark.parametrize("owner", [os.geteuid(), pytest.param(NOBODY, marks=ONLY_ROOT)])
+@pytest.mark.parametrize("owner", [os.geteuid(), pytest.param(OTHER_USER, marks=ONLY_ROOT)])
 def test_a_lock_belongs_to_the_owner_of_its_folder(tmp_path: Path, owner: int) -> None:
     folder = tmp_path / "run" / "locks"
     for each in (folder.parent, folder):
@@ -110,7 +110,7 @@ def test_a_folder_that_cannot_be_trusted_is_left_for_the_users_own(
         folder.chmod(0o777)
     if trouble == "somebody else's":
         tmp_path.chmod(0o777)
-        os.chown(folder, NOBODY, -1)
+        os.chown(folder, OTHER_USER, -1)
     name = f"smi-{os.getpid()}"
     locks = ToolLocks(folder, "smi")
     with caplog.at_level(logging.WARNING):

@@ -1,4 +1,4 @@
-"""Recordings of a made-up tool, and what is shown of them."""
+"""Recordings of an invented tool, and what a player shows of them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ POLLS = (Poll("fast", Library("x"), "fast", 1.0), Poll("slow", Library("x"), "sl
 
 
 def parse(capture: Capture) -> Report:
-    """`41 55 lost xid`: the temperature of each card; one that is lost is not listed; the last may have an event."""
+    """Parse `41 55 lost xid`: the temperature of each card; a lost card is not listed; the last may have an event."""
     words = capture.outputs[0].text.split()
     if "bug" in words:
         raise ValueError("a bug of the parser")
@@ -55,7 +55,7 @@ class Played:
     history: History
 
     def temperatures(self) -> list[float | None]:
-        """Of each card, in order; None for one that is lost."""
+        """Return the temperature of each card in order; None for a lost card."""
         return [
             next(
                 (one.value for one in device.readings if (one.metric, one.label) == ("temperature_celsius", "core")),
@@ -68,7 +68,6 @@ class Played:
         return comes_true(lambda: self.temperatures() == list(temperatures))
 
     def events(self) -> float:
-        """How many events the cards had."""
         return sum(
             one.value
             for device in self.store.snapshot().devices

@@ -1,4 +1,4 @@
-"""What raises an alarm: events, readings that turn bad, sources that stick or fail; and what does not."""
+"""What raises an alarm and what does not: events, readings that turn bad, sources that hang or fail."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -32,7 +32,7 @@ SHAPES: dict[tuple[ReadingKey, ...], Shape] = {}
 
 
 def card(reads: Mapping[tuple[str, str], float], lacks: tuple[tuple[str, str], ...] = ()) -> MergedDevice:
-    """With the same readings it has the same shape, as at each poll of the store's."""
+    """Return a card; equal readings give the same shape, as at each poll of the store."""
     known = {key: value for key, value in (GOOD | dict(reads)).items() if key not in lacks}
     its = Readings.of([reading(metric, value, label) for (metric, label), value in known.items()])
     shape = SHAPES.setdefault(its.shape.keys, its.shape)
@@ -50,7 +50,7 @@ class Heard:
         self.watch = Alarms(self.alarms.append, lambda: self.now)
 
     def sees(self, *cards: MergedDevice) -> list[Alarm]:
-        """The alarms when the card is so, one after the other."""
+        """Return the alarms when the card has these states in turn."""
         for one in cards:
             self.watch.see((one,), {})
         return self.alarms
@@ -78,7 +78,7 @@ def test_readings_that_turn_bad(fault: str, cause: str) -> None:
     assert Heard().sees(well, bad) == [Alarm(cause, ID, source="nvml")]
     assert Heard().sees(well, bad, card(FAULTS[fault].reads), bad) == [Alarm(cause, ID, source="nvml")]
     assert Heard().sees(well, bad, well, bad) == [Alarm(cause, ID, source="nvml")] * 2
-    assert Heard().sees(bad, card(FAULTS[fault].reads)) == [], "nobody saw it begin"
+    assert Heard().sees(bad, card(FAULTS[fault].reads)) == [], "its start was not seen"
 
 
 DRAM, SRAM = ("ecc_uncorrected_total", "dram"), ("ecc_uncorrected_total", "sram")
@@ -94,14 +94,14 @@ def test_more_errors_are_another_alarm_and_those_of_a_place_that_is_told_later_a
 
 @pytest.mark.parametrize(("fault", "cause"), [("uncorrected error", "uncorrected_errors"), ("alarm", "unhealthy")])
 def test_what_a_slow_poll_tells_later_did_not_begin_then(fault: str, cause: str) -> None:
-    """After a start, a reload or a resume the fast poll comes first; the slow one may bring what is weeks old."""
+    """After a start, a reload or a resume the fast poll comes first; the slow one may report what is weeks old."""
     reads = FAULTS[fault].reads
     fast, slow = card({}, lacks=tuple(reads)), card(reads)
     assert Heard().sees(fast, slow) == []
     assert Heard().sees(fast, slow, fast, slow) == [], "the slow poll failed once"
     assert Heard().sees(card({}), fast, slow) == [Alarm(cause, ID, source="nvml")], "it was known before"
     absent = device(0, *(reading(key[0], Absent.NOT_PERMITTED, key[1]) for key in reads), id=ID)
-    assert Heard().sees(slow, absent, slow) == [], "nobody may read it for a while"
+    assert Heard().sees(slow, absent, slow) == [], "it cannot be read for a while"
     assert Heard().sees(slow, device(0, id=ID), card(reads)) == [], "it had no readings for a while"
 
 
@@ -128,7 +128,7 @@ def test_heat_of_a_card_that_tells_nothing_of_throttling(fault: str, causes: lis
     cool, hot = card({}, silent), card(FAULTS[fault].reads, (*silent, *FAULTS[fault].lacks))
     assert [alarm.cause for alarm in Heard().sees(cool, hot, hot)] == causes
     assert [alarm.cause for alarm in Heard().sees(cool, hot, cool, hot)] == causes * 2
-    assert Heard().sees(hot, card(FAULTS[fault].reads, silent)) == [], "nobody saw it begin"
+    assert Heard().sees(hot, card(FAULTS[fault].reads, silent)) == [], "its start was not seen"
     assert Heard().sees(card({}), card(FAULTS[fault].reads, FAULTS[fault].lacks)) == [], "its throttling tells"
 
 

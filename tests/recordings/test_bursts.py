@@ -1,4 +1,4 @@
-"""One file for a burst, six in an hour, six a day of the same fault; no card or source takes the files of the others."""
+"""One file for a burst, six in an hour, six a day for the same fault; no card or source uses up others' files."""
 
 from dataclasses import dataclass, field, replace
 
@@ -14,8 +14,6 @@ CRASH = Alarm("xid_31", "GPU-1", Rank.MINOR)
 
 @dataclass
 class Night:
-    """Alarms at times that a test says."""
-
     now: float = 1e6
     bursts: Bursts = field(init=False)
 
@@ -23,7 +21,6 @@ class Night:
         self.bursts = Bursts(lambda: self.now)
 
     def files(self, alarm: Alarm, *, every: float, times: int) -> int:
-        """How many files these alarms are worth."""
         written = 0
         for _ in range(times):
             written += self.bursts.begins(alarm) is not None
@@ -83,7 +80,7 @@ def first_loss(number: int, source: str = "nvml", up_seconds: float = 600.0) -> 
 
 
 def used_up() -> Night:
-    """An hour that has no file left, not even for what is grave."""
+    """Use up the files of an hour, also those for serious alarms."""
     night = Night()
     for number in range(8):
         night.files(card(number, f"tool {number % 2}"), every=121.0, times=1)
@@ -137,7 +134,7 @@ def card(number: int, source: str = "nvml") -> Alarm:
         ([(0, CRASH), (0, HOT), (0, CRASH), (60, LOST), (60, HOT)], 3),
         ([(0, HOT), (60, Alarm("throttled_by_heat", "GPU-2")), (75, LOST)], 2),
         ([(0, HOT), (110, HOT), (220, HOT), (330, HOT), (440, LOST)], 2),
-        # a further card is in the first file while that may be written anew
+        # a further card is in the first file while that may be rewritten
         ([(0, card(1)), (59, card(2)), (61, card(1)), (62, card(2))], 1),
         ([(0, card(1)), (61, card(2)), (122, card(3)), (123, card(4)), (183, HOT)], 3),
         # a card with an Xid that is lost after that

@@ -1,4 +1,4 @@
-"""When a file is written, anew or not at all, what it is named after, and what counts: by a clock and timers of the test's own."""
+"""When a flight file is written, rewritten or not written, its name, and the limits: with a clock and timers of the test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAME = "20261118T110640Z-xid_79.jsonl.gz"
 
 @dataclass
 class Timer:
-    """One that goes off at that time, once it has been started."""
+    """A timer that is due at that time once it was started."""
 
     timers: Timers
     at: float
@@ -46,7 +46,7 @@ class Timer:
 
 
 class Timers:
-    """Those that were set by this clock; `threads` says how many may be started yet."""
+    """The timers that were set by this clock; `threads` limits how many can be started."""
 
     def __init__(self, now: Callable[[], float], threads: int = 1_000_000) -> None:
         self._now = now
@@ -58,14 +58,13 @@ class Timers:
         return self.set[-1]
 
     def go_off(self) -> None:
-        """Those whose time has come act."""
         for one in [one for one in self.set if one.is_waiting and one.at <= self._now()]:
             one.is_waiting = False
             one.act()
 
 
 class Recorder:
-    """The recorder by a clock that a test sets; `trouble` is what the disk says."""
+    """A recorder with a clock that a test sets; `trouble` is the disk's error."""
 
     def __init__(self) -> None:
         self.now = 1e6
@@ -84,7 +83,7 @@ class Recorder:
         return ""
 
     def at(self, seconds: float, *alarms: Alarm) -> list[str]:
-        """The files that were written until so many seconds after the beginning; then these alarms come."""
+        """Return the files written until so many seconds after the start; then raise these alarms."""
         while self.now < 1e6 + seconds:
             self.now = min(1e6 + seconds, self.now + 0.5)
             self.timers.go_off()
@@ -133,9 +132,9 @@ def test_what_is_written_anew_has_the_two_minutes_before_the_first_alarm() -> No
     for second in range(200):
         it.at(second, *[XID] * (second == 130), *[LOST] * (second == 150))
         it.ring.add(Line("smi", "fast", it.now, b"line\n"))
-    (_, first), (_, anew) = it.written
+    (_, first), (_, rewritten) = it.written
     assert first >= 120
-    assert anew >= 180
+    assert rewritten >= 180
 
 
 @pytest.mark.parametrize(

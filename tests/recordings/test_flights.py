@@ -1,4 +1,4 @@
-"""Files of the flight recorder: private, masked, named after when and why; few enough; and what stands in their way."""
+"""Files of the flight recorder: private, masked, named after time and cause, few, and what can prevent them."""
 
 import contextlib
 import gzip
@@ -47,7 +47,7 @@ def packed(*captures: Capture) -> Iterator[bytes]:
 
 
 def write_here(folder: Path, name: str, packed: Iterator[bytes], seconds: float = 60.0) -> str:
-    """What the writer says, in this process: in one of its own it would cost half a second."""
+    """Run the writer in this process; a process of its own would cost half a second."""
     members = list(packed)
     descriptor = os.memfd_create("captures")
     os.write(descriptor, b"".join(members))
@@ -173,7 +173,6 @@ def test_a_tool_that_prints_much_costs_no_other_source_its_captures(
 
 
 def test_masking_leaves_time_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All sources together may take four fifths of it."""
     now = itertools.count()
     monkeypatch.setattr(flight_writer, "time", SimpleNamespace(monotonic=lambda: float(next(now)), time=time.time))
     found = [replace(CAPTURE, source=f"tool {number}", monotonic_time=float(number)) for number in range(30)]

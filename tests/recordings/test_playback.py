@@ -1,4 +1,4 @@
-"""A recording is played through its parsers: each capture once and in its order, at any speed, from any position."""
+"""A recording is played through its parsers: each capture once, in order, at any speed, from any position."""
 
 import threading
 import time
@@ -105,9 +105,9 @@ def test_what_is_asked_over_the_socket_is_done_or_refused(tmp_path: Path) -> Non
     }
     with played(tmp_path, MINUTE, PlaybackOptions(loops=False)) as it:
         for (action, value), says in asked.items():
-            told = it.node.verbs()["replay"].answer(control_requests.Replay(action, value))
-            assert says in str(told.get("error") or f"{it.node.controls.speed:g} ×")
-            assert ("error" in told) == says.startswith("'")
+            answer = it.node.verbs()["replay"].answer(control_requests.Replay(action, value))
+            assert says in str(answer.get("error") or f"{it.node.controls.speed:g} ×")
+            assert ("error" in answer) == says.startswith("'")
 
 
 def test_a_moment_is_begun_anew_after_a_pause_at_any_speed(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_moment_is_begun_anew_after_a_pause_at_any_speed(tmp_path: Path) -> No
         begun = it.node.controls.clock.monotonic
         assert it.comes(40.0, 50.0)
         start = time.monotonic()
-        seen = {begun() for _ in range(20) if not time.sleep(0.01)}  # it would begin anew a hundred times meanwhile
+        seen = {begun() for _ in range(20) if not time.sleep(0.01)}  # it would start again a hundred times meanwhile
         assert len(seen) <= 2 + (time.monotonic() - start) / PAUSE_SECONDS
 
 
@@ -123,7 +123,7 @@ def test_a_moment_is_begun_anew_after_a_pause_at_any_speed(tmp_path: Path) -> No
 def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tells_then: bool
 ) -> None:
-    """As long as the parser is held up at the new position; another seek does not wait."""
+    """While the parser is busy at the new position; another seek does not wait for it."""
     goes_on, arrived = threading.Event(), threading.Event()
     goes_on.set()
 
@@ -148,12 +148,12 @@ def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
         try:
             for goal, hour in ((7200.0, "13:06:40"), (3600.0, "12:06:50")):
                 it.node.controls.seek(goal)
-                told = it.store.snapshot()
-                assert told.recorded is not None
+                snapshot = it.store.snapshot()
+                assert snapshot.recorded is not None
                 assert it.temperatures() == [10.0, 50.0]
-                assert told.recorded.shown == pytest.approx(BEGUN + 610, abs=60)
-                assert told.recorded.how == f"paused, on its way to 2026-11-18 {hour} UTC"
-                assert told.wall_time == pytest.approx(before.wall_time, abs=5)
+                assert snapshot.recorded.shown == pytest.approx(BEGUN + 610, abs=60)
+                assert snapshot.recorded.how == f"paused, on its way to 2026-11-18 {hour} UTC"
+                assert snapshot.wall_time == pytest.approx(before.wall_time, abs=5)
         finally:
             goes_on.set()
         assert it.comes(60.0, 50.0)
@@ -186,7 +186,7 @@ def test_keys_change_the_speed_within_its_limits(tmp_path: Path) -> None:
 
 
 def test_every_capture_is_played_once_at_any_speed(tmp_path: Path) -> None:
-    """No event between two polls is lost: at a hundred times the speed, none of these would be seen by asking each second."""
+    """At a hundred times the speed, a look each second would see none of these events."""
     events = [capture(at / 10, "40 50 xid" if at % 10 == 5 else "40 50") for at in range(600)]
     with played(tmp_path, events, PlaybackOptions(speed=100.0, loops=False)) as it:
         assert comes_true(lambda: it.events() == 60.0)
@@ -219,20 +219,19 @@ def test_the_half_hour_before_is_looked_at_and_of_older_ones_the_newest(tmp_path
 def test_a_source_that_failed_fails_again_and_a_missing_one_stays_missing(tmp_path: Path) -> None:
     stuck = Failure("stuck", None, "hangs")
     gone = Failure("missing", None, "not there")
-    told = [capture(at, "40 50") for at in range(5)] + [capture(5, "", failure=stuck)]
-    assert [one.state for one in shown(tmp_path, told).store.snapshot().sources] == ["stuck"]
-    told = [capture(0, "", failure=gone), *(capture(at, "", "slow", gone) for at in range(900))]
-    assert [one.state for one in shown(tmp_path, told).store.snapshot().sources] == ["missing"]
+    captures = [capture(at, "40 50") for at in range(5)] + [capture(5, "", failure=stuck)]
+    assert [source.state for source in shown(tmp_path, captures).store.snapshot().sources] == ["stuck"]
+    captures = [capture(0, "", failure=gone), *(capture(at, "", "slow", gone) for at in range(900))]
+    assert [source.state for source in shown(tmp_path, captures).store.snapshot().sources] == ["missing"]
 
 
 def test_a_parser_that_fails_costs_that_capture(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    told = [capture(0, "40 50"), capture(1, "41 50"), capture(2, "bug"), capture(2.5, "bug"), capture(3, "43 50")]
-    assert shown(tmp_path, told).temperatures() == [43.0, 50.0]
+    captures = [capture(0, "40 50"), capture(1, "41 50"), capture(2, "bug"), capture(2.5, "bug"), capture(3, "43 50")]
+    assert shown(tmp_path, captures).temperatures() == [43.0, 50.0]
     assert [record.message for record in caplog.records] == ["parser failed"]
 
 
 def test_sources_without_a_parser_are_named_and_the_others_played(tmp_path: Path) -> None:
-    """Of many, the first are named."""
     it = shown(tmp_path, [*MINUTE, capture(60, "x", source="other-smi"), capture(60, "x", "new poll")])
     assert it.temperatures() == [99.0, None]
     assert it.node.warnings() == ("no installed parser reads the recorded other-smi: install its plugin",)
@@ -245,7 +244,6 @@ def test_sources_without_a_parser_are_named_and_the_others_played(tmp_path: Path
 
 
 def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
-    """And the time that it shows never goes back."""
     now, shown_before = [100.0], 0.0
     line = PlaybackClock(0.0, 10.0, lambda: now[0])
     for act in (

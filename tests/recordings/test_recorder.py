@@ -47,7 +47,6 @@ LARGE = Capture("s", "p", Library("x"), (Output(text="x" * 10_000),))
 
 @contextlib.contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
-    """As on a disk that is full then."""
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -196,7 +195,7 @@ def test_a_recording_with_nothing_in_it_is_replaced(tmp_path: Path, content: byt
 
 
 def recorded_at_once(path: Path) -> list[Capture | str]:
-    """What each of four recorded who began at the same instant, or why they did not."""
+    """Return what each of four recorders that began at once recorded, or its error."""
     begin, end = threading.Barrier(4), threading.Barrier(4)
 
     def record(capture: Capture) -> Capture | str:
@@ -219,9 +218,9 @@ def test_of_many_who_record_to_a_file_at_the_same_instant_one_does(tmp_path: Pat
         path = tmp_path / f"{attempt}.jsonl"
         if attempt % 2:
             path.write_text(encode_line(capture_to_plain(CAPTURES[0])) + "\n")
-        told = recorded_at_once(path)
-        assert list(RecordingFile(path)) == [one for one in told if isinstance(one, Capture)]
-        assert sum("another process records to it" in one for one in told if isinstance(one, str)) == 3
+        results = recorded_at_once(path)
+        assert list(RecordingFile(path)) == [result for result in results if isinstance(result, Capture)]
+        assert sum("another process records to it" in result for result in results if isinstance(result, str)) == 3
 
 
 @pytest.mark.parametrize("name", ["recording.jsonl", "recording.jsonl.gz"])

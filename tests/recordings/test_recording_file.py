@@ -1,4 +1,4 @@
-"""A recording is read as a stream: what is whole is played, what is not is named; and nothing makes us take memory."""
+"""A recording is read as a stream in bounded memory: whole lines are played, damaged ones are named."""
 
 import gzip
 import io
@@ -153,7 +153,7 @@ def test_damaged_packed_data_end_it_there_and_a_wrong_checksum_costs_no_line(pac
 
 
 def packed_up_to(packed: bytes) -> bytes:
-    """What is in the beginning of packed data, of one or more members."""
+    """Return the content of the first bytes of packed data, of one or more members."""
     text = b""
     while packed:
         inflate = zlib.decompressobj(31)
@@ -163,7 +163,7 @@ def packed_up_to(packed: bytes) -> bytes:
 
 
 def read_with_peak(path: Path) -> tuple[int, int, str]:
-    """How many captures a recording has, how many MiB it takes at most to read it, and what is said of it."""
+    """Return the number of captures, the peak memory in MiB, and the messages of reading a recording."""
     tape = RecordingFile(path)
     tracemalloc.start()
     try:

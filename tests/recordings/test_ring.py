@@ -1,4 +1,4 @@
-"""The ring keeps three minutes, and the newest of each poll before them, in bounded memory; together it is a recording in gzip."""
+"""The ring keeps three minutes and the newest older capture of each poll, in bounded memory, as gzip."""
 
 import gzip
 import random
@@ -18,7 +18,7 @@ def line(at: float, poll: str = "fast", text: str = "") -> Line:
     return Line("smi", poll, at, f"{poll} {at:g} {text}\n".encode())
 
 
-def told(packed: Iterable[bytes]) -> list[str]:
+def polls_in(packed: Iterable[bytes]) -> list[str]:
     return [" ".join(text.split()[:2]) for text in gzip.decompress(b"".join(packed)).decode().splitlines()]
 
 
@@ -26,7 +26,7 @@ def test_what_is_older_than_three_minutes_goes() -> None:
     ring = Ring()
     for at in range(0, 301, 10):
         ring.add(line(at))
-    assert told(ring.packed()) == ["fast 110"] + [f"fast {at}" for at in range(120, 301, 10)]
+    assert polls_in(ring.packed()) == ["fast 110"] + [f"fast {at}" for at in range(120, 301, 10)]
 
 
 def test_of_rare_polls_the_newest_stays() -> None:
@@ -37,8 +37,8 @@ def test_of_rare_polls_the_newest_stays() -> None:
     ring.add(line(60, "slow"))
     for at in range(100, 601, 100):
         ring.add(line(at))
-    assert told(ring.packed()) == ["inventory 0", "slow 60", "fast 400", "fast 500", "fast 600"]
-    assert told(ring.newest()) == ["inventory 0", "slow 60", "fast 600"]
+    assert polls_in(ring.packed()) == ["inventory 0", "slow 60", "fast 400", "fast 500", "fast 600"]
+    assert polls_in(ring.newest()) == ["inventory 0", "slow 60", "fast 600"]
 
 
 def noise(size: int) -> bytes:
@@ -74,7 +74,7 @@ def test_a_capture_that_would_drive_out_all_others_is_left_out() -> None:
     ring = Ring(most_bytes=1 << 20)
     ring.add(line(1))
     ring.add(Line("smi", "huge", 2.0, noise(1 << 20)))
-    assert told(ring.packed()) == ["fast 1"]
+    assert polls_in(ring.packed()) == ["fast 1"]
 
 
 @given(st.lists(st.tuples(st.floats(0, 400), st.sampled_from("abcd"), st.integers(0, 4000)), max_size=80))
@@ -92,8 +92,8 @@ def test_many_threads_may_add() -> None:
     ring = Ring()
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda name: [ring.add(line(at, name)) for at in range(100)], "abcd"))
-    assert sorted(told(ring.newest())) == [f"{name} 99" for name in "abcd"]
-    assert len(told(ring.packed())) == 400
+    assert sorted(polls_in(ring.newest())) == [f"{name} 99" for name in "abcd"]
+    assert len(polls_in(ring.packed())) == 400
 
 
 @pytest.mark.parametrize("size", [1, 500])

@@ -1,4 +1,4 @@
-"""Where in a recording a capture is, whatever the clocks of the machine did; and moments as people write them."""
+"""Positions of captures in a recording, whatever the clocks did; and times as people write them."""
 
 import pytest
 
@@ -32,17 +32,17 @@ def test_the_place_and_age_of_each_capture(captures: tuple[Capture, ...], expect
 
 
 def test_a_survey_tells_length_time_and_pace() -> None:
-    told = [capture(at) for at in range(0, 21, 2)] + [capture(20.5, "slow")]
-    survey = Survey.of(told)
+    captures = [capture(at) for at in range(0, 21, 2)] + [capture(20.5, "slow")]
+    survey = Survey.of(captures)
     assert (survey.length, survey.wall_times.at(0.0)) == (18.5, BEGUN + 2)
     assert survey.counts == {("smi", "fast"): 11, ("smi", "slow"): 1}
     assert survey.intervals() == {("smi", "fast"): pytest.approx(1.8), ("smi", "slow"): 0.0}
 
 
-def surveyed(*told: tuple[float, float]) -> Survey:
-    """A recording in which it was so late at these places."""
-    survey = Survey(length=told[-1][0])
-    for position, wall_time in told:
+def surveyed(*times: tuple[float, float]) -> Survey:
+    """Return the survey of a recording with these times at these positions."""
+    survey = Survey(length=times[-1][0])
+    for position, wall_time in times:
         survey.wall_times.see(position, wall_time)
     return survey
 
@@ -89,7 +89,7 @@ def test_a_moment_outside_the_recording_is_refused_with_its_times(text: str) -> 
 
 
 def hours_off(*pairs: tuple[float, float]) -> Survey:
-    """Told every second for a minute; from these places on the clock is so many hours ahead of where it began."""
+    """Recorded every second for a minute; from these positions on the clock is ahead by so many hours."""
 
     def wall(position: float) -> float:
         return BEGUN + position + 3600.0 * next((hours for begin, hours in reversed(pairs) if position >= begin), 0.0)

@@ -1,4 +1,4 @@
-"""The control socket: every line gets an answer or an end, and the next one is served all the same."""
+"""The control socket: every line gets an answer or an end, and the next client is served."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ VERBS = {
 
 
 def with_server(folder: Path, client: Callable[[Path], Plain]) -> Plain:
-    """What a client gets from a server whose one verb gives the request back."""
+    """Return what a client gets from a server whose only verb returns the request."""
 
     async def serve() -> Plain:
         server = ControlServer(path_in(str(folder)), VERBS)
@@ -46,7 +46,7 @@ def with_server(folder: Path, client: Callable[[Path], Plain]) -> Plain:
 
 
 def said_back(path: Path, line: bytes) -> bytes:
-    """All that comes back for a line; nothing from a server that hangs up in the middle of it."""
+    """Return the answer to a line; empty if the server hangs up in the middle of it."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)
         connection.connect(str(path))

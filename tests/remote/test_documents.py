@@ -1,4 +1,4 @@
-"""What another daemon tells becomes the snapshot and the history that it had; anything else one kind of error."""
+"""Another daemon's documents become its snapshot and history; any other content is one kind of error."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ def document(snapshot=WHOLE):
 
 
 def told_history():
-    """A history that was told and read again, and the one that it was."""
+    """Return a history that was written and read again, and the original."""
     now = [1000.0]
     history = History(Clock(lambda: now[0], lambda: 1.7e9 + now[0], lambda: 0.0))
     for _ in range(4):
@@ -60,8 +60,8 @@ def test_the_table_of_what_was_told_is_the_table_of_what_was_known():
 
 
 def test_history_is_told_the_same_again():
-    told, past = told_history()
-    read = past_of(told)
+    written, past = told_history()
+    read = past_of(written)
     assert (read.start, read.slots, [*read.devices]) == (pytest.approx(past.start), past.slots, [*past.devices])
     for device, series in past.devices.items():
         for metric in series:
@@ -125,7 +125,7 @@ ANYTHING = st.recursive(
 
 @st.composite
 def broken(draw, whole):
-    """A document in which something else stands at some place."""
+    """Return the document with another value at some position."""
     broken_one = json.loads(json.dumps(whole))
     place = broken_one
     while True:
@@ -138,7 +138,7 @@ def broken(draw, whole):
 
 
 def read(reader, given_document):
-    """What is read of the document; None if it is refused."""
+    """Return what is read in the document; None if it is refused."""
     with contextlib.suppress(DocumentError):  # any other error fails the test
         return reader(given_document)
     return None

@@ -1,4 +1,4 @@
-"""The service's user may put sockets of its own in place of the daemon's: no command of root hangs, fills memory or prints escapes."""
+"""Forged sockets of the service's user cannot make root's commands hang, fill memory or print escapes."""
 
 import contextlib
 import json
@@ -94,8 +94,6 @@ READERS = (
 
 @contextlib.contextmanager
 def forged(path: Path, answer: Answer) -> Iterator[None]:
-    """A server at a socket that answers every client so."""
-
     def serve() -> None:
         while True:
             try:
@@ -126,7 +124,7 @@ def peak_mebibytes() -> float:
 
 
 def run(folder: Path, command: tuple[str, ...]) -> str:
-    """Run a command; returns what it printed. Fails if it takes much memory or shows a bug."""
+    """Run a command and return its output. Fail if it takes much memory or shows a bug."""
     name, *arguments = command
     config = folder / "telemetry.toml"
     config.write_text(

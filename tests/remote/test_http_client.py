@@ -1,4 +1,4 @@
-"""A daemon asked as a client: over HTTP, over its local socket, through TLS; each failure is one line with its remedy."""
+"""The HTTP client of a daemon: over TCP, its local socket and TLS; each failure is one line with its remedy."""
 
 import json
 import socket

@@ -28,8 +28,6 @@ DEMO = ("--demo", "1xnvidia")
 
 
 class LocalConnection(http.client.HTTPConnection):
-    """HTTP over a Unix socket."""
-
     def __init__(self, path: Path) -> None:
         super().__init__("localhost", timeout=PATIENCE_SECONDS)
         self._path = path
@@ -41,7 +39,6 @@ class LocalConnection(http.client.HTTPConnection):
 
 
 def got(daemon: Daemon, path: str = "/api/v1/snapshot") -> tuple[int, str, bytes]:
-    """The status, the word for what is read, and the body."""
     with contextlib.closing(LocalConnection(local_socket_in(f"{daemon.folder}/run"))) as client:
         client.request("GET", path)
         answer = client.getresponse()
@@ -105,8 +102,6 @@ _Result = TypeVar("_Result")
 
 
 def served(path: Path, client: Callable[[], _Result]) -> _Result:
-    """What a client gets from a local server."""
-
     async def serve() -> _Result:
         server = LocalSite(path, echo, dict)
         await server.start()

@@ -14,8 +14,6 @@ CARDS = Report(
 
 
 class Node(FedNode):
-    """What a test sees of the two cards."""
-
     def __init__(self, identities=()):
         sources = (SourceFacts("tool", "nvidia", ("power_watts",)), SourceFacts("nvml", "nvidia", ()))
         super().__init__(sources, now=100.0, wall_at_start=1e9, identities=identities)

@@ -1,4 +1,4 @@
-"""A store that is told one step after the other, and one that keeps nothing from one step to the next."""
+"""Two stores with the same reports: one keeps results between steps, the other computes everything again."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from telemetry_parsers.model import Metric, SourceReport, SourceStatus
 
 
 class Life(FedNode):
-    """A store that is told one step after the other."""
+    """A store that ingests one step after the other."""
 
     def __init__(self) -> None:
         super().__init__(FACTS, now=100.0, wall_at_start=1e9)
@@ -25,11 +25,10 @@ class Life(FedNode):
         self.store.await_first({("nvml", "fast"): "nvidia", ("sysfs", "fast"): "amd"})
 
     def page(self) -> bytes:
-        """The page of metrics now."""
         return self.renderer.text(self.store.snapshot())
 
     def after(self, step: Step) -> Iterator[object]:
-        """Everything that can be seen of it."""
+        """Return everything that is visible after a step."""
         self.now += step.seconds
         self.wall_at_start += step.days
         if step.forgets:
@@ -46,13 +45,13 @@ class Life(FedNode):
         yield self.store.open_events()
 
     def documents(self) -> tuple[str, bytes]:
-        """The JSON document, and the page of OpenMetrics."""
+        """Return the JSON document and the OpenMetrics page."""
         snapshot = self.store.snapshot()
         return snapshot_json.render(snapshot), self.renderer.page(snapshot, Syntax.OPENMETRICS)
 
 
 class Forgetful(Life):
-    """The same, which keeps nothing from one step to the next."""
+    """The same store, which keeps nothing between two steps."""
 
     def __init__(self) -> None:
         with mock.patch.object(store_module, "Statuses", _NoStatuses):
@@ -74,7 +73,7 @@ class _NoStatuses:
 
 
 def _merge(*given: Any, before: Merged | None, **named: Any) -> Merged:
-    """A merge that is not told what it found before."""
+    """Merge without earlier results."""
     assert before is None or before.arrangement
     return merged.merge(*given, **named)
 
@@ -85,7 +84,7 @@ def _offered(report: SourceReport, extra: Mapping[str, Metric], before: Offered 
 
 
 def compare(seed: int, count: int) -> None:
-    """Hold a life of so many steps against the same without anything kept."""
+    """Compare a life of so many steps with the same life without kept results."""
     kept, whole = Life(), Forgetful()
     for number, step in enumerate(steps(seed, count)):
         for one, other in zip(kept.after(step), whole.after(step), strict=True):

@@ -1,4 +1,4 @@
-"""Lives of nodes whose history is held against what somebody saw who looked at the same node four times a second."""
+"""Lives of nodes whose history is compared with observations four times a second."""
 
 import random
 from array import array
@@ -19,17 +19,17 @@ _Seen = dict[tuple[str, str], dict[int, list[float]]]
 
 
 class PastLife(FedNode):
-    """Two stores that are told the same: one keeps a history, the other is looked at all the time."""
+    """Two stores with the same reports: one keeps a history, the other is observed all the time."""
 
     def __init__(self, seed: int, *, is_scraped: bool) -> None:
         self._chance = random.Random(seed)
-        # Without scrapes nobody notices within a slot that a reading has expired, and what stands in for it.
+        # Without scrapes the expiry of a reading within a slot, and its replacement, is not noticed.
         self._is_scraped = is_scraped
         super().__init__(FACTS, now=_STARTED, wall_at_start=1e9)
         self.history = History(self.clock)
         self._kept, self._watched = self.new_store(history=self.history), self.store
         self.seen: _Seen = {}
-        # Whole slots in which nobody looked, and why.
+        # Whole unobserved slots, and why.
         self.silent: dict[int, str] = {}
         self._watch()
 
@@ -38,7 +38,7 @@ class PastLife(FedNode):
         return int((self.now + self.slept) // SLOT_SECONDS)
 
     def play(self, step: Step) -> None:
-        """Let the time pass until the next attempt, and take it in."""
+        """Let time pass until the next attempt, and ingest it."""
         if self._chance.random() < 0.03:
             self._pause(SLEPT, "slept")
         elif self._chance.random() < 0.03:
@@ -56,7 +56,7 @@ class PastLife(FedNode):
         self._watch()
 
     def _pause(self, why: str, clock: str) -> None:
-        """A time in which nobody looks: the machine sleeps, or the daemon gets no turn."""
+        """Let time pass unobserved: the machine sleeps, or the daemon does not run."""
         before = self.slot
         setattr(self, clock, getattr(self, clock) + self._chance.choice((8.0, 13.25, 61.5, 2000.0)))
         self.silent.update(dict.fromkeys(range(before + 1, self.slot), why))
@@ -78,24 +78,24 @@ class PastLife(FedNode):
     _open = 0
 
     def check(self, seed: int) -> None:
-        """Hold the whole history against what was seen."""
+        """Compare the whole history with the observations."""
         past = self.history.past()
         assert past.start == self.wall_at_start + SLOT_SECONDS * (self.slot - past.slots)
         assert past.slots == min(SLOTS, self.slot - int(_STARTED // SLOT_SECONDS))
         oldest = self.slot - past.slots
-        told = dict(_slots(past, oldest))
+        slots = dict(_slots(past, oldest))
         seen = {
             (device_id, metric, slot): [_short(number) for number in numbers]
             for (device_id, metric), slots in self.seen.items()
             for slot, numbers in slots.items()
             if oldest <= slot < self.slot
         }
-        for place, (last, highest) in told.items():
-            assert {last, highest} <= set(seen.get(place, ())), (seed, place)
-        always = {place for place, numbers in seen.items() if len(numbers) >= SLOT_SECONDS / _TICK}
-        assert always <= told.keys(), seed
+        for position, (last, highest) in slots.items():
+            assert {last, highest} <= set(seen.get(position, ())), (seed, position)
+        always = {position for position, numbers in seen.items() if len(numbers) >= SLOT_SECONDS / _TICK}
+        assert always <= slots.keys(), seed
         if self._is_scraped:
-            assert told == {place: (numbers[-1], max(numbers)) for place, numbers in seen.items()}, seed
+            assert slots == {position: (numbers[-1], max(numbers)) for position, numbers in seen.items()}, seed
         for series in (one for device in past.devices.values() for one in device.values()):
             self._check_gaps(series, oldest)
 
@@ -125,7 +125,7 @@ def _short(number: float) -> float:
 
 
 def live(seed: int, count: int, *, is_scraped: bool) -> None:
-    """A life of so many attempts, checked now and then."""
+    """Run a life of so many attempts, with a check now and then."""
     life = PastLife(seed, is_scraped=is_scraped)
     for number, step in enumerate(steps(seed, count)):
         life.play(step)

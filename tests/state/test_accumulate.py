@@ -1,4 +1,4 @@
-"""Counters of our own: every rule of counting by example, and against a plain reference integral."""
+"""Our own counters: every rule by example, and against a plain reference integral."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ def power(taken: float, value: Value, source: str = "nvml", interval: float = 2.
 
 
 def counted(accumulator: Accumulator, device: MergedDevice) -> dict[str, Value]:
-    """What was added to a device's readings, by metric or metric:label."""
+    """Return what was added to a device's readings, by metric or metric:label."""
     (result,) = accumulator.with_counters([device])
     assert result.readings[: len(device.readings)] == device.readings
     added = result.readings[len(device.readings) :]
@@ -41,7 +41,7 @@ def counted(accumulator: Accumulator, device: MergedDevice) -> dict[str, Value]:
 
 
 def fed(*steps: tuple[MergedReading, ...]) -> dict[str, Value]:
-    """What is counted after these states of one device, at the last of them."""
+    """Return the counters after these states of one device."""
     accumulator = Accumulator()
     for step in steps:
         accumulator.advance([merged(*step)])
@@ -164,7 +164,7 @@ STEPS = st.lists(
 
 
 def reference(points: list[MergedReading | None]) -> float:
-    """The integral as one would write it down, over the list of all that was ever seen."""
+    """Return the integral by a plain loop over all states."""
     total, until, previous = 0.0, -math.inf, None
     for point in points:
         if point is None or isinstance(point.value, Absent):
@@ -198,7 +198,7 @@ def test_any_course_gives_the_reference_integral_and_never_decreases(steps):
 
 
 class Heard:
-    """A watch that keeps the codes of what it is told."""
+    """A watch that keeps the codes of its events."""
 
     def __init__(self) -> None:
         self.codes: list[str] = []
@@ -214,7 +214,7 @@ LASTING, XID = Event(0, "error_1", is_ongoing=True), Event(0, "xid_31")
 
 
 @pytest.mark.parametrize(
-    ("reports", "told"),
+    ("reports", "expected"),
     [
         ([(LASTING,)], []),
         ([(LASTING,), (LASTING,)], []),
@@ -225,13 +225,13 @@ LASTING, XID = Event(0, "error_1", is_ongoing=True), Event(0, "xid_31")
     ],
 )
 def test_who_watches_is_told_what_begins_and_not_what_lasted_before_the_start(
-    reports: list[tuple[Event, ...]], told: list[str]
+    reports: list[tuple[Event, ...]], expected: list[str]
 ) -> None:
     heard = Heard()
     accumulator = Accumulator(watch=heard)
     for events in reports:
         accumulator.take(("npu-smi", "errors"), ["NPU-a"], events, 1_800_000_000.0)
-    assert heard.codes == told
+    assert heard.codes == expected
     others = Heard()
     accumulator = Accumulator(watch=others)
     accumulator.take(("npu-smi", "other"), ["NPU-a"], (), 1_800_000_000.0)

@@ -14,12 +14,12 @@ from telemetry_parsers.model import Process, Report
 from telemetry_parsers.ownership import Claim, DeviceName, Owner, Task
 
 FIRST, SECOND = (DeviceName(bus, "bus_id", bus) for bus in ("0000:33:00.0", "0000:53:00.0"))
-TOLD = replace(FAST, lists_devices=False)
+OWNERS_POLL = replace(FAST, lists_devices=False)
 USED = replace(CARDS, processes=(Process(0, 7, "python", 2.0**30),))
 
 
 class OwnedNode(Node):
-    """A node with the sources that tell owners, and a ledger."""
+    """A node with the sources of owners, and a ledger."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,10 +29,10 @@ class OwnedNode(Node):
             self.store.add_source(SourceFacts(source, "", ()))
 
     def claims(self, *claims: Claim) -> None:
-        self.put(Report(claims=claims), poll=TOLD, source="slurm")
+        self.put(Report(claims=claims), poll=OWNERS_POLL, source="slurm")
 
     def tasks(self, *tasks: Task) -> None:
-        self.put(Report(tasks=tasks), poll=TOLD, source="proc")
+        self.put(Report(tasks=tasks), poll=OWNERS_POLL, source="proc")
 
     def later(self, seconds: float = 2.0, report: Report = CARDS) -> None:
         self.now += seconds
@@ -60,8 +60,8 @@ def test_a_claim_gives_a_card_and_its_time_until_it_expires(node: OwnedNode) -> 
     node.claims(Claim(job("41"), names=(FIRST,)))
     assert node.owners() == [[("41", "", 0.0)], []]
     node.later()
-    node.put(None, PollResult("failed", "timeout", "no answer"), TOLD, "slurm")
-    assert node.owners() == [[("41", "", 2.0)], []], "a poll that fails takes nobody's card away"
+    node.put(None, PollResult("failed", "timeout", "no answer"), OWNERS_POLL, "slurm")
+    assert node.owners() == [[("41", "", 2.0)], []], "a failed poll ends no allocation"
     node.now += 8.0  # ten seconds after the claim of a poll that comes every two
     node.put()
     assert node.owners() == [[], []]

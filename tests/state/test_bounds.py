@@ -1,4 +1,4 @@
-"""No sequence of reports, however bad, makes page or memory grow past a bound, or pushes out what is really there."""
+"""No sequence of bad reports makes page or memory grow past a limit, or displaces real devices."""
 
 import gc
 import sys
@@ -41,7 +41,7 @@ HONEST = Report(devices=(CARD,), readings=(Reading(0, "power_watts", 81.0),))
 
 @dataclass(frozen=True)
 class Evil:
-    """What one report is made of; `n` of the node counts the reports, so that names are new ones in each."""
+    """The parts of one report; `n` counts the reports, so that each has new names."""
 
     devices: int = 0
     words: int = 0
@@ -100,12 +100,12 @@ EVILS = st.builds(
 
 
 class Node(FedNode):
-    """A store with an honest source and one that tells anything."""
+    """A store with an honest source and one that reports anything."""
 
     def __init__(self, identities: tuple[Identity, ...] = ()) -> None:
         sources = [SourceFacts(source, "amd", ("power_watts",)) for source in SOURCES]
         super().__init__(sources, wall_at_start=1.8e9, identities=identities)
-        self.told = 0
+        self.evil_reports = 0
 
     def put(self, source: str, report: Report | None, poll: Poll = POLLS[0], state: str = "ok") -> Accepted:
         if state == "ok":
@@ -113,11 +113,11 @@ class Node(FedNode):
         return self.take(source, None, poll, PollResult("failed", "timeout", "x" * 9000))
 
     def live_through(self, evil: Evil) -> Accepted:
-        """The honest source is polled as ever, the other one tells its next report."""
+        """Poll the honest source as ever, and ingest the other source's next report."""
         self.now += evil.seconds
-        self.told += 1
+        self.evil_reports += 1
         self.put("honest", HONEST)
-        return self.put("evil", evil.report(self.told), POLLS[evil.poll], evil.state)
+        return self.put("evil", evil.report(self.evil_reports), POLLS[evil.poll], evil.state)
 
     def honest(self) -> MergedDevice:
         return next(device for device in self.store.snapshot().devices if device.uuid == CARD.uuid)
@@ -127,7 +127,7 @@ class Node(FedNode):
 
 
 def weight(root: object) -> int:
-    """The bytes of all that an object holds, code and modules left out."""
+    """Return the bytes of all that an object holds, without code and modules."""
     seen: set[int] = set()
     pending: list[object] = [root]
     total = 0
@@ -285,7 +285,7 @@ def test_what_is_refused_is_counted_and_told_once_in_the_log_and_goes_when_it_is
 
 
 def test_what_is_kept_after_a_start_is_what_was_seen_most() -> None:
-    """How often is remembered over a restart, as powers of two, so that the file is not written at every poll."""
+    """The count is remembered over a restart as a power of two, so that the file is not written at every poll."""
     node = Node()
     counts = set()
     for _ in range(200):

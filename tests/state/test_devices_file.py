@@ -1,4 +1,4 @@
-"""Devices are remembered over restarts, and an unusable file costs no more than the memory."""
+"""Devices are remembered over restarts, and an unusable file costs only the memory."""
 
 import json
 import logging
@@ -56,7 +56,6 @@ def test_a_file_of_an_earlier_version_is_as_old_as_can_be(tmp_path):
     ],
 )
 def test_an_unusable_file_is_told_and_not_believed(tmp_path, caplog, content):
-    """Garbage, another schema or missing keys: a warning that names the file, and nothing remembered."""
     path = devices_file.path_in(str(tmp_path))
     path.write_bytes(content)
     assert devices_file.load(path) == Remembered()
@@ -64,7 +63,7 @@ def test_an_unusable_file_is_told_and_not_believed(tmp_path, caplog, content):
 
 
 def test_what_root_wrote_stays_readable_for_the_services_user(tmp_path):
-    """`telemetry forget` is run by root, perhaps with a strict umask, while the service is stopped."""
+    """Root runs `telemetry forget` while the service is stopped, perhaps with a strict umask."""
     service = (12345, 12346) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
     path = devices_file.path_in(str(tmp_path / "state"))
     path.parent.mkdir()

@@ -1,4 +1,4 @@
-"""Events of devices: how they are counted, and that each stands open until its device is repaired, and no longer."""
+"""Events of devices: how they are counted, and that each stays open until its device is repaired."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOON = 1_800_000_000.0
 
 
 def drawn(joules: float, device: MergedDevice = CARD, errors: float = 0.0) -> MergedDevice:
-    """The card after it has drawn so much energy since its driver's start."""
+    """Return the card after it has drawn so much energy since its driver's start."""
     readings = (
         MergedReading("energy_joules_total", "", joules, "nvml"),
         MergedReading("ecc_uncorrected_total", "dram", errors, "nvml"),
@@ -34,7 +34,7 @@ def drawn(joules: float, device: MergedDevice = CARD, errors: float = 0.0) -> Me
 
 @dataclass
 class Node:
-    """One card, and the daemon's memory of it; the file that outlives a daemon lies in `folder`."""
+    """One card and the daemon's memory of it; the daemon's file is in `folder`."""
 
     folder: Path
     boot: str = "first"
@@ -45,31 +45,30 @@ class Node:
         self.start()
 
     def has(self, **now: object) -> Node:
-        """Another boot, driver's binding or card from now on."""
+        """Set another boot, driver binding or card."""
         self.__dict__.update(now)
         return self
 
     def start(self) -> None:
-        """Start the daemon, with what it remembers."""
+        """Start the daemon with its memory."""
         machine = Machine(self.boot, lambda bus_id: self.binding if bus_id == CARD.bus_id else 0)
         self.accumulator = Accumulator(Events(machine, load(path_in(str(self.folder))).events))
         self.see(self.card)
 
     def restart(self) -> None:
-        """End it, and start it anew."""
         identity = Identity(self.card.id, "nvidia", "0", "H100")
         save(path_in(str(self.folder)), Remembered((identity,), self.accumulator.events.opened()))
         self.start()
 
     def see(self, card: MergedDevice, *codes: str) -> Node:
-        """One look at the card, with the events that came meanwhile."""
+        """Ingest the card once, with the events that came meanwhile."""
         self.card = card
         self.accumulator.advance([card])
         self.accumulator.events.take(POLL, [card.id], [Event(0, code) for code in codes], NOON)
         return self
 
-    def told(self, metric: str = "event_open") -> dict[str, Value]:
-        """What is told of the card, by code."""
+    def values(self, metric: str = "event_open") -> dict[str, Value]:
+        """Return the card's values of a metric by code."""
         (shown,) = self.accumulator.with_counters([self.card])
         return {reading.label: reading.value for reading in shown.readings if reading.metric == metric}
 
@@ -93,8 +92,8 @@ NO_REPAIRS: dict[str, Callable[[Node], object]] = {
 }
 REPAIRS: dict[str, Callable[[Node], object]] = {
     "a boot": lambda node: node.has(boot="second").restart(),
-    "the driver loaded anew": lambda node: node.has(binding=97).see(node.card),
-    "the driver loaded anew while no daemon ran": lambda node: node.has(binding=97).restart(),
+    "the driver reloaded": lambda node: node.has(binding=97).see(node.card),
+    "the driver reloaded while no daemon ran": lambda node: node.has(binding=97).restart(),
     "off the bus and back": lambda node: node.has(binding=0).see(LOST).has(binding=98).see(drawn(5300.0)),
     "a reset": lambda node: node.see(drawn(12.0)),
     "a reset while no daemon ran": lambda node: node.has(card=drawn(12.0)).restart(),
@@ -109,24 +108,24 @@ REPAIRS: dict[str, Callable[[Node], object]] = {
 def test_an_event_stands_open_whatever_happens_that_is_no_repair(node: Node, happens: Callable[[Node], object]) -> None:
     node.see(node.card, "xid_79", "xid_48")
     happens(node)
-    assert node.told() == {"xid_48": 1.0, "xid_79": 1.0}
+    assert node.values() == {"xid_48": 1.0, "xid_79": 1.0}
 
 
 @pytest.mark.parametrize("repair", REPAIRS.values(), ids=REPAIRS)
 def test_a_repair_ends_an_event_for_good(node: Node, repair: Callable[[Node], object]) -> None:
     node.see(node.card, "xid_79", "xid_48")
     repair(node)
-    assert node.told() == {}
+    assert node.values() == {}
     node.restart()
-    assert node.told() == {}, "nor does it come back with a restart"
+    assert node.values() == {}, "nor does it come back with a restart"
     node.see(node.card, "xid_79")
-    assert node.told() == {"xid_79": 1.0}, "a new one is open again"
+    assert node.values() == {"xid_79": 1.0}, "a new one is open again"
 
 
 def test_an_event_that_came_while_its_card_was_lost_ends_with_its_reset(node: Node) -> None:
     node.see(LOST, "xid_79")
-    assert node.told() == {"xid_79": 1.0}
-    assert node.see(drawn(7.0)).told() == {}
+    assert node.values() == {"xid_79": 1.0}
+    assert node.see(drawn(7.0)).values() == {}
 
 
 def test_the_event_of_a_partition_ends_with_the_reset_of_its_card(node: Node) -> None:
@@ -142,24 +141,27 @@ def test_an_error_code_is_open_while_its_tool_lists_it_and_only_then(node: Node)
     events = node.accumulator.events
     for codes in (["error_1"], ["error_1"], [], ["error_1"]):
         events.take(POLL, [CARD.id], [Event(0, code, is_ongoing=True) for code in codes], NOON)
-        assert node.told() == dict.fromkeys(codes, 1.0)
-    assert node.told("events_total") == {"error_1": 2.0}
+        assert node.values() == dict.fromkeys(codes, 1.0)
+    assert node.values("events_total") == {"error_1": 2.0}
     assert events.close(CARD.id) == (), "its tool goes on telling it"
     node.accumulator.forget(CARD.id)
-    assert node.told() == {}
+    assert node.values() == {}
 
 
 def test_events_are_counted_by_code_also_while_the_device_is_lost(node: Node) -> None:
     node.see(LOST, "xid_79", "xid_31")
     node.accumulator.events.take(POLL, [LOST.id], [Event(0, "xid_31", wall_time=NOON + 9)], NOON)
-    assert node.told("events_total") == {"xid_31": 2.0, "xid_79": 1.0}
-    assert node.told("event_last_timestamp_seconds") == {"xid_31": NOON + 9, "xid_79": NOON}
+    assert node.values("events_total") == {"xid_31": 2.0, "xid_79": 1.0}
+    assert node.values("event_last_timestamp_seconds") == {"xid_31": NOON + 9, "xid_79": NOON}
 
 
 def test_an_event_from_before_a_restart_is_counted_0_times_so_that_the_next_one_is_an_increase(node: Node) -> None:
     node.see(node.card, "xid_94").restart()
-    assert (node.told("events_total"), node.told("event_last_timestamp_seconds")) == ({"xid_94": 0.0}, {"xid_94": NOON})
-    assert node.see(node.card, "xid_94").told("events_total") == {"xid_94": 1.0}
+    assert (node.values("events_total"), node.values("event_last_timestamp_seconds")) == (
+        {"xid_94": 0.0},
+        {"xid_94": NOON},
+    )
+    assert node.see(node.card, "xid_94").values("events_total") == {"xid_94": 1.0}
 
 
 def test_the_time_of_an_event_outlives_a_restart_and_one_that_nobody_kept_is_left_open(node: Node) -> None:
@@ -167,27 +169,27 @@ def test_the_time_of_an_event_outlives_a_restart_and_one_that_nobody_kept_is_lef
         POLL, [CARD.id], [Event(0, "xid_94", wall_time=NOON + 60)], NOON
     )
     node.restart()
-    assert node.told("event_last_timestamp_seconds") == {"xid_79": NOON, "xid_94": NOON + 60}
+    assert node.values("event_last_timestamp_seconds") == {"xid_79": NOON, "xid_94": NOON + 60}
     file = path_in(str(node.folder))
     text = json.loads(file.read_text())
     for event in text["events"]:
         del event["times"]  # as an earlier version wrote it
     file.write_text(json.dumps(text))
     node.start()
-    assert (node.told(), node.told("event_last_timestamp_seconds")) == ({"xid_79": 1.0, "xid_94": 1.0}, {})
-    assert node.see(node.card, "xid_79").told("event_last_timestamp_seconds") == {"xid_79": NOON}
+    assert (node.values(), node.values("event_last_timestamp_seconds")) == ({"xid_79": 1.0, "xid_94": 1.0}, {})
+    assert node.see(node.card, "xid_79").values("event_last_timestamp_seconds") == {"xid_79": NOON}
 
 
 def test_an_event_at_an_impossible_time_is_counted_without_its_time(node: Node) -> None:
     node.accumulator.events.take(POLL, [CARD.id], [Event(0, "xid_31", wall_time=math.inf)], NOON)
-    assert node.told("event_last_timestamp_seconds") == {"xid_31": Absent.IMPLAUSIBLE}
+    assert node.values("event_last_timestamp_seconds") == {"xid_31": Absent.IMPLAUSIBLE}
     node.restart()
-    assert (node.told(), node.told("event_last_timestamp_seconds")) == ({"xid_31": 1.0}, {})
+    assert (node.values(), node.values("event_last_timestamp_seconds")) == ({"xid_31": 1.0}, {})
 
 
 def test_events_of_no_device_are_passed_over(node: Node) -> None:
     node.accumulator.events.take(POLL, [None, CARD.id], [Event(0, "a"), Event(2, "b"), Event(None, "c")], NOON)
-    assert node.told("events_total") == {}
+    assert node.values("events_total") == {}
 
 
 @pytest.mark.parametrize("is_ongoing", [False, True])
@@ -195,9 +197,9 @@ def test_made_up_codes_are_bounded_and_no_event_is_lost(node: Node, is_ongoing: 
     number = 10 * MOST_EVENT_CODES
     many = [Event(0, f"code_{n}", is_ongoing=is_ongoing) for n in range(number)]
     node.accumulator.events.take(POLL, [CARD.id], many, NOON)
-    totals = node.told("events_total")
+    totals = node.values("events_total")
     assert (len(totals), totals["other"]) == (MOST_EVENT_CODES + 1, 9 * MOST_EVENT_CODES)
-    assert node.told().keys() == totals.keys()
+    assert node.values().keys() == totals.keys()
 
 
 def test_what_is_remembered_changes_seldom(node: Node) -> None:
@@ -225,7 +227,7 @@ def test_the_kernels_link_from_a_card_to_its_driver_is_a_new_one_after_each_bind
 
 @pytest.mark.parametrize("name", ["elsewhere", "../elsewhere", "{}/elsewhere", "\0", "x" * 5000])
 def test_a_bus_address_that_is_none_leads_nowhere(tmp_path: Path, name: str) -> None:
-    """A plugin may give any text: no file is asked for outside of the kernel's list, and no poll fails."""
+    """A plugin may give any text: no file outside the kernel's list is read, and no poll fails."""
     (tmp_path / "devices").mkdir()
     for folder in (tmp_path / "elsewhere", tmp_path / "devices" / "elsewhere"):
         folder.mkdir()

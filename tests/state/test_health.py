@@ -1,4 +1,4 @@
-"""From captures and reports to states: the table of what happens and what is shown for it."""
+"""From captures and reports to states: the table of outcomes and states."""
 
 import pytest
 
@@ -69,7 +69,7 @@ def test_last_success_stays_through_failures():
 
 
 def status(*results, now=101.0):
-    """Status of a source with an inventory, a fast and a slow poll that ended so."""
+    """Return the status of a source with an inventory, a fast and a slow poll that ended so."""
     polls = [
         Poll("inventory", REQUEST, tier="inventory", interval=300.0),
         Poll("readings", REQUEST, interval=15.0, lists_devices=False),

@@ -29,8 +29,6 @@ def test_where_nobody_scrapes_it_has_nothing_that_was_not_there(seed: int) -> No
 
 
 class Node(FedNode):
-    """A store with a history."""
-
     def __init__(self) -> None:
         super().__init__([SourceFacts("tool", "nvidia", ())], now=100.0, wall_at_start=1e9)
         self.history = History(self.clock)
@@ -45,7 +43,7 @@ class Node(FedNode):
             self.history.look(self.store.snapshot)
 
     def power(self, card=CARD, **chosen):
-        """A card's power: last numbers, highest numbers, gaps."""
+        """Return a card's power: last numbers, highest numbers, gaps."""
         series = self.history.past(**chosen).devices[card]["power_watts"]
         return _plain(series.last), _plain(series.highest), series.gaps
 

@@ -1,4 +1,4 @@
-"""While only numbers change, merge, statuses and page keep what they found before: what comes out is as if they had kept nothing."""
+"""While only numbers change, results kept from earlier polls make no difference to any output."""
 
 import pytest
 

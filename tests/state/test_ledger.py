@@ -1,4 +1,4 @@
-"""What each owner had of the cards: every rule of the ledger by example, and that all of it together is the machine's."""
+"""What each owner had of the cards: every rule of the ledger by example; all shares add up to the machine's total."""
 
 import gc
 import math
@@ -39,7 +39,7 @@ def test_a_job_has_what_was_read_between_its_begin_and_its_end():
 
 
 @pytest.mark.parametrize(
-    ("started", "is_allocated", "told", "seconds"),
+    ("started", "is_allocated", "start", "seconds"),
     [
         pytest.param(START + 31.5, True, Moment(START + 31.5, "hook"), 18.5, id="the hook's time"),
         pytest.param(START + 31.5, False, Moment(START + 31.5, "process"), 18.5, id="the first process's time"),
@@ -48,13 +48,13 @@ def test_a_job_has_what_was_read_between_its_begin_and_its_end():
         pytest.param(math.nan, True, Moment(START + 32, "seen"), 18.0, id="no number is none"),
     ],
 )
-def test_where_the_begin_is_from(started, is_allocated, told, seconds):
+def test_where_the_begin_is_from(started, is_allocated, start, seconds):
     node = Node()
     node.runs(30)
     node.gives(has(job("7"), started=started, is_allocated=is_allocated))
     node.runs(20)
     record = by_name(node.ends())["7"]
-    assert record.start == told
+    assert record.start == start
     assert record.seconds == pytest.approx(seconds)
     assert record.end == Moment(START + 50, "seen")
 

@@ -1,4 +1,4 @@
-"""Owners' energy: the card's own counter divided among them, or an estimate from its power, which the record says."""
+"""Owners' energy: the card's counter divided among them, or an estimate from its power, which the record says."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ COUNTER = "energy_joules_total"
 
 
 def run_counted(node: Node, seconds: float, watts: float, start: float = 0.0) -> float:
-    """Let time pass on cards whose counter runs at this power; returns where the counter is then."""
+    """Let time pass on cards whose counter runs at this power; return the counter."""
     for _ in range(int(seconds / 2)):
         start += 2 * watts
         node.more = {COUNTER: start}
@@ -23,7 +23,7 @@ def run_counted(node: Node, seconds: float, watts: float, start: float = 0.0) ->
 
 
 def warm(node: Node, start: float = 0.0) -> float:
-    """Let the counter grow, which shows that it is one; returns where it is then."""
+    """Let the counter grow, which proves that it is a counter; return it."""
     node.more = {COUNTER: start}
     node.poll()
     return run_counted(node, 4.0, node.power, start)
@@ -62,7 +62,7 @@ def test_a_counter_that_never_grows_is_none() -> None:
 
 
 def test_a_counter_that_stops_is_none_from_then_on() -> None:
-    """What was drawn before that was noticed is made up for; where it grows again, it counts again."""
+    """The energy before the stop is added; if the counter grows again, it is used again."""
     node = Node(power=300.0)
     counted = warm(node)
     node.gives(has(job("a")))
@@ -92,7 +92,7 @@ def test_a_counter_is_not_stopped_that_grows_seldom_or_on_a_card_that_draws_noth
 
 
 def test_a_counter_is_not_stopped_that_is_read_seldom() -> None:
-    """The power says at once that a card is busy, the counter after a minute."""
+    """The power shows at once that a card is busy, the counter after a minute."""
     node, counted = Node(), 0.0
     for minute, watts in enumerate((50.0, 50.0, 50.0, 700.0, 700.0)):
         node.power = watts
@@ -185,7 +185,7 @@ def test_each_owner_has_the_counter_s_energy_although_it_is_read_every_ten_secon
 
 
 def see(node: Node, second: int, readings: dict[str, float]) -> None:
-    """Show the card with the readings of that second, and the newest of those that were not read."""
+    """Show the card with the readings of that second, and the newest others."""
     newest = node.more | {f"{name}@": second for name in readings} | readings
     node.more, node.now = newest, float(second)
     values = tuple(
@@ -213,7 +213,7 @@ STEPS = st.lists(
 @given(STEPS)
 @settings(max_examples=60, deadline=None)
 def test_all_owners_and_nobody_add_up_to_the_device_s_own_counters(steps):
-    node, before, told, begun = Node(), 0.0, {}, {}
+    node, before, previous, begun = Node(), 0.0, {}, {}
     watched, is_there = 0.0, False
     for elapsed, value, source, owners, what in steps:
         node.now += elapsed
@@ -223,7 +223,7 @@ def test_all_owners_and_nobody_add_up_to_the_device_s_own_counters(steps):
         if what == "restart":
             before += counted(node)
             node = node.restarted(5.0)
-            told, is_there = {}, False
+            previous, is_there = {}, False
         node.wall_ahead += 100.0 if what == "step" else 0.0
         node.claims = tuple(Claim(job(name), ended=node.wall - 1.0) for name in "abcd") if what == "ended" else ()
         readings = () if value is None else (MergedReading("power_watts", "", value, source, node.now, 2.0),)
@@ -231,8 +231,8 @@ def test_all_owners_and_nobody_add_up_to_the_device_s_own_counters(steps):
         watched += elapsed if is_there and what != "gone" else 0.0
         is_there = what != "gone"
         now = node.ledger.counters("GPU-a")
-        assert all(now[key].seconds >= told[key].seconds for key in now.keys() & told.keys())
-        told = now
+        assert all(now[key].seconds >= previous[key].seconds for key in now.keys() & previous.keys())
+        previous = now
     records = node.ends()
     assert sum(record.seconds for record in records) == pytest.approx(watched, rel=1e-9)
     total = sum(record.energy_joules or 0.0 for record in records)

@@ -1,4 +1,4 @@
-"""The ledger's files: what is saved is loaded, records are written once, and no file that is broken costs more than itself."""
+"""The ledger's files: saved state is loaded, records are written once, and a broken file costs only itself."""
 
 import json
 import logging
@@ -28,8 +28,6 @@ from telemetry_parsers.job_record import JobRecord
 
 
 class Time:
-    """A clock that a test sets."""
-
     now = 1000.0
 
     def __call__(self) -> float:
@@ -41,7 +39,7 @@ def file_in(folder: Path, clock: Time | None = None) -> LedgerFile:
 
 
 def worked() -> Node:
-    """A node on which one job has ended and a pod goes on."""
+    """Return a node on which one job has ended and a pod continues."""
     node = Node(
         cards=("GPU-a", "GPU-b"), more={"temperature_celsius": 61.0, "memory_used_bytes": 3e9, "throttled": 1.0}
     )

@@ -19,7 +19,7 @@ GONE: Mapping[str, Value] = {}
 
 
 class Node:
-    """One card whose links are looked at every ten seconds, and its daemon."""
+    """One card whose links are polled every ten seconds, and its daemon."""
 
     def __init__(self) -> None:
         self.accumulator = Accumulator()
@@ -27,7 +27,7 @@ class Node:
         self.card = MergedDevice("nvidia", 0, "GPU-a", "0", "H100")
 
     def see(self, *answers: Mapping[str, Value], is_new: bool = True) -> Node:
-        """The card with these links, one answer after the other."""
+        """Ingest the card with these links, one answer after the other."""
         for links in answers:
             self.now += 10.0 * is_new
             readings = [MergedReading("link_up", label, value, "nvml", self.now) for label, value in links.items()]
@@ -37,7 +37,7 @@ class Node:
             self.accumulator.look_at_links([self.card], NOON + self.now)
         return self
 
-    def told(self, metric: str = "event_open") -> dict[str, Value]:
+    def values(self, metric: str = "event_open") -> dict[str, Value]:
         (shown,) = self.accumulator.with_counters([self.card])
         return {one.label: one.value for one in shown.readings if one.metric == metric}
 
@@ -61,20 +61,20 @@ class Node:
     ],
 )
 def test_a_link_is_missed_from_when_it_goes_down_until_it_is_up(answers, is_missed):
-    assert Node().see(*answers).told() == ({"link_down": 1.0} if is_missed else {})
+    assert Node().see(*answers).values() == ({"link_down": 1.0} if is_missed else {})
 
 
 def test_an_answer_that_is_seen_twice_counts_once():
     node = Node().see(BOTH_UP)
     node.see(BOTH_UP, BOTH_UP, is_new=False)
-    assert node.see(ONE_DOWN).told() == {}
+    assert node.see(ONE_DOWN).values() == {}
 
 
 def test_each_loss_of_links_is_counted_with_its_time():
     node = Node().see(BOTH_UP, BOTH_UP, ONE_DOWN, ONE_DOWN)
-    assert node.told("events_total") == {"link_down": 1.0}
-    assert node.told("event_last_timestamp_seconds") == {"link_down": NOON + 130.0}
-    assert node.see(BOTH_UP, ONE_DOWN).told("events_total") == {"link_down": 2.0}
+    assert node.values("events_total") == {"link_down": 1.0}
+    assert node.values("event_last_timestamp_seconds") == {"link_down": NOON + 130.0}
+    assert node.see(BOTH_UP, ONE_DOWN).values("events_total") == {"link_down": 2.0}
 
 
 def test_the_condition_of_the_card_says_how_many_are_down():
@@ -89,11 +89,11 @@ def test_the_condition_of_the_card_says_how_many_are_down():
 def test_links_that_were_taken_out_for_good_are_forgotten_with_the_cards_events():
     node = Node().see(BOTH_UP, BOTH_UP, ONE_DOWN)
     assert node.accumulator.close("GPU-a") == ("link_down",)
-    assert node.see(ONE_DOWN, ONE_DOWN).told() == {}
+    assert node.see(ONE_DOWN, ONE_DOWN).values() == {}
     assert node.accumulator.close("GPU-a") == ()
 
 
 def test_a_card_that_is_forgotten_begins_anew():
     node = Node().see(BOTH_UP, BOTH_UP)
     node.accumulator.forget("GPU-a")
-    assert node.see(ONE_DOWN).told() == {}
+    assert node.see(ONE_DOWN).values() == {}

@@ -1,4 +1,4 @@
-"""The announced maintenance: when it ends, and that the snapshot stays as it is while nothing is new."""
+"""An announced maintenance: when it ends, and that the snapshot stays the same while nothing is new."""
 
 import threading
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ HOUR, DAY = 3600.0, 86_400.0
 
 @dataclass
 class Machine:
-    """A node's clocks, and its books on one state folder."""
+    """A node's clocks, and its maintenance on one state folder."""
 
     folder: Path
     wall: float = 1.8e9
@@ -62,7 +62,7 @@ def test_none_is_announced_at_first(machine: Machine) -> None:
     assert (book.now().ends_in, book.now().is_on) == (None, False)
     book.keep()
     assert not list(machine.folder.iterdir())
-    book.end()  # Prometheus may remember what the node announced before it was installed anew
+    book.end()  # Prometheus may remember what the node announced before it was reinstalled
     assert (book.now().ends_in, book.now().is_on) == (0.0, False)
 
 
@@ -198,7 +198,7 @@ def test_a_disk_that_hangs_holds_up_nobody_who_asks(machine: Machine, monkeypatc
 
 
 class Chores(FedNode):
-    """A store, and what is done to it every ten seconds."""
+    """A store, and its regular work every ten seconds."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The key of owners' hashes: made once, for the service's user alone; the operator's own where one is named."""
+"""The key of owners' hashes: created once, for the service's user alone; a configured key replaces it."""
 
 import logging
 import os

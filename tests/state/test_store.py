@@ -1,4 +1,4 @@
-"""The store: what is known at each moment, how long, and which of a source's lists decides who is there."""
+"""The store: what is known at each time, for how long, and which list of a source decides about presence."""
 
 from dataclasses import replace
 
@@ -177,7 +177,7 @@ DAY = 24 * 3600.0
 
 @pytest.mark.parametrize("step", [30 * 365 * DAY, -10 * 365 * DAY], ids=["forward", "back"])
 def test_a_device_is_lost_for_a_week_however_the_clock_is_set(step):
-    """A node may start with a wrong clock: what was lost by that clock is not seven days ago when it is set."""
+    """A node may start with a wrong clock: a loss by that clock is not seven days old when it is set."""
     node = Node()
     node.put()
     only_first = replace(CARDS, devices=CARDS.devices[:1], readings=CARDS.readings[:1])
@@ -200,7 +200,7 @@ def test_what_was_lost_before_the_start_keeps_its_time_when_the_clock_is_set():
 
 
 def test_what_became_of_devices_while_nobody_polled_is_told_with_the_next_poll():
-    """The first inventory's time runs out between two polls: that the card is lost is noticed by a scrape."""
+    """The first inventory's time runs out between two polls: a scrape notices that the card is lost."""
     gone = Identity("0000:99:00.0", "nvidia", "2", "X", bus_id="0000:99:00.0", listed_by=("tool",))
     node = Node((gone,))
     node.store.await_first({("tool", "readings"): "nvidia", ("nvml", "inventory"): "nvidia"})
@@ -208,8 +208,8 @@ def test_what_became_of_devices_while_nobody_polled_is_told_with_the_next_poll()
     assert node.put() == ()
     node.now += 0.1
     assert node.ups() == [True, True, False]
-    told = [(event.id, event.what) for event in node.put()]
-    assert sorted(told) == [("0000:33:00.0", "appeared"), ("0000:53:00.0", "appeared"), ("0000:99:00.0", "lost")]
+    events = [(event.id, event.what) for event in node.put()]
+    assert sorted(events) == [("0000:33:00.0", "appeared"), ("0000:53:00.0", "appeared"), ("0000:99:00.0", "lost")]
     assert node.put() == ()
 
 
@@ -226,16 +226,16 @@ def test_what_a_removed_source_went_on_telling_is_open_no_more():
     node = Node()
     faulty = replace(CARDS, events=(Event(1, "error_80e01801", is_ongoing=True),))
 
-    def told():
+    def values():
         return {r.metric: r.value for r in node.store.snapshot().devices[1].readings if r.label == "error_80e01801"}
 
     node.put(faulty)
-    assert told()["event_open"] == 1.0
+    assert values()["event_open"] == 1.0
     node.store.remove_source("tool")
     assert node.store.snapshot().devices == ()
     node.store.add_source(SourceFacts("tool", "nvidia", ("power_watts",)))
     node.put(faulty)
-    assert (told()["event_open"], told()["events_total"]) == (1.0, 1.0)
+    assert (values()["event_open"], values()["events_total"]) == (1.0, 1.0)
 
 
 def test_cpu_time_adds_up_and_overruns_count():
@@ -288,7 +288,7 @@ def test_failure_words():
 
 
 def test_nobody_knows_what_is_there_while_the_most_frequent_list_fails():
-    """A list of minutes ago, fresh as it is, must not hold the cards up beside a source that fails; a new one does."""
+    """An older list, though fresh, must not keep the cards up beside a failing source; a new one does."""
     node = Node()
     node.put(poll=INVENTORY)
     node.put(poll=FAST)
@@ -319,7 +319,7 @@ def test_a_rarer_list_and_what_it_told_are_back_as_soon_as_the_most_frequent_one
 
 
 def test_a_rarer_list_does_not_hold_cards_up_when_the_most_frequent_one_is_too_old():
-    """Its thread may wait for a poll that hangs: nothing failed yet, and nobody knows."""
+    """Its thread may wait for a poll that hangs."""
     node = Node()
     node.put(poll=INVENTORY)
     node.put(poll=FAST)

@@ -1,4 +1,4 @@
-"""The file for node_exporter's collector: whole, of now, or not there."""
+"""The file for node_exporter's collector: whole and current, or missing."""
 
 import resource
 import signal
@@ -17,8 +17,6 @@ CARD = MergedDevice("acme", 0, "ACME-1", "0", "A1")
 
 
 class Bench:
-    """A job whose snapshot has as many cards as one says."""
-
     def __init__(self, folder: Path) -> None:
         self.path = folder / "telemetry.prom"
         self.cards = (CARD,)
@@ -60,7 +58,7 @@ def test_the_file_is_replaced_whole_and_may_be_read_by_all(tmp_path: Path) -> No
 def test_a_file_that_cannot_be_replaced_is_taken_away_and_said_so_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The collector would go on telling the numbers of the last time for as long as the disk is full."""
+    """The collector would expose old numbers for as long as the disk is full."""
     bench = Bench(tmp_path)
     bench.job.run()
     with no_file_larger_than(10):

@@ -1,4 +1,4 @@
-"""Whatever else may listen on the kubelet's socket: each comes to one clear failure before the deadline, and the next call goes on."""
+"""Another listener on the kubelet's socket: one clear failure before the deadline, and the next call works."""
 
 import random
 import socket
@@ -34,7 +34,7 @@ def read(root: Path, deadline: float = LONG_ENOUGH) -> Capture:
 
 
 def failure(root: Path, answer: Answer, deadline: float = LONG_ENOUGH) -> Failure:
-    """How it ends with this listener; a kubelet that comes after it is well."""
+    """Return the failure with this listener; a kubelet that follows must work."""
     with RawServer(root / SOCKET, answer):
         capture = read(root, deadline)
     with FakeKubelet(root):
@@ -93,8 +93,6 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def sending(pieces: Iterator[bytes]) -> Answer:
-    """Sends for as long as the client takes it."""
-
     def answer(connection: socket.socket) -> None:
         connection.recv(65536)
         for piece in pieces:
@@ -147,7 +145,7 @@ def test_it_comes_to_one_clear_failure(tmp_path: Path, answer: Answer, reason: s
 
 
 def test_a_status_comes_before_its_message(tmp_path: Path) -> None:
-    """Percent-encoded, and in the only headers where there is no content."""
+    """Percent-encoded, and in the only headers of an answer without content."""
     headers = {**HEADERS, "grpc-status": "8", "grpc-message": "zu viel: 5 %25%0AGer%C3%A4t %ZZ%"}
 
     def refuse(end: Http2) -> None:

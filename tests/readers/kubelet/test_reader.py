@@ -94,7 +94,7 @@ def test_pods_live_whose_cgroup_is_there(kubelet: FakeKubelet, tmp_path: Path, f
 
 
 def test_the_kubelet_is_found_where_distributions_or_the_configuration_put_it(tmp_path: Path) -> None:
-    """Also where the kubelet of another distribution has left a dead socket."""
+    """Also beside a dead socket of another distribution's kubelet."""
     with RawServer(tmp_path / SOCKET, lambda _connection: None):
         pass
     for place in ("snap/microk8s/common/var/lib/kubelet", "lib/k0s/kubelet", "lib/rancher/k3s/agent/kubelet"):
@@ -195,7 +195,7 @@ def test_without_a_kubelet_it_is_missing(tmp_path: Path) -> None:
 
 
 def test_a_kubelet_that_restarts_is_found_again(kubelet: FakeKubelet, tmp_path: Path) -> None:
-    """Its socket is gone, then dead, then there again under another inode."""
+    """Its socket disappears, is dead, and is back under another inode."""
     one = reader_of(tmp_path)
     assert owners(one.read(PODS, Targets())) == ["team/a/main"]
     kubelet.stop()
