@@ -83,19 +83,19 @@ class PastLife(FedNode):
         assert past.start == self.wall_at_start + SLOT_SECONDS * (self.slot - past.slots)
         assert past.slots == min(SLOTS, self.slot - int(_STARTED // SLOT_SECONDS))
         oldest = self.slot - past.slots
-        slots = dict(_slots(past, oldest))
+        values = dict(_slots(past, oldest))
         seen = {
             (device_id, metric, slot): [_short(number) for number in numbers]
             for (device_id, metric), slots in self.seen.items()
             for slot, numbers in slots.items()
             if oldest <= slot < self.slot
         }
-        for position, (last, highest) in slots.items():
+        for position, (last, highest) in values.items():
             assert {last, highest} <= set(seen.get(position, ())), (seed, position)
         always = {position for position, numbers in seen.items() if len(numbers) >= SLOT_SECONDS / _TICK}
-        assert always <= slots.keys(), seed
+        assert always <= values.keys(), seed
         if self._is_scraped:
-            assert slots == {position: (numbers[-1], max(numbers)) for position, numbers in seen.items()}, seed
+            assert values == {position: (numbers[-1], max(numbers)) for position, numbers in seen.items()}, seed
         for series in (one for device in past.devices.values() for one in device.values()):
             self._check_gaps(series, oldest)
 
