@@ -126,9 +126,19 @@ def test_kernels_belong_to_the_step_in_which_they_were_launched(
 def test_a_long_gap_is_reported_and_the_rest_judged(tmp_path: Path) -> None:
     found = verdict([*runs(1, 4, 4), *runs(40, 1000, 1000, begin=463_000)], tmp_path)
     assert (found["cause"], found["share"]) == ("compute", 1.0)
-    assert "outside 1 gap of 463.0 ms at 4.0 µs" in found["text"]
+    assert "outside 1 idle gap of 463.0 ms at 4.0 µs" in found["text"]
     found = verdict([*runs(20, 400, 2000), *runs(20, 400, 2000, begin=463_000)], tmp_path)
     assert (found["cause"], "2.0 ms between two launches" in found["text"]) == ("host", True), found
+    kernels = [entry for entry in runs(20, 400, 2000, begin=463_000) if entry["cat"] == "kernel"]
+    found = verdict([event("gpu_memset", "Memset", NOW, 3), *kernels], tmp_path)
+    assert (found["cause"], "2.0 ms between two launches" in found["text"]) == ("host", True), found
+
+
+def test_a_few_copies_alone_explain_nothing(tmp_path: Path) -> None:
+    copies = [event("gpu_memcpy", "Memcpy HtoD", NOW + 10 * number, 5) for number in range(10)]
+    assert verdict(copies, tmp_path)["cause"] == "copy"
+    found = verdict(copies[:1], tmp_path)
+    assert (found["cause"], "only 1 copy ran in 5.0 µs" in found["text"]) == ("unknown", True), found
 
 
 def of_rank(rank: int, *, compute: int = 40, idle: int = 0) -> dict[str, Any]:

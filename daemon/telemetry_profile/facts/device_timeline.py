@@ -190,9 +190,10 @@ class Timeline:
         """Return the spans of the steps on the host, in the order of the steps of a device."""
         return [(step.begin, step.end) for step in self._steps]
 
-    def facts(self, format_name: str, tool: str, clock: Clock) -> Facts:
-        """Return the facts of a file that contains nothing else."""
-        return Facts(format_name, tool, clock, devices=self.devices(), calls=self.calls(), problems=self.problems())
+    def facts(self, name: str, tool: str, clock: Clock, devices: tuple[Device, ...] | None = None) -> Facts:
+        """Return the facts of a file; `devices` are those of the timeline with additions of the format."""
+        found = self.devices() if devices is None else devices
+        return Facts(name, tool, clock, devices=found, calls=self.calls(), problems=self.problems())
 
     def devices(self) -> tuple[Device, ...]:
         """Return the devices that did any work, in the order of their numbers."""

@@ -13,6 +13,7 @@ from typing import Any
 from telemetry_profile.facts.device_timeline import MOST_NAME_CHARACTERS, LinkSums
 from telemetry_profile.facts.printed_numbers import MS, NS, US, nanoseconds, number_of
 from telemetry_profile.facts.splits import waiting_first
+from telemetry_profile.facts.trace_facts import whole
 from telemetry_profile.format_contract import (
     THIS_RANK,
     Card,
@@ -43,7 +44,7 @@ _CALL = re.compile(r"(__\d+)?(_\d+)*\Z")
 _STEP = re.compile(r"step\s*(\d{1,18})\Z", re.IGNORECASE)
 _ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
 _RANK = re.compile(r"\d{1,6}\Z")
-_LARGEST_MIB, _LARGEST_SIDE_MIB, _MOST_NODES = 256, 16, 100_000
+_LARGEST_MIB, _LARGEST_SIDE_MIB, _MOST_NODES, _MOST_RANK = 256, 16, 100_000, 10**6 - 1
 _CLOCK_KEYS = {"collectionTimeBegin", "clockMonotonicRaw"}
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _NAMED_RANK = re.compile(r"profiler_info_(\d{1,6})\.json\Z")
@@ -203,16 +204,10 @@ def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
     document = _object(lines)
     if "server_list" in document:
         return _rank_table(document)
-    rank = document.get("rank_id")
-    if not _is_small(rank) and (named := _NAMED_RANK.search(clue.name)):
+    rank, size = (whole(document.get(key), _MOST_RANK) for key in ("rank_id", "rank_size"))
+    if rank is None and (named := _NAMED_RANK.search(clue.name)):
         rank = int(named[1])
-    size = document.get("rank_size")
-    return Facts(
-        "ascend-info",
-        _TOOL,
-        ranks=size if _is_small(size) and size else None,
-        devices=_device_of_folder(clue, rank if _is_small(rank) else None),
-    )
+    return Facts("ascend-info", _TOOL, ranks=size or None, devices=_device_of_folder(clue, rank))
 
 
 def _rank_table(document: dict[str, Any]) -> Facts:
@@ -262,10 +257,6 @@ def _device_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
     folder = _DEVICE_FOLDER.match(clue.folders[-1]) if clue.folders else None
     index = int(folder[1]) if folder else None
     return () if rank is None and index is None else (Device(Card(index=index), rank=rank),)
-
-
-def _is_small(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**6
 
 
 def _document(lines: Iterable[str], largest_mib: int) -> Any:  # JSON of any shape

@@ -210,15 +210,9 @@ class _Reader:
                     self._run(kind, event)
 
     def facts(self) -> Facts:
-        devices = self._timeline.devices()
-        return Facts(
-            self._format,
-            self._tool,
-            clock_of(devices, otherwise=self._clock),  # what the nanoseconds count from if they are not Unix time
-            devices=tuple(replace(device, rank=self._rank) for device in devices),
-            calls=self._timeline.calls(),
-            problems=self._timeline.problems(),
-        )
+        devices = tuple(replace(device, rank=self._rank) for device in self._timeline.devices())
+        # The clock applies if the nanoseconds are not Unix time.
+        return self._timeline.facts(self._format, self._tool, clock_of(devices, otherwise=self._clock), devices)
 
     def _run(self, kind: _Kind, event: TraceEvent) -> None:
         arguments = event.args()

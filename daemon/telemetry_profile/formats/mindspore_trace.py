@@ -55,8 +55,7 @@ class _Reader:
     def facts(self) -> Facts:
         self._timeline.card("device", Card(self._index))
         devices = tuple(self._limited(device) for device in self._timeline.devices())
-        problems = self._timeline.problems()
-        return Facts(_NAME, _TOOL, clock_of(devices), devices=devices, problems=problems)
+        return self._timeline.facts(_NAME, _TOOL, clock_of(devices), devices)
 
     def _limited(self, device: Device) -> Device:
         """Return the device with its rank, and without copies, which the files of Ascend do not contain."""

@@ -133,16 +133,13 @@ def _read_nvprof(_clue: Clue, lines: Iterable[str]) -> Facts:
         for row in table.rows:
             if table.has(*_SUMS):
                 name = row.text("name")
-                sums.add(row, work_of(name), is_host=_is_of_host(row.text("kind"), name))
+                kind = row.text("kind")
+                sums.add(row, work_of(name), is_host=kind == _HOST_TYPE or (not kind and bool(_HOST.match(name))))
             else:
                 _run(_RUN_NUMBER.sub("", row.text("name")), row, timeline)
     devices = timeline.devices() or device_of_sums(sums.kernels)
     problems = (*timeline.problems(), *left_out(sums.bad))
     return Facts("nvprof-csv", "nvprof", devices=devices, calls=(*sums.calls, *timeline.calls()), problems=problems)
-
-
-def _is_of_host(kind: str, name: str) -> bool:
-    return kind == _HOST_TYPE or (not kind and _HOST.match(name) is not None)
 
 
 NVPROF = TextFormat("nvprof-csv", "nvprof", _recognises_nvprof, _read_nvprof)

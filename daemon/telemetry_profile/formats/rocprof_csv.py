@@ -148,14 +148,11 @@ def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
     for table in tables(lines, (_SUM_ROLES,)):
         for row in table.rows:
             name = row.text("name")
-            sums.add(row, work_of(name), is_host=is_of_host or name in _SKIPPED or _is_of_host(name))
+            is_host = is_of_host or name in _SKIPPED or bool(_HOST.match(name) or _HOST_DOMAIN.match(name))
+            sums.add(row, work_of(name), is_host=is_host)
     calls = tuple(call for call in sums.calls if call.name not in _SKIPPED)
     devices, problems = device_of_sums(sums.kernels), left_out(sums.bad)
     return Facts("sums-csv", _tool_of_sums(clue), devices=devices, calls=calls, problems=problems)
-
-
-def _is_of_host(name: str) -> bool:
-    return _HOST.match(name) is not None or _HOST_DOMAIN.match(name) is not None
 
 
 SUMS = TextFormat(

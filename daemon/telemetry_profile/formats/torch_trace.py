@@ -104,16 +104,9 @@ class _Reader:
             flops = self._flops(devices[0])
             devices = (replace(devices[0], flops=flops, dtype=self._matrix.dtype() if flops else ""),)
         devices = shifted((replace(device, rank=self._rank) for device in devices), self._base_ns)
-        return Facts(
-            _NAME,
-            "torch.profiler",
-            clock_of(devices),
-            self._ranks,
-            devices=devices,
-            calls=self._timeline.calls(),
-            remarks=() if devices else (_REPLAYED if self._has_ranges else _NO_DEVICE,),
-            problems=self._timeline.problems(),
-        )
+        remarks = () if devices else (_REPLAYED if self._has_ranges else _NO_DEVICE,)
+        facts = self._timeline.facts(_NAME, "torch.profiler", clock_of(devices), devices)
+        return replace(facts, ranks=self._ranks, remarks=remarks)
 
     def _flops(self, device: Device) -> Flops | None:
         """Return the FLOPs of the shapes of operators; None while a graph is captured, since launched kernels do not run then."""

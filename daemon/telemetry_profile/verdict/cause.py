@@ -89,19 +89,21 @@ class Evidence:
         if any(rank.steps for rank in self.ranks) or not gaps:
             return "of the step" if any(rank.steps for rank in self.ranks) else "of the time"
         longest = max(gaps, key=lambda gap: gap.length_ns)
-        which = "1 gap" if len(gaps) == 1 else f"{len(gaps)} gaps, the longest"
-        at = human.span(longest.since_ns)
-        return f"of the time outside {which} of {human.span(longest.length_ns)} at {at}, in which nothing runs"
+        length = f"of {human.span(longest.length_ns)} at {human.span(longest.since_ns)}"
+        which = f"1 idle gap {length}" if len(gaps) == 1 else f"{len(gaps)} idle gaps (the longest {length})"
+        return f"of the time outside {which}"
 
     @property
     def kernels(self) -> list[Kernel]:
         """Return the kernels without copies and waits."""
-        return [
-            kernel
-            for rank in self.ranks
-            for kernel in rank.member.device.kernels
-            if kernel.work in ("compute", "communication", "fused")
-        ]
+        works = ("compute", "communication", "fused")
+        return [kernel for rank in self.ranks for kernel in rank.member.device.kernels if kernel.work in works]
+
+    @property
+    def copies(self) -> int:
+        """Return the number of copies."""
+        kernels = (kernel for rank in self.ranks for kernel in rank.member.device.kernels)
+        return sum(kernel.calls for kernel in kernels if kernel.work == "copy")
 
     @property
     def small_ratio(self) -> float | None:
@@ -174,10 +176,12 @@ def _launch_words(evidence: Evidence, share: float) -> str:
     spans = evidence.total("launching_ns")
     if spans is None or launches < _FEW_KERNELS * len(evidence.ranks):
         return text
-    apart = human.span(round(spans / (launches - len(evidence.ranks))))
-    busy = human.span(round(((evidence.total("span_ns") or 0) - (evidence.total("idle_ns") or 0)) / launches))
+    apart = round(spans / (launches - len(evidence.ranks)))
+    busy = round(((evidence.total("span_ns") or 0) - (evidence.total("idle_ns") or 0)) / launches)
+    if apart <= busy:  # the waits are before the first launch or after the last
+        return text
     of_graphs = f", {graphs:,} of them of graphs" if graphs else ""
-    return f"{text}: {apart} between two launches{of_graphs}, of which each keeps it busy for {busy}"
+    return f"{text}: {human.span(apart)} between two launches{of_graphs}, of which each keeps it busy for {human.span(busy)}"
 
 
 def _gap_words(evidence: Evidence, share: float) -> str:
@@ -238,7 +242,9 @@ def verdict_of(profile: Profile, ranks: Sequence[Usual], then: Sequence[Then | N
         return Verdict(outside.cause, outside.text, outside.share, outside.advice, (outside, *found))
     if not found:
         return _unclear(evidence) or _working(evidence, profile)
-    return (_unclear(evidence) if found[0].cause in ("host", "gap") else None) or _largest(found)
+    has_few_copies = found[0].cause == "copy" and not evidence.kernels and evidence.copies < _FEW_KERNELS
+    is_unsure = found[0].cause in ("host", "gap") or has_few_copies
+    return (_unclear(evidence) if is_unsure else None) or _largest(found)
 
 
 def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
@@ -281,10 +287,11 @@ def _unclear(evidence: Evidence) -> Verdict | None:
         text = f"only {kernels:,} of {launches:,} launched kernels ran: a graph is captured here, and nothing follows for its runs"
         return Verdict("unknown", text, None, "profile the replay of the graph")
     if kernels < _FEW_KERNELS:
-        count = "1 kernel" if kernels == 1 else f"{kernels} kernels"
-        return Verdict(
-            "unknown", f"only {count} ran in {evidence.mean('span_ns')}: too few to say what holds the card up"
+        count, names = (kernels, ("kernel", "kernels")) if kernels else (evidence.copies, ("copy", "copies"))
+        text = (
+            f"only {count} {names[count != 1]} ran in {evidence.mean('span_ns')}: too few to say what holds the card up"
         )
+        return Verdict("unknown", text)
     return None
 
 

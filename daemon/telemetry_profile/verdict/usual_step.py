@@ -71,12 +71,14 @@ def _whole(member: Member, left_out: Sequence[str]) -> Usual:
         length = device.first_collective.length_ns / 1e6
         sentences.append(f"the first collective, {length:,.1f} ms (ranks wait in it for each other's profiler)")
     if device.without_gaps is not None:
-        launching, gaps = device.split.launching_ns, sum(gap.length_ns for gap in device.gaps)
+        launching, rest = device.split.launching_ns, device.limited(device.without_gaps)
+        # Not all gaps lie between the first launch and the last.
+        least = (launching or 0) - sum(gap.length_ns for gap in device.gaps)
         split = replace(
-            device.limited(device.without_gaps),
+            rest,
             launches=device.split.launches,
             graph_launches=device.split.graph_launches,
-            launching_ns=None if launching is None else max(0, launching - gaps),
+            launching_ns=None if launching is None else max(rest.launching_ns or 0, least),
         )
     return Usual(member, 0, _possible(split), (), tuple(sentences), device.gaps)
 
