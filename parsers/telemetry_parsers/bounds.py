@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Of one report. The largest nodes known have 64 whole devices, or 72 links on each of eight.
+# Limits of one report. The largest known nodes have 64 whole devices, or 72 links on each of eight devices.
 MOST_DEVICES = 256
 MOST_READINGS = 32_768
 MOST_WORDS = 128  # of one metric's label on one device
@@ -13,10 +13,10 @@ MOST_PROBLEMS = 64
 MOST_UNKNOWN_FIELDS = 256
 MOST_FACTS = 64  # of one device, and of the report itself
 
-# Of one printed output: a text that lists more devices is no tool's, and of more unknown names the rest is left out.
+# Limit of one printed output: no tool lists more devices; more unknown names are left out.
 MOST_LISTED = 1024
 
-# In characters: of a label or a name, and of a problem's text.
+# The lengths of a label or a name, and of a problem's text, in characters.
 LONGEST_NAME = 256
 LONGEST_TEXT = 1024
 
@@ -25,7 +25,7 @@ MOST_LOST = 128
 MOST_UNKNOWN = 256
 MOST_REMEMBERED = 2048  # of all vendors, in the state file
 
-# What is remembered from report to report beside the devices.
+# Limits of the other state that is kept from report to report.
 MOST_EVENT_CODES = 64  # of one device
 MOST_PINNED_COUNTERS = 16_384
 MOST_INDEX_SPACES = 16  # of one vendor

@@ -15,9 +15,9 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 Origin = Literal["vendor", "measured", "configured"]
 
-# `fp32` and `fp64` are the vector units', all others the matrix units'; the name of a type without a sign is the signed one.
+# `fp32` and `fp64` are rates of the vector units, all others of the matrix units. Integer types are signed.
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
-# Of these the first that a card has is its 16-bit matrix rate.
+# The first of these that a card has is its 16-bit matrix rate.
 _SIXTEEN_BITS = ("bf16", "fp16")
 
 
@@ -39,18 +39,18 @@ class Peak:
     origin: Origin
 
     def flops(self, dtype: str) -> float | None:
-        """Operations of that type in a second, at the clock that the source quotes."""
+        """Return the operations of that type per second, at the clock that the source quotes."""
         return next((rate.flops for rate in self.rates if rate.dtype == dtype), None)
 
     def flops_per_cycle(self, dtype: str) -> float | None:
-        """Operations of that type in one cycle of the whole device."""
+        """Return the operations of that type in one cycle of the whole device."""
         return next((rate.flops_per_cycle for rate in self.rates if rate.dtype == dtype), None)
 
     @property
     def main_dtype(self) -> str | None:
-        """The 16-bit type of the matrix units, None where none is known."""
-        known = {rate.dtype for rate in self.rates}
-        return next((dtype for dtype in _SIXTEEN_BITS if dtype in known), None)
+        """Return the 16-bit type of the matrix units, or None if none is known."""
+        dtypes = {rate.dtype for rate in self.rates}
+        return next((dtype for dtype in _SIXTEEN_BITS if dtype in dtypes), None)
 
 
 class Quote(NamedTuple):
@@ -187,12 +187,12 @@ class Part(NamedTuple):
 
     @property
     def is_cut(self) -> bool:
-        """Whether it is not all of a card. The first partition of an AMD card stands for the card, too, and tells its own units."""
+        """Return whether it is a part of a card. The first partition of an AMD card, with its own units, also represents the card."""
         return self.is_partition or self.compute_partition not in _UNDIVIDED
 
 
 def peak_of_part(peak: Peak, part: Part) -> Peak | None:
-    """The peak of what the device has of its card; None where that is unknown, or where it is not the card that it seems to be."""
+    """Return the peak of the device's part of its card; None if the part is unknown or contradicts the card."""
     if not part.is_cut:
         return peak if None in (part.units, part.model_units) or part.units == part.model_units else None
     if part.units is None or part.model_units is None or part.units > part.model_units:
@@ -204,7 +204,7 @@ def peak_of_part(peak: Peak, part: Part) -> Peak | None:
 
 
 def _memory_share(part: Part) -> float | None:
-    """The share that a MIG instance has of the memory slices; other partitions share all of the memory."""
+    """Return the share that a MIG instance has of the memory slices. Other partitions share all of the memory."""
     match = _MIG_PROFILE.match(part.profile)
     if match is None or not part.card_memory_bytes:
         return None
@@ -217,13 +217,13 @@ def _times(value: float | None, share: float | None) -> float | None:
 
 
 def peak_of(model: str, pci_id: str = "") -> Peak | None:
-    """The peak of a whole device; None where its name and its PCI id (`1002:74a1`) are unknown, or contradict each other."""
+    """Return the peak of a whole device; None if its name and PCI id (`1002:74a1`) are unknown or contradict each other."""
     row = row_of(model, pci_id)
     return None if row is None else peak_of_row(row)
 
 
 def row_of(model: str, pci_id: str = "") -> Row | None:
-    """The row with that name, or else with that PCI id; None where there is none, or where the named card has another id."""
+    """Return the row with that name, else the row with that PCI id; None if there is none, or the named card has another id."""
     named = _by_name().get(model)
     if named is None:
         return _by_pci_id().get(pci_id)
@@ -231,7 +231,7 @@ def row_of(model: str, pci_id: str = "") -> Row | None:
 
 
 def peak_of_row(row: Row) -> Peak:
-    """The peak that the row's source quotes."""
+    """Return the peak that the row's source quotes."""
     per_unit = PER_UNIT[row.architecture]
     rates = (Rate(dtype, quote.teraflops * 1e12, float(row.units * per_unit[dtype])) for dtype, quote in row.quoted)
     memory = row.memory_gigabytes_per_second
@@ -245,6 +245,6 @@ def _by_name() -> Mapping[str, Row]:
 
 @cache
 def _by_pci_id() -> Mapping[str, Row]:
-    """The rows by those PCI ids that one model alone has."""
+    """Return the rows by the PCI ids that only one model has."""
     ids = [pci_id for row in ROWS for pci_id in row.pci_ids]
     return {pci_id: row for row in ROWS for pci_id in row.pci_ids if ids.count(pci_id) == 1}

@@ -29,37 +29,37 @@ class Parser(Protocol):
 
     @property
     def contract_version(self) -> int:
-        """The version of this protocol that the parser was written for."""
+        """Return the version of this protocol for which the parser was written."""
         ...
 
     @property
     def name(self) -> str:
-        """The source's name, that of its tool: `[a-z0-9-]+`."""
+        """Return the source's name, which is that of its tool: `[a-z0-9-]+`."""
         ...
 
     @property
     def vendor(self) -> str:
-        """The vendor whose devices it reads; empty for the host."""
+        """Return the vendor of its devices; empty for the host."""
         ...
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """Keys of the metrics that it can give."""
+        """Return the keys of the metrics that it can report."""
         ...
 
     @property
     def polls(self) -> tuple[Poll, ...]:
-        """The questions to ask, and how often."""
+        """Return its requests with their intervals."""
         ...
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Metrics of its own, named accelerator_<vendor>_…; usually none."""
+        """Return its own metrics, named accelerator_<vendor>_…; usually none."""
         ...
 
     @property
     def parse(self) -> Callable[[Capture], Report]:
-        """The function from a capture to a report."""
+        """Return the function from a capture to a report."""
         ...
 
 

@@ -23,7 +23,7 @@ _METRICS: Mapping[str, tuple[str, ...]] = {
 
 
 def parse(capture: Capture) -> Report:
-    """The host's readings; a call that is missing or not as expected costs its own readings only."""
+    """Return the host's readings. A failed or invalid call costs its own readings only."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -42,7 +42,7 @@ def parse(capture: Capture) -> Report:
 
 
 def _values(call: str, output: Output | None, problems: list[Problem]) -> Mapping[str, Value]:
-    """The values that a call gave, by the metric's name; empty when it gave none."""
+    """Return the values of a call by metric; empty if the call failed."""
     if output is None:
         return {}
     if output.status:
@@ -62,7 +62,7 @@ def _cpu(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Val
 
 
 def _memory(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
-    """Used is total less available: both come from one call, and that is what `used` means where Linux reports it."""
+    """Return used and total memory. Used is total less available, both from one call, as Linux defines it."""
     total = _number(data, "total_bytes", problems)
     available = _number(data, "available_bytes", problems)
     if isinstance(total, Absent) or isinstance(available, Absent):
@@ -81,7 +81,7 @@ _READ: Mapping[str, Callable[[Mapping[str, Plain], list[Problem]], Mapping[str, 
 
 
 def _number(data: Mapping[str, Plain], key: str, problems: list[Problem]) -> Value:
-    """A number that is one: no truth value, no text, finite and not below 0."""
+    """Return a finite number of at least 0, or an absence for a boolean, a text or any other value."""
     value = data.get(key)
     if value is None:
         return Absent.NOT_REPORTED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-if TYPE_CHECKING:  # every worker that asks a library imports this module; the model would cost it 2.6 MiB
+if TYPE_CHECKING:  # every worker that calls a library imports this module; the model would cost it 2.6 MiB
     from telemetry_parsers.model import Plain, Reason, State
 
 
@@ -41,9 +41,9 @@ class LibraryReader(Protocol):
         ...
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """The result of each call, as JSON-compatible data without NaN; without calls, all that the reader knows."""
+        """Return the result of each call, as JSON-compatible data without NaN; without calls, everything that the reader can read."""
         ...
 
     def close(self) -> None:
-        """Let go of the library and the devices; safe to call after a failed open."""
+        """Release the library and the devices. It is safe to call after a failed open."""
         ...

@@ -13,12 +13,12 @@ from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.lines import bus_address, quote
 from telemetry_parsers.text.tool_marks import tool_of
 
-# Above any number that a library gives.
+# Above any number that a library returns.
 _LARGEST = 2**64
 
 
 def error_in(answer: Plain) -> int | None:
-    """The number of the error that an answer is; None for a value, -1 for an unknown error."""
+    """Return the number of the error in an answer: None for a value, -1 for an unknown error."""
     if not isinstance(answer, dict) or "error" not in answer:
         return None
     code = answer["error"]
@@ -26,7 +26,7 @@ def error_in(answer: Plain) -> int | None:
 
 
 def part_of(answer: Plain, part: str | int | None) -> Plain:
-    """A member of an object or an item of a list; the answer itself where no part is asked for."""
+    """Return a member of an object or an item of a list; the answer itself if `part` is None."""
     if part is None:
         return answer
     if isinstance(answer, dict) and isinstance(part, str):
@@ -37,36 +37,36 @@ def part_of(answer: Plain, part: str | int | None) -> Plain:
 
 
 def number(answer: Plain) -> Value:
-    """A number as a library gives it: no truth value, no text, no sentinel."""
+    """Return the number in an answer, or an absence for a boolean, a text or a sentinel."""
     if answer is None:
         return Absent.NOT_REPORTED
-    if type(answer) not in (int, float) or not abs(answer) < _LARGEST:  # NaN is not
+    if type(answer) not in (int, float) or not abs(answer) < _LARGEST:  # also NaN
         return Absent.NOT_UNDERSTOOD
     return Absent.IMPLAUSIBLE if answer in ALL_BITS else float(answer)
 
 
 def text(answer: Plain) -> str | None:
-    """A text that is not blank."""
+    """Return a text that is not blank, or None."""
     return answer.strip() or None if isinstance(answer, str) and len(answer) < 1000 else None
 
 
 def whole(answer: Plain, below: int = 2**31) -> int | None:
-    """A whole number from 0 on, None for anything else; all bits set are none."""
+    """Return a whole number of at least 0 below the limit, or None for anything else and for all bits set."""
     return answer if type(answer) is int and 0 <= answer < below and answer not in ALL_BITS else None
 
 
 def items(answer: Plain) -> list[Plain]:
-    """A list; an empty one for anything else."""
+    """Return a list; empty for anything else."""
     return answer if isinstance(answer, list) else []
 
 
 def objects(answer: Plain) -> list[dict[str, Plain]]:
-    """The objects in a list; none for anything else."""
+    """Return the objects in a list; empty for anything else."""
     return [item for item in items(answer) if isinstance(item, dict)]
 
 
 def mapping(answer: Plain) -> dict[str, Plain]:
-    """An object; an empty one for anything else."""
+    """Return an object; empty for anything else."""
     return answer if isinstance(answer, dict) else {}
 
 
@@ -86,18 +86,18 @@ class RecordedLibrary:
     reasons: Mapping[int, Absent]
 
     def draft(self) -> Draft:
-        """An empty draft for one of its answers."""
+        """Return an empty draft for an answer of the library."""
         return Draft(self.vendor, _by_source, index_space=self.source)
 
 
 def _by_source(item: Reading, source: str) -> str:
-    """`GpuTemperature: temperature_celsius is implausible`."""
+    """Return `GpuTemperature: temperature_celsius is implausible`."""
     return f"{source}: {item.metric} is {why(item).replace('_', ' ')}"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a reader recorded of one poll: the node's part, the devices', and whatever else there is."""
+    """The recorded answer to one poll: the node's part, the devices, and other data."""
 
     node: dict[str, Plain]
     devices: list[Plain]
@@ -105,7 +105,7 @@ class Answer:
 
 
 def answer_in(output: Output, library: RecordedLibrary) -> Answer | Report:
-    """The answer that an output holds, or the report on why it holds none."""
+    """Return the answer in an output, or the report that explains why there is none."""
     where = output.name or "output"
     if output.status:
         return failed("not_understood", where, f"{library.name} error {output.status}: {quote(output.stderr)}")
@@ -122,7 +122,7 @@ def answer_in(output: Output, library: RecordedLibrary) -> Answer | Report:
 
 
 def _printed(output: Output, library: RecordedLibrary) -> Report:
-    """The report on a text: a library prints none, so it is some tool's."""
+    """Return the report on a text. A library prints none, so that it is output of a tool."""
     tool = tool_of(output.text + output.stderr) or "another tool"
     how = f"the source {library.source} reads recordings of the library, made by 'telemetry record'"
     return Report("not_mine", problems=(Problem("text", f"this is output of {tool}; {how}"),))
@@ -132,7 +132,7 @@ _Facts = tuple[tuple[str, str], ...]
 
 
 def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Facts) -> Device:
-    """A whole device; one that does not answer any more is down."""
+    """Return a whole device. A device that does not answer is down."""
     return Device(
         vendor=vendor,
         index=whole(recorded.get("index")),
@@ -147,7 +147,7 @@ def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Fa
 
 
 def instance_in(recorded: dict[str, Plain], parent: Device, position: int, facts: _Facts) -> Device | None:
-    """An instance of the device at that position; None for one without a number."""
+    """Return an instance of the device at that position, or None for an instance without a number."""
     index = whole(recorded.get("index"))
     if index is None:
         return None
@@ -171,7 +171,7 @@ def _bus_id(recorded: dict[str, Plain]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Where a number goes: its metric and label, the factor to its base unit, and which part of an answer it is."""
+    """The destination of a number: metric and label, the factor to the base unit, and the part of the answer."""
 
     metric: str
     label: str = ""
@@ -182,7 +182,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """The readings of one device, which go into the draft."""
+    """The readings of one device, which are stored in the draft."""
 
     library: RecordedLibrary
     draft: Draft
@@ -190,7 +190,7 @@ class Readings:
     where: str
 
     def add(self, metric: str, value: Value, label: str = "", source: str = "") -> None:
-        """Keep a value; one that is not plausible becomes a problem of its source."""
+        """Keep a value. An implausible value becomes a problem of its source."""
         item = reading(self.device, metric, value, label)
         if isinstance(item.value, Absent):
             self.draft.complain_of(item, source or metric, self.where)
@@ -201,11 +201,11 @@ class Readings:
         self.draft.complain(self.where, text)
 
     def row(self, row: Row, answer: Plain, source: str) -> None:
-        """Keep the reading that a row of a table makes of an answer."""
+        """Keep the reading of a table's row in an answer."""
         self.add(row.metric, self._scaled(row, answer, source), row.label, source)
 
     def greatest(self, row: Row, answers: Mapping[str, Plain]) -> None:
-        """Keep the greatest of several answers; nothing where one of them is none, since that one may be it."""
+        """Keep the greatest of several answers, or the absence of one of them, which could be the greatest."""
         values = [in_range(BY_KEY[row.metric], self._scaled(row, answer, name)) for name, answer in answers.items()]
         numbers = [value for value in values if not isinstance(value, Absent)]
         absent = [value for value in values if isinstance(value, Absent)]
@@ -213,7 +213,7 @@ class Readings:
             self.add(row.metric, absent[0] if absent else max(numbers), row.label)
 
     def error(self, answer: Plain, source: str) -> Absent:
-        """The reason that an error stands for; one without a known meaning becomes a problem."""
+        """Return the absence for an error. An unknown error becomes a problem."""
         code = error_in(answer)
         if code is not None and code in self.library.reasons:
             return self.library.reasons[code]
@@ -221,7 +221,7 @@ class Readings:
         return Absent.NOT_REPORTED
 
     def value(self, answer: Plain, source: str) -> Value:
-        """The number that an answer is, or why it is none."""
+        """Return the number in an answer, or why it is absent."""
         return self.error(answer, source) if error_in(answer) is not None else number(answer)
 
     def _scaled(self, row: Row, answer: Plain, source: str) -> Value:

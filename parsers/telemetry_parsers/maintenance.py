@@ -14,10 +14,10 @@ class Maintenance:
 
     @property
     def is_on(self) -> bool:
-        """Whether the node is in maintenance."""
+        """Return whether the node is in maintenance."""
         return self.seconds_left is not None
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until its end, None when the node is in none."""
+        """Return the seconds until the end of the maintenance, or None without maintenance."""
         return self.ends_in if self.ends_in is not None and self.ends_in > 0 else None

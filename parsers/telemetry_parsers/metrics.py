@@ -1,4 +1,4 @@
-"""THE metric catalogue: the only place that knows a metric's name, kind, unit, label, help and plausible range."""
+"""THE metric catalogue: the only module with a metric's name, kind, unit, label, help and plausible range."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain", "drain_and_reset", "bus_reset", "recover_imex_domain")
 PERFORMANCE_LEVELS = ("auto", "low", "high", "manual", "determinism", "profile", "unknown")
-# "The temperature" of a device is the maximum of its sensors, without those whose names begin with one of these: memory,
-# the board and its air. Dies within the package (`aid0`, `xcd0`) and sensors that no table knows do count.
+# "The temperature" of a device is the maximum of its sensors, except those whose names begin with one of these: memory, the
+# board and its air. Dies within the package (`aid0`, `xcd0`) and unknown sensors count.
 MEMORY_SENSORS = ("memory", "hbm", "stack")
 BOARD_SENSORS = ("board", "baseboard", "ubb", "vr", "lm75", "inlet", "outlet", "optical")
 OTHER_SENSORS = MEMORY_SENSORS + BOARD_SENSORS
@@ -130,7 +130,7 @@ _ACTIVITY = (
     _device("tensor_active_ratio", "ratio", "Share of time in which the tensor units worked (0-1).", 0, 1),
     _device("pipe_active_ratio", "ratio", "Share of time in which a kind of arithmetic unit worked (0-1).", 0, 1, "pipe", PIPES),
 )
-# What a card can do at best, by a table of models or the configuration: see merge/peaks.py.
+# The peak rates of a card, from a table of models or the configuration: see merge/peaks.py.
 _PEAKS = (
     _device("peak_flops", "", "Dense operations in a second at best, at the clock that the source quotes; accelerator_info has the source as peak_origin.", 1, 1e20, "dtype", DTYPES),
     _device("flops_per_cycle", "", "Dense operations in one cycle of the whole device; times its clock is what it can do at this moment.", 1, 1e12, "dtype", DTYPES),
@@ -286,7 +286,7 @@ _OWNER = (
     "account",
     "partition",
 )
-# The labels of each metric of scope `owner`, behind the device's own; one that is empty is left out.
+# The labels of each metric of scope `owner`, after the labels of the device. An empty label is left out.
 OWNER_LABELS = MappingProxyType(
     {
         **{metric.name: _OWNER for metric in _OWNERS if metric.scope == "owner"},
@@ -316,7 +316,7 @@ CORE_KEYS = frozenset(metric.key for metric in CATALOGUE if metric.core)
 
 
 class Limits(NamedTuple):
-    """The least and the greatest number that a metric can have, and those between them that stand for none."""
+    """The lowest and the highest number of a metric, and the numbers between them that mean "no value"."""
 
     low: float
     high: float
@@ -324,7 +324,7 @@ class Limits(NamedTuple):
 
 
 def limits(metric: Metric, vendor: str = "") -> Limits:
-    """A metric's limits; `vendor` is needed if sentinels.py has a row for the vendor."""
+    """Return a metric's limits. `vendor` is needed if sentinels.py has a row for the vendor."""
     special = sentinels.OF_VENDOR.get((vendor, metric.key), sentinels.Special(metric.low))
     return Limits(
         max(special.low, -sys.float_info.max),
@@ -335,27 +335,25 @@ def limits(metric: Metric, vendor: str = "") -> Limits:
 
 _LIMITS = {metric.key: limits(metric) for metric in CATALOGUE}
 _LIMITS_OF_VENDOR = {
-    vendor: _LIMITS | {key: limits(BY_KEY[key], vendor) for one, key in sentinels.OF_VENDOR if one == vendor}
+    vendor: _LIMITS
+    | {key: limits(BY_KEY[key], vendor) for vendor_of_row, key in sentinels.OF_VENDOR if vendor_of_row == vendor}
     for vendor, _ in sentinels.OF_VENDOR
 }
 
 
 def in_range(metric: Metric, value: Value, vendor: str = "") -> Value:
-    """The value itself, or `implausible` when it is no number, outside the metric's range, or a sentinel.
-
-    `vendor` is needed if sentinels.py has a row for the vendor.
-    """
+    """Return the value, or `implausible` if it is NaN, outside the metric's range, or a sentinel of the metric or the vendor."""
     of_catalogue = BY_KEY.get(metric.key) is metric
     return within(_LIMITS_OF_VENDOR.get(vendor, _LIMITS)[metric.key] if of_catalogue else limits(metric, vendor), value)
 
 
 def reading(device: int | None, key: str, value: Value, label: str = "", vendor: str = "") -> Reading:
-    """A reading of a catalogue metric; its value is `implausible` where `in_range` finds it so."""
+    """Return a reading of a catalogue metric. Its value is `implausible` if `in_range` says so."""
     return Reading(device, key, within(_LIMITS_OF_VENDOR.get(vendor, _LIMITS)[key], value), label)
 
 
 def within(its: Limits, value: Value) -> Value:
-    """The value itself, or `implausible` when it is a number that is not within the limits."""
+    """Return the value, or `implausible` for a number that is not within the limits."""
     if isinstance(value, Absent):
         return value
     low, high, blanks = its
@@ -364,19 +362,19 @@ def within(its: Limits, value: Value) -> Value:
 
 
 def states(device: int | None, key: str, active: str, supported: Iterable[str] = ()) -> tuple[Reading, ...]:
-    """A 0/1 reading for each word that the device supports, 1 for the active one."""
+    """Return a 0/1 reading for each word that the device supports: 1 for the active word."""
     words = tuple(supported) or BY_KEY[key].words
     return tuple(reading(device, key, 1.0 if word == active else 0.0, word) for word in words)
 
 
 def is_main_temperature(sensor: str) -> bool:
-    """Whether a sensor counts for "the temperature" of a device."""
+    """Return whether a sensor counts for "the temperature" of a device."""
     return not sensor.startswith(OTHER_SENSORS)
 
 
 # Patterns of words under `throttled`; NVIDIA, AMD (amdgpu's gpu_metrics), MetaX.
 POWER_LIMIT_REASONS = "sw_power_cap|ppt|power_limit|current_limit|over_power"
 VAGUE_REASONS = "hw_slowdown|any|other|pcc"
-# Return whether a reason of throttling is the power limit, or one that may stand for another.
+# Whether a reason of throttling is the power limit, or a vague reason that may mean another.
 is_power_limit = re.compile(POWER_LIMIT_REASONS).fullmatch
 is_vague = re.compile(VAGUE_REASONS).fullmatch

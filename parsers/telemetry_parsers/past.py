@@ -23,48 +23,40 @@ def _troubling(reasons: Sequence[str]) -> Sequence[str]:
     return [reason for reason in others if not is_vague(reason)] or others
 
 
-def _main_sensors(labels: Sequence[str]) -> Sequence[str]:
-    return [label for label in labels if is_main_temperature(label)]
-
-
 def _unlabelled(labels: Sequence[str]) -> Sequence[str]:
     return [label for label in labels if not label]
 
 
-def _of_the_sm(labels: Sequence[str]) -> Sequence[str]:
-    return [label for label in ("sm", "graphics") if label in labels][:1]
-
-
-# What is kept of each device: the metric, and which of its labels count; the highest of these is kept.
+# The kept metrics of each device, and the labels that count; the highest value of these labels is kept.
 _LABELS: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
-    "temperature_celsius": _main_sensors,
+    "temperature_celsius": lambda labels: [label for label in labels if is_main_temperature(label)],
     "power_watts": _unlabelled,
     "power_cap_watts": _unlabelled,
     "memory_used_bytes": _unlabelled,
     "utilization_ratio": _unlabelled,
     "memory_activity_ratio": _unlabelled,
-    "clock_hertz": _of_the_sm,
+    "clock_hertz": lambda labels: [label for label in ("sm", "graphics") if label in labels][:1],
     "throttled": _troubling,
 }
 KEPT = tuple(_LABELS)
 
 
 def kept_values(device: MergedDevice) -> list[Value | None]:
-    """The device's value of each metric that is kept, in their order; None for what no source gives."""
+    """Return the device's value of each kept metric, in their order; None for a metric that no source reports."""
     readings = Readings.of(device.readings)
     values = readings.values
     return [values[found[0]] if len(found) == 1 else _highest(values, found) for found in kept_places(readings.shape)]
 
 
 def kept_value(device: MergedDevice, metric: str) -> Value | None:
-    """The device's value of one of these metrics."""
+    """Return the device's value of one of the kept metrics."""
     readings = Readings.of(device.readings)
     return _highest(readings.values, kept_places(readings.shape)[KEPT.index(metric)])
 
 
 @lru_cache(maxsize=_MOST_SHAPES)
 def kept_places(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    """Where the values of each of these metrics are, in readings of that shape."""
+    """Return the positions of the values of each kept metric, in readings of that shape."""
     labels = {kept: [label for metric, label in shape.keys if metric == kept] for kept in KEPT}
     return tuple(
         tuple(shape.places[(kept, label)] for label in counting(labels[kept])) for kept, counting in _LABELS.items()
@@ -72,7 +64,7 @@ def kept_places(shape: Shape) -> tuple[tuple[int, ...], ...]:
 
 
 def _highest(values: Sequence[Value], places: Sequence[int]) -> Value | None:
-    """The highest number; without any the first reason."""
+    """Return the highest number; without numbers, the first absence."""
     found = [values[place] for place in places]
     numbers = [value for value in found if not isinstance(value, Absent)]
     return max(numbers) if numbers else next(iter(found), None)
@@ -80,7 +72,7 @@ def _highest(values: Sequence[Value], places: Sequence[int]) -> Value | None:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """So many slots without a number, the first of them, and why: `not_supported`, `lost`, `nvml: timeout`."""
+    """A number of slots without a number: the first of them, and why: `not_supported`, `lost`, `nvml: timeout`."""
 
     first: int
     slots: int
@@ -89,7 +81,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One metric of one device, a place for each slot, oldest first; NaN where there is no number."""
+    """One metric of one device with a value for each slot, oldest first; NaN for a slot without a number."""
 
     last: array[float]
     highest: array[float]
@@ -108,14 +100,11 @@ class PastEvent:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The slots that have ended, of each device by its id.
-
-    `start` is the Unix time at which the first one began, and `first` its number: it stays the same when the clock is set.
-    """
+    """The completed slots of each device, by its id. `start` is the Unix time of the first slot."""
 
     start: float
     slots: int
     slot_seconds: float = SLOT_SECONDS
     devices: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)
     events: tuple[PastEvent, ...] = ()
-    first: int = 0
+    first: int = 0  # the number of the first slot, which is unchanged if the clock is set

@@ -14,7 +14,7 @@ _MOST_LONGER = 32
 
 
 class Origin(NamedTuple):
-    """Where a reading comes from: its source, when it was taken (monotonic seconds), and how often it is."""
+    """The origin of a reading: its source, when it was taken (monotonic seconds), and its interval."""
 
     source: str
     taken: float = 0.0
@@ -23,10 +23,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """Which readings there are: metric and label of each, and the place of its origin among the origins.
-
-    It is compared by identity. While the same shape comes again, whatever was made of its names still holds.
-    """
+    """The names of readings: metric and label of each, and the position of its origin. Compared by identity, so that results for a shape can be cached."""
 
     keys: tuple[ReadingKey, ...] = ()
     origins: tuple[int, ...] = ()
@@ -34,10 +31,10 @@ class Shape:
     _longer: dict[tuple[tuple[ReadingKey, ...], int], Shape] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "places", {key: place for place, key in enumerate(self.keys)})
+        object.__setattr__(self, "places", {key: position for position, key in enumerate(self.keys)})
 
     def longer(self, keys: tuple[ReadingKey, ...], origins: int) -> Shape:
-        """The shape with these keys behind its own, each with an origin of its own behind that many others."""
+        """Return the shape with more keys at its end, each with an origin of its own after the first `origins` ones."""
         found = self._longer.get((keys, origins))
         if found is None:
             if len(self._longer) >= _MOST_LONGER:
@@ -48,7 +45,7 @@ class Shape:
 
 
 class Readings(Sequence[MergedReading]):
-    """A sequence of `MergedReading`, which are made when somebody looks at them; it equals a tuple of the same."""
+    """A sequence of `MergedReading`, which are created on access; it is equal to a tuple of the same readings."""
 
     __slots__ = ("origins", "shape", "values")
 
@@ -59,50 +56,52 @@ class Readings(Sequence[MergedReading]):
 
     @classmethod
     def of(cls, readings: Iterable[MergedReading]) -> Readings:
-        """The same readings by columns, with a shape of their own."""
+        """Return the readings by columns, with a shape of their own."""
         if isinstance(readings, cls):
             return readings
         given = tuple(readings)
-        origins = {Origin(one.source, one.taken, one.interval): None for one in given}
-        places = {origin: place for place, origin in enumerate(origins)}
+        origins = {Origin(item.source, item.taken, item.interval): None for item in given}
+        places = {origin: position for position, origin in enumerate(origins)}
         shape = Shape(
-            tuple((one.metric, one.label) for one in given),
-            tuple(places[Origin(one.source, one.taken, one.interval)] for one in given),
+            tuple((item.metric, item.label) for item in given),
+            tuple(places[Origin(item.source, item.taken, item.interval)] for item in given),
         )
-        return cls(shape, tuple(one.value for one in given), tuple(origins))
+        return cls(shape, tuple(item.value for item in given), tuple(origins))
 
     def plus(self, more: Sequence[MergedReading]) -> Readings:
-        """The readings with more of them behind."""
+        """Return the readings with more of them at the end."""
         if not more:
             return self
-        shape = self.shape.longer(tuple([(one.metric, one.label) for one in more]), len(self.origins))
-        values = (*self.values, *[one.value for one in more])
-        return Readings(shape, values, (*self.origins, *[Origin(one.source, one.taken, one.interval) for one in more]))
+        shape = self.shape.longer(tuple([(item.metric, item.label) for item in more]), len(self.origins))
+        values = (*self.values, *[item.value for item in more])
+        return Readings(
+            shape, values, (*self.origins, *[Origin(item.source, item.taken, item.interval) for item in more])
+        )
 
     def value(self, metric: str, label: str = "") -> Value | None:
-        """The value of that reading, None if there is none."""
-        place = self.shape.places.get((metric, label))
-        return None if place is None else self.values[place]
+        """Return the value of a reading, or None if there is none."""
+        position = self.shape.places.get((metric, label))
+        return None if position is None else self.values[position]
 
     def find(self, metric: str, label: str = "") -> tuple[Value, Origin] | None:
-        """That value and where it comes from, None if there is none."""
-        place = self.shape.places.get((metric, label))
-        return None if place is None else (self.values[place], self.origins[self.shape.origins[place]])
+        """Return the value and the origin of a reading, or None if there is none."""
+        position = self.shape.places.get((metric, label))
+        return None if position is None else (self.values[position], self.origins[self.shape.origins[position]])
 
     def __len__(self) -> int:
         return len(self.values)
 
     @overload
-    def __getitem__(self, place: int) -> MergedReading: ...
+    def __getitem__(self, position: int) -> MergedReading: ...
 
     @overload
-    def __getitem__(self, place: slice) -> tuple[MergedReading, ...]: ...
+    def __getitem__(self, position: slice) -> tuple[MergedReading, ...]: ...
 
-    def __getitem__(self, place: int | slice) -> MergedReading | tuple[MergedReading, ...]:
-        if isinstance(place, slice):
-            return tuple(self)[place]
-        metric, label = self.shape.keys[place]
-        return MergedReading(metric, label, self.values[place], *self.origins[self.shape.origins[place]])
+    def __getitem__(self, position: int | slice) -> MergedReading | tuple[MergedReading, ...]:
+        if isinstance(position, slice):
+            return tuple(self)[position]
+        metric, label = self.shape.keys[position]
+        return MergedReading(metric, label, self.values[position], *self.origins[self.shape.origins[position]])
 
     def __iter__(self) -> Iterator[MergedReading]:
         origins = self.origins

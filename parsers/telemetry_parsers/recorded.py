@@ -1,4 +1,4 @@
-"""What is known of a recording that is replayed."""
+"""The description of a replayed recording."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """When what is replayed was recorded, in Unix seconds, and on which host; masked recordings do not name it.
-
-    `shown` is the moment of it that is shown, `how` a word if it is not just played: `paused`, `10 ×`.
-    """
+    """When a replayed recording was made, in Unix seconds, and on which host; masked recordings have no host name."""
 
     wall_time: float
     hostname: str = ""

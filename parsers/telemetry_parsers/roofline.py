@@ -1,4 +1,4 @@
-"""The `roofline.csv` of rocprofiler-compute: what a benchmark measured on each card of a node."""
+"""The `roofline.csv` of rocprofiler-compute: the results of a benchmark on each card of a node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from telemetry_parsers.card_peaks import Peak, Rate
 
-# The means, by heading in small letters; versions differ in capitals. Columns `…Low` and `…High` stand beside them.
+# The means, by heading in lower case; versions differ in case. There are also columns `…Low` and `…High`.
 _MEMORY = "hbmbw"
 _RATES: Mapping[str, str] = MappingProxyType(
     {
@@ -31,7 +31,7 @@ class NoRooflineError(ValueError):
 
 
 def measured_peak(lines: Iterable[str]) -> Peak:
-    """The best that any of the cards reached, by data type; what was not measured (0) is left out."""
+    """Return the best result of all cards, by data type. A result of 0 was not measured and is left out."""
     best: dict[str, float] = {}
     for heading, value in _values(lines):
         best[heading] = max(value, best.get(heading, value))
@@ -44,7 +44,7 @@ def measured_peak(lines: Iterable[str]) -> Peak:
 
 
 def _values(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
-    """Each measured number with its heading; a row that is cut off gives nothing."""
+    """Yield each measured number with its heading. A truncated row has no numbers."""
     rows = csv.reader(lines)
     try:
         headings = [heading.strip().lower() for heading in next(rows, [])]
@@ -61,7 +61,7 @@ def _values(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
 
 
 def _number(cell: str) -> float | None:
-    """A finite number above 0, None for anything else."""
+    """Return a finite number above 0, or None for anything else."""
     try:
         value = float(cell)
     except ValueError:  # a word where a number should be is not measured

@@ -1,9 +1,4 @@
-"""Sentinels: numbers that drivers and tools print when they know no value, by unit, by metric and by vendor.
-
-`metrics.reading` and `metrics.in_range` look up every value here; a sentinel is `implausible`. A new sentinel is a new
-entry here and no code in a parser. A vendor's own table is used only if its parser names the vendor:
-`metrics.reading(…, vendor="ascend")`.
-"""
+"""Sentinels: numbers that drivers and tools print for an unknown value, by unit, by metric and by vendor."""
 
 from __future__ import annotations
 
@@ -22,7 +17,7 @@ ALL_BITS = frozenset(
         *(2**63 - 16 + n for n in range(16)),
     }
 )
-# No counter gets this far; 2^63-1 and 2^64-1 are above it, also when rounded to a float.
+# No counter reaches this value; 2^63-1 and 2^64-1 are above, also when rounded to a float.
 MOST = 9e18
 
 _WORDS = (2.0**31 - 1, 2.0**32 - 1)
@@ -40,7 +35,7 @@ OF_UNIT: Mapping[str, frozenset[float]] = {
         {65.535, 2147.483647, 2147.484, 2147.483, 2147.48, 2147.0, 4294.967295, 4294.967, 4294.97, 4294.96, 4294.0}
     ),
 }
-# By metric, where the number is within its range.
+# By metric, for sentinels within its range.
 OF_METRIC: Mapping[str, frozenset[float]] = {
     name: frozenset({65_535.0}) for name in ("compute_units", "processes", "retired_pages", "remapped_rows")
 }
@@ -54,5 +49,5 @@ class Special:
     blanks: frozenset[float] = frozenset()
 
 
-# By vendor and metric. No chip in a rack is below freezing point; Ascend's stand in boxes at roadsides, too.
+# By vendor and metric. No chip in a rack is below freezing point, but Ascend's are also used in boxes at roadsides.
 OF_VENDOR: Mapping[tuple[str, str], Special] = {("ascend", "temperature_celsius"): Special(-40.0, frozenset({-1.0}))}

@@ -43,7 +43,7 @@ COUNT: Units = {"": (1, 1)}
 PCIE_GENERATIONS: Mapping[str, float] = {"2.5": 1.0, "5": 2.0, "5.0": 2.0, "8": 3.0, "8.0": 3.0, "16": 4.0, "16.0": 4.0, "32": 5.0, "32.0": 5.0,
  "64": 6.0, "64.0": 6.0}  # fmt: skip
 
-# Words that tools print in place of a number, in lower case and without the brackets round them.
+# Words that tools print instead of a number, in lower case and without brackets.
 _PLACEHOLDERS: Mapping[str, Absent] = {
     "": Absent.NOT_REPORTED,
     "-": Absent.NOT_REPORTED,
@@ -69,7 +69,7 @@ _LONGEST = 64
 
 
 def placeholder(text: str) -> Absent | None:
-    """The reason that a placeholder such as `N/A` or `[Not Supported]` stands for, None for anything else."""
+    """Return the absence for a placeholder such as `N/A` or `[Not Supported]`, or None for anything else."""
     text = text.strip()
     if len(text) > _LONGEST:
         return None
@@ -78,12 +78,12 @@ def placeholder(text: str) -> Absent | None:
 
 
 def text_or_none(text: str | None) -> str | None:
-    """A text as printed, None for a placeholder or nothing."""
+    """Return a text as printed, or None for a placeholder or a blank text."""
     return None if text is None or placeholder(text) is not None else text.strip()
 
 
 def number(text: str) -> Value:
-    """A plain decimal number; exponents, hexadecimal, separators and sentinels are not numbers."""
+    """Return a plain decimal number. Exponents, hexadecimal, separators and sentinels are not numbers."""
     text = text.strip()
     match = _NUMBER.match(text)
     if match is None:
@@ -94,16 +94,13 @@ def number(text: str) -> Value:
 
 
 def quantity(text: str, units: Units, unit: str | None = None) -> Value:
-    """A number with one of these units, in base units.
-
-    `unit` is the unit of a bare number, if a heading or the tool's documentation gives one.
-    """
+    """Return a number with one of these units, in base units. `unit` is the unit of a bare number, if a heading or the documentation has one."""
     text = text.strip()
     match = _QUANTITY.match(text)
     if match is None:
         return placeholder(text) or _with_unit(text, units) or Absent.NOT_UNDERSTOOD
     if _WRAPPED.match(text) is not None:
-        return Absent.IMPLAUSIBLE  # "16.0 EB" is how a wrapped 64-bit byte count prints
+        return Absent.IMPLAUSIBLE  # a wrapped 64-bit byte count prints as "16.0 EB"
     factor = units.get(match[2]) if match[2] else units.get(unit if unit is not None else "")
     value = number(match[1])
     if factor is None:
@@ -112,31 +109,31 @@ def quantity(text: str, units: Units, unit: str | None = None) -> Value:
 
 
 def spelled(unit: str, units: Units) -> str | None:
-    """One of these units as they spell it, from a spelling in any case such as `(mb)`; None for another unit."""
+    """Return the unit in the spelling of `units`, from any case such as `mb`; None for another unit."""
     if unit in units:
         return unit
     return next((name for name in units if name.lower() == unit.lower()), None)
 
 
 def _with_unit(text: str, units: Units) -> Absent | None:
-    """The reason that a placeholder with a unit stands for, such as `N/A mV`, `None%` or `N/A N/A`; None for anything else."""
+    """Return the absence for a placeholder with a unit, such as `N/A mV`, `None%` or `N/A N/A`, or None for anything else."""
     words = (text.removesuffix(unit).rstrip() for unit in (*units, "N/A") if unit and text.endswith(unit))
-    # A unit alone or after a dash has lost its number: that is no placeholder.
+    # A unit alone or after a dash is no placeholder: its number is lost.
     return next((absent for word in words if word[-1:].isalpha() and (absent := placeholder(word))), None)
 
 
 def pcie_generation(speed: str) -> Value:
-    """The generation of a PCIe link from its speed in GT/s, the unit left off: `16.0` is 4."""
+    """Return the generation of a PCIe link from its speed in GT/s without the unit: `16.0` is 4."""
     speed = speed.strip()
     return PCIE_GENERATIONS.get(speed) or placeholder(speed) or Absent.NOT_UNDERSTOOD
 
 
 def whole(text: str) -> int | None:
-    """A non-negative whole number such as an index or a pid, None for anything else."""
+    """Return a non-negative whole number such as an index or a pid, or None for anything else."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 def zero_is_none(value: Value) -> Value:
-    """The value, or `not_supported` for 0, with which a tool says that there is none: no limit, no counter."""
+    """Return the value; `not_supported` for 0, which a tool prints for a missing limit or counter."""
     return Absent.NOT_SUPPORTED if value == 0.0 else value

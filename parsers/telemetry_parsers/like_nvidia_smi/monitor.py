@@ -156,8 +156,8 @@ def query_names(line: Line, query: Query) -> _Head:
         return ()
     head = [(match[1].lower(), match[2] or "") for match in matches if match]
     names = {name for name, _ in head}
-    known = [name for name in names if name in query.fields or name in query.quiet]
-    fields = any("." in name for name in known) or len(known) == len(names)
+    expected = [name for name in names if name in query.fields or name in query.quiet]
+    fields = any("." in name for name in expected) or len(expected) == len(names)
     return head if fields and names.intersection(_IDENTITIES) else ()
 
 

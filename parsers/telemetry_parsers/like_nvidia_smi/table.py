@@ -121,8 +121,8 @@ def _opens(line: Line, box: Box) -> bool:
     text = line.text[:_LONGEST].lower()
     if not all(name.split(" ", 1)[0] in text for name in box.opening):
         return False  # a quick answer for nearly all lines
-    known = frozenset(box.columns)
-    headings = {name for cell in _cells(text, bordered=True) for name in headings_in(cell, known)}
+    all_headings = frozenset(box.columns)
+    headings = {name for cell in _cells(text, bordered=True) for name in headings_in(cell, all_headings)}
     return box.opening <= headings
 
 
@@ -171,11 +171,11 @@ def _cells(text: str, *, bordered: bool) -> list[str]:
 
 
 def _add_headings(scan: _Scan, line: Line) -> None:
-    known = frozenset(scan.box.columns)
+    all_headings = frozenset(scan.box.columns)
     readers: list[CellReader | None] = []
     for cell in _cells(line.text, bordered=scan.bordered):
-        names = headings_in(cell, known)
-        scan.draft.name_unknown(*(name for name in names if name not in known))
+        names = headings_in(cell, all_headings)
+        scan.draft.name_unknown(*(name for name in names if name not in all_headings))
         readers.append(cell_reader(names, scan.box.columns) if names else None)
     scan.headings.append(readers)
 

@@ -67,7 +67,11 @@ def owned(
     }
     shown = []
     for device in devices:
-        card = next((one for one in devices if one.id == device.parent), None) if device.parent else None
+        card = (
+            next((other_device for other_device in devices if other_device.id == device.parent), None)
+            if device.parent
+            else None
+        )
         allocations = _of_part(device, card, devices, of_device) if card else _of_card(device, devices, of_device)
         processes = tuple(_known(process, tasks, parties) for process in device.processes)
         found = ranks(running[device.id], tasks)

@@ -158,28 +158,16 @@ def _name(container: str) -> str:
     return container[:_SHORT_ID] if re.fullmatch(_ID, container) else container
 
 
-def _container(text: str) -> Group:
-    return Group(Owner("container", _name(text)), (f"container:{text}",), _name(text))
-
-
 def _job_of(key: str) -> Callable[[str], Group]:
     return lambda text: Group(Owner("job", text, job_id=text), (f"{key}:{text}",))
 
 
-def _user(text: str) -> Group:
-    return Group(Owner("user", text, user=text))
-
-
-def _service(text: str) -> Group:
-    return Group(Owner("service", text))
-
-
 _MAKERS: Mapping[str, Callable[[str], Group]] = {
-    "container": _container,
+    "container": lambda text: Group(Owner("container", _name(text)), (f"container:{text}",), _name(text)),
     "slurm": _job_of("slurm"),
     "sluid": _job_of("sluid"),
     "pbs": _job_of("pbs"),
     "flux": _job_of("flux"),
-    "user": _user,
-    "service": _service,
+    "user": lambda text: Group(Owner("user", text, user=text)),
+    "service": lambda text: Group(Owner("service", text)),
 }

@@ -109,7 +109,7 @@ _OWN = _Family(
     "",
     (),
     re.compile(""),
-    ids=tuple(dict.fromkeys((*(row for one in _FAMILIES for row in one.ids), *_patterns(_BARE)))),
+    ids=tuple(dict.fromkeys((*(row for family in _FAMILIES for row in family.ids), *_patterns(_BARE)))),
 )
 
 

@@ -69,7 +69,7 @@ class _Answer:
 
     def _container(self, span: _Span) -> Plain:
         self._count("containers")
-        drawn = [one for dynamic in self._messages(span, 5) for one in self._drawn(dynamic)]
+        drawn = [device for dynamic in self._messages(span, 5) for device in self._drawn(dynamic)]
         return {"container_name": self._texts(span, (1,))[1], "devices": self._devices(span, 2), "drawn": drawn}
 
     def _devices(self, span: _Span, number: int) -> list[Plain]:

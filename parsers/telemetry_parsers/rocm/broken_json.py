@@ -69,7 +69,7 @@ class _Scanner:
             raise _CutError
 
     def end_of_object(self) -> bool:
-        """Whether the object ends here; a comma, or none as some drivers print, leads to its next member."""
+        """Return whether the object ends here. Skip a comma before its next member; some drivers print none."""
         while self.peek() == ",":
             self.take()
         if self.peek() == "}":
@@ -92,14 +92,14 @@ def read_document(text: str) -> Listing | None:
 
 
 def _read_all(text: str) -> _Documents | None:
-    """Several documents as one; where two differ in one key, the first counts, and that is a problem."""
+    """Return several documents as one. If two of them differ in a key, the first counts, and a problem is reported."""
     listing = Listing()
     around: list[str] = []
     position = 0
-    known: dict[tuple[int, str], str] = {}
+    earlier: dict[tuple[int, str], str] = {}
     contradicted: dict[int, None] = {}
     while not listing.is_cut and (start := _START.search(text, position)) is not None:
-        # What stands before the brace in its line is a launcher's name for it, or a command.
+        # The text before the brace in its line is the prefix of a launcher, or a command.
         around.append(text[position : start.start()].rpartition("\n")[0])
         scanner = _Scanner(text, start.start())
         try:
@@ -109,7 +109,7 @@ def _read_all(text: str) -> _Documents | None:
             rest = quote(text[max(start.start(), scanner.position - 60) : scanner.position])
             listing.complain("JSON", f"the JSON is cut off or broken after: {rest}")
         position = scanner.position
-        contradicted |= dict.fromkeys(_take(scanner.members, known, listing))
+        contradicted |= dict.fromkeys(_take(scanner.members, earlier, listing))
     for index in contradicted:
         listing.complain(
             f"card {index}", "the card is reported a second time with other values; the first values are kept"
@@ -140,7 +140,7 @@ def _value(scanner: _Scanner, depth: int) -> str:
     if token not in ("{", "["):
         if token in ("}", "]", ":", ","):
             raise _CutError
-        # A bare number is whole only when something follows it.
+        # A bare number is complete only if something follows.
         if not token.startswith('"') and not scanner.peek():
             raise _CutError
         return _string(token) if token.startswith('"') else token
@@ -165,12 +165,9 @@ def _string(token: str) -> str:
 
 
 def _take(
-    members: list[tuple[str, list[tuple[str, str]]]], known: dict[tuple[int, str], str], listing: Listing
+    members: list[tuple[str, list[tuple[str, str]]]], earlier: dict[tuple[int, str], str], listing: Listing
 ) -> Iterator[int]:
-    """Put a document into the listing; the cards of which a document before it has other texts, which `known` holds.
-
-    A second card of the same number in one document would be another's readings.
-    """
+    """Put a document into the listing. Yield the cards with other texts in an earlier document; `known` has the earlier texts."""
     here: set[int] = set()
     for name, pairs in members:
         match = _CARD.match(name)
@@ -179,11 +176,11 @@ def _take(
             listing.system += entries
             continue
         index = int(match[1])
-        if index in here:
+        if index in here:  # a second card with this number in one document may be another card
             listing.complain(f"card {index}", listed_twice("the card"))
             continue
         here.add(index)
         listing.card(index).extend(entries)
         texts = dict(reversed(pairs))
-        if [key for key, text in texts.items() if known.setdefault((index, key), text) != text]:
+        if [key for key, text in texts.items() if earlier.setdefault((index, key), text) != text]:
             yield index

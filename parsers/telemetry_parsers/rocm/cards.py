@@ -28,7 +28,7 @@ _VENDOR_WORDS: Mapping[str, str] = {
     "0x1002": "amd",
     "0x1d94": "hygon",
 }
-# PCI device ids of Hygon's cards; AMD's tools print no vendor beside them.
+# PCI device ids of Hygon's cards; AMD's tools print no vendor for them.
 _HYGON_CHIPS = frozenset({"0x54b7", "0x55b7", "0x62b7", "0x6210", "0x6211", "0x6320", "0x6370", "0x6430"})
 _MARKS = {**_VENDOR_WORDS, **dict.fromkeys(_HYGON_CHIPS, "hygon")}
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-fA-F]{1,16}\Z")
@@ -39,7 +39,7 @@ _SECOND_DIE = "secondary die"
 _CHIP_ID = re.compile(r"[0-9a-f]{4}\Z")
 # -1, also as the unsigned number that older versions print: the machine has no NUMA nodes.
 _NO_NUMA_NODE = ("-1", "4294967295")
-# Which partition a card is, and the position of the card that stands for the whole; None where that is not known.
+# The partition of a card, and the position of the card that represents the whole; None if unknown.
 _Partition = tuple[str, int | None]
 
 
@@ -52,7 +52,7 @@ class _Card:
     is_second_die: bool
 
     def first(self, what: str) -> str | None:
-        """Its `uuid` or another of these, None where it is not printed."""
+        """Return the text of a part of the card's identity, such as `uuid`; None if it is not printed."""
         return _first_of(self.texts, what)
 
     @property
@@ -62,8 +62,11 @@ class _Card:
 
 
 def _devices_of(listed: Mapping[int, Sequence[Entry]], default_vendor: str) -> list[Device]:
-    """The device of each card as far as its identity goes; a card that names no vendor is of this one."""
-    cards = [_card(index, entries) for index, entries in listed.items()]
+    """Return the device of each card with its identity. A card without a vendor has the default vendor."""
+    cards = [
+        _Card(index, texts_of(entries), any(_SECOND_DIE in entry.text.lower() for entry in entries))
+        for index, entries in listed.items()
+    ]
     chips: dict[str, list[int]] = {}
     for position, card in enumerate(cards):
         if uuid := card.first("uuid"):
@@ -77,7 +80,7 @@ def _devices_of(listed: Mapping[int, Sequence[Entry]], default_vendor: str) -> l
 
 
 def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
-    """The first text of each key that is no placeholder, by the key's one form."""
+    """Return the first text of each normalized key, without placeholders."""
     texts: dict[str, str] = {}
     for entry in entries[: keys.MOST_KEYS]:
         if units.placeholder(entry.text) is None:
@@ -86,7 +89,7 @@ def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def _first_of(texts: Mapping[str, str], what: str) -> str | None:
-    """The first text of the keys that mean this part of its identity, such as `driver`."""
+    """Return the first text of the keys for this part of the identity, such as `driver`."""
     return next((texts[name] for name in keys.WHO[what] if name in texts), None)
 
 
@@ -97,14 +100,10 @@ def may_name(vendor: str, text: str) -> bool:
 
 
 def vendor_of(texts: Mapping[str, str]) -> str | None:
-    """The vendor that the card names, None when it names none."""
+    """Return the vendor that the card's texts name, or None."""
     names = " ".join(texts.get(name, "") for name in (*keys.WHO["vendor"], *keys.WHO["series"])).lower()
     vendors = (vendor for words, vendor in _VENDOR_WORDS.items() if words in names)
     return next(vendors, "hygon" if (_first_of(texts, "chip") or "").lower() in _HYGON_CHIPS else None)
-
-
-def _card(index: int, entries: Sequence[Entry]) -> _Card:
-    return _Card(index, texts_of(entries), any(_SECOND_DIE in entry.text.lower() for entry in entries))
 
 
 def _device(
@@ -128,7 +127,7 @@ def _device(
 
 
 def _model(card: _Card) -> str | None:
-    """The name of the card; some versions print a number where the name should be, which is none."""
+    """Return the name of the card. Some versions print a number instead of the name; it is ignored."""
     names = (card.texts.get(key) for key in (*keys.WHO["series"], *keys.WHO["model"]))
     return next((name for name in names if name and not _HEXADECIMAL.match(name)), None)
 
@@ -145,21 +144,19 @@ def _facts(card: _Card) -> dict[str, str]:
 
 
 def _primary_dies(cards: Sequence[_Card], chips: Mapping[str, Sequence[int]]) -> dict[int, str]:
-    """For each second die, by its position, the die that prints the power of both: the other one of the same unique id.
-
-    A fact and not the parent: each die is a device of its own on the PCI bus and for programs.
-    """
+    """Return, for each second die, the die that prints the power of both: the other die with the same unique id."""
+    # The first die is not the parent, because each die is a device of its own on the PCI bus and for programs.
     pairs = [dies for dies in chips.values() if len(dies) == _DIES]
     return {
         second: cards[first].bus or str(cards[first].index)
-        for one, two in pairs
-        for first, second in ((one, two), (two, one))
+        for pair in pairs
+        for first, second in (pair, reversed(pair))
         if cards[second].is_second_die
     }
 
 
 def _by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
-    """A partition other than 0 belongs to the last partition 0 before it of the same kind of chip."""
+    """Return the partitions by number. A partition other than 0 belongs to the last partition 0 of the same kind of chip before it."""
     partitions: dict[int, _Partition] = {}
     owner: int | None = None
     for position, card in enumerate(cards):
@@ -173,7 +170,7 @@ def _by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
 
 
 def _by_function(cards: Sequence[_Card], chips: Iterable[Sequence[int]]) -> dict[int, _Partition]:
-    """Cards that share a unique id and a PCI slot are partitions of the one that has function 0 in it."""
+    """Return the partitions by address. Cards that share a unique id and a PCI slot are partitions of the card with function 0."""
     partitions: dict[int, _Partition] = {}
     for positions in chips:
         buses = {position: cards[position].bus or "" for position in positions}
@@ -185,28 +182,27 @@ def _by_function(cards: Sequence[_Card], chips: Iterable[Sequence[int]]) -> dict
     return partitions
 
 
-# A card of which one alone was asked may lack it for other reasons, as a second die its power.
+# A single one of these may be missing for other reasons, as the power of a second die.
 _SIGNS_OF_LIFE = frozenset({"temperature_celsius", "power_watts", "utilization_ratio"})
 _FEWEST_SIGNS = 2
-# A card that does not answer is printed with zeros of these, which are none of its readings.
+# The tool prints zeros for these metrics of a card that does not answer.
 _ZEROS = frozenset(
     {"utilization_ratio", "fan_ratio", "fan_rpm", "memory_used_ratio", "memory_used_bytes", "memory_activity_ratio", "clock_hertz"}
 )  # fmt: skip
 
 
 def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
-    """Put the cards into the draft; a card's vendor is the one that it names itself, else the tool's own.
-
-    `gives` are the metrics that the tool is known to print; a key that stands for another one is an unknown field.
-    """
+    """Put the cards into the draft. A key whose metric is not in `gives`, the metrics that the tool prints, is an unknown field."""
     draft.problems.extend(listing.problems)
     draft.name_unknown(*listing.unknown)
     draft.is_cut = listing.is_cut
     driver = _first_of(texts_of(listing.system), "driver")
     if driver:
         draft.facts["driver_version"] = driver
-    for (index, entries), known in zip(listing.cards.items(), _devices_of(listing.cards, draft.vendor), strict=True):
-        device = draft.device(index, replace(known, driver=known.driver or driver))
+    for (index, entries), described in zip(
+        listing.cards.items(), _devices_of(listing.cards, draft.vendor), strict=True
+    ):
+        device = draft.device(index, replace(described, driver=described.driver or driver))
         _read_card(device, f"card {index}", entries, gives, draft)
 
 
@@ -220,13 +216,13 @@ def _read_card(device: int, where: str, entries: Sequence[Entry], gives: Collect
     _deny_zeros(readings, draft)
     if len(entries) > MOST_KEYS:
         draft.complain(where, f"{len(entries)} values; those after the first {MOST_KEYS} are not read")
-    known = draft.device_at(device)
-    # Of a card in partitions, only the first one has readings in some versions (MI300A in TPX, ROCm 6.4).
-    is_up = known.parent is not None or _may_answer(readings, _SIGNS_OF_LIFE)
+    described = draft.device_at(device)
+    # In some versions, only the first partition of a card has readings (MI300A in TPX, ROCm 6.4).
+    is_up = described.parent is not None or _may_answer(readings, _SIGNS_OF_LIFE)
     if not is_up:
         draft.complain(where, "neither temperature nor power nor utilization can be read: the card does not answer")
-    facts = tuple(sorted((*known.facts, ("power_kind", kind)))) if kind else known.facts
-    draft.rewrite(device, replace(known, up=is_up, facts=facts))
+    facts = tuple(sorted((*described.facts, ("power_kind", kind)))) if kind else described.facts
+    draft.rewrite(device, replace(described, up=is_up, facts=facts))
 
 
 def _take(entry: Entry, device: int, gives: Collection[str], draft: Draft) -> None:
@@ -271,7 +267,7 @@ def _deny_zeros(readings: Sequence[Reading], draft: Draft) -> None:
 
 
 def _may_answer(readings: Iterable[Reading], kinds: Collection[str]) -> bool:
-    """Whether something of these kinds can be read, or too few of them were asked for to know."""
+    """Return whether something of these kinds can be read, or too few of them were printed to decide."""
     signs = [item for item in readings if item.metric in kinds]
     asked = {item.metric for item in signs}
     return len(asked) < _FEWEST_SIGNS or any(item.value is not Absent.NOT_REPORTED for item in signs)

@@ -1,8 +1,4 @@
-"""The tables that rocm-smi and hy-smi print without arguments, of every era, as a listing: headings, cells and rows.
-
-What proves that a table is whole: the rule below its last row, or `End of SMI Log`. That a row is: a cell below each
-heading. That the two lines of headings of ROCm 6 are: which sensor and which power, in the second.
-"""
+"""The tables that rocm-smi and hy-smi print without arguments, of every era, as a listing: headings, cells and rows."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from telemetry_parsers.text.lines import Line, quote
 
 _NOTHING = r"N/A|n/a|None|Unsupported|unsupported|-"
 _NUMBER = r"-?[0-9]{1,24}(?:\.[0-9]{1,6})?"
-# A degree sign that a wrong encoding has eaten: latin-1 read as UTF-8, UTF-8 read as latin-1, ASCII.
+# A degree sign, also after a wrong decoding: latin-1 read as UTF-8, UTF-8 read as latin-1, ASCII.
 _DEGREE = r"(?:°|℃|º|˚|Â°|\ufffd{1,2}|\?{1,2})?"
 _PERCENT = re.compile(rf"(?:{_NUMBER}%|{_NOTHING})(?=\s|\Z)")
 _CELSIUS = re.compile(rf"(?:{_NUMBER}(?:{_DEGREE}[cC]|℃)|{_NOTHING})(?=\s|\Z)")
@@ -39,14 +35,14 @@ _LONGEST_LINE = 400
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading: the key that it stands for, empty when it gives nothing, and what its values look like."""
+    """A heading: its key, empty if it has no reading, and the pattern of its values."""
 
     key: str
     cell: re.Pattern[str]
 
     @property
     def one_word(self) -> bool:
-        """Whether its cells have no blank inside."""
+        """Return whether its cells contain no blanks."""
         return self.cell not in _SEVERAL_WORDS
 
 
@@ -106,7 +102,7 @@ _SENSOR = re.compile(r"temp \(([a-z0-9 ]{1,16})\)(?=\s|\Z)", re.IGNORECASE)
 # The key of an unknown heading.
 UNKNOWN = "?"
 # A line with an index and one of these is a heading.
-_TELLING = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
+_TYPICAL = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
 
 
 def _columns_of(line: str) -> tuple[_Placed, ...]:
@@ -121,7 +117,7 @@ def _columns_of(line: str) -> tuple[_Placed, ...]:
             return ()
         columns.append(placed)
         position = _after_blanks(line, placed.end)
-    return tuple(columns) if any(item.column.key.startswith(_TELLING) for item in columns) else ()
+    return tuple(columns) if any(item.column.key.startswith(_TYPICAL) for item in columns) else ()
 
 
 def _column_at(line: str, start: int) -> _Placed:
@@ -157,7 +153,7 @@ def _by_look(line: str, columns: Sequence[_Placed]) -> list[str] | None:
 
 
 def _by_place(line: str, columns: Sequence[_Placed]) -> list[str] | None:
-    """The cells of a padded table: each begins under its heading, with a blank before it."""
+    """Return the cells of a padded table: each begins under its heading, after a blank."""
     spread = all(after.start - before.end > 1 for before, after in pairwise(columns))
     if not spread or "\t" in line:
         return None
@@ -169,7 +165,7 @@ def _by_place(line: str, columns: Sequence[_Placed]) -> list[str] | None:
 
 
 def _by_count(line: str, columns: Sequence[_Placed]) -> list[str] | None:
-    """The cells of a table whose blanks somebody has removed, where no cell is missing."""
+    """Return the cells of a row whose blanks were collapsed, if no cell is missing."""
     words = line.split()
     if len(words) != len(columns) or not all(placed.column.one_word for placed in columns):
         return None
@@ -177,7 +173,7 @@ def _by_count(line: str, columns: Sequence[_Placed]) -> list[str] | None:
 
 
 def _plausible(cells: list[str], columns: Sequence[_Placed]) -> list[str] | None:
-    """The cells, if the first is an index, most of the others look like their columns, and none holds its neighbour's."""
+    """Return the cells if the first is an index, most others match their columns, and no cell contains its neighbour's value."""
     if any(placed.column.one_word and " " in text for text, placed in zip(cells, columns, strict=True)):
         return None
     fits = [_fits_column(text, placed.column) for text, placed in zip(cells, columns, strict=True)]
@@ -210,15 +206,15 @@ _ROW_START = re.compile(r"\s{0,40}([0-9]{1,4})(?=\s)")
 _GAP = re.compile(r"\s{2,}")
 
 _NO_SECOND_LINE = "the second line of headings, which names the sensor and the power of the rows below, is missing"
-# Whose headings have a second line.
+# The first heading of tables whose headings have a second line.
 _TWO_LINES = "device"
-# Where /dev/mkfd cannot be opened, hy-smi prints `0%` of memory beside `N/A` of use; the memory is not free at all.
+# If /dev/mkfd cannot be opened, hy-smi prints `N/A` for utilization and `0%` for memory, which may be in use.
 _BLIND = ("gpu use", "vram")
 
 
 @dataclass(slots=True)
 class _Table:
-    """The headings under which the rows stand, and what the second heading line adds to two of them."""
+    """The headings above the rows, and the sensor and power that the second heading line adds."""
 
     columns: tuple[_Placed, ...]
     sensor: str = ""
@@ -257,10 +253,10 @@ def _keep_error(line: Line, listing: Listing) -> None:
 
 
 def _take(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Read one line below a heading; the table that goes on, None once it has ended."""
+    """Read one line below a heading. Return the table, or None once it has ended."""
     rule = _RULE.match(line.text)
     if rule is not None:
-        # A title in the rule begins something else; a bare one may stand between rows, round a message.
+        # A title in the rule begins another part. A bare rule may be between rows, around a message.
         has_title = bool(rule[1].strip(" =-"))
         table.is_closed = table.has_rows and (has_title or table.below_row or table.is_closed)
         return None if has_title else table
@@ -268,7 +264,7 @@ def _take(line: Line, table: _Table, listing: Listing) -> _Table | None:
         return table
     table.below_row = False
     if not line.ended:
-        # A card is there whose row is cut; its cells may be, too.
+        # The card exists, but the cells of its truncated row may be incomplete.
         table.is_closed = False
         if (row := _ROW_START.match(line.text)) is not None:
             listing.card(int(row[1]))
@@ -280,7 +276,7 @@ def _take(line: Line, table: _Table, listing: Listing) -> _Table | None:
 
 
 def _refine(table: _Table, text: str) -> None:
-    """What the second heading line adds: which sensor, which power, and that a name stands below each row."""
+    """Set what the second heading line shows: the sensor, the power, and whether a name is below each row."""
     for word in _SUB_HEADING.findall(text):
         if word in _POWER:
             table.power = _POWER[word]
@@ -301,7 +297,7 @@ def _take_name(line: Line, table: _Table, listing: Listing) -> bool:
 
 
 def _passed_over(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Tells of a line that is no row; below the rule that closes a table, any but a message ends it."""
+    """Report a line that is not a row. Below the rule that closes a table, any line but a message ends the table."""
     if table.is_closed:
         _keep_error(line, listing)
         return table if messages.is_notice(line.text) or messages.absent_of(line.text) is not None else None
@@ -316,7 +312,7 @@ def _passed_over(line: Line, table: _Table, listing: Listing) -> _Table | None:
 
 
 def _is_like_a_row(line: Line, table: _Table) -> bool:
-    """Whether a line has as many cells as a row that has lost one or two."""
+    """Return whether a line has as many cells as a row that lost one or two."""
     return len(_GAP.split(line.text.strip())) > max(3, len(table.columns) - 3)
 
 
@@ -348,7 +344,7 @@ def _lacks_second_line(table: _Table) -> bool:
 
 
 def _meanings(placed: _Placed, text: str, table: _Table, line: Line, listing: Listing) -> list[tuple[str, str]]:
-    """A cell as keys and texts of the listing."""
+    """Return a cell as keys and texts of the listing."""
     key = placed.column.key
     if key == UNKNOWN:
         listing.unknown[placed.heading] = None
@@ -367,7 +363,7 @@ def _meanings(placed: _Placed, text: str, table: _Table, line: Line, listing: Li
 
 
 def _several(key: str, text: str) -> list[tuple[str, str]]:
-    """The parts of a cell with blanks inside, as keys and texts."""
+    """Return the parts of a cell that contains blanks, as keys and texts."""
     if key in ("ids", "revision"):
         return [("device id", re.split(r"[,:]", text.strip("[] "))[0].strip())]
     if key == "partitions":
@@ -377,10 +373,10 @@ def _several(key: str, text: str) -> list[tuple[str, str]]:
 
 
 def _doubt(entries: list[Entry], table: _Table) -> None:
-    """Takes back a memory share of 0 % where hy-smi could not read the card's use, or the row ends before that."""
+    """Make a memory share of 0 % absent if hy-smi could not read the card's utilization, or the row ends before it."""
     texts = {entry.key: entry.text for entry in entries}
     is_hygons = table.columns[0].heading.lower() in ("dcu", "hcu")
-    tells_use = any(placed.column.key == _BLIND[0] for placed in table.columns)
-    use, memory = (texts.get(key, "N/A" if tells_use else "") for key in _BLIND)
+    has_use = any(placed.column.key == _BLIND[0] for placed in table.columns)
+    use, memory = (texts.get(key, "N/A" if has_use else "") for key in _BLIND)
     if is_hygons and use == "N/A" and memory in ("0%", "0.0%"):
         entries[:] = [Entry(entry.key, "N/A", entry.where) if entry.key == _BLIND[1] else entry for entry in entries]

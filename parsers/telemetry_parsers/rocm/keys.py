@@ -1,8 +1,4 @@
-"""What the keys of rocm-smi and hy-smi mean, in every spelling since ROCm 3: vendor knowledge as tables.
-
-A key is normalised first: lower case, single blanks, no colon at its end, `dcu`/`hcu` for `gpu`, its unit taken off:
-`VRAM Total Memory (B)` is `vram total memory` in `B`.
-"""
+"""The meaning of the keys of rocm-smi and hy-smi, in every spelling since ROCm 3: vendor knowledge as tables."""
 
 from __future__ import annotations
 
@@ -16,28 +12,28 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import ON_OFF, Target, metric, only, special, switch
 from telemetry_parsers.rocm import saved, values
 
-# A card has some two hundred keys in the longest output; a text that has many more is none of the tools'.
+# A card has about 200 keys in the longest output. The tools do not print a text with many more.
 MOST_KEYS = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key as printed, brought into one form."""
+    """A printed key, normalized: lower case, single blanks, no final colon, `gpu` for `dcu` and `hcu`, without its unit."""
 
     name: str
     unit: str
 
 
 _UNIT = re.compile(r"(.{1,80}?) \(([^()]{1,16}|[0-9.]{1,8} ?[GgMmuUjJ/Ts]{1,4}[^()]{0,4}(?:\([^()]{0,12}\))?)\)\Z")
-# Not of `HCU memory use`: that is the share of memory in use, where AMD's is the share of time that it is busy.
+# Not in `HCU memory use`: that is the share of memory in use; AMD's key is the share of time in which memory is busy.
 _PROCESSOR = re.compile(r"\A(?:dcu|hcu) (?!memory use)")
 _UNITS = MappingProxyType({"vram%": "%", "count": "", "lanes": ""})
-# What stands in brackets at the end of a key and is no unit.
+# Words in brackets at the end of a key that are not a unit.
 _NO_UNITS = re.compile(r"sensor |vddgfx|(?:level|edge|junction|mem|memory|hotspot|hbm ?[0-9])\Z")
 
 
 def key_of(text: str) -> Key:
-    """The key in its one form."""
+    """Return the normalized key: `VRAM Total Memory (B)` is `vram total memory` in `B`."""
     name = " ".join(text.lower().split()).removesuffix(":").rstrip()
     name = _PROCESSOR.sub("gpu ", name)
     plain = " ".join(text.split()).removesuffix(":").rstrip()
@@ -47,7 +43,7 @@ def key_of(text: str) -> Key:
     return Key(_PROCESSOR.sub("gpu ", match[1].lower()), _UNITS.get(match[2].lower(), match[2]))
 
 
-# Kernels that name no sensor have one, which is the edge's.
+# Kernels without names of sensors have one sensor, the edge's.
 _SENSORS = MappingProxyType(
     {"mem": "memory", "hotspot": "junction", "dieedge": "edge", "#1": "edge", "#2": "sensor2", "#3": "sensor3"}
 )
@@ -71,9 +67,9 @@ _LINK = (special("pcie_link_generation", values.generation), special("pcie_link_
 _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "average graphics package power": only("power_average_watts"),
     "current socket graphics package power": only("power_instant_watts"),
-    # The concise table's Power without a sub-heading does not say which kind it is.
+    # Power of the concise table without a sub-heading is of unknown kind.
     "power": only("power_watts"),
-    # A limit of 0 W is how the second die of a package prints that it has none.
+    # The second die of a package has no limit and prints 0 W.
     "max graphics package power": (metric("power_cap_watts", zero=Absent.NOT_SUPPORTED),),
     "gpu use": only("utilization_ratio"),
     "gpu memory use": only("memory_activity_ratio"),
@@ -91,7 +87,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "fan rpm": only("fan_rpm"),
     "fan speed": _FAN,
     "fan level": _FAN,
-    # Of the graphics' rail, as rocm_smi.py asks for it.
+    # The graphics rail, which rocm_smi.py requests.
     "voltage": only("voltage_volts", "graphics"),
     "decoder use": only("engine_utilization_ratio", "decoder"),
     "encoder use": only("engine_utilization_ratio", "encoder"),
@@ -99,7 +95,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "pcie clock speed": _LINK,
     "pcie replay count": only("pcie_replays_total"),
     "accumulated energy": (special("energy_joules_total", values.joules),),
-    # Of the tables of `--showpagesinfo`.
+    # In the tables of `--showpagesinfo`.
     "retired pages": only("retired_pages", "all"),
     "pending pages": (special("retired_pages_pending", values.any_bit),),
     "vram memory ecc status": (switch("ecc_enabled", ON_OFF),),
@@ -117,7 +113,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "memory_partition": ("memory partition",),
     "mode": ("mode",),
 }
-# The keys that say who a card is: of several for one thing the first that is no placeholder counts.
+# The keys with the identity of a card. If several are printed, the first without a placeholder counts.
 WHO: Mapping[str, tuple[str, ...]] = {
     **FACTS,
     "series": ("card series", "device name", "market name", "name"),
@@ -127,14 +123,14 @@ WHO: Mapping[str, tuple[str, ...]] = {
     "uuid": ("unique id",),
     "serial": ("serial number",),
     "bus": ("pci bus", "bus"),
-    # Of the node; some versions of hy-smi print it for each card.
+    # The node's driver; some versions of hy-smi print it for each card.
     "driver": ("driver version",),
     "partition": ("partition id",),
     "numa_node": ("(topology) numa node", "numa node"),
 }
 _WHO_KEYS = frozenset(name for names in WHO.values() for name in names)
 
-# Keys that are known and give nothing: counters without a unit, settings, versions, lists of clocks, other pools.
+# Known keys without a metric: counters without a unit, settings, versions, lists of clocks, other pools.
 _QUIET = re.compile(
     r"(?:[0-9]{1,3}|s|index|fan speed \(level\)|gfx activity|memory activity|avg\. memory bandwidth"
     r"|energy counter|gpu memory vendor|card sku|subsystem id|device rev|node|gpu-id|did|sclk od|mclk od|pclk"
@@ -150,7 +146,7 @@ _QUIET = re.compile(
 
 
 def targets_of(key: Key) -> tuple[Target, ...]:
-    """What a key gives: nothing for one that is unknown, or known to give nothing."""
+    """Return the targets of a key; empty for an unknown key and for a known key without a metric."""
     if key.name in _TARGETS:
         return _TARGETS[key.name]
     sensor = _SENSOR.match(key.name) or saved.SENSOR.match(key.name)
@@ -167,21 +163,21 @@ def targets_of(key: Key) -> tuple[Target, ...]:
 
 
 def _block_targets(block: str, kind: str | None) -> tuple[Target, ...]:
-    """The errors of a block of the chip; whether the memory controller's are corrected is what ECC being on means."""
+    """Return the error counts of a block of the chip; for the memory controller also whether ECC is on."""
     if kind is not None:
         return only(f"ecc_{'corrected' if kind == 'correctable' else 'uncorrected'}_total", block)
     return (switch("ecc_enabled", ON_OFF),) if block == "umc" else ()
 
 
 def is_quiet(key: Key, text: str) -> bool:
-    """Whether a key is known to give no reading; one without a name, where it has no text."""
+    """Return whether a key is known to have no reading; a blank key only if its text is blank."""
     if not key.name:
         return not text.strip()
     return key.name in _WHO_KEYS or _QUIET.match(key.name) is not None
 
 
 def is_level_only(key: Key, text: str) -> bool:
-    """Whether the text of a clock or a fan is only the number of its level: `sclk clock level: 8`."""
+    """Return whether the text of a clock or a fan is only the number of its level: `sclk clock level: 8`."""
     if key.name == "fan level":
         return units.whole(text) is not None
     return key.name.endswith("clock level") and (units.whole(text) is not None or text.strip() == "S")

@@ -45,6 +45,6 @@ def joined(listings: Sequence[Listing]) -> Listing:
         whole.system += listing.system
         whole.unknown |= listing.unknown
         whole.is_cut = whole.is_cut or listing.is_cut
-        # Of two readers that complain of one line the later knows it better: the sections' after the table's.
+        # If two readers report the same line, the later one is right: sections after tables.
         whole.problems = list({item.where: item for item in (*whole.problems, *listing.problems)}.values())
     return whole

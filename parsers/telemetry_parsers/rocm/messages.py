@@ -22,10 +22,10 @@ _NOTICES = (
 # Printed for an empty sensor file: the card sleeps, and the zeros in its row are not readings.
 _EMPTY_FILE = ("expected integer value from monitor",)
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
-# Messages about a suspended card, of which nothing can be read.
+# Messages about a suspended card, which has no readings.
 _ASLEEP = ("low-power state", "data is inaccessible")
-# Headings of lists, and what a card does not have, in words that rocm-smi uses for cards without a fan, a curve or
-# OverDrive; no trouble unless it calls it an error.
+# Headings of lists, and messages about cards without a fan, a curve or OverDrive. They are no problem unless rocm-smi calls
+# them errors.
 _USUAL = (
     "unable to detect fan speed",
     "powerplay not enabled",
@@ -37,7 +37,7 @@ _USUAL = (
     "pages info",
     "not found",
 )
-# Messages that stand in place of a value, and for which key.
+# Messages that replace a value, with the value's key.
 _ABSENT = (
     ("gpu use unsupported", "GPU use (%)"),
     ("unable to get gpu use", "GPU use (%)"),
@@ -73,10 +73,10 @@ _FRAME = re.compile(r"\s{0,8}[=_\-]{2,200}(?: {0,2}\S[^=]{0,80})?[=_\-]{0,200}\s
 # ROCm 1.x drew its lines with dots.
 _END = re.compile(r"[ =.]{0,200}End of (?:ROCm )?SMI Log[ =.]{0,200}\Z")
 
-# Of the library's statuses: not supported, not yet implemented. Up to 5.5 the tool ends with that of the query that failed
-# last, although its answer is whole (ROCm 5.2.3).
+# Statuses of the library: not supported, not yet implemented. Up to 5.5, the tool exits with the status of the query that
+# failed last, although its output is complete (ROCm 5.2.3).
 QUIET_STATUSES = frozenset({2, 9})
-# Printed for a die whose package's power stands beside the other die.
+# Printed for a die if the power of the package is printed for the other die.
 NO_NUMBERS = MappingProxyType({"n/a (secondary die)": Absent.NOT_REPORTED})
 
 ERRORS = (
@@ -87,7 +87,7 @@ ERRORS = (
     ErrorText("no hcu driver loaded", "failed", "driver_gone", "load Hygon's kernel module hydcu or hycu"),
     ErrorText("open mkfd failed", "failed", "driver_gone", "load Hygon's driver; in a container pass /dev/mkfd in"),
     ErrorText("connect server failed", "failed", "driver_gone", "start hymgr.service"),
-    # Hygon's daemon of the links between cards: `WAIT GLOBAL TOPO`, `LINK FAILED`.
+    # Hygon's daemon for links between cards: `WAIT GLOBAL TOPO`, `LINK FAILED`.
     ErrorText(
         "hfm link status: wait", "failed", "driver_gone", "the links between the cards are not up: see hymgr.service"
     ),

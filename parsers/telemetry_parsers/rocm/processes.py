@@ -28,7 +28,7 @@ _NONE = "No KFD PIDs currently running"
 
 @dataclass(slots=True)
 class _User:
-    """A process: how many cards it uses, and those of them that were listed so far."""
+    """A process: how many cards it uses, and the cards listed so far."""
 
     pid: int
     count: int
@@ -47,7 +47,7 @@ class Usage:
 
 
 def usage_in(lines: Sequence[Line]) -> Usage | None:
-    """The cards that each process uses, None when the text has no list of them."""
+    """Return the cards that each process uses, or None if the text has no list of them."""
     usage = Usage()
     user: _User | None = None
     for line in lines:
@@ -59,7 +59,7 @@ def usage_in(lines: Sequence[Line]) -> Usage | None:
             user = _still(user, line, usage)
         elif line.ended:
             _take_line(line, usage)
-    # Under a title neither a list nor that there is none: which of the two it was is lost.
+    # Below the title there is neither a list nor the message that there is none: one of the two is lost.
     usage.stray = usage.stray or usage.titled
     return usage if usage.users or usage.whole or usage.titled is not None else None
 
@@ -93,17 +93,17 @@ def _still(user: _User, line: Line, usage: Usage) -> _User | None:
 def _take_row(row: re.Match[str], usage: Usage) -> None:
     used = units.quantity(row[3], units.BYTES, "B")
     pid = int(row[1])
-    # With `details` a process has a row for each of its cards, which does not say for which.
+    # With `details`, a process has a row for each of its cards, but the rows do not name the cards.
     memory = None if isinstance(used, Absent) or pid in usage.names else used
     usage.names[pid] = (row[2], memory)
 
 
 def read_usage(lines: Sequence[Line], draft: Draft) -> bool:
-    """Put the processes into the draft, and cards that only their list names; whether the text has any."""
+    """Put the processes, and cards that only their list names, into the draft. Return whether the text has a list."""
     usage = usage_in(lines)
     if usage is None:
         return False
-    # The tool counts the cards of each process; a list of another length is cut off.
+    # The tool prints the number of cards of each process. A list of another length is truncated.
     whole_users = [user for user in usage.users.values() if len(user.cards) == user.count]
     draft.processes.extend(
         _process(draft.device(card), user, usage.names) for user in whole_users for card in user.cards
@@ -118,7 +118,7 @@ def read_usage(lines: Sequence[Line], draft: Draft) -> bool:
 
 def _process(device: int, user: _User, names: Mapping[int, tuple[str, float | None]]) -> Process:
     name, memory = names.get(user.pid, ("", None))
-    # The memory is that on all cards together.
+    # The printed memory is the sum over all cards.
     return Process(device, user.pid, "" if name == "UNKNOWN" else name, memory if user.count == 1 else None)
 
 
@@ -143,18 +143,18 @@ class _Entry:
 
     @property
     def cards(self) -> str:
-        """The list of the cards that it uses, with its brackets; empty where it is not whole."""
+        """Return the list of its cards with the brackets; empty if the list is incomplete."""
         text = self.first(_INDEX_KEYS)
         return text if text.startswith("[") and text.endswith("]") else ""
 
     def first(self, keys: Sequence[str]) -> str:
-        """The text of the first of these keys that is there."""
+        """Return the text of the first of these keys that is present."""
         return next((self.values[key] for key in keys if key in self.values), "")
 
 
 @dataclass(slots=True)
 class _List:
-    """The processes, and whether a rule below them shows that none is missing; `stray` is a line of none of them."""
+    """The processes, and whether a rule below shows that the list is complete; `stray` is a line that belongs to no process."""
 
     entries: list[_Entry] = field(default_factory=list)
     is_whole: bool = False
@@ -162,14 +162,14 @@ class _List:
 
 
 def is_pid_list(lines: Sequence[Line]) -> bool:
-    """Whether these lines are what `--showpids` prints, also without its title."""
+    """Return whether these lines are the output of `--showpids`, also without its title."""
     if any(_TABLE.match(line.text) or _TITLE.match(line.text) for line in lines):
         return True
     return any(entry.first(_INDEX_KEYS) for entry in _listed(lines).entries)
 
 
 def read_pids(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the processes into the draft where the list names their cards; else a guess would blame the wrong card."""
+    """Put the processes whose cards the list names into the draft."""
     listed = _listed(lines)
     seen: set[tuple[int, int]] = set()
     twice = dict.fromkeys(entry.pid for entry in listed.entries if not _take_entry(entry, seen, draft))
@@ -187,10 +187,10 @@ def read_pids(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _take_entry(entry: _Entry, seen: set[tuple[int, int]], draft: Draft) -> bool:
-    """Put one process into the draft, for each of its cards; whether none was there before."""
+    """Put a process into the draft for each of its cards. Return False if the process is listed twice for a card."""
     indices = [units.whole(text) for text in _QUOTED.findall(entry.cards)]
     buses = _QUOTED.findall(entry.values.get("pci bus", ""))
-    # One figure for a process on several cards is not that of each.
+    # The memory of a process on several cards is the sum over its cards.
     used = _used_bytes(entry.values) if len(indices) == 1 else None
     is_new = True
     for position, index in enumerate(indices):
@@ -207,7 +207,7 @@ def _take_entry(entry: _Entry, seen: set[tuple[int, int]], draft: Draft) -> bool
 
 
 def _count_processes(draft: Draft) -> None:
-    """Give each device the number of its processes, of a list that is whole."""
+    """Set the number of processes of each device, from a complete list."""
     users = Counter(process.device for process in draft.processes)
     for device in range(draft.size()):
         draft.give(device, metric("processes"), float(users[device]))
@@ -229,7 +229,7 @@ def _listed(lines: Sequence[Line]) -> _List:
             if pair is not None and key not in listed.entries[-1].values:
                 listed.entries[-1].values[key] = pair[2].strip()
             elif pair is not None:
-                # The same key again: the line that begins the next process is lost.
+                # The key is repeated: the line that begins the next process is lost.
                 listed.stray = listed.stray or line
         elif key in _OF_PROCESS:
             listed.stray = listed.stray or line
@@ -237,7 +237,7 @@ def _listed(lines: Sequence[Line]) -> _List:
 
 
 def _used_bytes(values: Mapping[str, str]) -> float | None:
-    """The memory of a process, in whichever unit its key names."""
+    """Return the memory of a process, in the unit that its key names."""
     for key, text in values.items():
         match = _USED.match(key)
         if match is not None:

@@ -1,4 +1,4 @@
-"""What no poll asks rocm-smi and hy-smi for, so that only `telemetry parse` meets it: keys of `--showmetrics` and of ROCm 1 and 2, and CSV."""
+"""Output of rocm-smi and hy-smi that no poll requests and only `telemetry parse` reads: keys of `--showmetrics` and of ROCm 1 and 2, and CSV."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def _clock(domain: str) -> tuple[Target]:
 
 
 TARGETS: Mapping[str, tuple[Target, ...]] = {
-    # Of ROCm 1 and 2.
+    # ROCm 1 and 2.
     "temperature": only("temperature_celsius", "edge"),
     "average gpu power": only("power_average_watts"),
     "current gpu use": only("utilization_ratio"),
     "current gpu memory use": only("memory_activity_ratio"),
-    # Of hy-smi --showhcuutil, which measures for a second.
+    # hy-smi --showhcuutil, which measures for a second.
     "gpu util in last second": only("utilization_ratio"),
-    # Of --showmetrics.
+    # --showmetrics.
     "average_gfx_activity": only("utilization_ratio"),
     "average_umc_activity": only("memory_activity_ratio"),
     "average_socket_power": only("power_average_watts"),
@@ -33,7 +33,7 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "current_uclk": _clock("memory"),
     "current_socclk": _clock("soc"),
     "current_vclk0": _clock("video"),
-    # Where a chip has several dies: for those that leave the figure above out.
+    # Chips with several dies may print only these.
     "current_gfxclks": _clock("graphics"),
     "current_socclks": _clock("soc"),
     "current_vclk0s": _clock("video"),
@@ -56,7 +56,7 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "voltage_mem": only("voltage_volts", "memory"),
     "current_fan_speed": only("fan_rpm"),
 }
-# Of --showmetrics, known and without a metric.
+# Known keys of --showmetrics without a metric.
 QUIET = (
     r"metric version and size|system_clock_counter|firmware_timestamp|xgmi_.{1,40}|num_partition"
     r"|average_[a-z0-9_]{1,40}|current_[a-z0-9_]{1,40}|pcie_[a-z0-9_]{1,60}"
@@ -73,14 +73,14 @@ _BLOCK = re.compile(r"Block ([A-Za-z0-9_]{2,16}) is\Z")
 
 
 def pieces_of(key: str, text: str) -> tuple[tuple[str, str], ...]:
-    """The key and its text, or several pairs in its place: for the counts of a block, for each stack of memory."""
+    """Return the key with its text, or several pairs: the counts of a block, each stack of memory."""
     counts = _BLOCK_COUNTS.match(f"{key}: {text}")
     if counts is not None:
         name = f"{counts[1]} RAS"
         return (name, counts[2]), (f"{name} uncorrectable", counts[3]), (f"{name} correctable", counts[4])
     block = _BLOCK.match(key)
     if block is not None and "(" in text:
-        # Counts that are not whole are none, and become problems.
+        # Incomplete counts become problems.
         return (f"{block[1]} RAS uncorrectable", text), (f"{block[1]} RAS correctable", text)
     stacks = values.items_of(text) if key.lower().startswith("temperature_hbm") else None
     if stacks is None:
@@ -89,10 +89,10 @@ def pieces_of(key: str, text: str) -> tuple[tuple[str, str], ...]:
     return tuple((key.lower().replace("hbm", f"hbm{number}", 1), stack) for number, stack in numbered)
 
 
-# A byte order mark and blanks are what editors and web pages put before it. Some versions of hy-smi begin with the time.
+# Editors and web pages add a byte order mark and blanks. Some versions of hy-smi begin with the time.
 _HEADING = re.compile(r"[\ufeff ]{0,16}(?:time(?:stamp)?, ?)?device,", re.IGNORECASE)
 _ROW = re.compile(r" {0,16}(?:[0-9A-Z][^,]{0,40}, ?)?(?:card([0-9]{1,4})|system),")
-# Of a text about the node only, `--showdriverversion --csv`: a pair in each row, in quotes.
+# Output about the node only, `--showdriverversion --csv`: a pair in each row, in quotes.
 _PAIRS_HEADING = re.compile(r"[\ufeff ]{0,16}name, ?value\s{0,8}\Z", re.IGNORECASE)
 _PAIR = re.compile(r'\s{0,16}"([^"]{1,80})", ?"([^"]{0,400})"\s{0,8}\Z')
 # The columns of the time, and of the card.
@@ -100,7 +100,7 @@ _NO_KEYS = frozenset({"time", "timestamp", "device"})
 
 
 def read_csv(lines: Sequence[Line]) -> Listing | None:
-    """The listing of the CSV in these lines, None when no line is its heading."""
+    """Return the listing of the CSV in these lines, or None without a heading line."""
     heading: list[str] = []
     listing = Listing(system=_pairs(lines), is_cut=not all(line.ended for line in lines))
     for line in lines:
@@ -120,7 +120,7 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
 
 
 def _pairs(lines: Sequence[Line]) -> list[Entry]:
-    """What the rows below `name, value` hold of the node; nothing where that heading is missing."""
+    """Return the facts of the node in the rows below `name, value`; empty without that heading."""
     if not any(_PAIRS_HEADING.match(line.text) for line in lines):
         return []
     rows = ((line, _PAIR.match(line.text)) for line in lines if line.ended)
@@ -128,8 +128,8 @@ def _pairs(lines: Sequence[Line]) -> list[Entry]:
 
 
 def _entries(line: Line, heading: Sequence[str], listing: Listing) -> list[Entry]:
-    """The row's keys and texts: all of a whole row, of one that the text ends in all but the last."""
-    # A quote that nothing closes: part of its cell is lost.
+    """Return the row's keys and texts, without the last cell if the text ends inside the row."""
+    # After an unclosed quote, part of the cell is lost.
     cells = _mended(_cells(line.text) if line.text.count('"') % 2 == 0 else [], len(heading))
     if not line.ended:
         cells = cells[:-1]
@@ -154,7 +154,7 @@ def _mended(cells: list[str], count: int) -> list[str]:
 
 
 def _cells(text: str) -> list[str]:
-    """The cells of a line; none where the csv module refuses it, as for a NUL or a cell of 128 KiB."""
+    """Return the cells of a line; none if the csv module refuses the line, as for a NUL or a cell of 128 KiB."""
     try:
         return next(csv.reader([text]), [])
     except csv.Error:  # no row of values; the caller reports the line

@@ -11,7 +11,7 @@ from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.text.answers import CUT_LINE
 from telemetry_parsers.text.lines import Line, quote
 
-# `ERROR: 2 GPU[1]: volt: …` has the library's status before the card, `GPU[0] XCP[1] : …` a partition behind it.
+# `ERROR: 2 GPU[1]: volt: …` has the library's status before the card, `GPU[0] XCP[1] : …` a partition after the card.
 _OF_CARD = re.compile(
     r"\s{0,8}(?:(ERROR|WARNING|INFO|DEBUG)\s{0,4}:?\s{0,8}(?:[0-9]{1,5} )?)?"
     r"(?:GPU|DCU|HCU)\[([0-9]{1,4})\](?: XCP\[[0-9]{1,4}\])?\s{0,40}:\s{0,100}(\S.*)\Z"
@@ -23,14 +23,14 @@ _LEVEL = re.compile(r"([a-z]{3,8} clock level|\(Topology\) Numa (?:Node|Affinity
 _POOL = re.compile(r"([a-z_]{3,8}) ::\s{1,16}total: ([0-9]{1,20}) B\s{1,16}used: ([0-9]{1,20}) B\Z")
 # A message may have a colon, too.
 _MESSAGE = re.compile(r"(?:cannot|unable|failed|powerplay not enabled|incompatible device|supported) ?", re.IGNORECASE)
-# Whose line it was is lost.
-_OF_NOBODY = re.compile(r"\s{0,40}:\s{1,100}\S")
+# A line whose card is lost.
+_WITHOUT_CARD = re.compile(r"\s{0,40}:\s{1,100}\S")
 CUT = "no closing line below, further lines may be missing"
 _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
 
 
 def read_sections(lines: Sequence[Line]) -> Listing | None:
-    """The listing of the sections in these lines, None when no line is about a card or the driver."""
+    """Return the listing of the sections in these lines, or None if no line is about a card or the driver."""
     listing = Listing()
     seen = False
     for line in lines:
@@ -45,13 +45,13 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
             _take_value(line, match[1] or "", int(match[2]), match[3].rstrip(), listing)
         elif driver is not None:
             listing.system.append(Entry(driver[1], driver[2].strip(), line.where))
-        elif _OF_NOBODY.match(line.text):
+        elif _WITHOUT_CARD.match(line.text):
             listing.complain(line.where, f"the line does not name its card: {quote(line.text)}")
     return listing if seen else None
 
 
 def miss_the_end(lines: Sequence[Line], listing: Listing) -> None:
-    """Report where no closing line stands below the last line of a card."""
+    """Report a missing closing line below the last line of a card."""
     last = next((line for line in reversed(lines) if messages.is_end(line.text) or is_of_card(line)), None)
     if last is not None and not messages.is_end(last.text):
         listing.complain(last.where, f"{CUT}: {quote(last.text)}")
@@ -59,12 +59,12 @@ def miss_the_end(lines: Sequence[Line], listing: Listing) -> None:
 
 
 def is_of_card(line: Line) -> bool:
-    """Whether a line is about a card or the driver: `GPU[0] : …`, `ERROR: GPU[1] : …`."""
+    """Return whether a line is about a card or the driver: `GPU[0] : …`, `ERROR: GPU[1] : …`."""
     return _OF_CARD.match(line.text) is not None or _DRIVER.match(line.text) is not None
 
 
 def _take_value(line: Line, severity: str, index: int, text: str, listing: Listing) -> None:
-    """Keep what a line prints about a card: a value, or in words why there is none."""
+    """Keep a value of a card, or the absence that a message explains."""
     entries = listing.card(index)
     pairs = () if severity else _entries(text, line)
     if pairs:
@@ -79,7 +79,7 @@ def _take_value(line: Line, severity: str, index: int, text: str, listing: Listi
 
 
 def _entries(text: str, line: Line) -> tuple[Entry, ...]:
-    """The keys and values of a line; nothing for a message about the card."""
+    """Return the keys and values of a line; empty for a message about the card."""
     if _MESSAGE.match(text):
         return ()
     pool = _POOL.match(text)
@@ -105,7 +105,7 @@ _PAGE_HEADING = re.compile(r"\s{0,40}Page address\s{1,40}Page size\s{1,40}Status
 
 @dataclass(slots=True)
 class _Table:
-    """The table that is being read: of which card, of pages or of blocks, and the states of its pages so far."""
+    """The current table: its card, whether it lists pages, and the states of the pages so far."""
 
     card: int
     pages: str
@@ -114,7 +114,7 @@ class _Table:
 
 
 def read_blocks(lines: Sequence[Line]) -> Listing | None:
-    """The listing of these tables, None when there is none."""
+    """Return the listing of tables of blocks and pages, or None if there is none."""
     listing = Listing()
     table: _Table | None = None
     seen = False
@@ -142,7 +142,7 @@ def read_blocks(lines: Sequence[Line]) -> Listing | None:
 
 
 def _take_row(line: Line, table: _Table, listing: Listing) -> bool:
-    """Whether the line belongs to the table, and its entry if so."""
+    """Return whether the line belongs to the table. If so, keep its entry."""
     page = _PAGE.match(line.text) if table.pages else None
     if page is not None:
         table.states.append(page[1])
@@ -157,20 +157,20 @@ def _take_row(line: Line, table: _Table, listing: Listing) -> bool:
 
 
 def _counts(block: re.Match[str], table: _Table, where: str) -> list[Entry]:
-    """The entries of a row: whether errors of its block are watched for, and how many there were."""
+    """Return the entries of a row: whether the block is monitored for errors, and how many occurred."""
     name, state, first, second = block.groups()
     counts = [Entry(f"{name} RAS", state, where)]
     if first is None or not table.first_column:
         return counts
     if table.first_column == "uncorrectable" and first != second:
-        # Up to ROCm 5.7 the headings of these two columns are swapped (rocm_smi.py, showRasInfo): which is which
-        # cannot be known where a version may have been mended.
+        # Up to ROCm 5.7, the headings of these two columns are swapped (rocm_smi.py, showRasInfo). Some distributions may
+        # have fixed them, so that the order is unknown.
         first = second = f"{first} and {second} below headings that some versions swap"
     return [*counts, Entry(f"{name} RAS correctable", first, where), Entry(f"{name} RAS uncorrectable", second, where)]
 
 
 def _end(table: _Table | None, line: Line, listing: Listing) -> None:
-    """Count the pages of a table that is whole; a card without any gets no count."""
+    """Count the pages of a complete table. A card without any pages gets no count."""
     if table is None or not table.states:
         return
     for key, state in (("retired pages", "reserved"), ("pending pages", "pending")):

@@ -47,7 +47,7 @@ def _read_tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
 
 
 def _is_bare_row(line: Line) -> bool:
-    """Whether a line is a row of a concise table, which says nothing without its heading."""
+    """Return whether a line is a row of a concise table, which is meaningless without its heading."""
     return _BARE_ROW.match(line.text) is not None
 
 
@@ -78,7 +78,7 @@ def _lists_only(vendor: str, text: Text) -> bool:
     return listing is not None and {vendor_of(texts_of(entries)) for entries in listing.cards.values()} == {vendor}
 
 
-# What both tools give.
+# The metrics of both tools.
 GIVES = (
     "temperature_celsius", "power_watts", "power_average_watts", "power_instant_watts", "power_cap_watts", "energy_joules_total",
     "memory_used_bytes", "memory_total_bytes", "memory_free_bytes", "memory_used_ratio", "memory_activity_ratio",
@@ -90,7 +90,7 @@ GIVES = (
 # lock behind, and jobs that use the library, as RCCL does, wait 5 s for it and fail (rocm_smi_lib#88). The tools only read
 # files, which needs no lock.
 LOCKS_OF_ITS_OWN = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
-# Also `"ROCM-SMI version": "3.0.0+1b65f29",` and, of --csv, `ROCM-SMI version, 3.0.0+1b65f29`.
+# Also `"ROCM-SMI version": "3.0.0+1b65f29",` and, with --csv, `ROCM-SMI version, 3.0.0+1b65f29`.
 _VERSION = re.compile(
     r"\s{0,8}\"?(?:ROCM-SMI|hy-smi) version\"?[:,]?\s{0,8}\"?([0-9][^\s\",]{0,40})\"?,?\s{0,8}\Z", re.IGNORECASE
 )
@@ -131,7 +131,7 @@ def tool_of(brand: Brand) -> Tool:
         wording=by_text,
         quiet_statuses=messages.QUIET_STATUSES,
         marks_first=False,
-        # Before the marks of other tools: Hygon's errors may stand beside lines that rocm-smi prints as well.
+        # Before the marks of other tools: rocm-smi also prints some of the lines beside Hygon's errors.
         refusals=(_errors_of_the_other(brand), _error),
         remnants=(partial(_remnant, tool=brand.name),),
         is_complaint=messages.is_complaint,
@@ -140,7 +140,7 @@ def tool_of(brand: Brand) -> Tool:
 
 
 def _listing(brand: Brand, listing_in: Callable[[Text], Listing | None], form: Form) -> Shape:
-    """A shape that lists cards or facts of the node, and maybe processes beside them."""
+    """Return a shape that lists cards or facts of the node, and possibly processes."""
 
     def read(text: Text, draft: Draft) -> bool:
         listing = listing_in(text)
@@ -168,7 +168,7 @@ def _listing(brand: Brand, listing_in: Callable[[Text], Listing | None], form: F
 
 
 def _of_the_other(brand: Brand) -> Shape:
-    """Whatever the other brand printed, of which nothing is read."""
+    """Return a shape for all output of the other brand, which is not read."""
 
     def refuse(_report: Report, _text: Text, _tool: Tool) -> Report:
         return Report("not_mine", problems=(Problem("text", f"this is output of {brand.other}, not of {brand.name}"),))
@@ -177,7 +177,7 @@ def _of_the_other(brand: Brand) -> Shape:
 
 
 def _read_processes(text: Text, draft: Draft) -> bool:
-    """The processes by card, out of AMD's list of each process's cards or out of Hygon's list."""
+    """Read the processes by card from AMD's list of each process's cards, or from Hygon's list."""
     lines = text.lines
     if not processes.read_usage(lines, draft):
         if not is_pid_list(lines):
@@ -189,7 +189,7 @@ def _read_processes(text: Text, draft: Draft) -> bool:
 
 
 def _read_versions(text: Text, draft: Draft) -> bool:
-    """The versions of the tool and its library, which are all that `--version` prints."""
+    """Read the versions of the tool and its library, the whole output of `--version`."""
     draft.index_space = ""
     draft.tool_version = _first(_VERSION, text.lines)
     library = _first(_LIBRARY, text.lines)
@@ -203,7 +203,7 @@ def _first(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
 
 
 def _errors_of_the_other(brand: Brand) -> Refusal:
-    """The report on words of the other brand in the error stream."""
+    """Return the refusal of messages of the other brand in the error stream."""
 
     def refuse(output: Output, printed: Sequence[Line]) -> Report | None:
         if not brand.is_other(Text(lines(f"{output.text}\n{output.stderr}"))):
@@ -220,7 +220,7 @@ def _error(output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
-    """The report on notices alone, on a head without a list, and on rows without their head."""
+    """Return the report on notices alone, on a banner without a list, and on rows without their heading."""
     printed = [line for line in lines if line.text.strip()]
     first = printed[0]
     if all(messages.is_notice(line.text) for line in printed):
@@ -234,7 +234,7 @@ def _remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
 
 
 def _with_sleep(report: Report, output: Output) -> Report:
-    """The report; where cards do not answer, with what the tool prints about their sleep."""
+    """Return the report; if cards do not answer, with the tool's messages about their sleep."""
     if report.outcome != "ok" or all(device.up for device in report.devices):
         return report
     asleep = [line for line in Text((), output=output).all_lines if messages.is_asleep(line.text)]

@@ -10,13 +10,13 @@ from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.reports.targets import Target, special, value_of
 
 _LIBRARY = "amdsmi_dev_perf_level_"
-# `stable_peak` is what the library calls the driver's `profile_peak`.
+# The library's name of the driver's `profile_peak` is `stable_peak`.
 _PROFILES = ("profile", "stable_")
 _DETERMINISM = "perf_determinism"
 
 
 def level_of(text: str) -> str | Absent:
-    """The catalogue's word for a level: `auto`, `profile_peak`, `AMDSMI_DEV_PERF_LEVEL_AUTO`."""
+    """Return the catalogue's word for a level such as `auto`, `profile_peak`, `AMDSMI_DEV_PERF_LEVEL_AUTO`."""
     word = text.strip().lower().removeprefix(_LIBRARY)
     if word in PERFORMANCE_LEVELS:
         return word
@@ -26,30 +26,30 @@ def level_of(text: str) -> str | Absent:
 
 
 _FAN_LEVEL = re.compile(r"[0-9]{1,5} \(([0-9]{1,3}(?:\.[0-9]{1,3})?)(?:%\)|\)%)\Z")
-# A level, which is `S` while the clock sleeps, may stand before.
+# The clock may follow a level, which is `S` while the clock sleeps.
 _CLOCK = re.compile(r"(?:(?:[0-9]{1,3}|S):? )?\(?([0-9]{1,6}(?:\.[0-9]{1,3})? ?[MGk]?[Hh]z)\)?\Z")
 _LINK = re.compile(r"(?:[0-9]{1,3}:? )?\(?([0-9]{1,3}(?:\.[0-9])?) ?GT/s,? x([0-9]{1,2})(?: [0-9]{1,5}Mhz)?\)?\Z")
 _LIST = re.compile(r"\[([^\[\]]{0,400})\]\Z")
 
 
 def fan(text: str, unit: str) -> Value:
-    """`33%`, or in the sections `84 (33%)` behind the level."""
+    """Return the ratio in `33%`, or in `84 (33%)` of the sections."""
     match = _FAN_LEVEL.match(text)
     return units.quantity(match[1] if match else text, units.RATIO, "%" if match else unit)
 
 
 def hertz(text: str, unit: str) -> Value:
-    """`(1725Mhz)`, `8 (1725Mhz)`, `1350Mhz`, or a bare number where the key has the unit."""
+    """Return the clock in `(1725Mhz)`, `8 (1725Mhz)`, `1350Mhz`, or in a bare number whose key has the unit."""
     match = None if unit else _CLOCK.match(text)
     if not unit and match is None:
         return _no_number(text.removesuffix(" (None)"))
     value = units.quantity(match[1], units.HERTZ) if match else units.quantity(text, units.HERTZ, unit)
-    # In a list of many, one with all bits set must not be the highest.
+    # In a list, a value with all bits set must not become the highest.
     return in_range(BY_KEY["clock_hertz"], value)
 
 
 def joules(text: str, unit: str) -> Value:
-    """An energy of 0 is how a card without a counter prints that it has none, as the second die of a package."""
+    """Return the energy. A card without a counter, such as the second die of a package, prints 0."""
     if not unit.startswith("15.259uJ"):
         return units.zero_is_none(units.quantity(text, units.JOULES, unit))
     value = units.number(text)
@@ -57,43 +57,43 @@ def joules(text: str, unit: str) -> Value:
 
 
 def any_bit(text: str, unit: str) -> Value:
-    """Whether a status of bits is other than 0."""
+    """Return 1 if a bit of the status is set, else 0."""
     value = Absent.NOT_UNDERSTOOD if unit else units.number(text)
     return value if isinstance(value, Absent) else float(value != 0.0)
 
 
 def generation(text: str, _unit: str) -> Value:
-    """The generation of a link such as `1 (16.0GT/s x16)`."""
+    """Return the generation of a link such as `1 (16.0GT/s x16)`."""
     match = _LINK.match(text)
     return units.pcie_generation(match[1]) if match else _no_number(text)
 
 
 def width(text: str, _unit: str) -> Value:
-    """The lanes of such a link."""
+    """Return the lanes of a link such as `1 (16.0GT/s x16)`."""
     match = _LINK.match(text)
     return units.number(match[2]) if match else _no_number(text)
 
 
 def speed_in_tenths(text: str, unit: str) -> Value:
-    """160 tenths of a GT/s are generation 4."""
+    """Return the generation for a speed in tenths of a GT/s: 160 is generation 4."""
     value = units.number(text) if unit == "0.1 GT/s" else Absent.NOT_UNDERSTOOD
     return value if isinstance(value, Absent) else units.pcie_generation(f"{value / 10:g}")
 
 
 def bandwidth(text: str, unit: str) -> Value:
-    """A rate in the driver's own table, which counts in GB/s."""
+    """Return the rate in bytes. The driver's own table counts in GB/s."""
     value = units.number(text) if unit == "GB/s" else Absent.NOT_UNDERSTOOD
     return value if isinstance(value, Absent) else value * 1e9
 
 
 def items_of(text: str) -> list[str] | None:
-    """The texts in a list such as `[48, 'N/A']`; None for any other text."""
+    """Return the texts in a list such as `[48, 'N/A']`, or None for any other text."""
     match = _LIST.match(text.strip())
     return None if match is None else [item.strip(" '\"") for item in match[1].split(",")]
 
 
 def highest(target: Target) -> Target:
-    """The same target for a list such as `[132, 133, N/A]`: the highest number, as of all that has one word for many."""
+    """Return the target for a list such as `[132, 133, N/A]`, of which the highest number counts."""
 
     def read(text: str, unit: str) -> Value:
         items = items_of(text) or [text]

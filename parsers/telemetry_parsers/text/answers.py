@@ -111,12 +111,12 @@ def not_read(capture: Capture) -> Report | None:
     return failed(capture.failure.reason or "internal", "reader", capture.failure.text)
 
 
-def error_report(lines: Iterable[Line], status: int | None, own: Sequence[ErrorText] = ()) -> Report | None:
+def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequence[ErrorText] = ()) -> Report | None:
     """Return a report that quotes the first error among these lines, or None if there is no error."""
     cry: Line | None = None
     for line in lines:
         text = line.text.lower()
-        for error in (*own, *_COMMON_ERRORS):
+        for error in (*tool_errors, *_COMMON_ERRORS):
             if error.words in text:
                 remedy = f" ({error.remedy})" if error.remedy else ""
                 problem = Problem(line.where, quote(line.text) + remedy)

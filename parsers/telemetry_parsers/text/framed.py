@@ -75,12 +75,12 @@ def is_rule(text: str) -> bool:
     return _RULE_SIGNS.issuperset(text) and _RULE.search(text) is not None
 
 
-def headings_in(text: str, known: frozenset[str]) -> tuple[str, ...]:
+def headings_in(text: str, all_headings: frozenset[str]) -> tuple[str, ...]:
     """Return the headings in a cell, separated by two blanks or more, or by one blank if a copy collapsed them."""
     names: list[str] = []
     for piece in _pieces(text[:_LONGEST_CELL]):
         words = piece.lower().split()
-        tiles = _tiles(words, known)
+        tiles = _tiles(words, all_headings)
         names.extend(tiles if tiles else (" ".join(words),))
     return tuple(names)
 
@@ -201,13 +201,13 @@ def _pieces(text: str) -> list[str]:
     return [piece for piece in _GAP.split(text.strip()) if piece.strip()]
 
 
-def _tiles(words: Sequence[str], known: frozenset[str]) -> list[str]:
+def _tiles(words: Sequence[str], all_headings: frozenset[str]) -> list[str]:
     """Return these words as known headings, longest first; empty if some word belongs to no heading."""
     found: list[str] = []
     start = 0
     while start < len(words):
         ends = range(min(len(words), start + _MOST_WORDS), start, -1)
-        end = next((end for end in ends if " ".join(words[start:end]) in known), None)
+        end = next((end for end in ends if " ".join(words[start:end]) in all_headings), None)
         if end is None:
             return []
         found.append(" ".join(words[start:end]))

@@ -35,6 +35,6 @@ def tool_of(text: str) -> str | None:
     return next((tool for tool, marks in TOOL_MARKS.items() if any(mark in text for mark in marks)), None)
 
 
-def foreign_tool(text: str, own: str) -> str | None:
+def foreign_tool(text: str, tool_asked: str) -> str | None:
     """Return the other tool whose marks are in this text, or None if `own`'s marks are in the text, too."""
-    return None if any(mark in text for mark in TOOL_MARKS.get(own, ())) else tool_of(text)
+    return None if any(mark in text for mark in TOOL_MARKS.get(tool_asked, ())) else tool_of(text)

@@ -1,4 +1,4 @@
-"""Cambricon's cnmon: the table of cards, as headings and what stands below them, and the list of `cnmon info`."""
+"""Cambricon's cnmon: the table of cards with several heading lines, and the list of `cnmon info`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "cnmon"
 
-# Of `Ecc-Error` no document says whether it counts corrected or uncorrected errors, or since when.
+# No document says whether `Ecc-Error` counts corrected or uncorrected errors, or since when.
 _BOX = Box(
     columns={
         "card": column(look.ID, identity("index")),
@@ -46,7 +46,7 @@ _BOX = Box(
 
 
 _GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
-# The keys that public programs read; what else a card prints there becomes unknown fields.
+# The keys that public programs read. Other keys become unknown fields.
 _LIST = CardList(
     card=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
     card_gives=(identity("index"),),

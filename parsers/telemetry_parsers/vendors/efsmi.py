@@ -20,7 +20,7 @@ TOOL = "efsmi"
 _ECC = metric("ecc_enabled", words=ON_OFF)
 _TOTAL = metric("memory_total_bytes")
 _VERSION = re.compile(r"\bEFSMI:?[ \t]{1,8}V?([0-9]\S{0,40})(?=\s)")
-# `Mem` is the memory in all; what is in use stands in `-q` and, as a percentage, in the monitor.
+# `Mem` is the total memory. The memory in use is in `-q` and, as a percentage, in the monitor.
 _BOX = Box(
     columns={
         "dev": column(look.ID, identity("index")),

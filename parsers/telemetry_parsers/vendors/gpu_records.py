@@ -1,4 +1,4 @@
-"""The makers of GPUs: what is declared of each vendor, once. The parsers of its tools are in the folder of its name."""
+"""The declarations of vendors of GPUs. The parsers of a vendor's tools are in the folder of its name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from telemetry_parsers.vendor import (
     Vendor,
 )
 
-# What a MIG instance has of its own.
+# The metrics of a MIG instance.
 _OF_INSTANCES = (
     "utilization_ratio",
     "memory_used_bytes",
@@ -112,7 +112,7 @@ _WITH_MIG = replace(
     _H100,
     partitions=(Partition("3g.40gb", 0.496), Partition("2g.20gb", 0.246), Partition("1g.10gb", 0.122)),
     partition_keys=_OF_INSTANCES,
-    only_partitions=("utilization_ratio", "memory_activity_ratio"),  # NVML does not tell them of the whole card then
+    only_partitions=("utilization_ratio", "memory_activity_ratio"),  # NVML does not report these for a card in MIG mode
 )
 _GB200 = replace(
     _H100,
@@ -125,7 +125,7 @@ NVIDIA = Vendor(
     word="nvidia",
     other_tools=(("nvidia-smi", "nvml"), ("dcgmi", "nvml"), ("nvitop", "nvml"), ("nvtop", "nvml")),
     name="NVIDIA",
-    # Audio, USB, bridges (NVSwitch) and network functions of the same cards are of other classes.
+    # Audio, USB, bridges (NVSwitch) and network functions of the same cards have other classes.
     pci=Pci(0x10DE, (DISPLAY, ACCELERATOR)),
     nodes=(
         DeviceNodes(
@@ -352,7 +352,7 @@ INTEL = Vendor(
     word="intel",
     name="Intel",
     # Arc, Flex and Max are display controllers behind a bridge; integrated graphics are 00:02.0, NPUs 00:0b.0.
-    # Intel's other accelerators (QuickAssist 0b40, FPGA 1200) are no devices of its GPU tools.
+    # Intel's GPU tools do not list its other accelerators (QuickAssist 0b40, FPGA 1200).
     pci=Pci(0x8086, (DISPLAY,), behind_bridge=True),
     nodes=(RENDER_NODES,),
     permissions="the group `render`; root for all counters",

@@ -1,4 +1,4 @@
-"""Iluvatar's ixsmi: the table of dies, as headings and what stands below them, the rows of `--query-gpu`, the XML of `-q -x`."""
+"""Iluvatar's ixsmi: the table of dies with several heading lines, the rows of `--query-gpu`, the XML of `-q -x`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BOX = Box(
 )
 
 _CAP = metric("power_cap_watts")
-# Both generations' names. A number has a unit of its own or that of its heading; of temperatures there is but one.
+# The names of both generations. A number has its own unit or the unit of its heading; temperatures are in Celsius.
 _QUERY = Query(
     fields={
         **USUAL_FIELDS,
@@ -62,7 +62,7 @@ _QUERY = Query(
         "pcie.link.width.current": metric("pcie_link_width"),
         "pcie.link.width.max": metric("pcie_link_width_max"),
     },
-    # A board's power stands with each of its dies: their sum would be twice as much.
+    # A board's power is printed for each of its dies: a sum over the dies would be twice the power.
     quiet=frozenset(
         {
             "timestamp", "count", "cuda_version", "utilization.memory", "board.power.draw",
@@ -72,7 +72,7 @@ _QUERY = Query(
 )  # fmt: skip
 
 
-# A die's own power; a board's stands with each of its dies here, too.
+# The power of a die is read. The power of the board is printed for each of its dies here, too.
 _LOG = CardList(
     card=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
     card_gives=(identity("bus_id"),),
@@ -106,7 +106,7 @@ _LOG = CardList(
         ("link_widths", "current_link_width"): only("pcie_link_width"),
         ("link_widths", "max_link_width"): only("pcie_link_width_max"),
     },
-    # Of `ecc_errors` no document says since when they are counted.
+    # No document says since when `ecc_errors` are counted.
     quiet=frozenset(
         {("utilization", "memory_util"), *(("power_readings", f"{what}board_power_{end}") for what, end in (("", "draw"), ("current_", "limit")))}
     ),
@@ -115,7 +115,7 @@ _LOG = CardList(
     count="attached_gpus",
 )  # fmt: skip
 
-# `-L`, a line for each die; nvidia-smi prints the like.
+# `-L`, a line for each die. nvidia-smi prints similar lines.
 _NAMES = CardList(
     card=re.compile(
         r"GPU[ \t]{1,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{1,8}(Iluvatar \S.{0,60}?)[ \t]{1,8}\(UUID:[ \t]{0,4}([0-9A-Za-z-]{1,64})\)\Z"

@@ -1,4 +1,4 @@
-"""Kunlunxin's xpu-smi, also called xpu_smi, another tool than Intel's: its table, the list of `-q`, and the fields of `-m`."""
+"""Kunlunxin's xpu-smi, also called xpu_smi, not to be confused with Intel's: its table, the list of `-q`, and the fields of `-m`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BOX = Box(
     ends_with_processes=True,
 )
 
-# What a card prints, by section and key of the list of `-q`, and of the XML of `-q -x`, whose outermost section is the card's.
+# Section and key in the list of `-q`, and in the XML of `-q -x`, whose outermost section is the card; the targets.
 _FIELDS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
     (("", "product name"), ("xpu", "product_name"), (identity("model"),)),
     (("", "serial number"), ("xpu", "serial"), (identity("serial"),)),
@@ -96,8 +96,8 @@ _LOG = CardList(
     count="attached_xpus",
 )  # fmt: skip
 
-# The places of `-m`. The six clocks (9 to 14) have no names there, the temperature of the memory (6) is 0 on a P800.
-_PLACES: Mapping[int, Target] = {
+# The fields of `-m` by position. The six clocks (9 to 14) have no names, the temperature of the memory (6) is 0 on a P800.
+_POSITIONS: Mapping[int, Target] = {
     0: identity("bus_id"),
     2: identity("index"),
     3: identity("serial"),
@@ -109,9 +109,9 @@ _PLACES: Mapping[int, Target] = {
     21: identity("model"),
 }
 POWER, MODEL = 8, 21
-# In what `-m` counts power, by the first word of the model; a model that is not here is not guessed.
+# The unit of power in `-m`, by the first word of the model. It is not guessed for other models.
 _POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
-_FEWEST_PLACES = 22
+_FEWEST_FIELDS = 22
 
 
 _START = re.compile(
@@ -121,24 +121,24 @@ _FIELD = re.compile(r'"([^"]{0,80})"(?=\s|\Z)|([^\s"]{1,80})(?=\s|\Z)')
 _LONGEST = 1000
 
 
-def _is_places(line: Line) -> bool:
+def _is_field_row(line: Line) -> bool:
     """Return whether a line begins with a bus address and two numbers, and has a quoted model."""
     return _START.match(line.text.strip()) is not None and '"' in line.text
 
 
-def _read_places(lines: Sequence[Line], draft: Draft) -> None:
+def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
     """Put the cards into the draft."""
     for line in lines:
         text = line.text.strip()[:_LONGEST]
         if not text:
             continue
         matches = [*_FIELD.finditer(text)]
-        # The model alone is in quotes: where it stands elsewhere, a field before it is lost.
+        # Only the model is in quotes. If it is at another position, a field before it is lost.
         quoted = [at for at, match in enumerate(matches) if match[1] is not None]
         fields = [match[1] if match[1] is not None else match[2] for match in matches]
         if not line.ended:
             fields = fields[:-1]  # the last may be a fragment
-        if _START.match(text) is None or len(fields) < _FEWEST_PLACES or quoted != [MODEL]:
+        if _START.match(text) is None or len(fields) < _FEWEST_FIELDS or quoted != [MODEL]:
             draft.complain(line.where, f"not a line of -m: {quote(line.text)}")
         else:
             _take(fields, line, draft)
@@ -150,8 +150,8 @@ def _take(fields: Sequence[str], line: Line, draft: Draft) -> None:
         draft.complain(line.where, listed_twice(f"card {fields[2]}"))
         return
     device = draft.device(index)
-    for place, target in _PLACES.items():
-        draft.take(device, (target,), fields[place], line.where)
+    for position, target in _POSITIONS.items():
+        draft.take(device, (target,), fields[position], line.where)
     unit = next((unit for model, unit in _POWER_UNITS.items() if fields[MODEL].startswith(model)), None)
     if unit is None:
         text = f"power_watts: the unit is unknown for the model {quote(fields[MODEL])}"
@@ -171,7 +171,7 @@ _TOOL = Tool(
         markup(_LOG),
         shape(is_card, read_list, _LIST),
         shape(is_table, read_table, _BOX),
-        of_lines(_is_places, _read_places, tables=(_PLACES,)),
+        of_lines(_is_field_row, _read_field_rows, tables=(_POSITIONS,)),
     ),
     silent="no output: check that the driver kunlun is loaded and that /dev/xpuctrl can be opened",
     errors=(

@@ -26,12 +26,12 @@ from telemetry_parsers.text.lines import Line, bus_address, quote
 _POWER, _CAP = metric("power_watts"), metric("power_cap_watts")
 _HOTSPOT = metric("temperature_celsius", "hotspot", unit="C")
 _UTILIZATION = metric("utilization_ratio", unit="%")
-# Whether the GPU can be used at all.
+# Whether the GPU is usable.
 STATE = health({"available": "ok", "unavailable": "critical", "not available": "critical"})
 _ENCODER = metric("engine_utilization_ratio", "encoder", unit="%")
 _DECODER = metric("engine_utilization_ratio", "decoder", unit="%")
 _SLICES = "sliced gpu"
-# From 2.3 on a board and its GPUs have cells of their own, and power stands below the board; 2.1.6 prints no limit.
+# From 2.3 on, a board and its GPUs have separate cells, and power is below the board. 2.1.6 prints no limit.
 _BOX = Box(
     columns={
         "board": column(look.ID, fact("board")),
@@ -57,7 +57,7 @@ _BOX = Box(
     expected=("mx-smi", "ht-smi"),
     asides=(_SLICES,),
 )
-# Of the slices of a GPU: `Compute` is the share that a slice may use, not what it does.
+# The slices of a GPU. `Compute` is the share that a slice may use, not its utilization.
 _SLICE_COLUMNS: Mapping[str, Column] = {
     "minor": QUIET,
     "gpu": column(look.ID, identity("index")),
@@ -152,7 +152,7 @@ _LIST = CardList(
     suffix=re.compile(r"[ \t]{0,4}\(sensor[0-9]{1,3}\)\Z"),
 )  # fmt: skip
 
-# `-j`: the path of each number within the object of a card, whose name is its bus address.
+# `-j`: the path of each number within the object of a card; the object's key is the bus address.
 _DOCUMENT: Mapping[tuple[str, ...], Target] = {
     ("device_id",): identity("index"),
     ("vbios_version",): fact("firmware"),
@@ -203,13 +203,13 @@ def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
             _take_slice(readers, cells, line, draft)
         else:
             names = [headings_in(cell, frozenset(_SLICE_COLUMNS)) for cell in cells]
-            draft.name_unknown(*(name for each in names for name in each if name not in _SLICE_COLUMNS))
-            readers = [cell_reader(each, _SLICE_COLUMNS) for each in names]
+            draft.name_unknown(*(name for cell_names in names for name in cell_names if name not in _SLICE_COLUMNS))
+            readers = [cell_reader(cell_names, _SLICE_COLUMNS) for cell_names in names]
 
 
 def _take_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line, draft: Draft) -> None:
     read_cells = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
-    read = [each for cell in read_cells for each in cell or ()]
+    read = [pair for cell in read_cells for pair in cell or ()]
     names = {target.key: units.whole(text) for targets, text in read for target in targets if target.kind == "identity"}
     gpu, slice_ = names.get("index"), names.get("partition")
     parent = draft.positions().get(gpu) if gpu is not None else None
@@ -222,10 +222,10 @@ def _take_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line,
         draft.take(part, [target for target in targets if target.kind == "metric"], text, line.where)
 
 
-# No poll asks for the JSON of `-j` and the names of `-L`: only `telemetry parse` meets them.
-# `mx-smi  version: 2.2.12` stands above the document.
+# No poll requests the JSON of `-j` and the names of `-L`: only `telemetry parse` reads them.
+# `mx-smi  version: 2.2.12` precedes the document.
 _TITLE = re.compile(r"[ \t]{0,8}[mh][xt]-smi[ \t]{1,8}version:[^\n]{0,80}$", re.MULTILINE)
-# A line of `-L`: number, model, bus address, state, and behind it the UUID or the reason of the state.
+# A line of `-L`: number, model, bus address, state, and the UUID or the reason of the state.
 _LISTED = re.compile(
     r"GPU#([0-9]{1,4})[ \t]{1,20}(\S{1,40})[ \t]{1,20}([0-9a-fA-F:.]{6,20})[ \t]{1,20}((?:Not )?Available)[ \t]{0,4}"
     r"\((?:UUID: (\S{1,80})|([^()]{1,120}))\)\Z"
@@ -273,7 +273,7 @@ def _take_card(address: str, item: dict[str, Any], draft: Draft) -> None:
 
 
 def _at(item: dict[str, Any], path: Sequence[str]) -> str | None:
-    """The text at the end of a path."""
+    """Return the text at the end of a path."""
     value: Any = item
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -281,7 +281,7 @@ def _at(item: dict[str, Any], path: Sequence[str]) -> str | None:
 
 
 def _read_names(answer: Text, draft: Draft) -> bool:
-    """The GPUs of `-L`; one that cannot be used becomes a problem."""
+    """Read the GPUs of `-L`. A GPU that is not available becomes a problem."""
     for line in answer.lines:
         match = _LISTED.match(line.text.strip()) if line.ended else None
         if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:
@@ -298,7 +298,7 @@ def _read_names(answer: Text, draft: Draft) -> bool:
     return bool(draft.size())
 
 
-# The tool, and the name under which it is sold, too.
+# The tool, and the other name under which it is sold.
 _NAMES = ("mx-smi", "ht-smi")
 _FOLDERS = ("/opt/mxdriver/bin", "/opt/maca/bin", "/usr/bin", "/opt/htdriver/bin", "/opt/hpcc/bin")
 _ATTACHED = re.compile(r"[ \t]{0,8}Attached GPUs[ \t]{0,60}:[ \t]{0,8}([0-9]{1,4})[ \t]{0,8}\Z")

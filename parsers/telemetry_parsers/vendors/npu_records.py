@@ -1,4 +1,4 @@
-"""The makers of other accelerators: what is declared of each vendor, once. The parsers of its tools are in the folder of its name."""
+"""The declarations of vendors of other accelerators. The parsers of a vendor's tools are in the folder of its name."""
 
 from __future__ import annotations
 

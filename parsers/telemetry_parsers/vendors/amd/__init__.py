@@ -1,1 +1,1 @@
-"""AMD: its tools, and the files of its driver, which are also those of Hygon's."""
+"""AMD: its tools, and the files of its driver, which Hygon's driver has, too."""

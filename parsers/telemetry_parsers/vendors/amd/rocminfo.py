@@ -1,4 +1,4 @@
-"""rocminfo of ROCm and DTK: the accelerators of the HSA runtime with memory and compute units. Headings separate the blocks, not indentation."""
+"""rocminfo of ROCm and DTK: the accelerators of the HSA runtime with memory and compute units. Blocks are separated by headings, not indentation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AGENT = frozenset(
         "workgroup max size per dimension", "max waves per cu", "max work-item per cu", "grid max size",
         "grid max size per dimension", "max fbarriers/workgrp", "packet processor ucode", "sdma engine ucode",
         "iommu support", "l1", "l2", "l3", "l4",
-        # Of ROCm 1 to 3, in the words of the time.
+        # ROCm 1 to 3.
         "max clock frequency (mhz)", "waves per cu", "max number of fbarriers per workgroup",
     }
 )  # fmt: skip
@@ -50,14 +50,14 @@ ISA = frozenset(
         "workgroup max dimension", "grid max dimension",
     }
 )  # fmt: skip
-# The headings that open a block of an agent. `Cache Info` stands among the agent's own keys, which go on behind it.
+# The headings of an agent's blocks. `Cache Info` is among the agent's own keys, which continue after it.
 _BLOCKS: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
 KNOWN: Mapping[str, frozenset[str]] = {"system": _SYSTEM, "": AGENT, "pool": _POOL, "isa": ISA}
 _OF_ANY_BLOCK: frozenset[str] = frozenset().union(*KNOWN.values())
 # Hygon's runtime calls its cards DCU, and its tools HCU since DTK 25.04.
 _ACCELERATORS = frozenset({"GPU", "DCU", "HCU"})
 _HYGON_TYPES = frozenset({"DCU", "HCU"})
-# Agents that are no card: processors, signal processors and the AI engines of Ryzen.
+# Agents that are not cards: processors, signal processors and the AI engines of Ryzen.
 _NO_CARDS = frozenset({"CPU", "DSP", "AIE"})
 _HYGON_NAMES = ("hygon", "haiguang", "c-3000")
 
@@ -66,7 +66,7 @@ _AGENT = re.compile(r"Agent ([0-9]{1,5})\Z")
 _NUMBERED = re.compile(r"(?:Pool|ISA) [0-9]{1,4}\Z")
 _KEY = re.compile(r"([A-Za-z][^:]{0,60}):{1,2}[ \t]{0,80}(.{0,400})\Z")
 _DIMENSION = re.compile(r"(?:[xyz]|Dim\[[0-9]\]:)[ \t]{1,60}[0-9]")
-# Said before the agents, of the machine and of who asks; and the command, as a terminal shows it.
+# Messages before the agents, about the machine and the user; and the command, as a terminal shows it.
 _NOTICE = re.compile(
     r"WSL environment detected\.?|\S{1,60} is (?:a )?member of \S{1,40} group"
     r"|Failed to get user name to check for \S{1,40} group membership|(?:.{0,100}[#$%>] ?)?(?:\S{0,80}/)?rocminfo(?: --support)?"
@@ -82,7 +82,7 @@ _RULE_SIGNS = frozenset("*=")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What stands behind a key, and where."""
+    """The text after a key, and its line."""
 
     text: str
     line: Line
@@ -97,13 +97,13 @@ class Agent:
     pools: list[dict[str, Value]] = field(default_factory=list)
 
     def text(self, key: str) -> str:
-        """The value of a key, empty where it is not printed."""
+        """Return the value of a key; empty if it is not printed."""
         return self.values[key].text if key in self.values else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """The line that says whether the kernel module is loaded; `version` only where it prints one."""
+    """The line about the state of the kernel module, with its version if it is printed."""
 
     line: Line
     loaded: bool
@@ -113,7 +113,7 @@ class Module:
 
 @dataclass(slots=True)
 class _Listing:
-    """All that one output holds; `done` is True when it has its closing line."""
+    """The content of one output; `done` is True if it has its closing line."""
 
     system: dict[str, Value] = field(default_factory=dict)
     agents: list[Agent] = field(default_factory=list)
@@ -126,7 +126,7 @@ class _Listing:
 
 
 def _read_listing(lines: Sequence[Line]) -> _Listing:
-    """The listing in these lines; a line that the text ends inside is not read."""
+    """Return the listing in these lines. A line inside which the text ends is not read."""
     scan = _Scan()
     for line in lines:
         scan.take(line)
@@ -134,14 +134,14 @@ def _read_listing(lines: Sequence[Line]) -> _Listing:
 
 
 class _Scan:
-    """The state between two lines: which agent, and which of its blocks."""
+    """The state between two lines: the agent and its block."""
 
     def __init__(self) -> None:
         self.listing = _Listing()
         self._block = "system"
 
     def take(self, line: Line) -> None:
-        # A backslash at the end of a line is the trace of a copy out of a document.
+        # A backslash at the end of a line is from a copy out of a document.
         text = line.text.strip().rstrip("\\").rstrip()
         if not line.ended:
             self.listing.problems.append(Problem(line.where, CUT_LINE))
@@ -199,12 +199,12 @@ class _Scan:
             else:
                 self.listing.unknown[f"{self._block}/{key}".removeprefix("/")] = None
             return
-        place = self._place()
-        if place is not None:
-            place.setdefault(key, value)
+        destination = self._destination()
+        if destination is not None:
+            destination.setdefault(key, value)
 
-    def _place(self) -> dict[str, Value] | None:
-        """Where a key of the present block belongs; several ISA blocks have names of their own, which are no agent's."""
+    def _destination(self) -> dict[str, Value] | None:
+        """Return the values to which a key of the current block belongs. Blocks of ISAs are not read."""
         agents = self.listing.agents
         if self._block == "system":
             return self.listing.system
@@ -214,12 +214,12 @@ class _Scan:
 
 
 def _is_complaint(key: str) -> bool:
-    """Whether what looks like a key is the beginning of a complaint: `Error: …`, `hsa api call failure at: …`."""
+    """Return whether a key is the beginning of an error message: `Error: …`, `hsa api call failure at: …`."""
     return key.startswith(("error", "warning", "failed", "hsa api", "call returned", "libkmod", "unable", "traceback"))
 
 
 def flags(pool: Mapping[str, Value]) -> frozenset[str]:
-    """The flags of a pool in global memory: of `GLOBAL; FLAGS: KERNARG, FINE GRAINED` the last two; else none."""
+    """Return the flags of a pool in global memory, such as `KERNARG` and `FINE GRAINED` of `GLOBAL; FLAGS: KERNARG, FINE GRAINED`."""
     segment, _, rest = pool["segment"].text.partition(";") if "segment" in pool else ("", "", "")
     if segment.strip().upper() != "GLOBAL":
         return frozenset()
@@ -253,7 +253,7 @@ _ERRORS = (
 _BYTES = re.compile(r"([0-9]{1,24})[ \t]{0,4}(?:\((0x[0-9A-Fa-f]{1,16})\))?[ \t]{0,4}([A-Za-z]{0,4})\Z")
 _TARGET = re.compile(r"gfx[0-9a-f]{2,8}\Z")
 _CHIP = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
-# What is left of the output where somebody searched it for a word.
+# Parts of an output that was searched for a word.
 _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 
@@ -279,7 +279,7 @@ def _read(text: Text, draft: Draft) -> bool:
 
 
 def _take(agent: Agent, index: int, listing: _Listing, draft: Draft) -> int:
-    """Add the agent if it is an accelerator; how many places it takes in the count of them."""
+    """Add an accelerator to the draft. Return by how much the count of accelerators grows."""
     kind = agent.text("device type").upper()
     if kind in _NO_CARDS:
         return 0
@@ -309,7 +309,7 @@ def _take_values(agent: Agent, device: int, draft: Draft) -> None:
 
 
 def _size(text: str, _unit: str) -> Number:
-    """A size such as `16760832(0xffc000) KB`; where its two spellings differ, neither is believed."""
+    """Return a size such as `16760832(0xffc000) KB`. If its two numbers differ, it is not understood."""
     match = _BYTES.match(text)
     if match is None or (match[2] is not None and int(match[1]) != int(match[2], 16)):
         return units.placeholder(text) or Absent.NOT_UNDERSTOOD
@@ -317,7 +317,7 @@ def _size(text: str, _unit: str) -> Number:
 
 
 def _bus_id(text: str) -> str | None:
-    """Bus, device and function of a BDFID; it has no domain, and 0 is an integrated device without an address."""
+    """Return bus, device and function of a BDFID, which has no domain. An integrated device has the BDFID 0 and no address."""
     location = units.whole(text)
     if location is None or not 0 < location <= 0xFFFF:
         return None
@@ -345,16 +345,16 @@ def _device(agent: Agent, index: int, listing: _Listing) -> Device:
 
 
 def _vendor(agent: Agent, listing: _Listing) -> str:
-    """Whose card it is: rocminfo is AMD's, Hygon's runtime brings a copy of it."""
+    """Return the vendor of the card. Hygon's runtime includes a copy of AMD's rocminfo."""
     name = agent.text("vendor name").lower()
     if agent.text("device type").upper() in _HYGON_TYPES or any(word in name for word in _HYGON_NAMES):
         return "hygon"
-    told_amd = "amd" in name.split() or "advanced micro" in name
-    return "hygon" if not told_amd and listing.module is not None and listing.module.hygon else "amd"
+    is_amd = "amd" in name.split() or "advanced micro" in name
+    return "hygon" if not is_amd and listing.module is not None and listing.module.hygon else "amd"
 
 
 def _before_agents(_output: Output, found: Sequence[Line]) -> Report | None:
-    """An output that was cut off before its first agent."""
+    """Return the report on an output that ends before its first agent."""
     listings = [_read_listing(lines) for lines in (found, without_prefix(found))]
     if not any(listing.headed or listing.module is not None for listing in listings):
         return None
@@ -362,7 +362,7 @@ def _before_agents(_output: Output, found: Sequence[Line]) -> Report | None:
 
 
 def _extract(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """What is left of an output that somebody searched for a word."""
+    """Return the report on an output that was searched for a word."""
     extract = next((line for line in lines if _EXTRACT.search(line.text)), None)
     if extract is None:
         return None

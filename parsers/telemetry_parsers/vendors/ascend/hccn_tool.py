@@ -18,16 +18,16 @@ from telemetry_parsers.text.framed import TableShape, is_rule, read_table
 from telemetry_parsers.text.lines import Line, quote
 
 TOOL = "hccn_tool"
-# The same number as the Phy-ID of npu-smi and the number of the /dev/davinci node.
+# The index is the Phy-ID of npu-smi and the number of the /dev/davinci node.
 INDEX_SPACE = "ascend-physical"
-# A chip up to Ascend 910 has one port, which speaks RoCE; the ports of a 950 have a die and a number.
+# A chip up to Ascend 910 has one port, for RoCE; the ports of a 950 have a die and a number.
 PORT = "roce"
 
 UP: Mapping[str, float] = {"up": 1.0, "down": 0.0}
 _LINK_KEY = "link status"
-# Up to Ascend 910 this stands behind `[devid 0]`; a 950 names its port below it.
+# Up to Ascend 910, this key follows `[devid 0]`; a 950 prints its port below the key.
 _FLAPS_KEY = "link up count"
-# Of a chip up to 910, all printed by one answer.
+# Counters of a chip up to 910, all in one answer.
 _ROCE_COUNTERS: Mapping[str, Target] = {
     "mac_rx_fcs_err_pkt_num": metric("link_crc_errors_total"),
     "roce_new_pkt_rty_num": metric("link_replay_errors_total"),
@@ -36,14 +36,14 @@ _ROCE_COUNTERS: Mapping[str, Target] = {
     "mac_rx_total_oct_num": metric("link_receive_bytes_total", unit="B"),
     "mac_tx_total_oct_num": metric("link_transmit_bytes_total", unit="B"),
 }
-# Of a port of a 950, whose number stands above them.
+# Counters of a port of a 950, below its number.
 _PORT_COUNTERS: Mapping[str, Target] = {
     "crc_error_sum": metric("link_crc_errors_total"),
     "retry_req_sum": metric("link_replay_errors_total"),
 }
 COUNTERS: Mapping[str, Target] = {_FLAPS_KEY: metric("link_recovery_errors_total"), **_ROCE_COUNTERS, **_PORT_COUNTERS}
 _STATISTICS = "packet statistics"
-# What an answer to this flag gives, or one that has this line: without it, the answer is cut off or not understood.
+# The metric in the answer to a flag. If it is missing, the answer is cut off or not understood.
 FLAGS: Mapping[str, str] = {
     "-link": "link_up",
     "-dev_info": "link_up",
@@ -55,7 +55,7 @@ FLAGS: Mapping[str, str] = {
 _BESIDE_FLAPS = frozenset({"current time", "link change records", "link down count"})
 _FACTS: Mapping[str, str] = {"speed": "link_speed", "net health status": "net_health"}
 _PORT_KEY = "port_id"
-# Titles under which every line is known and gives nothing but what is named above.
+# Titles of lists whose lines are all known; only the keys above have readings.
 _TITLES = ("link change records", _STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")
 _QUIET = frozenset(
     {
@@ -78,14 +78,14 @@ ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port of a 950 by its die and number, as far as they are known."""
+    """A port of a 950 by its die and number; unknown ones are empty."""
 
     die: str = ""
     number: str = ""
 
     @property
     def word(self) -> str:
-        """The word of the label: `u0p4`, `p4`, or the one port that older chips have."""
+        """Return the label: `u0p4`, `p4`, or the word for the only port of older chips."""
         if not self.number:
             return PORT
         return (f"u{self.die}" if self.die else "") + f"p{self.number}"
@@ -102,12 +102,12 @@ _PORTS = TableShape(
 _NUMBERED = TableShape(
     headings=frozenset({"npu", "udie", "port"}), words={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}, opening="npu"
 )
-# An answer is about one device, whose number may stand behind its readings.
+# The key of the device. An answer is about one device, whose number may follow its readings.
 _DEVICE = "device"
 
 
 def parts(run: Run) -> list[Run]:
-    """The answers in a run: a new one begins where a line names another device, `[devid 1]`."""
+    """Return the answers in a run. A new answer begins where a line names another device, `[devid 1]`."""
     answers: list[list[Line]] = [[]]
     named = units.whole(run.value_of("-i"))
     for line in run.lines:
@@ -138,7 +138,7 @@ def _digits(text: str) -> str:
 
 @dataclass(slots=True)
 class _Answer:
-    """An answer so far: its device, port and lines. `is_listing`: the lines below a title may be anything."""
+    """The content of an answer so far. `is_listing`: any line may follow the title."""
 
     draft: Draft
     device: int | None
@@ -187,7 +187,7 @@ class _Answer:
             self.draft.name_unknown(key)
 
     def _take_port(self, value: str) -> None:
-        """`port_id: 4`, or `0x4` in the answer about bit errors."""
+        """Read the port in `port_id: 4`, or `0x4` in the answer about bit errors."""
         self.is_understood = True
         number = value.lower().removeprefix("0x")
         if _NUMBER.match(number) and not self.port.number:
@@ -219,7 +219,7 @@ class _Answer:
             self.draft.take(device, (target,), value, where)
 
     def _find_another(self, where: str, what: str) -> None:
-        """The same thing twice: these are answers about several devices, and no command line, or one for all, names them."""
+        """Report a repeated reading: the text has answers about several devices that no command line tells apart."""
         if self.device is not None:
             self.draft.complain(
                 where, f"{what} is printed twice; the first value is kept, the second may be of another device"
@@ -231,7 +231,7 @@ class _Answer:
             )
 
     def close(self, flags: Sequence[str], where: str) -> None:
-        """Say what the answer to these flags lacks, and of which device it is."""
+        """Set the device, and report the readings that the answer to these flags lacks."""
         if self.device is not None:
             self.draft.number(self.draft.device(_DEVICE), self.device)
         readings = self.draft.readings_of(self.draft.device(_DEVICE)) if self.draft.has(_DEVICE) else []
@@ -248,7 +248,7 @@ class _Answer:
             self.draft.forget_devices()
 
     def _fill_in(self) -> None:
-        """A counter that the statistics do not print is absent."""
+        """Make the counters absent that the statistics do not print."""
         device = self.draft.device(_DEVICE)
         for counter in (_PORT_COUNTERS if self.port.number else _ROCE_COUNTERS).values():
             target = replace(counter, label=self.port.word)
@@ -257,7 +257,7 @@ class _Answer:
 
 
 def _read_tables(answer: _Answer, lines: Sequence[Line]) -> None:
-    """The ports of `-dev_info`; the device, die and port that the rows of other tables name."""
+    """Read the ports of `-dev_info`, and the device, die and port in the rows of other tables."""
     for cells, line in _rows(answer, lines, _PORTS):
         word = Port(cells["udie id"], cells["port id"]).word
         answer.take(switch("link_up", UP, word), cells["link status"], line.where)
@@ -268,7 +268,7 @@ def _read_tables(answer: _Answer, lines: Sequence[Line]) -> None:
 
 
 def _rows(answer: _Answer, lines: Sequence[Line], shape: TableShape) -> Iterator[tuple[dict[str, str], Line]]:
-    """The rows of a table that have all its cells; a rule closes it, so that without one below them rows may be missing."""
+    """Yield the complete rows of a table. If no rule closes the table, rows may be missing."""
     table = read_table(lines, shape)
     for record in table.records:
         cells = {heading: value.text for heading, value in record.values.items()}
@@ -291,7 +291,7 @@ def _is_head(line: Line, shape: TableShape) -> bool:
 
 
 def _missing(run: Run) -> Problem | None:
-    """The problem of a command with a flag that this parser reads, where no error says why nothing is read behind it."""
+    """Return the problem of a command without an answer, if no error explains the missing answer."""
     lines = [line for line in run.lines if line.text.strip()]
     is_other_text = bool(lines) and ":" not in lines[0].text
     if not FLAGS.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):
@@ -318,7 +318,7 @@ _FOLDERS = ("/usr/local/Ascend/driver/tools", "/usr/local/bin", "/usr/bin")
 
 
 def _poll(name: str, seconds: float, *lines: tuple[str, ...]) -> Poll:
-    """A question to every chip; none of the tool's own measuring modes, which take seconds."""
+    """Return a poll of every chip. The tool's own measuring modes are not used, because they take seconds."""
     request = Command(alternatives=tuple((TOOL, *line) for line in lines), folders=_FOLDERS, per="device")
     return Poll(name, request, "slow" if seconds < 300 else "inventory", seconds, 30.0, lists_devices=False)
 

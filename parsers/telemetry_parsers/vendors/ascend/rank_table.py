@@ -1,4 +1,4 @@
-"""Ascend's rank table (`hccl.json`, versions 1.0, 1.2 and 2.0): which chip of which server is which rank of a job."""
+"""Ascend's rank table (`hccl.json`, versions 1.0, 1.2 and 2.0): the rank of a job on each chip of each server."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _MOST_NAMED = 5
 # The length of a host name (RFC 1035), which is the longest text in a table.
 _LONGEST_TEXT = 255
 _DEEPEST = 32
-# A text without its closing quote reaches to the document's end: so this matches at every quote, in linear time.
+# A text without its closing quote extends to the document's end. So this matches at every quote, in linear time.
 _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 _DEEPER = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 class RankTableError(ValueError):
-    """A bad rank table; the text says where it is wrong and what to do."""
+    """A bad rank table. The text has the position of the error and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server of the table: its place in the table, its id, and its other names and addresses."""
+    """A server of the table: its position, its id, and its other names and addresses."""
 
     ordinal: int
     id: str
@@ -41,7 +41,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """A rank with its server and the physical id of its chip there."""
+    """A rank with its server and the physical id of its chip."""
 
     rank: int
     chip: int
@@ -50,7 +50,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class RankTable:
-    """All ranks of a job; they are used only when the status is `completed`."""
+    """All ranks of a job. They are used only if the status is `completed`."""
 
     version: str
     status: str
@@ -59,7 +59,7 @@ class RankTable:
 
 
 def read_rank_table(text: str) -> RankTable:
-    """The table in a text. A RankTableError names the bad line or field."""
+    """Return the table in a text. Raise RankTableError with the bad line or field."""
     document = _Object(_json(text), "")
     version, status = document.text("version"), document.text("status")
     if status != COMPLETED:
@@ -76,19 +76,19 @@ def read_rank_table(text: str) -> RankTable:
 
 
 def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") -> tuple[Rank, ...]:
-    """The ranks of one server: the one called `server_name`, else the one with one of these names, else the only one."""
+    """Return the ranks of one server: the one called `server_name`, else the one with one of these names, else the only one."""
     servers = table.servers
     if server_name:
-        own = [server for server in servers if server_name in (server.id, *server.names)]
+        matching = [server for server in servers if server_name in (server.id, *server.names)]
     else:
         lower = {name.lower() for name in names}
-        own = [
+        matching = [
             server for server in servers if not lower.isdisjoint(name.lower() for name in (server.id, *server.names))
         ]
-        own = own or (list(servers) if len(servers) == 1 else [])
-    if len(own) == 1 or not servers:
-        return tuple(rank for rank in table.ranks if rank.server in own)
-    what_is = "several of the servers are" if own else "none of the servers is"
+        matching = matching or (list(servers) if len(servers) == 1 else [])
+    if len(matching) == 1 or not servers:
+        return tuple(rank for rank in table.ranks if rank.server in matching)
+    what_is = "several of the servers are" if matching else "none of the servers is"
     who = f"rank_table_server {quote(server_name)}" if server_name else "this node"
     listed = ", ".join(quote(server.id) or "(unnamed)" for server in servers[:_MOST_NAMED])
     more = f" and {len(servers) - _MOST_NAMED} more" if len(servers) > _MOST_NAMED else ""
@@ -96,7 +96,7 @@ def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") ->
 
 
 def _ranks_of_servers(document: _Object) -> Iterator[Rank]:
-    """Versions 1: servers with their devices."""
+    """Yield the ranks of version 1: servers with their devices."""
     servers = list(document.objects("server_list"))
     _check_count(document, "server_count", len(servers))
     for ordinal, entry in enumerate(servers):
@@ -107,7 +107,7 @@ def _ranks_of_servers(document: _Object) -> Iterator[Rank]:
 
 
 def _ranks_of_list(document: _Object) -> Iterator[Rank]:
-    """Version 2: a list of ranks; the innermost network instance of a rank is its server."""
+    """Yield the ranks of version 2: a list of ranks. The innermost network instance of a rank is its server."""
     entries = list(document.objects("rank_list"))
     _check_count(document, "rank_count", len(entries))
     ordinals: dict[str, int] = {}
@@ -127,7 +127,7 @@ def _check_count(document: _Object, key: str, count: int) -> None:
 
 
 def _check_unique(ranks: tuple[Rank, ...]) -> None:
-    """No rank twice, and no chip of a server twice."""
+    """Raise RankTableError if a rank, or a chip of a server, is listed twice."""
     if not ranks:
         raise RankTableError("the table lists no rank")
     for rank, count in Counter(rank.rank for rank in ranks).items():
@@ -140,7 +140,7 @@ def _check_unique(ranks: tuple[Rank, ...]) -> None:
 
 
 class _Object:
-    """A JSON object and its place in the document; unknown keys are ignored."""
+    """A JSON object with its path in the document. Unknown keys are ignored."""
 
     def __init__(self, plain: Plain, path: str) -> None:
         if not isinstance(plain, dict):
@@ -149,18 +149,18 @@ class _Object:
         self._path = path
 
     def has(self, key: str) -> bool:
-        """Whether the key is there."""
+        """Return whether the object has the key."""
         return key in self._values
 
     def text(self, key: str) -> str:
-        """A text that must be there."""
+        """Return a required text."""
         value = self.text_or_none(key)
         if value is None:
             raise RankTableError(f"{self._at(key)}: is missing")
         return value
 
     def text_or_none(self, key: str) -> str | None:
-        """A text, None where the key is not there."""
+        """Return a text, or None without the key."""
         value = self._values.get(key)
         if value is not None and not isinstance(value, str):
             raise RankTableError(f"{self._at(key)}: must be a text in quotes")
@@ -169,7 +169,7 @@ class _Object:
         return value
 
     def number(self, key: str) -> int:
-        """A whole number; versions 1 write it in quotes."""
+        """Return a whole number. Version 1 writes numbers in quotes."""
         value = self._values.get(key)
         if value is None:
             raise RankTableError(f"{self._at(key)}: is missing")
@@ -178,7 +178,7 @@ class _Object:
         return int(value)
 
     def objects(self, key: str) -> Iterator[_Object]:
-        """The objects of a list that must be there."""
+        """Yield the objects of a required list."""
         value = self._values.get(key)
         if not isinstance(value, list) or len(value) > _MOST_RANKS:
             raise RankTableError(f"{self._at(key)}: must be a list")
@@ -208,13 +208,13 @@ def _check_depth(text: str) -> None:
 
 
 def _remedy(line: str, error: json.JSONDecodeError) -> str:
-    """What to do about text that examples in documents often have and JSON does not, such as comments."""
+    """Return the remedy for text that is frequent in examples but invalid in JSON, such as comments."""
     rest = line[error.colno - 1 :].strip()
     if rest.startswith(("//", "/*", "#")):
         return "JSON has no comments; remove the comment"
     if rest.startswith("..."):
         return "replace the dots by the entries that were left out"
-    # From 3.13 on Python points at the comma itself.
+    # From 3.13 on, Python reports the position of the comma itself.
     if rest.startswith(("}", "]")) or error.msg.startswith("Illegal trailing comma"):
         return "remove the comma before the closing bracket"
     if not line.strip():

@@ -24,9 +24,9 @@ _THRESHOLD = re.compile(r"([0-9.]{1,12})[ \t]{1,8}Celsius Degree\Z")
 _ENGINE = re.compile(r"Engine ([0-9]{1,3}): ([0-9.]{1,12}|N/A)")
 _NUMBERED = re.compile(r"([a-z0-9 ]{2,10}) engine(?: [0-9]{1,3})?\Z")
 _TILE = re.compile(r"Tile ([0-9]{1,2}):")
-# What the service prints of its own window before the number of the moment.
+# The service prints statistics of its own window before the current number.
 _CURRENT = re.compile(r"avg: [0-9.]{1,20}, min: [0-9.]{1,20}, max: [0-9.]{1,20}, current: ([0-9.]{1,20})\Z")
-# Makes no number of the texts beside a label that something else stands among.
+# Makes the texts beside a label invalid if another text is among them.
 _NO_NUMBER = "?"
 _LONGEST = 400
 _TITLES = {"device information": "discovery", "topology information": "discovery", "configuration": "config"}
@@ -34,22 +34,22 @@ _TITLES = {"device information": "discovery", "topology information": "discovery
 
 @dataclass(slots=True)
 class _Grid:
-    """Where the reader stands."""
+    """The state between two lines."""
 
     draft: Draft
     kind: str = ""
     index: int = 0
     device: int | None = None
-    # A label of `stats`, the texts beside it and below, and where it stands.
+    # A label of `stats`, the texts beside and below the label, and its position.
     label: str = ""
     texts: list[str] = field(default_factory=list)
     where: str = ""
     section: str = ""
     last: str = ""
     item: str = ""
-    # The states that `health` prints for a device's items, by their number.
+    # The states of a device's items in `health`, by their number.
     states: dict[int, dict[str, str]] = field(default_factory=dict)
-    # A rule was the last line, so that the next one begins something; and whose number is lost, so that nothing is read.
+    # Whether the last line was a rule, and whether the device of the lines is lost, so that they are not read.
     ruled: bool = False
     nameless: bool = False
 
@@ -84,7 +84,7 @@ def read_grid(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _lose_name(grid: _Grid, line: Line) -> None:
-    """Read nothing up to the next device's number: whose lines these are is lost."""
+    """Ignore all lines before the next device's number, because their device is lost."""
     grid.device, grid.label, grid.texts = None, "", []
     if not grid.nameless:
         grid.nameless = True
@@ -102,14 +102,14 @@ def _end(grid: _Grid, lines: Sequence[Line]) -> None:
 
 
 def split_label(text: str) -> tuple[str, str]:
-    """A label in lower case and the unit in brackets behind it: `GPU Power (W)`."""
+    """Return a label in lower case, and the unit in brackets after it: `GPU Power (W)`."""
     bare = " ".join(text.lower().split())
     match = _BRACKETS.search(bare)
     return (bare, "") if match is None else (bare[: match.start()], match[1].strip())
 
 
 def target_of(label: str) -> tuple[Target | None, bool]:
-    """What a label of `stats` or `dump` gives, and whether it is known at all."""
+    """Return the target of a label of `stats` or `dump`, and whether the label is known."""
     name, unit = split_label(label)
     numbered = _NUMBERED.match(name)
     target = keys.STATS.get(f"{numbered[1]} engine util" if numbered else name)
@@ -124,7 +124,7 @@ def _cells(line: Line) -> list[str]:
 
 
 def _kind(cells: Sequence[str]) -> str:
-    """The grid that opens here: by its title, or by the device that `stats` and `health` name in their first line."""
+    """Return the grid that opens at this line: by its title, or by the device in the first line of `stats` and `health`."""
     if len(cells) < 2:
         return ""
     title = _TITLES.get(cells[-1].lower(), "")
@@ -141,10 +141,10 @@ def _start(grid: _Grid, cells: Sequence[str]) -> None:
 
 
 def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
-    """A line of `discovery` or `config`; those of tiles, `0/1`, are about no device of their own."""
-    place = cells[-2] if len(cells) > 1 else ""
-    if place:
-        index = units.whole(place)
+    """Read a line of `discovery` or `config`. Lines of tiles, `0/1`, are not about a device."""
+    printed_index = cells[-2] if len(cells) > 1 else ""
+    if printed_index:
+        index = units.whole(printed_index)
         grid.device, grid.section, grid.last = (None if index is None else grid.draft.device(index)), "", ""
         grid.nameless = False
     elif grid.ruled and any(cells):
@@ -152,7 +152,7 @@ def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
     key, colon, text = cells[-1].partition(":")
     name, _ = split_label(key)
     if grid.device is None or not colon or key.startswith("/"):
-        return  # a path goes on in the next line
+        return  # a path continues in the next line
     if not name:
         grid.draft.complain(line.where, without_key(cells[-1]))
         return
@@ -179,7 +179,7 @@ def _take_setting(grid: _Grid, name: str, text: str, line: Line) -> None:
 
 
 def _take_labelled(grid: _Grid, label: str, text: str, line: Line) -> None:
-    """A line of `stats` (a label and its value) or of `health` (an item, then keys of its own)."""
+    """Read a line of `stats` (a label and its value) or of `health` (an item, then its keys)."""
     item = _ITEM.match(label)
     if item is not None and grid.item and int(item[1]) <= int(grid.item):
         _lose_name(grid, line)  # another device's items
@@ -199,7 +199,7 @@ def _take_labelled(grid: _Grid, label: str, text: str, line: Line) -> None:
 
 
 def _goes_on(grid: _Grid, label: str, text: str) -> bool:
-    """Whether a label that is too long for its cell goes on in this line: known only as a whole."""
+    """Return whether a label that is too long for its cell continues in this line."""
     if text or grid.label != "Average % utilization of":
         return False
     grid.label = f"{grid.label} {label}"
@@ -207,23 +207,23 @@ def _goes_on(grid: _Grid, label: str, text: str) -> bool:
 
 
 def _goes_below(above: Sequence[str], text: str) -> bool:
-    """Whether a text without a label belongs to the one above: the next tile, or engines of the last one."""
+    """Return whether a text without a label belongs to the label above: the next tile, or engines of the last one."""
     if not text:
         return True
     if text.startswith("Engine"):
         engines = [int(number) for number, _ in _ENGINE.findall(_TILE.split(" ".join((*above, text)))[-1])]
         return bool(above) and engines == [*range(len(engines))]
-    tiles = [int(number) for each in (*above, text) for number in _TILE.findall(each)]
+    tiles = [int(number) for printed in (*above, text) for number in _TILE.findall(printed)]
     return bool(above) and above[0].startswith("Tile 0:") and text.startswith("Tile") and tiles == [*range(len(tiles))]
 
 
 def _end_label(grid: _Grid) -> None:
-    """Put what stands beside a label, and below it where its own is blank, into the draft."""
+    """Put the text beside a label, and the texts below it under blank labels, into the draft."""
     label, text, device = grid.label, " ".join(grid.texts), grid.device
     grid.label, grid.texts = "", []
-    target, known = target_of(label)
+    target, is_known = target_of(label)
     if target is None or device is None:
-        if label and not known:
+        if label and not is_known:
             grid.draft.name_unknown(label)
         return
     for tile, part in _tiles(text):
@@ -236,10 +236,10 @@ def _end_label(grid: _Grid) -> None:
 
 
 def _tiles(text: str) -> Iterator[tuple[str, str]]:
-    """What is printed for the device and each of its tiles: `Tile 0: 143; Tile 1: 97`."""
-    own, *parts = _TILE.split(text)
-    if own.strip() or not parts:
-        yield "", own.strip()
+    """Yield the texts of the device and of each of its tiles: `Tile 0: 143; Tile 1: 97`."""
+    of_device, *parts = _TILE.split(text)
+    if of_device.strip() or not parts:
+        yield "", of_device.strip()
     for tile, part in zip(parts[::2], parts[1::2], strict=True):
         yield tile, part.strip(" ;")
 
@@ -253,26 +253,26 @@ def _position(grid: _Grid, tile: str, device: int) -> int:
 
 
 def _stated(text: str) -> str | None:
-    """The device's own number before its engines', else the busiest of the engines; None for anything else."""
+    """Return the device's number if printed, else that of the busiest engine; None for anything else."""
     first = text.partition(";")[0].strip()
     current = _CURRENT.match(text)
     if current is not None or ":" not in first:
         return current[1] if current else first
     engines = _ENGINE.findall(text)
-    numbers = [each for _, each in engines if each != "N/A"]
+    numbers = [number for _, number in engines if number != "N/A"]
     if [int(number) for number, _ in engines] != [*range(len(engines))]:
-        return None  # the busiest may be the one that is missing
-    if _ENGINE.sub("", text).strip(" ,;") or any(isinstance(units.number(each), Absent) for each in numbers):
+        return None  # the busiest may be missing
+    if _ENGINE.sub("", text).strip(" ,;") or any(isinstance(units.number(number), Absent) for number in numbers):
         return None
     return max(numbers, key=float, default="N/A")
 
 
 def _take_health(grid: _Grid, text: str, line: Line) -> None:
-    """Thresholds are read; a state that is not good becomes a problem in the words of the tool."""
+    """Read a threshold or a state. A state that is not good becomes a problem in the words of the tool."""
     key, _, value = text.partition(":")
     name, value = key.strip().lower(), value.strip()
-    told_before = name == "status" and grid.item in grid.states.get(grid.device or 0, {})
-    if not name or told_before or (name == "status" and not value):
+    is_repeated = name == "status" and grid.item in grid.states.get(grid.device or 0, {})
+    if not name or is_repeated or (name == "status" and not value):
         grid.draft.complain(line.where, f"{grid.section}: {quote(text)}, without its item, its key or its state")
         return
     target = keys.HEALTH.get((grid.section, name))

@@ -1,4 +1,4 @@
-"""What Intel's labels mean, in the table of 2.x, the grids of 1.x, its CSV and its JSON; and the health of a device as a whole."""
+"""The meaning of Intel's labels, in the table of 2.x, the grids of 1.x, its CSV and its JSON; and the health of a device as a whole."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BOX = Box(
 )
 
 _ECC = metric("ecc_enabled", words=ON_OFF)
-# What 1.x prints where it does not know.
+# 1.x prints this for an unknown value.
 _UNKNOWN = {"-1": Absent.NOT_REPORTED}
 _NO_MEMORY = {"0": Absent.NOT_SUPPORTED, "0.00 mib": Absent.NOT_SUPPORTED}
 _GENERATION = metric("pcie_link_generation_max", words=_UNKNOWN)
@@ -76,13 +76,13 @@ CONFIG: Mapping[tuple[str, str], Target] = {
     ("memory ecc", "current"): _ECC,
 }
 POWER_LIMIT, POWER_RANGE = "power limit", "valid range"
-# `1 to 0` is the range of a card that prints no upper end.
+# `1 to 0` is printed for a range without an upper end.
 CAP_RANGE = (
     metric("power_cap_min_watts", unit="W"),
     metric("power_cap_max_watts", unit="W", words={"0": Absent.NOT_SUPPORTED}),
 )
 
-# `stats` and `dump`, without the unit in brackets behind the name.
+# `stats` and `dump`, without the unit in brackets after the name.
 _ENGINES = {
     "compute": "compute", "render": "render", "media": "media", "decoder": "decoder", "encoder": "encoder",
     "copy": "copy", "media em": "media_enhancement", "3d": "3d",
@@ -113,7 +113,7 @@ STATS: Mapping[str, Target] = {
     "gpu memory util": metric("memory_used_ratio", unit="%"),
     "gpu memory utilization": metric("memory_used_ratio", unit="%"),
 }
-# The unit that a name must have for its number to be read; without one in brackets it is the tool's own.
+# The printed units with which a number is read; without brackets, the number has the tool's own unit.
 STATS_UNITS: Mapping[str, frozenset[str]] = {
     "%": frozenset({"%", ""}),
     "W": frozenset({"w", ""}),
@@ -143,7 +143,7 @@ _STATES_WORST_FIRST = ("critical", "warning", "unknown", "ok")
 HEALTH_STATE = health({state: state for state in _STATES_WORST_FIRST})
 # Temperatures of core and memory, power, memory, Xe Link ports, frequency.
 _HEALTH_ITEMS = frozenset({"1", "2", "3", "4", "5", "6"})
-# `health -j`: the number of the item that a component is, and the sensor whose thresholds it has.
+# `health -j`: the number of a component's item, and the sensor of its thresholds.
 HEALTH_JSON: Mapping[str, tuple[str, str]] = {
     "core_temperature": ("1", "core"),
     "memory_temperature": ("2", "memory"),
@@ -182,7 +182,7 @@ QUIET_JSON = frozenset(
     }
 )  # fmt: skip
 
-# `stats -j` names its counters so; what begins like them and is not here gives nothing.
+# The counters of `stats -j`. Others that begin like these have no metric.
 STATISTICS = "XPUM_STATS_"
 STATS_JSON: Mapping[str, Target] = {
     "POWER": metric("power_watts", unit="W"),
@@ -202,7 +202,7 @@ STATS_JSON: Mapping[str, Target] = {
     "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_CORRECTABLE": metric("ecc_corrected_total", "memory"),
     "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_UNCORRECTABLE": metric("ecc_uncorrected_total", "memory"),
 }
-# Printed in MiB by the command, in bytes by the service: no card has as much in the one, or as little in the other.
+# Printed in MiB by the command, in bytes by the service. No card has more MiB or fewer bytes than these limits.
 MEMORY_USED = "MEMORY_USED"
 MOST_MEBIBYTES, FEWEST_BYTES = 1 << 18, 1 << 24
 ENGINE_KINDS = frozenset({*_ENGINES.values(), "compute"})
@@ -259,9 +259,9 @@ QUERY = Query(
 
 
 def judge(draft: Draft, device: int, states: Mapping[str, str]) -> None:
-    """The worst state of the items once all are printed: a text that is cut off would look healthier than the card is."""
-    told_of = [state for state in states.values() if state not in _NO_STATE]
-    if _HEALTH_ITEMS - set(states) or not told_of or not set(told_of) <= set(_STATES_WORST_FIRST):
+    """Store the worst state of the items once all are printed: a truncated text would look healthier than the card is."""
+    reported = [state for state in states.values() if state not in _NO_STATE]
+    if _HEALTH_ITEMS - set(states) or not reported or not set(reported) <= set(_STATES_WORST_FIRST):
         return
-    worst = min(told_of, key=_STATES_WORST_FIRST.index)
+    worst = min(reported, key=_STATES_WORST_FIRST.index)
     draft.take(device, (HEALTH_STATE,), worst, "health")

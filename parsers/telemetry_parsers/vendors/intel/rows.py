@@ -46,11 +46,11 @@ def _keep(draft: Draft, header: Sequence[str], line: Line, newest: _Newest) -> N
     if len(cells) != len(header):
         draft.complain(line.where, misfit(line.text))
         return
-    place = _place(header, cells)
+    slot = _device_and_tile(header, cells)
     if line.ended:
-        newest[place] = (line, header, cells)
-    elif place not in newest:
-        newest[place] = (line, header, [*cells[:-1], ""])  # the last cell may be a fragment
+        newest[slot] = (line, header, cells)
+    elif slot not in newest:
+        newest[slot] = (line, header, [*cells[:-1], ""])  # the last cell may be a fragment
 
 
 def _take_row(draft: Draft, index: str, tile: str, header: Sequence[str], cells: Sequence[str], line: Line) -> None:
@@ -70,7 +70,7 @@ def _take_row(draft: Draft, index: str, tile: str, header: Sequence[str], cells:
 
 
 def _given(header: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
-    """What each column gives; of several engines of a kind the busiest."""
+    """Return the target and the cell of each column; of several engines of a kind, the busiest."""
     busiest: dict[tuple[str, str], tuple[Target, str]] = {}
     for name, cell in zip(header, cells, strict=True):
         target = _target(name)
@@ -82,13 +82,13 @@ def _given(header: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target
 
 
 def _rank(cell: str) -> float:
-    """A number's place among those of its kind; what is none comes before all of them."""
+    """Return the sort key of a cell: its number, or -1 for a text."""
     number = units.number(cell)
     return -1.0 if isinstance(number, Absent) else number
 
 
 def read_ps(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the processes into the draft; nothing marks the end of the list, so that they are not counted."""
+    """Put the processes into the draft. They are not counted, because the list has no end mark."""
     started = False
     for line in lines:
         if is_ps_heading(line):
@@ -103,7 +103,7 @@ def read_ps(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def memory_of(text: str) -> float | None:
-    """The bytes of a process, printed in thousands of bytes: the tool divides by 1000."""
+    """Return the bytes of a process. The tool divides them by 1000."""
     number = units.number(text)
     return None if isinstance(number, Absent) else number * 1000
 
@@ -128,7 +128,7 @@ def csv_headings(line: Line) -> list[str]:
     return cells if is_head else []
 
 
-def _place(header: Sequence[str], cells: Sequence[str]) -> tuple[str, str]:
+def _device_and_tile(header: Sequence[str], cells: Sequence[str]) -> tuple[str, str]:
     named = {split_label(name)[0]: cell for name, cell in zip(header, cells, strict=True)}
     return next((named[name] for name in _INDEX if name in named), ""), named.get(_TILE, "")
 

@@ -1,4 +1,4 @@
-"""What no poll asks xpu-smi for: the matrix of `topology -m`, and the JSON of `stats`, `ps` and of `dump` of 2.x."""
+"""Output of xpu-smi that no poll requests: the matrix of `topology -m`, and the JSON of `stats`, `ps` and of `dump` of 2.x."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_matrix_heading(line: Line) -> bool:
 
 
 def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
-    """The devices that the matrix of links names: it holds no readings."""
+    """Read the devices in the matrix of links, which has no readings."""
     started = False
     for line in lines:
         match = _MATRIX.match(line.text.strip()[:_LONGEST]) if line.ended else None
@@ -80,7 +80,7 @@ def _take_counters(entries: Any, device: int, draft: Draft) -> None:
 
 
 def _take_memory(text: str, device: int, where: str, draft: Draft) -> None:
-    """Memory in use, in the one of its two units in which the number can be meant."""
+    """Store the memory in use. The size of the number shows which of its two units it has."""
     number = units.number(text)
     in_bytes = not isinstance(number, Absent) and number >= keys.FEWEST_BYTES
     if not in_bytes and not isinstance(number, Absent) and number > keys.MOST_MEBIBYTES:
@@ -90,7 +90,7 @@ def _take_memory(text: str, device: int, where: str, draft: Draft) -> None:
 
 
 def _take_engines(kinds: Any, device: int, draft: Draft) -> None:
-    """The busiest engine of each kind."""
+    """Store the busiest engine of each kind."""
     for kind, engines in kinds.items() if isinstance(kinds, dict) else ():
         numbers = [str(engine.get("value", "")) for engine in objects(engines)]
         readable = [text for text in numbers if not isinstance(units.number(text), Absent)]
@@ -115,5 +115,5 @@ def take_sample(place: str, sample: _Object, draft: Draft) -> None:
 
 
 def objects(items: Any) -> Iterable[_Object]:
-    """The objects in a list; none for anything else."""
+    """Return the objects in a list; empty for anything else."""
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

@@ -1,4 +1,4 @@
-"""Intel's xpu-smi, 1.x with sub-commands and 2.x with a table like nvidia-smi's: which of its shapes a text has, the one parser for all of them, and the JSON of `discovery` and `health`."""
+"""Intel's xpu-smi, 1.x with sub-commands and 2.x with a table like nvidia-smi's: the shapes of its output, its polls, and the JSON of `discovery` and `health`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import grids, keys, rows, saved
 from telemetry_parsers.vendors.intel.keys import BOX, QUERY, judge
 
-# One of these is in each of the documents.
+# Each document contains one of these.
 _MARKS = (
     '"device_list"', '"device_level"', '"tile_level"', '"device_stepping"', '"memory_physical_size_byte"', '"metrics"',
     '"core_temperature"', '"device_util_by_proc_list"',
@@ -38,8 +38,8 @@ def read_json(text: Text, draft: Draft) -> bool:
         _take_document(cast("_Object", document.value), newest, draft)
     if json.fault:
         draft.complain("JSON", cut_document(json.fault))
-    for place, sample in newest.items():
-        saved.take_sample(place, sample, draft)
+    for name_of_device, sample in newest.items():
+        saved.take_sample(name_of_device, sample, draft)
     draft.problems += json.problems(whole)
     return bool(json.documents)
 
@@ -77,7 +77,7 @@ def _take_device(item: _Object, draft: Draft) -> None:
 
 
 def _take_health(item: _Object, device: int, draft: Draft) -> None:
-    """The thresholds and the state of each component; a state that is not good is a problem, too."""
+    """Read the thresholds and the state of each component. A state that is not good is also a problem."""
     states: dict[str, str] = {}
     for name, (number, sensor) in keys.HEALTH_JSON.items():
         component = item.get(name)
@@ -93,7 +93,7 @@ def _take_health(item: _Object, device: int, draft: Draft) -> None:
         judge(draft, device, states)
 
 
-# The documents that are lists, by the name of the list.
+# Documents that are lists, by the name of the list.
 _LISTS: Mapping[str, Callable[[_Object, Draft], None]] = {
     "device_list": _take_device,
     "device_util_by_proc_list": saved.take_process,

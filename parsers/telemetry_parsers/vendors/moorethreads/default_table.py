@@ -1,4 +1,4 @@
-"""The default table of mthreads-gmi in both layouts, and its process table, counted only when all of it was read."""
+"""The default table of mthreads-gmi in both layouts, and its process table. Processes are counted only if the whole table was read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.moorethreads.keys import ECC
 
-# `1339MiB(16384MiB)`, `16x(16x)`; what follows the bracket is lost where the text ends there.
+# `1339MiB(16384MiB)`, `16x(16x)`; the second value is lost if the text ends after the bracket.
 _PAIR = r"(?:N/A|-|([^\s()]{1,40})\((?:([^\s()]{1,40})\))?)"
 # The last value of a cell may be blank.
 _COLUMNS: Mapping[str, Column] = {
@@ -38,7 +38,7 @@ _COLUMNS: Mapping[str, Column] = {
 BOX = Box(
     columns=_COLUMNS,
     opening=frozenset({"id", "name"}),
-    # With its number: the tool puts its name before its error texts too.
+    # With a version: the tool also prints its name before error texts.
     banner=re.compile(r"\bmthreads-gmi:[ \t]{0,8}[0-9]"),
     versions=(
         ("tool_version", re.compile(r"\bmthreads-gmi:[ \t]{0,8}(\S{1,64})(?=\s)")),
@@ -48,12 +48,12 @@ BOX = Box(
     parting="+",
 )
 _READINGS = tuple(
-    target for each in _COLUMNS.values() for group in each.gives for target in group if target.kind == "metric"
+    target for cell in _COLUMNS.values() for group in cell.gives for target in group if target.kind == "metric"
 )
 
 
 def read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
-    """Put the cards and their processes into the draft; what a layout has no column for is not reported."""
+    """Put the cards and their processes into the draft. Metrics without a column in this layout are not reported."""
     below = read_cards(lines, box, draft)
     for device in range(draft.size()):
         for target in _READINGS:
@@ -71,7 +71,7 @@ _TARGET = metric("processes")
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A process as printed; its memory is None where the tool says nothing of it."""
+    """A process as printed; its memory is None if it is not printed."""
 
     index: int
     pid: int
@@ -84,21 +84,21 @@ _Rows = list[_Row] | Absent
 
 
 def read_alone(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the processes of a table without one of the cards, and the cards that it names, into the draft."""
+    """Put the processes of a process table without a card table, and the cards that it names, into the draft."""
     title = next(position for position, line in enumerate(lines) if is_process_title(line))
     for line in lines[:title]:
         if line.text.strip() and not is_rule(line.text):
-            draft.is_cut = True  # what is left of a table of cards whose headings are lost
+            draft.is_cut = True  # the rest of a table of cards whose headings are lost
             draft.complain(line.where, not_understood(line.text))
     rows = _rows(lines[title:], draft)
     for index in [] if isinstance(rows, Absent) else sorted({row.index for row in rows}):
         draft.device(index)
-    draft.is_open = True  # it names none of the cards without a process
+    draft.is_open = True  # the table does not name cards without a process
     _give(rows, draft)
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the processes of the cards in the draft, and their number, into it; the first line is the title."""
+    """Put the processes of the cards and their number into the draft. The first line is the title."""
     _give(_rows(lines, draft) if lines else Absent.NOT_REPORTED, draft)
 
 
@@ -120,7 +120,7 @@ def _give(rows: _Rows, draft: Draft) -> None:
 
 
 def _rows(lines: Sequence[Line], draft: Draft) -> _Rows:
-    """What stands below the title, which is the first of these lines."""
+    """Return the rows below the title, which is the first of these lines, or why they may be incomplete."""
     start = next((at for at, line in enumerate(lines) if is_rule(line.text) or _says_none(line)), None)
     if start is None:
         return _cut(lines, draft)
@@ -134,7 +134,7 @@ def _rows(lines: Sequence[Line], draft: Draft) -> _Rows:
 
 
 def _body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
-    """The rows between the rule below the headings and the one that closes the table."""
+    """Return the rows between the rule below the headings and the rule that closes the table."""
     rows: list[_Row] = []
     is_idle = False
     for position, line in enumerate(lines[start:], start):
@@ -147,7 +147,7 @@ def _body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
         elif _says_none(line) and line.ended:
             is_idle = True
         elif line.ended and line.text.strip():
-            # Also the line that the tool prints when its own query failed: it is not "none".
+            # Also the line that the tool prints if its own query failed, which does not mean that there are none.
             draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
             return Absent.NOT_UNDERSTOOD
     return [] if is_idle and not rows else _cut(lines, draft)
@@ -158,7 +158,7 @@ def _says_none(line: Line) -> bool:
 
 
 def _row(text: str) -> _Row | None:
-    """A row such as `0  2022  .../bin/app  1333MiB`; the name may be cut at its left, blank, or hold blanks."""
+    """Return the process of a row such as `0  2022  .../bin/app  1333MiB`. The name may be cut at its left, blank, or contain blanks."""
     words = text.split(maxsplit=2)
     if len(words) < 3:
         return None

@@ -1,4 +1,4 @@
-"""The keys that `mthreads-gmi -q` prints, by section, and what Moore Threads' words mean wherever the tool prints them."""
+"""The keys of `mthreads-gmi -q` by section, and the meaning of Moore Threads' words in all output of the tool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from telemetry_parsers.reports.targets import Target, metric, switch
 
 VENDOR = "moorethreads"
-# "On-die, EDC" names the two protections of HBM cards: on-die ECC and error detection on the bus.
+# "On-die, EDC" are the two protections of HBM cards: on-die ECC and error detection on the bus.
 ECC: Mapping[str, float] = {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
 _YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 
@@ -15,7 +15,7 @@ _YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 # Section and key, in lower case with single blanks; the section of a card's own keys is empty.
 Key = tuple[str, str]
 
-# Fan0, Fan1 … stand in a section of their own below the count of them.
+# Fan0, Fan1 … are in a section of their own below their number.
 FANS = metric("fan_ratio")
 FAN_SECTION = "speed"
 FAN_COUNT: Key = ("fan", "channel")
@@ -48,7 +48,7 @@ FIELDS: Mapping[Key, Target] = {
     ("retired pages", "pending page blacklist"): switch("retired_pages_pending", _YES_NO),
     ("", "performance state"): metric("performance_state"),
 }
-# Keys that add nothing where another one is printed, which is better.
+# Keys that are ignored if a better key is printed.
 INSTEAD: Mapping[Key, Key] = {("power readings", "power limit"): ("power readings", "current power limit")}
 FACTS: tuple[tuple[str, Key], ...] = (
     ("device_type", ("", "devicetype")),
@@ -57,7 +57,7 @@ FACTS: tuple[tuple[str, Key], ...] = (
     ("slot", ("pci", "slot id(name)")),
     ("ecc_mode", ("ecc mode", "current")),
 )
-# A card's own keys, which the text prints after its sections too.
+# The keys of a card outside its sections, before and after them.
 CARD_KEYS = frozenset(
     {
         "index",
@@ -71,7 +71,7 @@ CARD_KEYS = frozenset(
         "performance state",
     }
 )
-# Known, and no reading of ours: identities, and `Memory` under `Utilization`, of which no document says whether it is
+# Known keys without a metric: identities, and `Memory` under `Utilization`; no document says whether it means
 # occupancy or traffic.
 QUIET: frozenset[Key] = frozenset(
     {

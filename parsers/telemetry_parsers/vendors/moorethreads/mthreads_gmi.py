@@ -1,4 +1,4 @@
-"""Moore Threads' mthreads-gmi, whose tables, `-q` text and `-q --json` are one module each: which of them a text has."""
+"""Moore Threads' mthreads-gmi: the shapes of its output (a module each for its tables and for `-q`), its polls, and its errors."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ ERRORS = (
         "driver_gone",
         "wait a moment after a driver reload; otherwise load mtgpu and join the groups render and video",
     ),
-    # How a version that does not know a flag says so is nowhere documented: these are what such tools say.
+    # No document shows the message for an unknown flag. These are usual messages of such tools.
     *(ErrorText(words, "wrong_request", None, "this version needs other flags") for words in _REFUSALS),
 )
 _SILENT = (
     "no output: inside a container mthreads-gmi needs Moore Threads' container toolkit (run it with --runtime mthreads)"
 )
 
-# `-L`: `GPU 0 : MTT S4000 (UUID : 0f1e…)`; the uuids of the tools that print the like begin with `GPU-`.
+# `-L`: `GPU 0 : MTT S4000 (UUID : 0f1e…)`. The uuids of other tools that print such lines begin with `GPU-`.
 _NAMES = CardList(
     card=re.compile(
         r"GPU[ \t]{0,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{0,8}(\S.{0,80}?)[ \t]{0,8}"
@@ -56,18 +56,18 @@ _NAMES = CardList(
 _VERSION = re.compile(
     r"[ \t]{0,8}mthreads-gmi version[ \t]{0,8}:?[ \t]{0,8}([0-9][^\s]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
-# The only thing that the table has and the query has not; all else of it would be older than the query's.
+# Only the table has processes. Its readings would be older than those of the query.
 _PROCESSES = "processes"
 _REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
 
 
 def _is_added(poll: str, item: Reading) -> bool:
-    """Whether a poll gives this reading: the table that is read for its processes gives nothing else."""
+    """Return whether a poll keeps this reading. The table is polled only for its processes."""
     return poll != _PROCESSES or item.metric == _PROCESSES
 
 
 def _read_version(text: Text, draft: Draft) -> bool:
-    """The version line of `-v`, which numbers no card."""
+    """Read the version line of `-v`."""
     draft.tool_version, draft.index_space = _version(text.lines), ""
     return draft.tool_version is not None and _report_title(text.lines) is None
 
@@ -81,7 +81,7 @@ def _report_title(lines: Sequence[Line]) -> Line | None:
 
 
 def _system_report(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """The vendor's report of the whole system has nothing to read but the version."""
+    """Return the report on the vendor's summary of the whole system, which has no readings but the version."""
     title, version = _report_title(lines), _version(lines)
     if title is None:
         return None

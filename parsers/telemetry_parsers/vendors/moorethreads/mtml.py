@@ -74,7 +74,7 @@ _DEVICE_TYPES: Mapping[int, str] = {1: "MPC Parent", 2: "MPC Instance"}
 _GUEST = 2
 _ANSWERS: Mapping[int, str] = {0: "NO", 1: "YES"}
 _REASONS: Mapping[int, Absent] = {
-    -1: Absent.NOT_UNDERSTOOD,  # the reader's own: the library's text was none
+    -1: Absent.NOT_UNDERSTOOD,  # from the reader: the library returned no valid text
     3: Absent.NOT_SUPPORTED,
     4: Absent.NOT_SUPPORTED,
     5: Absent.NOT_PERMITTED,
@@ -109,12 +109,12 @@ def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:
 
 
 def card(recorded: dict[str, Plain], driver: Plain) -> Device:
-    """The card that an object describes."""
+    """Return the card that an object describes."""
     return device_in(recorded, MTML.vendor, driver, _facts(recorded))
 
 
 def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Device | None:
-    """An MPC instance of the card at that position; None for one without a number."""
+    """Return an MPC instance of the card at that position, or None for an instance without a number."""
     return instance_in(recorded, parent, position, _facts(recorded))
 
 
@@ -134,7 +134,7 @@ SOURCE = MTML.source
 
 
 def parse(capture: Capture) -> Report:
-    """The report of MTML's answers: devices and readings, or the reason why there are none."""
+    """Return the report of MTML's answers: devices and readings, or the reason why there are none."""
     return report_on(capture, _one, "there is no output")
 
 
@@ -178,7 +178,7 @@ def _take(device: Device, recorded: dict[str, Plain], where: str, draft: Draft) 
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
-    """Without the binding no process is started to look for the library."""
+    """Return a poll. If the binding is missing, no process is started to look for the library."""
     request = Library(SOURCE, (name,), module="pymtml", package="device-telemetry[moorethreads]")
     return Poll(name, request, tier, interval, deadline, lists_devices)
 

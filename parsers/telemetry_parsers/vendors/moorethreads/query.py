@@ -1,4 +1,4 @@
-"""The answers of `mthreads-gmi -q`, as indented text and as JSON: the same sections and keys in both."""
+"""The answers of `mthreads-gmi -q`, as indented text and as JSON, with the same sections and keys."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class _Card:
     values: list[tuple[Key, str]] = field(default_factory=list)
 
     def first(self, *keys: Key) -> str | None:
-        """The first of these keys that has a value, None when all are blank or placeholders."""
+        """Return the value of the first of these keys that has one, or None if all are blank or placeholders."""
         texts = dict(reversed(self.values))
         return next((text for key in keys if (text := units.text_or_none(texts.get(key))) is not None), None)
 
 
 @dataclass(slots=True)
 class _Query:
-    """The answers in a text before they are read: how many there are, their heads and their cards."""
+    """The answers in a text before they are read: their number, their heads and their cards."""
 
     draft: Draft
     answers: int = 1
@@ -85,8 +85,8 @@ def read_list(lines: Sequence[Line], draft: Draft) -> None:
             section = _plain(text)
             draft.name_unknown(*([] if section in SECTIONS else [text]))
     cards = _read_cards(query)
-    for each in cards:
-        _check_end(each, draft)
+    for card_read in cards:
+        _check_end(card_read, draft)
     _check_count(query, len(cards))
 
 
@@ -146,7 +146,7 @@ def _flatten(query: _Query, values: dict[str, Plain], section: str, depth: int) 
 
 
 def _read_cards(query: _Query) -> list[_Card]:
-    """Put each card once into the draft; these cards."""
+    """Put each card into the draft once. Return the cards."""
     draft, cards = query.draft, _together(query)
     draft.wording = by_text
     draft.driver = units.text_or_none(query.head.get("driver version"))
@@ -156,7 +156,7 @@ def _read_cards(query: _Query) -> list[_Card]:
 
 
 def _check_count(query: _Query, cards: int) -> None:
-    """Of several answers, each about one card, none counts more than that."""
+    """Report a count of cards that differs from their number. Each of several answers about single cards counts one."""
     attached = units.whole(query.head.get(_COUNT, ""))
     if attached is not None and attached != cards and (query.answers == 1 or attached > cards):
         query.draft.is_open = True
@@ -164,7 +164,7 @@ def _check_count(query: _Query, cards: int) -> None:
 
 
 def _together(query: _Query) -> list[_Card]:
-    """Each card once, with what later answers add to it; of two texts for one key the first counts."""
+    """Return each card once, with the additions of later answers. If a key has two texts, the first counts."""
     cards: dict[Device, _Card] = {}
     by_index: dict[int | None, Device] = {}
     for card in query.cards:
@@ -200,14 +200,14 @@ def _device(card: _Card) -> Device:
 
 
 def _check_end(card: _Card, draft: Draft) -> None:
-    """A card of the text is whole with its performance state, which stands below all sections; `-d` prints sections alone."""
+    """Report a truncated card. The performance state is below all sections of a whole card; `-d` prints single sections."""
     keys = {key for key, _ in card.values}
     if keys <= _HEADING or ((_FIRST in keys) and (_LAST not in keys)):
         draft.complain(card.where, f"the card is cut off: it has no {_LAST[1]}")
 
 
 def _read_card(draft: Draft, device: int, card: _Card) -> None:
-    """Read a card's keys; one that comes twice in a section has lost the heading between the two."""
+    """Read a card's keys. If a key is repeated in a section, the heading between the two is lost."""
     printed: dict[Key, str] = {}
     for key, text in card.values:
         if key in printed and key in FIELDS:
@@ -227,7 +227,7 @@ def _read_card(draft: Draft, device: int, card: _Card) -> None:
 
 
 def _name_unknown(card: _Card, draft: Draft, key: Key) -> None:
-    """A key that gives nothing: unknown, or in a section of no interest, in which no other section's keys can be."""
+    """Report an unknown key. Keys of other sections cannot be in a quiet section."""
     section, name = key
     if section in QUIET_SECTIONS and name in _READ_SOMEWHERE:
         draft.complain(card.where, f"{name} stands below {section}: the heading of its section is lost")
@@ -240,7 +240,7 @@ def _is_fan(key: Key) -> bool:
 
 
 def _give_fastest(draft: Draft, device: int, fans: Mapping[str, str], count: int | None) -> None:
-    """The fastest fan where as many are printed as the card has; the fastest of a part may not be the fastest."""
+    """Store the fastest fan, if as many fans are printed as the card has. The fastest of a part may not be the fastest."""
     if not fans and not count:
         return
     values = [_speed(draft, device, text, where) for where, text in fans.items()]
@@ -257,10 +257,10 @@ def _speed(draft: Draft, device: int, text: str, where: str) -> Value:
 
 
 def _field_name(section: str, key: str) -> str:
-    """How an unknown key is named."""
+    """Return the name of an unknown key."""
     return quote(f"{section}/{key or '(blank)'}".removeprefix("/"))
 
 
 def _plain(name: str) -> str:
-    """A key or section in lower case with single blanks: one key is printed with a blank at its end."""
+    """Return a key or section in lower case with single blanks. One key is printed with a blank at its end."""
     return " ".join(name.lower().split())

@@ -1,1 +1,1 @@
-"""NVIDIA: NVML is asked, nvidia-smi is not run."""
+"""NVIDIA: NVML is called, nvidia-smi is not run."""

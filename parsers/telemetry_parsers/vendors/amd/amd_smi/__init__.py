@@ -1,4 +1,4 @@
-"""amd-smi: its JSON, its sections, its monitor table and CSV; one form for all of them, one table of words."""
+"""amd-smi: its JSON, sections, monitor table and CSV. All shapes are brought into one form and share one table of keys."""
 
 from telemetry_parsers.vendors.amd.amd_smi.parser import PARSER
 

@@ -1,4 +1,4 @@
-"""From blocks to the draft of a report: one block for each card and partition, which device it is, what it gives."""
+"""Turns blocks into the draft of a report: one block for each card and partition, its identity and its readings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.tool import Text, Tool, must_be_whole
 from telemetry_parsers.text.lines import bus_address
 from telemetry_parsers.vendors.amd.amd_smi import readings
-from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, TOOL, Block, Entry, Path, known, pattern
+from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, TOOL, Block, Entry, Path, pattern, printed_text
 from telemetry_parsers.vendors.amd.amd_smi.keys import FACTS, FIELDS
 from telemetry_parsers.vendors.amd.amd_smi.readings import read_readings
 
-# The whole of /proc/version without blanks is what an in-tree driver has for a version; its first word is the kernel's.
+# The version of an in-tree driver is /proc/version without blanks, which contains the kernel's version.
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
 _CHIP = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 _NO_SERIALS = frozenset({"0", "0x0"})
@@ -25,7 +25,7 @@ _NO_NUMA_NODES = frozenset({"-1", "4294967295"})
 
 
 def _devices_of(blocks: Sequence[Block]) -> list[Device]:
-    """The device of each block; a partition other than the first belongs to the card that the first stands for."""
+    """Return the device of each block. A partition other than the first belongs to the card that the first partition represents."""
     numbers = [units.whole(_partition_of(block)) for block in blocks]
     owners: dict[str | None, int] = {}
     devices: list[Device] = []
@@ -44,14 +44,14 @@ def _devices_of(blocks: Sequence[Block]) -> list[Device]:
 
 
 def _first(block: Block, *paths: Path) -> str | None:
-    """The first of these paths that has a value."""
+    """Return the text of the first of these paths that has a value."""
     asked = [entry for entry in reversed(block.entries) if entry.path in paths]
-    texts = {entry.path: entry.text for entry in asked if known(entry.text) is not None}
-    return next((known(texts[path]) for path in paths if path in texts), None)
+    texts = {entry.path: entry.text for entry in asked if printed_text(entry.text) is not None}
+    return next((printed_text(texts[path]) for path in paths if path in texts), None)
 
 
 def _partition_of(block: Block) -> str:
-    """The number of the partition that a block is about, empty where it names none."""
+    """Return the number of the partition of a block, or an empty text."""
     return _first(block, ("partition_id",), ("partition", "partition_id"), ("xcp",)) or ""
 
 
@@ -72,7 +72,7 @@ def _device(block: Block) -> Device:
 
 
 def _model(block: Block) -> str | None:
-    """The card's name; the number of its chip, which stands there for chips without one, is none."""
+    """Return the card's name. Chips without a name print the number of the chip instead, which is ignored."""
     names = (_first(block, path) for path in (("asic", "market_name"), ("market_name",), ("board", "product_name")))
     return next((name for name in names if name is not None and not _CHIP.match(name)), None)
 
@@ -93,23 +93,23 @@ def _facts(block: Block) -> Iterable[tuple[str, str]]:
 
 
 def _power_kind(block: Block) -> str | None:
-    """Which power the main figure is, where the version prints both apart."""
+    """Return the kind of the main power, if the version prints average and instantaneous power separately."""
     for key, kind in (("current_socket_power", "instant"), ("average_socket_power", "average")):
         if _first(block, ("power", key)) is not None:
             return kind
     return None
 
 
-# Where an entry stands in its block.
+# The position of an entry in its block.
 _Slot = tuple[Path, int]
 
 
 def fill(draft: Draft, blocks: Sequence[Block]) -> None:
     """Read all cards and partitions of an output into the draft."""
-    draft.facts = {name: text for name, text in sorted(draft.facts.items()) if known(text)}
+    draft.facts = {name: text for name, text in sorted(draft.facts.items()) if printed_text(text)}
     cards = _cards(draft, blocks)
-    for place, device in enumerate(_devices_of(cards)):
-        draft.device(place, device)
+    for position_of_card, device in enumerate(_devices_of(cards)):
+        draft.device(position_of_card, device)
     for position, card in enumerate(cards):
         read_readings(draft, position, card)
         readings.read_links(draft, position, card)
@@ -119,12 +119,12 @@ def fill(draft: Draft, blocks: Sequence[Block]) -> None:
 
 
 def without_cards(report: Report, text: Text, tool: Tool) -> Report:
-    """The report on an output that lists no card: versions alone are fine; a list that is cut off may have lost them all."""
+    """Return the report on an output without cards. Versions alone are fine; a truncated list may have lost all cards."""
     return report if report.facts else must_be_whole(report, text, tool)
 
 
 def _cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
-    """One block for each card and partition: that of several outputs together; of two runs the second."""
+    """Return one block for each card and partition, joined from several outputs. Of two runs, the second counts."""
     cards: list[list[Block]] = []
     by_index: dict[int | None, dict[str, list[Block]]] = {}
     for block in (block for block in blocks if block.kind == "gpu"):
@@ -141,7 +141,7 @@ def _cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
 
 
 def _same(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | None:
-    """The blocks of one index that are about the same partition; an output need not name it."""
+    """Return the blocks of the same partition among those of one index. An output need not name the partition."""
     if name in partitions or len(partitions) != 1:
         return partitions.get(name)
     other, blocks = next(iter(partitions.items()))
@@ -149,7 +149,7 @@ def _same(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | Non
 
 
 def _is_read_again(blocks: Sequence[Block]) -> bool:
-    """Whether two of these blocks give the same reading."""
+    """Return whether two of these blocks have the same reading."""
     before: set[_Slot] = set()
     for block in blocks if len(blocks) > 1 else ():
         slots = set(map(_slot, block.entries))
@@ -160,7 +160,7 @@ def _is_read_again(blocks: Sequence[Block]) -> bool:
 
 
 def _merged(blocks: Sequence[Block]) -> Block:
-    """One block in place of several; of two entries in the same place that of the later block."""
+    """Return several blocks as one. If two entries are in the same slot, the one in the later block counts."""
     latest = {_slot(entry): number for number, block in enumerate(blocks) for entry in block.entries}
     entries = [
         entry for number, block in enumerate(blocks) for entry in block.entries if latest[_slot(entry)] == number
@@ -169,7 +169,7 @@ def _merged(blocks: Sequence[Block]) -> Block:
 
 
 def _slot(entry: Entry) -> _Slot:
-    """Entries of lists stand side by side; a second one in the same place is of another run, and so is a second list."""
+    """Return the slot of an entry. Entries of a list have different slots; a second entry in a slot, or a second list, is of another run."""
     if entry.path[0] == "process_list":
         return entry.path[:1], 0
     return entry.path, 0 if entry.path[0] != "process_info" else entry.group

@@ -1,4 +1,4 @@
-"""The one form that every shape of amd-smi's output is brought into, and what the words in it mean: a block of entries for each device."""
+"""The common form of all shapes of amd-smi's output, a block of entries for each device, and the meaning of its words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from telemetry_parsers.model import Absent, Value
 
 Path = tuple[str, ...]
 
-# Which of several of a kind: GFX_0, XCP_7, Level 3, vclk1. What a key is called otherwise is kept.
+# The number among several of a kind: GFX_0, XCP_7, Level 3, vclk1.
 _ORDINAL = re.compile(r"_[0-9]{1,4}\Z|(?<=clk)[0-9]{1,3}\Z")
 
 
@@ -37,17 +37,17 @@ class Block:
 
 
 def plain_key(name: str) -> str:
-    """A key in lower case without blanks: text, JSON and CSV spell the same key alike then."""
+    """Return a key in lower case without blanks, so that keys of text, JSON and CSV are equal."""
     return "_".join(name.lower().split())
 
 
 def pattern(path: Sequence[str]) -> Path:
-    """The path without ordinals: `clock/gfx_3/clk` is one of `clock/gfx_#/clk`."""
+    """Return the path without ordinals: `clock/gfx_#/clk` for `clock/gfx_3/clk`."""
     return tuple(_ORDINAL.sub("_#", key) for key in path)
 
 
 TOOL = "amd-smi"
-# What amd-smi lists besides cards: processors, their cores, network cards and switches.
+# Other devices that amd-smi lists: processors, their cores, network cards and switches.
 OTHER_KINDS = frozenset({"cpu", "core", "nic", "ainic", "brcm_nic", "switch", "brcm_switch"})
 
 
@@ -60,28 +60,28 @@ _LINKS: Mapping[str, float] = {**ENABLED, "u": 1.0, "d": 0.0, "up": 1.0, "down":
 _DISABLED_LINK = "X"
 
 
-def known(text: str | None) -> str | None:
-    """A text as printed, None for a placeholder, a mask or nothing."""
+def printed_text(text: str | None) -> str | None:
+    """Return a text as printed, or None for a placeholder, a mask or a blank text."""
     printed = units.text_or_none(text)
     return None if printed is None or _MASK.match(printed) else printed
 
 
 def pcie_speed(text: str, _unit: str = "") -> Value:
-    """The generation of a link at `32 GT/s`."""
+    """Return the generation of a link at a speed such as `32 GT/s`."""
     if not text.endswith("GT/s"):
         return units.placeholder(text) or Absent.NOT_UNDERSTOOD
     return units.pcie_generation(text.removesuffix("GT/s"))
 
 
 def megabits(text: str, _unit: str = "") -> Value:
-    """A rate such as `18 Mb/s` in bytes; one of another unit is not understood."""
+    """Return the bytes per second of a rate such as `18 Mb/s`. Other units are not understood."""
     bare = text.removesuffix("Mb/s")
     value = units.number(bare) if bare != text else Absent.NOT_UNDERSTOOD
     return units.placeholder(bare) or value if isinstance(value, Absent) else value * 125_000
 
 
 def above_zero(text: str, _unit: str = "") -> Value:
-    """A share of time in which the clocks were held down: the header calls more than 0 % a violation."""
+    """Return 1 for a share of throttled time above 0 %, which the header calls a violation."""
     value = units.quantity(text, units.RATIO, "%")
     return value if isinstance(value, Absent) else float(value > 0.0)
 

@@ -11,7 +11,7 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, Block, En
 
 
 def cards_of(overview: Plain) -> list[Plain] | None:
-    """The cards of an overview, each with its partition, driver and processes; None for anything else."""
+    """Return the cards of an overview, each with its partition, driver and processes, or None for anything else."""
     if not isinstance(overview, dict):
         return None
     cards, processes = overview.get("gpu_info_list"), overview.get("processes")
@@ -30,7 +30,7 @@ def cards_of(overview: Plain) -> list[Plain] | None:
 
 
 def versions_of(overview: dict[str, Plain]) -> dict[str, str]:
-    """The versions of the tool and of ROCm, by the name of their facts."""
+    """Return the versions of the tool and of ROCm, by the names of their facts."""
     versions = _versions(overview)
     rocm = versions.get("rocm version")
     texts = {
@@ -46,7 +46,7 @@ def _versions(overview: dict[str, Plain]) -> dict[str, Plain]:
 
 
 def _as_elsewhere(card: dict[str, Plain], versions: dict[str, Plain]) -> dict[str, Plain]:
-    """A card with its partition mode and its driver where the other commands have them."""
+    """Return a card with partition mode and driver under the keys of the other commands."""
     mode, driver = card.get("partition_mode"), versions.get("driver info", versions.get("amdgpu version"))
     accelerator, slash, memory = mode.partition("/") if isinstance(mode, str) else ("", "", "")
     has_mode = bool(slash) and units.placeholder(str(mode)) is None
@@ -66,16 +66,16 @@ _VERSIONS = (
     ("amdsmi_library_version", "library_version"),
     ("rocm_version", "rocm_version"),
 )
-# An empty list of these means that there are none.
+# An empty list of these means a count of 0.
 _COUNTED = frozenset({"process_list", "retired", "pending"})
-# Lists in an envelope that describe modes which a card could have, not what it is.
+# Lists in an envelope with possible modes of a card, not with devices.
 _NOT_DEVICES = frozenset(
     {"partition_profiles", "partition_resources", "accelerator_partition_profiles", "accelerator_partition_resources"}
 )
 
 
 def read_documents(text: str, draft: Draft) -> list[Block] | None:
-    """The blocks of each device in the JSON of this text; None when none of it is amd-smi's."""
+    """Return the blocks of each device in the JSON of a text, or None if no document is amd-smi's."""
     blocks: list[Block] = []
     json = find_documents(text)
     taken = [item for item in json.documents if (item.value or not item.fault) and _take(blocks, draft, item.value)]
@@ -91,7 +91,7 @@ def read_documents(text: str, draft: Draft) -> list[Block] | None:
 
 
 def error_of(text: str) -> str | None:
-    """The message of `{"error": …, "code": …}`, None where the text holds no such object."""
+    """Return the message of `{"error": …, "code": …}`, or None without such an object."""
     for document in find_documents(text).documents:
         items = document.value if isinstance(document.value, list) else [document.value]
         for item in items:
@@ -138,13 +138,13 @@ def _take_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
 
 
 def _items(name: str, items: list[Plain]) -> list[Plain]:
-    """The items of a list in an envelope; `xgmi_metric` holds a list of them, `link_status` has its links by place."""
+    """Return the items of a list in an envelope. `xgmi_metric` is a list of lists; `link_status` has its links by position."""
     flat = [inner for item in items for inner in (item if isinstance(item, list) else [item])]
     return [_with_neighbours(item, flat) for item in flat] if name == _LINK_STATES else flat
 
 
 def _with_neighbours(item: Plain, devices: list[Plain]) -> Plain:
-    """A device of `link_status` with its links as `topology` prints them: the states stand in the order of the devices."""
+    """Return a device of `link_status` with its links in the form of `topology`: the states are in the order of the devices."""
     states = item.get(_LINK_STATES) if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(states, list) or len(states) != len(devices):
         return item
@@ -163,7 +163,7 @@ def _lists_devices(name: str, items: list[Plain]) -> bool:
 
 
 def _kind(item: Plain) -> tuple[str, Plain] | None:
-    """The kind of device that an item is about, with its number."""
+    """Return the kind and the number of an item's device."""
     if not isinstance(item, dict):
         return None
     for key in _GPU_KEYS:
@@ -195,12 +195,12 @@ def _flatten(block: Block, value: Plain, path: Path, group: int, depth: int) -> 
 
 
 def _is_quantity(value: dict[str, Plain]) -> bool:
-    """Whether an object is a number and its unit, or what is left of one."""
+    """Return whether an object is a number and its unit, or a part of them."""
     return bool(value) and value.keys() <= {"value", "unit"} and not isinstance(value.get("value"), dict | list)
 
 
 def _text(value: Plain) -> str:
-    """A value as the text form prints it: number and unit."""
+    """Return a value as the text form prints it: number and unit."""
     if isinstance(value, dict):
         number, unit = _text(value.get("value", "a unit without a value:")), value.get("unit")
         has_unit = isinstance(unit, str) and units.placeholder(number) is None

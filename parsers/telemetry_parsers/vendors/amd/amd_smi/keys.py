@@ -1,8 +1,6 @@
-"""The keys that amd-smi prints, of all versions: what each gives, and which are known to give nothing.
+"""The keys of amd-smi, of all versions, with their targets: in lower case without blanks, ordinals as `#`."""
 
-Keys are in lower case without blanks, ordinals are `#`; the names of monitor's columns are those of its JSON.
-A number without a unit, as CSV and the JSON of 6.0 print it, is in the unit that the other forms print.
-"""
+# Columns of monitor have the names of its JSON. Numbers without a unit (CSV, JSON of 6.0) have the unit of the other forms.
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ def _share(key: str, label: str = "") -> Target:
 
 
 def _cap(key: str) -> Target:
-    """A limit of 0 W is how a card or a guest without one is printed: none can be set."""
+    """Return the target of a power limit. A card or guest without one prints 0 W."""
     return metric(key, unit="W", zero=Absent.NOT_SUPPORTED)
 
 
@@ -36,12 +34,12 @@ def _clock(domain: str) -> Target:
 
 
 def _highest_clock(domain: str) -> Target:
-    """A clock that ends at 0 MHz is one whose range the driver does not report; a level of 0 MHz is not the highest."""
+    """Return the target of the highest clock. 0 MHz means that the driver does not report the range."""
     return metric("clock_max_hertz", domain, unit="MHz", zero=Absent.NOT_SUPPORTED)
 
 
 def temperature(sensor: str) -> Target:
-    """The temperature of a sensor."""
+    """Return the target of a sensor's temperature."""
     return metric("temperature_celsius", sensor, unit="C")
 
 
@@ -77,7 +75,7 @@ _VIOLATIONS = {
 }
 _MONITOR = {
     "power_usage": metric("power_watts", unit="W"),
-    # The column PWR_CAP, which AMD's change log calls the power cap; today's source fills it with the cap in force.
+    # The column PWR_CAP, which AMD's change log calls the power cap; the current source fills it with the cap in force.
     "max_power": _cap("power_cap_watts"),
     "gpu_temperature": temperature("core"),
     "edge_temperature": temperature("edge"),
@@ -96,18 +94,18 @@ _MONITOR = {
     "pcie_bw": special("pcie_bandwidth_bytes_per_second", megabits),
     "tviol_active": switch("throttled", ACTIVE, "socket_thermal"),
     **{column: special("throttled", above_zero, reason) for column, reason in _VIOLATIONS.items()},
-    # Monitor's CSV prints some in MB and some in GB, without saying so: no number without a unit.
+    # Monitor's CSV prints some in MB and some in GB without a unit: a number without a unit is not read.
     "gtt_used": metric("memory_gtt_used_bytes"),
     "gtt_total": metric("memory_gtt_total_bytes"),
     "vram_used": metric("memory_used_bytes"),
     "vram_free": metric("memory_free_bytes"),
     "vram_total": metric("memory_total_bytes"),
-    # Of the overview, as a box or as JSON; its temperature is the hotspot's, or the edge's where that is not printed.
+    # The overview, as a box or as JSON. Its temperature is the hotspot's, or the edge's if that is not printed.
     "temp": temperature("core"),
     "uncorr_ecc": metric("ecc_uncorrected_total", "all"),
     "fan": _share("fan_ratio"),
 }
-# By section. The power that two keys have, and clocks, have rows of their own below.
+# By section. Powers with two keys and clocks have their own rows below.
 _SECTIONS: Mapping[str, Mapping[str, Target]] = {
     "usage": {
         **dict.fromkeys(("gfx_activity", "gfx_usage"), _share("utilization_ratio")),
@@ -173,15 +171,15 @@ _SECTIONS: Mapping[str, Mapping[str, Target]] = {
     "vram": {"size": metric("memory_total_bytes", unit="MB")},
     "asic": {"num_compute_units": metric("compute_units")},
 }
-# These count only where no other key gives a number.
+# These count only if no other key has a number.
 SPARES: Mapping[Path, tuple[Target, ...]] = {
     ("power", "average_socket_power"): (metric("power_watts", unit="W"),),
-    # Of processors with graphics, since 7.14: for those that leave the other figures out.
+    # Processors with graphics, since 7.14, may print only these.
     ("power", "apu_average_socket_power"): (metric("power_average_watts", unit="W"), metric("power_watts", unit="W")),
     ("usage", "apu_average_gfx_activity"): (_share("utilization_ratio"),),
     ("usage", "apu_average_vcn_activity"): (_share("engine_utilization_ratio", "vcn"),),
     ("usage", "apu_average_mm_activity"): (_share("engine_utilization_ratio", "multimedia"),),
-    # Of cards without partitions, since 7.14: one figure.
+    # Cards without partitions, since 7.14, print one value.
     ("usage", "vcn_busy"): (_share("engine_utilization_ratio", "vcn"),),
     ("usage", "vcn_busy", "xcp_#"): (_share("engine_utilization_ratio", "vcn"),),
     ("usage", "jpeg_busy", "xcp_#"): (_share("engine_utilization_ratio", "jpeg"),),
@@ -191,7 +189,7 @@ _MAIN: Mapping[Path, tuple[Target, ...]] = {
     **{(key,): (target,) for key, target in _MONITOR.items()},
     **{(section, key): (target,) for section, keys in _SECTIONS.items() for key, target in keys.items()},
     ("power", "current_socket_power"): (metric("power_instant_watts", unit="W"), metric("power_watts", unit="W")),
-    # 7.x prints a set of limits for each package power tracker; the first is that of the sustained power.
+    # 7.x prints limits for each package power tracker. The first one tracks the sustained power.
     ("limit", "ppt0", "max_power_limit"): (_cap("power_cap_max_watts"),),
     ("limit", "ppt0", "min_power_limit"): (metric("power_cap_min_watts", unit="W"),),
     ("limit", "ppt0", "socket_power_limit"): (_cap("power_cap_watts"),),
@@ -205,13 +203,13 @@ _MAIN: Mapping[Path, tuple[Target, ...]] = {
         ("clock", name, "frequency_levels", "level_#"): (_highest_clock(domain),)
         for name, domain in _LEVEL_DOMAINS.items()
     },
-    # Whether the errors of the memory controller are watched for, as rocm-smi and the driver's file print it.
+    # Whether the memory controller is monitored for errors, as rocm-smi and the driver's file print it.
     ("ras", "ecc_block_state", "umc"): (switch("ecc_enabled", ENABLED),),
 }
 FIELDS: Mapping[Path, tuple[Target, ...]] = {
     path: (*_MAIN.get(path, ()), *SPARES.get(path, ())) for path in (*_MAIN, *SPARES)
 }
-# Of several texts of these, the highest number counts.
+# If these have several texts, the highest number counts.
 _MANY: frozenset[Path] = frozenset(
     {
         *((name,) for name in ("clock", "throttle", "tviol_active", *_VIOLATIONS)),
@@ -219,27 +217,27 @@ _MANY: frozenset[Path] = frozenset(
         *(("usage", f"{engine}_busy", "xcp_#") for engine in ("vcn", "jpeg")),
     }
 )
-# Which counts of a RAS block are read; its name is the location.
+# The counts of a RAS block that are read. The block's name is the location.
 ECC_COUNTS: Mapping[str, str] = {
     "correctable_count": "ecc_corrected_total",
     "uncorrectable_count": "ecc_uncorrected_total",
     "deferred_count": "ecc_deferred_total",
 }
-# Lists of the temperatures of all stacks or dies, which are numbered in their order.
+# Lists of the temperatures of all stacks or dies, in order.
 STACKS: Mapping[Path, str] = {
     ("temperature", "hbm_stacks"): "hbm",
     **{("temperature", die): die for die in ("mid", "aid", "xcd")},
 }
-# Where the sensors of the board of the chip, and of that on which eight of them stand, have names.
+# Sections with named sensors of the chip's board, and of the board with eight chips.
 BOARDS = frozenset({"gpu_board", "gpuboard", "base_board", "baseboard"})
 
 
 def board_sensor(name: str) -> str:
-    """The word of a board's sensor, which must not count for the chip's temperature."""
+    """Return the label of a board's sensor, which must not count for the chip's temperature."""
     return name if name.startswith(BOARD_SENSORS) else f"board_{name}"
 
 
-# `PPT_VIOLATION_STATUS` is a state; the accumulated counts of it are in ticks of unknown length.
+# `PPT_VIOLATION_STATUS` is a state; its accumulated counts are in ticks of unknown length.
 VIOLATION_END = "_violation_status"
 FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("gfx_version", (("asic", "target_graphics_version"),)),
@@ -253,7 +251,7 @@ FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("memory_partition", (("partition", "memory_partition"), ("memory_partition", "current"), ("memory",), ("current_memory_partition",))),
     ("memory_type", (("vram", "type"),)),
 )  # fmt: skip
-# What is printed of a process, by its name in CSV.
+# The paths of a process's keys, by their name in CSV.
 PROCESS_KEYS: Mapping[str, Path] = {
     "name": ("process_info", "name"),
     "pid": ("process_info", "pid"),
@@ -267,7 +265,7 @@ PROCESS_KEYS: Mapping[str, Path] = {
     "sdma_usage": ("process_info", "sdma_usage"),
     "evicted_time": ("process_info", "evicted_time"),
 }
-# What is about identity, modes and of settings; of voltages, rates and counts for which there is no metric; and
+# Identities, modes and settings; voltages, rates and counts for which there is no metric; and
 # `vram_percent`, a share of 1 that monitor 6.4 prints with a percent sign.
 _QUIET_SECTIONS = frozenset(
     {
@@ -292,7 +290,7 @@ _QUIET_PATHS = frozenset(
         *(("power", key) for key in ("power_management", "ubb_power")),
         *(("power", key) for key in ("voltage", "voltage_gfx", "voltage_soc", "voltage_mem", "power_limit", "fan_rpm")),
         *(("fan", key) for key in ("speed", "max")),
-        # What the caches count is a part of the totals: a second location beside `all` would count it twice in a sum.
+        # The counts of caches are a part of the totals: a second location beside `all` would be counted twice in a sum.
         ("ecc", "cache_correctable_count"), ("ecc", "cache_uncorrectable_count"),
         *(
             ("pcie", key)
@@ -310,7 +308,7 @@ _QUIET_PATHS = frozenset(
         ("link_metrics", "bit_rate"), ("link_metrics", "max_bandwidth"), ("link_metrics", "link_type"),
     }
 )  # fmt: skip
-# Names of keys that are quiet wherever they stand: CSV has lost the sections.
+# Names of keys that are quiet in any section, because CSV does not print sections.
 QUIET_NAMES = frozenset(
     {
         *(path[-1] for path in _QUIET_PATHS if path[0] != "clock"),
@@ -320,7 +318,7 @@ QUIET_NAMES = frozenset(
         "type", "vendor", "bit_width", "max_bandwidth", "node", "affinity",
     }
 )  # fmt: skip
-# The headings under which keys stand; a copy without indentation is read by them.
+# The headings above keys, for copies without indentation.
 SECTIONS = frozenset(
     {
         *(path[0] for path in FIELDS if len(path) > 1),
@@ -332,16 +330,16 @@ SECTIONS = frozenset(
 
 
 def is_top_level(key: str) -> bool:
-    """Whether a value of this name stands in no section."""
+    """Return whether a value of this name is outside any section."""
     return key == "perf_level" or key in _QUIET_SECTIONS
 
 
 def is_many(path: Path) -> bool:
-    """Whether several texts of this path stand side by side, as those of several clocks of a kind do."""
+    """Return whether a path may have several texts, as those of several clocks of a kind."""
     return path[:1] in _MANY or path in _MANY
 
 
 def is_quiet(path: Path) -> bool:
-    """Whether a path is known to give no reading."""
+    """Return whether a path is known to have no reading."""
     of_a_processor = len(path) > 1 and path[1].startswith("apu_")
     return path[0] in _QUIET_SECTIONS or path[:2] in _QUIET_PATHS or path[:3] in _QUIET_PATHS or of_a_processor

@@ -1,4 +1,4 @@
-"""amd-smi: which of its shapes a text has, the one parser for all of them, what to ask, and its errors."""
+"""amd-smi: the shapes of its output, its polls, and its errors."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ _SHAPES = (
 
 
 def refused(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """The report on a shape that is known and not read, with what to ask for instead."""
+    """Return the report on a known shape that is not read, with the command to use instead."""
     for line in lines:
         why = _unread(line.text)
         if why:
@@ -103,7 +103,7 @@ def refused(_output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _unread(text: str) -> str:
-    """What a line shows that the text is, empty for other lines."""
+    """Return what is wrong with the text if this line shows it, else an empty text."""
     if "AMD-SMI" in text and text.lstrip().startswith("|"):
         return f"this is the overview of amd-smi without a sub-command, but not its headings, each on a line of its own{_ADVICE}"
     if _PYTHON.search(text):
@@ -137,7 +137,7 @@ def _no_whole_device(output: Output, _lines: Sequence[Line]) -> Report | None:
 _TOOL = Tool(
     name=TOOL,
     vendor="amd",
-    # All that the polls ask for is JSON.
+    # All polls request JSON.
     shapes=(Shape(_read_json, "json", cards.without_cards, (keys.FIELDS,)), *_SHAPES),
     silent=_SILENT,
     errors=ERRORS,
@@ -152,7 +152,7 @@ def _ask(*commands: str) -> Command:
     return Command(tuple((TOOL, command, "--json") for command in commands), env=LOCKS_OF_ITS_OWN, folders=_FOLDERS)
 
 
-# It takes seconds for a node of eight cards, and wakes those that sleep.
+# A call takes seconds on a node of eight cards, and wakes sleeping cards.
 PARSER = parser_of(
     _TOOL,
     Poll("metric", _ask("metric", "monitor"), "fast", 30.0, 20.0, wakes=True),

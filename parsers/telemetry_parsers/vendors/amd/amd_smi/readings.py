@@ -1,4 +1,4 @@
-"""The readings of one card: which of its texts counts for each metric; its links, its processes and its bad pages."""
+"""The readings of one card: the text that counts for each metric; its links, processes and bad pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from telemetry_parsers.model import Absent, Process, Reading, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric, special, switch
 from telemetry_parsers.rocm.values import level_of
-from telemetry_parsers.vendors.amd.amd_smi.entries import ACTIVE, Block, Entry, Path, known, link_up, pattern
+from telemetry_parsers.vendors.amd.amd_smi.entries import ACTIVE, Block, Entry, Path, link_up, pattern, printed_text
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
     BOARDS,
     ECC_COUNTS,
@@ -30,7 +30,7 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
 _TOPOLOGY = ("links",)
 _XGMI = ("link_metrics", "links")
 _STATUS = ("link_status",)
-# `read` is what the card reads from its neighbour over the link.
+# `read` are the bytes that the card reads from its neighbour over the link.
 _BYTES = (("read", "link_receive_bytes_total"), ("write", "link_transmit_bytes_total"))
 
 
@@ -52,7 +52,7 @@ def _take_state(draft: Draft, device: int, link: str, text: str, block: Block) -
 
 
 def _links(block: Block, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """The neighbour at the other end of each link in a list, and the texts of the link by key."""
+    """Yield the neighbour at the other end of each link in a list, and the texts of the link by key."""
     links: dict[int, dict[str, str]] = {}
     for entry in block.entries:
         if entry.path[:-1] == path:
@@ -68,7 +68,7 @@ _PROCESS = "process_info"
 NONE = frozenset({"no running processes detected", "[]"})
 NO_PAGES = frozenset({"no bad pages found.", "no bad pages found", "[]"})
 _PAGES = ("retired", "pending", "un_res")
-# The first keys of what links and processes read, and of what gives no reading below a family's name.
+# The first keys of links and processes, and of families without a reading.
 _ELSEWHERE = frozenset(
     {*_TOPOLOGY, _XGMI[0], *_STATUS, _LIST, _PROCESS, *_PAGES, "ecc_blocks", "throttle", "csv", "partition_id"}
 )
@@ -90,13 +90,13 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
 
 
 def _groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
-    """The keys of each process, and what stands in place of a list."""
+    """Return the keys of each process, and the text that replaces the list."""
     groups: list[dict[Path, str]] = []
     instead: str | None = None
     for entry in block.entries:
         path = entry.path[1:] if entry.path[0] == _LIST else entry.path
         if path[:1] == (_PROCESS,) and len(path) > 1:
-            # A section within a process opens a group of its own in the text form; the name begins the next process.
+            # In the text form, a section within a process opens its own group. The name begins the next process.
             is_next = path[1] in ("name", "pid") and bool(groups) and path[1] in (key[0] for key in groups[-1])
             if is_next or not groups:
                 groups.append({})
@@ -107,7 +107,7 @@ def _groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
 
 
 def _number(block: Block, instead: str | None, read: int, listed: int) -> Value:
-    """The number of processes, where all that are listed are read and the list shows its end."""
+    """Return the number of processes, if all of them were read and the end of the list was found."""
     if instead is not None:
         return float(read) if instead in NONE else Absent.NOT_REPORTED
     if block.open_at is not None and (block.open_at == () or block.open_at[0] in (_PROCESS, _LIST)):
@@ -117,11 +117,11 @@ def _number(block: Block, instead: str | None, read: int, listed: int) -> Value:
 
 def _process(device: int, keys: Mapping[Path, str]) -> Process | None:
     pid = units.whole(keys.get(("pid",), ""))
-    return None if pid is None else Process(device, pid, known(keys.get(("name",))) or "", _memory(keys))
+    return None if pid is None else Process(device, pid, printed_text(keys.get(("name",))) or "", _memory(keys))
 
 
 def _memory(keys: Mapping[Path, str]) -> float | None:
-    """The device memory of a process; `16.0 EB` is a wrapped count and none."""
+    """Return the device memory of a process. `16.0 EB` is a wrapped count and ignored."""
     for path in (("memory_usage", "vram_mem"), ("vram",), ("mem_usage",), ("mem",)):
         if path in keys:
             value = units.quantity(keys[path], units.BYTES, "B")
@@ -130,7 +130,7 @@ def _memory(keys: Mapping[Path, str]) -> float | None:
 
 
 def _count(block: Block, section: str) -> Value | None:
-    """The number of pages in a list; None where the output has no such list."""
+    """Return the number of pages in a list, or None without such a list."""
     entries = [entry for entry in block.entries if entry.path[0] == section]
     if not entries:
         return None
@@ -142,7 +142,7 @@ def _count(block: Block, section: str) -> Value | None:
     return float(sum(entry.path == (section, "page_address") for entry in entries))
 
 
-# Where errors are counted that no block is named for.
+# The location of errors without a block.
 _TOTAL = "all"
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
@@ -182,7 +182,7 @@ class _Choice:
             self._add(target, entry, path)
         if path == ("perf_level",):
             self._take_level(entry)
-        elif not targets and not (is_quiet(path) or path[0] in _ELSEWHERE) and known(entry.text) is not None:
+        elif not targets and not (is_quiet(path) or path[0] in _ELSEWHERE) and printed_text(entry.text) is not None:
             self._draft.name_unknown("/".join(path[:4]))
 
     def _add(self, target: Target, entry: Entry, path: Path) -> None:
@@ -195,19 +195,19 @@ class _Choice:
         if of_many and not entry.text.strip():
             self._draft.complain(entry.where, f"{target.key}: the value of one of several is missing")
         if of_many and len(path) > 2 and self._open_at is not None and path[:2] == self._open_at[:2]:
-            # Of some of them the highest may not be the highest of all.
+            # If some are missing, the highest of the others may not be the highest of all.
             item = replace(item, value=Absent.NOT_UNDERSTOOD)
         key, candidate = (target.key, target.label), (item, target in SPARES.get(path, ()))
         before = self.chosen.get(key)
         self.chosen[key] = candidate if before is None else _better(before, candidate, is_many=of_many)
 
     def _stack(self, entry: Entry) -> tuple[Target, ...]:
-        """The target of the next stack or die; none of one whose temperature is not printed."""
+        """Return the target of the next stack or die; empty if its temperature is not printed."""
         if entry.path not in STACKS:
             return ()
         self._stacks[entry.path] += 1
         sensor = f"{STACKS[entry.path]}{self._stacks[entry.path] - 1}"
-        return (temperature(sensor),) if known(entry.text) is not None else ()
+        return (temperature(sensor),) if printed_text(entry.text) is not None else ()
 
     def _take_level(self, entry: Entry) -> None:
         word = level_of(entry.text)
@@ -215,22 +215,22 @@ class _Choice:
             self.levels = states(self._device, "performance_level", word)
         else:
             self.levels = ()
-            if known(entry.text) is not None or not entry.text.strip():
+            if printed_text(entry.text) is not None or not entry.text.strip():
                 item = reading(self._device, "performance_level", Absent.NOT_UNDERSTOOD)
                 self._draft.complain_of(item, entry.text, entry.where)
 
 
-def _better(one: tuple[Reading, bool], other: tuple[Reading, bool], *, is_many: bool) -> tuple[Reading, bool]:
-    """A number before none, the main key before a spare one, the higher of many."""
+def _better(first: tuple[Reading, bool], other: tuple[Reading, bool], *, is_many: bool) -> tuple[Reading, bool]:
+    """Return the better reading: a number before an absence, the main key before a spare one, the higher of many."""
     if isinstance(other[0].value, Absent):
-        return one
-    if isinstance(one[0].value, Absent) or (one[1] and not other[1]):
+        return first
+    if isinstance(first[0].value, Absent) or (first[1] and not other[1]):
         return other
-    return other if is_many and one[1] == other[1] and other[0].value > one[0].value else one
+    return other if is_many and first[1] == other[1] and other[0].value > first[0].value else first
 
 
 def _of_a_family(path: Path) -> tuple[Target, ...]:
-    """The target of a key in which a name is the label: a RAS block, a reason to throttle, a sensor of a board."""
+    """Return the target of a key that contains the label: a RAS block, a reason to throttle, a sensor of a board."""
     if path[0] == "ecc_blocks" and len(path) == 3 and path[2] in ECC_COUNTS and _WORD.match(path[1]):
         return (metric(ECC_COUNTS[path[2]], path[1]),)
     if path[0] == "throttle" and 2 <= len(path) <= 4 and path[1].endswith(VIOLATION_END):

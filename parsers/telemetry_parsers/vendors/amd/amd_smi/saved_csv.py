@@ -1,4 +1,4 @@
-"""amd-smi's CSV: a row for each device, under keys that have lost their sections."""
+"""amd-smi's CSV: a row for each device, under keys without their sections."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
 from telemetry_parsers.vendors.amd.amd_smi.saved_sections import list_items
 
 _NOT_VALUES = frozenset({"gpu", "timestamp"})
-# Which of two keys of one name is meant: the first, where one of these stands beside it.
+# Two keys of one name: the first is meant if one of these columns is present.
 _AMBIGUOUS: Mapping[str, tuple[frozenset[str], Path, Path]] = {
     "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
     "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),
     "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
 }
-# What CSV calls otherwise than the other forms, or what stands in no section of a reading there.
+# Keys that have another name in CSV than in the other forms, or that belong to no section with readings.
 _NAMED: Mapping[str, Path] = {
     "gpu_bdf": ("bdf",),
     "gpu_uuid": ("uuid",),
@@ -47,7 +47,7 @@ _PAGES = frozenset({"retired", "pending", "un_res"})
 _PAGE_ADDRESS = "'page_address':"
 _CLOCK = re.compile(r"([a-z]{2,8}(?:_[0-9]{1,3})?)_((?:min_|max_)?clk|clk_locked|deep_sleep)\Z")
 _XCP = re.compile(r"([a-z0-9_]{2,60})_(xcp_[0-9]{1,3})\Z")
-# What is quiet in the other forms by its section, which CSV has lost.
+# Keys that are quiet in the other forms because of their section, which CSV does not print.
 _QUIET = re.compile(
     r"[a-z0-9_]{1,60}_(?:accumulated|violation_activity)|accumulation_counter|point_[0-9]_(?:frequency|voltage)|vddboard|uclk_aid"
     r"|socclks_mid|link_metrics_(?:bit_rate|max_bandwidth|link_type)|pcie_levels_[0-9]{1,2}|os_kernel_version|eeprom_version"
@@ -58,7 +58,7 @@ _SHORTENED = "..."
 
 
 def read_csv(lines: Sequence[Line], draft: Draft) -> list[Block]:
-    """The rows below each heading line: of the devices, and of their processes."""
+    """Return the blocks of the rows below each heading line: of devices and of their processes."""
     scan = _Scan(draft)
     for line in lines:
         scan.take(line)
@@ -74,7 +74,7 @@ def csv_headings(line: Line) -> list[str]:
 
 
 class _Scan:
-    """The state between two lines: the columns in force, and where their values go."""
+    """The state between two lines: the current columns and the paths of their values."""
 
     def __init__(self, draft: Draft) -> None:
         self.blocks: list[Block] = []
@@ -104,7 +104,7 @@ class _Scan:
     def _row(self, line: Line) -> bool:
         try:
             cells = next(csv.reader([line.text]), [])
-        except csv.Error:  # no row: the caller complains of the line
+        except csv.Error:  # no row; the caller reports the line
             return False
         row = dict(zip(self._names, cells, strict=False))
         index = units.whole(row.get("gpu", "").removeprefix("GPU"))
@@ -122,7 +122,7 @@ class _Scan:
 
 
 def _items(path: Path, cell: str) -> list[tuple[Path, str]]:
-    """What a cell holds: each item of a list; of a list of pages, which Python printed, that there is another page."""
+    """Return the items of a cell. A list of pages, as Python prints it, has an item for each page."""
     if path == _NAMED["process_info"] and units.placeholder(cell) is not None:
         return []  # the row of a process has its own columns
     if path[0] in _PAGES and _PAGE_ADDRESS in cell:
@@ -137,7 +137,7 @@ def _paths(names: Sequence[str]) -> dict[str, Path]:
 
 
 def _path(name: str, names: Sequence[str]) -> Path:
-    """The path that ends in this name; empty where there is none, or more than one."""
+    """Return the path that ends in this name; empty if there is none or more than one."""
     if name == "perf_level" or name in _PAGES:
         return (name,)
     if name in _NAMED:
@@ -156,7 +156,7 @@ def _path(name: str, names: Sequence[str]) -> Path:
 
 
 def _family(name: str) -> Path:
-    """The path of a key that holds a name: of a partition, of what keeps a card from its clock, of a clock, of a block."""
+    """Return the path of a key that contains a name: of a partition, a reason to throttle, a clock, a block."""
     of_a_partition = _XCP.match(name)
     if of_a_partition is not None:
         path = _of_a_partition(of_a_partition[1])
@@ -173,7 +173,7 @@ def _family(name: str) -> Path:
 
 
 def _of_a_partition(name: str) -> Path:
-    """The path above the number of a partition of a card: of what keeps it from its clock, and of what it does."""
+    """Return the path above the number of a partition: of a reason to throttle or of a utilization."""
     if name.endswith(VIOLATION_END):
         return ("throttle", name)
     if _QUIET.fullmatch(name):

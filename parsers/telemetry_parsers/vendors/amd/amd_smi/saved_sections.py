@@ -14,11 +14,11 @@ from telemetry_parsers.vendors.amd.amd_smi.readings import NO_PAGES, NONE
 
 _DEVICE = re.compile(r"(GPU|CPU|CORE|NIC|AINIC|SWITCH)[ \t]{0,4}:[ \t]{0,4}([0-9]{1,5})\Z")
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,8}(\S.{0,2000}))?\Z")
-# A level of a clock, which some versions only number: `0: 300 MHz`.
+# A level of a clock, for which some versions print only the number: `0: 300 MHz`.
 _LEVEL = re.compile(r"([0-9]{1,3}):[ \t]{1,8}(\S.{0,80})\Z")
 _LONGEST_WRAP = 64
 _SHORTENED = "..."
-# What stands below a heading in place of a list, on a line of its own.
+# Messages below a heading instead of a list, on a line of their own.
 _LEAF_ENDS = ("_accumulated", "_status", "_activity")
 _LISTS = frozenset({"retired", "pending", "process_info"})
 _NOTHING = (NONE | NO_PAGES) - {"[]"}
@@ -30,7 +30,7 @@ def is_device(line: Line) -> bool:
 
 
 def read_sections(lines: Sequence[Line], draft: Draft) -> list[Block]:
-    """The blocks in these lines; a line that the text ends inside is not read."""
+    """Return the blocks in these lines. A line inside which the text ends is not read."""
     scan = _Scan(draft, flat=_is_flat(lines))
     for line in lines:
         scan.take(line)
@@ -38,7 +38,7 @@ def read_sections(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 
 def _is_flat(lines: Sequence[Line]) -> bool:
-    """Whether a copy lost the indentation: nothing behind the first device is further in, or not even a section."""
+    """Return whether a copy lost the indentation: nothing after the first device is indented further, or not even a section."""
     start = next((at for at, line in enumerate(lines) if _DEVICE.match(line.text.strip())), 0)
     behind = [line for line in lines[start + 1 :] if line.text.strip()]
     further = [line for line in behind if _indent(line) > _indent(lines[start])]
@@ -56,7 +56,7 @@ def _indent(line: Line) -> int:
 
 
 class _Scan:
-    """The state between two lines: the block, the headings that a key stands below, a list that is still open."""
+    """The state between two lines: the block, the headings above a key, and an open list."""
 
     def __init__(self, draft: Draft, *, flat: bool) -> None:
         self.blocks: list[Block] = []
@@ -92,7 +92,7 @@ class _Scan:
             self._key(line, text)
 
     def _end_heading(self, line: Line) -> None:
-        """A key with nothing behind it and nothing below it has lost its value."""
+        """Report a key whose value is lost: it has neither a value nor lines below it."""
         if self._heading is None:
             return
         path, heading = self._heading
@@ -110,13 +110,13 @@ class _Scan:
         return self.blocks
 
     def _close(self) -> None:
-        """A blank line or the next device shows that the block before it is whole."""
+        """Mark the block as complete after a blank line or before the next device."""
         if self.blocks:
             self.blocks[-1].open_at = None
 
     def _key(self, line: Line, text: str) -> None:
         if self.blocks and not self._flat and _indent(line) <= self._device_indent:
-            # What a card has stands further in than its name: this is of another program, a warning perhaps.
+            # A card's lines are indented further than its name. This one is of another program, such as a warning.
             self._draft.complain(line.where, not_understood(text))
             return
         level = _LEVEL.match(text)
@@ -142,19 +142,19 @@ class _Scan:
             self._add(path, value, line)
 
     def _without_value(self, key: str, line: Line) -> str | None:
-        """What stands behind a key with nothing behind it: nothing for a value that is lost, None for a heading."""
+        """Return an empty text for a key whose value is lost, or None for a heading."""
         if key == "gpu":
             self._draft.complain(line.where, "a card without its number; the lines below may be of another card")
         return "" if self._flat and self._is_leaf(key) else None
 
     def _is_leaf(self, key: str) -> bool:
-        """Whether a key has a value where the text stands; without indentation, what it is says so."""
+        """Return whether a key is known to have a value. Without indentation, only its name shows this."""
         path = (*(name for _, name in self._stack), key)
-        known = pattern(path) in FIELDS or pattern((path[0], key)) in FIELDS
-        return known or key in (*ECC_COUNTS, "perf_level") or key.endswith(_LEAF_ENDS)
+        is_field = pattern(path) in FIELDS or pattern((path[0], key)) in FIELDS
+        return is_field or key in (*ECC_COUNTS, "perf_level") or key.endswith(_LEAF_ENDS)
 
     def _bare(self, text: str, line: Line) -> None:
-        """A line without a key: that there is none, an item of what is not read anyway, or nothing that is known."""
+        """Read a line without a key: a message that there is nothing, an item of a quiet list, or an unknown text."""
         path = tuple(name for _, name in self._stack)
         if text.lower() in _NOTHING:
             self._add(path, text, line)
@@ -162,7 +162,7 @@ class _Scan:
             self._draft.complain(line.where, not_understood(text))
 
     def _path(self, line: Line, key: str, *, is_heading: bool) -> Path:
-        """The keys that lead to this one; without indentation, the last section named and the heading below it."""
+        """Return the keys that lead to this key; without indentation, the last section and the heading below it."""
         if self._flat:
             if is_heading and (key in SECTIONS or len(self._stack) > 1):
                 del self._stack[0 if key in SECTIONS else 1 :]
@@ -201,11 +201,11 @@ class _Scan:
 
 
 def list_items(value: str) -> list[str]:
-    """The items of `[0 %, N/A]`, each with the unit that stands behind the bracket; a value that is no list as it is."""
+    """Return the items of `[0 %, N/A]`, each with the unit after the bracket; a value that is not a list as its only item."""
     inside, bracket, unit = value.partition("]")
     if not inside.startswith("[") or not bracket:
         return [value.strip()]
     items = [item.strip(" \t'\"") for item in inside[1:].split(",")]
     if len(items) > 1 and "" in items:
-        return [value.strip()]  # an item is lost: which of the others is which is not known
+        return [value.strip()]  # an item is lost, so that the positions of the others are unknown
     return [f"{item} {unit}".strip() for item in items]

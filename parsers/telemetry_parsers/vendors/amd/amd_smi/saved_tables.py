@@ -1,4 +1,4 @@
-"""amd-smi monitor's table, whose headings change with each release, and the boxes that amd-smi prints without a sub-command."""
+"""The table of amd-smi monitor, whose headings change with each release, and the overview that amd-smi prints without a sub-command."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from telemetry_parsers.reports.targets import fact, identity, metric
 from telemetry_parsers.text.answers import CUT_LINE, CUT_PROCESSES, SHORTENED, misfit, not_understood
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, known
+from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, printed_text
 from telemetry_parsers.vendors.amd.amd_smi.keys import PROCESS_KEYS
 
-# What stands under a heading, by its name in monitor's JSON.
+# The key in monitor's JSON of the values below a heading.
 _HEADINGS: Mapping[str, str] = {
     "POWER": "power_usage", "PWR_CAP": "max_power", "GPU_TEMP": "gpu_temperature", "GPU_T": "gpu_temperature",
     "EDGE_TEMP": "edge_temperature", "HOTSPOT_TEMP": "hotspot_temperature", "MEM_TEMP": "memory_temperature",
@@ -49,7 +49,7 @@ _MOST_WORDS = 120
 
 
 def read_table(lines: Sequence[Line], draft: Draft) -> list[Block]:
-    """The rows of the table, one for each card or partition; of several rows for one the last."""
+    """Return the rows of the table, one for each card or partition. Of several rows, the last counts."""
     scan = _Scan(draft)
     for line in lines:
         scan.take(line)
@@ -69,7 +69,7 @@ def table_headings(line: Line) -> list[str]:
 
 
 class _Scan:
-    """The state between two lines: the headings in force, and whether they are those of processes."""
+    """The state between two lines: the current headings, of cards or of processes."""
 
     def __init__(self, draft: Draft) -> None:
         self.blocks: list[Block] = []
@@ -97,9 +97,9 @@ class _Scan:
 
     def _set_headings(self, headings: list[str]) -> None:
         self._headings = headings
-        known = _PROCESS_HEADINGS if "PID" in headings else _HEADINGS
-        of_all = (*known, "GPU", "NAME", "TIMESTAMP", "XCP")
-        self._draft.name_unknown(*(name for name in headings if name not in of_all))
+        of_rows = _PROCESS_HEADINGS if "PID" in headings else _HEADINGS
+        expected = (*of_rows, "GPU", "NAME", "TIMESTAMP", "XCP")
+        self._draft.name_unknown(*(name for name in headings if name not in expected))
 
     def _card(self, line: Line) -> bool:
         cells = _cells_of(line.text.split(maxsplit=_MOST_WORDS))
@@ -121,7 +121,7 @@ class _Scan:
         return True
 
     def _process(self, line: Line) -> bool:
-        """A row such as `0  my app  2022  0.0 B …`; the name may hold blanks, so the rest is read from the right."""
+        """Read a row such as `0  my app  2022  0.0 B …` from the right, because the name may contain blanks."""
         words = line.text.split(maxsplit=_MOST_WORDS)
         before = self._headings.index("NAME") if "NAME" in self._headings else 0
         index = units.whole(words[self._headings.index("GPU")]) if len(words) > before else None
@@ -140,20 +140,20 @@ class _Scan:
         return False
 
     def _block(self, index: int) -> Block:
-        """The block of the card of this number, a new one where its row has not come yet."""
+        """Return the block of the card with this number, a new one before its row."""
         if index not in self._cards:
             self._add(Block("gpu", index, f"GPU {index}"), index)
         return self._cards[index]
 
     def _add(self, block: Block, index: int) -> None:
-        """Add a block; of those of one number the first stands for the card."""
+        """Add a block. The first block with a number represents the card."""
         self.blocks.append(block)
         self._cards.setdefault(index, block)
 
     def _add_process(self, index: int, name: str, cells: Mapping[str, str], line: Line) -> None:
         self._group += 1
         block = self._block(index)
-        # No line ends the process table: whether these are all is not known.
+        # The process table has no end mark, so that processes may be missing.
         block.open_at = ("process_info",)
         block.entries.append(Entry(("process_info", "name"), name, self._group, line.where))
         for heading, text in cells.items():
@@ -162,7 +162,7 @@ class _Scan:
 
 
 def _cells_of(words: Sequence[str]) -> list[str]:
-    """The cells of a row: a number or N/A with its unit, `3.0/ 16.0 GB`, `NOT ACTIVE` and `[0 %, N/A]` as one each."""
+    """Return the cells of a row. A number or N/A with its unit, `3.0/ 16.0 GB`, `NOT ACTIVE` and `[0 %, N/A]` are one cell each."""
     cells: list[str] = []
     takes_unit = False
     for word in words:
@@ -201,7 +201,7 @@ def _entries(heading: str, text: str, where: str) -> Iterator[Entry]:
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
 _COLUMNS: Mapping[str, Column] = {
     "bdf": column(look.BUS, identity("bus_id")),
-    # The number of its chip stands there for a chip without a name.
+    # For a chip without a name, the number of the chip.
     "gpu-name": column(rf"(?:0x[0-9A-Fa-f]{{1,8}}(?!\S)|{look.NAME})", identity("model")),
     "mem-uti": column(look.PERCENT, metric("memory_activity_ratio")),
     "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
@@ -219,7 +219,7 @@ _COLUMNS: Mapping[str, Column] = {
         r"(?:N/A|([A-Z0-9]{1,8})/([A-Z0-9]{1,8}))", fact("compute_partition"), fact("memory_partition")
     ),
     "gfx-uti": column(look.PERCENT, metric("utilization_ratio")),
-    # `100.0 %` and `38.82 %` are too wide for it and lose the sign, never a digit: the tool rounds to two decimals.
+    # `100.0 %` and `38.82 %` are too wide for the column and lose the sign, but never a digit: the tool rounds to two decimals.
     "fan": column(rf"({_NUMBER}(?: ?%)?|N/A)", metric("fan_ratio", unit="%")),
     "mem-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
 }
@@ -231,7 +231,7 @@ _BOX = Box(
     versions=(
         ("tool_version", re.compile(r"AMD-SMI[ \t]{1,30}([A-Za-z]{0,20}[0-9]\S{0,60})(?=\s)")),
         ("rocm_version", re.compile(r"ROCm [Vv]ersion:[ \t]{1,30}([0-9]\S{0,60})(?=\s)")),
-        # One of eight letters may be cut off; later versions of the tool end it with dots then.
+        # A version of eight letters may be cut off. Later versions of the tool end it with dots.
         ("driver", re.compile(r"amdgpu [Vv]ersion:[ \t]{1,30}(?!\S{8}\s)([0-9]\S{0,60})(?<!\.\.\.)(?=\s)")),
     ),
     parting="|",
@@ -255,7 +255,7 @@ def read_box(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    """The processes, counted where their box is closed and each row was understood."""
+    """Read the processes. They are counted only if their box is complete and each row was understood."""
     headings = ((at + 1, match) for at, line in enumerate(lines) if (match := _PROCESS_HEADING.match(line.text)))
     start, heading = next(headings, (len(lines), None))
     names = heading[1].replace("CU %", "CU%").split() if heading else []
@@ -278,15 +278,15 @@ def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _is_last_rule(line: Line) -> bool:
-    """Whether a line is the rule between two corners with which a box ends."""
+    """Return whether a line is a rule between two corners, which ends a box."""
     text = line.text.strip()
     return line.ended and is_rule(text) and text.startswith("+") and text.endswith("+")
 
 
 def _process(line: Line, names: Sequence[str], draft: Draft) -> Process | None:
-    """A row such as `0  213952  my app  7.9 MB  19.6 GB  20.1 GB  N/A`; the name may hold blanks."""
+    """Return the process of a row such as `0  213952  my app  7.9 MB  19.6 GB  20.1 GB  N/A`; the name may contain blanks."""
     text = line.text.strip("| \t")
-    # A row of a card has a sign between its cells.
+    # A row of a card has bars between its cells.
     words = text.split(maxsplit=_MOST_WORDS) if line.ended and "|" not in text else []
     index, pid = (units.whole(word) for word in words[:2]) if len(words) > 2 else (None, None)
     position = None if index is None else draft.positions().get(index)
@@ -296,4 +296,6 @@ def _process(line: Line, names: Sequence[str], draft: Draft) -> Process | None:
         return None
     row = dict(zip(names, cells, strict=True))
     used = units.quantity(row.get("VRAM_MEM", row.get("MEM_USAGE", "")), units.BYTES, "B")
-    return Process(position, pid, known(" ".join(words[2:start])) or "", None if isinstance(used, Absent) else used)
+    return Process(
+        position, pid, printed_text(" ".join(words[2:start])) or "", None if isinstance(used, Absent) else used
+    )

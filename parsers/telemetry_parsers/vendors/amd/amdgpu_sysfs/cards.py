@@ -1,4 +1,4 @@
-"""One card: what its files hold, and which device it is."""
+"""The identity and the readings of one card, from its files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RAS_METRICS: Mapping[str, str] = {
     "ce": "ecc_corrected_total",
     "de": "ecc_deferred_total",
 }
-# The main figure is the instantaneous power where the card reports it, as rocm-smi has it since 6.0, else the average.
+# The main power is the instantaneous power if the card reports it, as in rocm-smi since 6.0, else the average.
 _POWER_KINDS: Mapping[str, str] = {"instant": "power_instant_watts", "average": "power_average_watts"}
 _POWERS = frozenset(_POWER_KINDS.values())
 _FACTS: Mapping[str, str] = {
@@ -37,14 +37,14 @@ _FACTS: Mapping[str, str] = {
 
 
 def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
-    """Put the cards of these drivers into the draft; those that are awake, by their address."""
+    """Put the cards of these drivers into the draft. Return the cards that are awake, by their address."""
     awake = {}
     for card in sorted(tree.cards.values(), key=lambda card: (card.bus_id, card.number or 0)):
         if not card.vendor or not (card.listed or card.files):
             continue
         position = draft.add(_device(card, tree.versions.get(card.module)))
         if card.listed and not card.files:
-            # Its folder is listed and its files are left alone: the reader found it suspended.
+            # Its folder is listed, but its files are not read: the reader found it suspended.
             draft.keep(reading(position, "suspended", 1.0))
             continue
         _read_card(position, card, draft)
@@ -80,13 +80,13 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _power(position: int, value: Value, draft: Draft) -> Value:
-    """A power, unless it is the 0 W, under a limit of 0 W, of an MI200's second die: the first one reports both dies'."""
+    """Return a power. The second die of an MI200 prints 0 W under a limit of 0 W, because the first reports the power of both."""
     has_limit = isinstance(draft.value(position, "power_cap_watts"), float)
     return Absent.NOT_SUPPORTED if value == 0.0 and not has_limit else value
 
 
 def read_partition(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
-    """Put what the card's binary table holds of a partition into the draft."""
+    """Put the readings of a partition in the card's binary table into the draft."""
     for item in _blob(card, draft):
         if str(item.partition) == partition:
             draft.keep(reading(position, item.metric, item.value, item.label))
@@ -152,7 +152,7 @@ def _voltages(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _fan(position: int, card: CardFiles, draft: Draft) -> None:
-    """The share of the fan's highest speed; where the driver knows no speed, the share of the highest drive."""
+    """Keep the fan's speed as a share of the highest speed or, if the driver knows no speed, of the highest drive."""
     for part, whole in (("fan1_input", "fan1_max"), ("pwm1", "pwm1_max")):
         now, highest = units.number(card.text(part)), units.number(card.text(whole))
         if not isinstance(now, Absent) and not isinstance(highest, Absent) and highest > 0:
@@ -174,7 +174,7 @@ def _faults(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _blob(card: CardFiles, draft: Draft) -> list[gpu_metrics.BlobReading]:
-    """What the binary table holds; one that cannot be read is an unknown field."""
+    """Return the readings of the binary table. A table that cannot be read is an unknown field."""
     output = card.files.get("gpu_metrics")
     if output is None or output.status:
         return []
@@ -193,7 +193,7 @@ def _level(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _main_power(position: int, draft: Draft) -> str:
-    """Keep the main power; its kind, empty where there is no power."""
+    """Keep the main power. Return its kind; empty without a power."""
     reported: dict[str, Value] = {}
     for kind, metric in _POWER_KINDS.items():
         value = draft.value(position, metric)

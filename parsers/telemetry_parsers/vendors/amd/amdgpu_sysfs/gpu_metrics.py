@@ -1,9 +1,4 @@
-"""The binary file gpu_metrics, read by the table of its version; a version without a table is counted, not guessed.
-
-The tables of offsets are compiled from AMD's own structs. `centi` and `milli` in a name tell the unit. What versions 2.0 to 2.3
-say of power and activity is left out: its unit differs between chips and firmwares (W or mW, percent or hundredths of it), and
-files tell both.
-"""
+"""The binary file gpu_metrics, read by the table of its version; a version without a table is reported as unknown."""
 
 from __future__ import annotations
 
@@ -15,52 +10,53 @@ from types import MappingProxyType
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, Value
 
-# A place in the blob: its offset, how it is packed (as struct names it) and how many there are.
-Place = tuple[int, str, int]
+# A field of the blob: its offset, its type as in the module struct, and the number of values.
+Field = tuple[int, str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _PartitionTable:
-    """Where a version has partitions: their number, the first one's place, the size of each, and what is in it."""
+    """The partitions of a version: the offsets of their number and of the first, and the size and the fields of each."""
 
     count: int
     first: int
     size: int
-    places: Mapping[str, Place]
+    fields: Mapping[str, Field]
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """One version: its size and the places of what is read from it."""
+    """One version: its size and the fields that are read."""
 
     size: int
-    places: Mapping[str, Place]
+    fields: Mapping[str, Field]
     partitions: _PartitionTable | None = None
 
 
-def _table(places: Mapping[str, Place]) -> Mapping[str, Place]:
-    return MappingProxyType(dict(places))
+def _table(fields: Mapping[str, Field]) -> Mapping[str, Field]:
+    return MappingProxyType(dict(fields))
 
 
-def _clocks(first: int) -> dict[str, Place]:
-    """Graphics, SoC, memory and video clocks that stand side by side, as cards reported them up to 1.3."""
+def _clocks(first: int) -> dict[str, Field]:
+    """Return the adjacent graphics, SoC, memory and video clocks of versions up to 1.3."""
     return {name: (first + 2 * n, "H", 1) for n, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 
-_CARD_1_0: Mapping[str, Place] = _table(
+# The offsets are compiled from AMD's own structs. `centi` and `milli` in a name are the unit.
+_CARD_1_0: Mapping[str, Field] = _table(
     {
         "edge": (16, "H", 1), "junction": (18, "H", 1), "memory": (20, "H", 1), "gfx": (28, "H", 1), "umc": (30, "H", 1),
         "multimedia": (32, "H", 1), "average_power": (34, "H", 1), "energy": (36, "I", 1), **_clocks(54),
     }
 )  # fmt: skip
-_CARD_1_1: Mapping[str, Place] = _table(
+_CARD_1_1: Mapping[str, Field] = _table(
     {
         "edge": (4, "H", 1), "junction": (6, "H", 1), "memory": (8, "H", 1), "gfx": (16, "H", 1), "umc": (18, "H", 1),
         "multimedia": (20, "H", 1), "average_power": (22, "H", 1), "energy": (24, "Q", 1), **_clocks(54),
         "hbm": (88, "H", 4),
     }
 )  # fmt: skip
-_CARD_1_4: Mapping[str, Place] = _table(
+_CARD_1_4: Mapping[str, Field] = _table(
     {
         "junction": (4, "H", 1),
         "memory": (6, "H", 1),
@@ -69,35 +65,37 @@ _CARD_1_4: Mapping[str, Place] = _table(
         "umc": (14, "H", 1),
     }
 )
-_PARTITION: Mapping[str, Place] = _table({"gfx": (0, "I", 8), "jpeg": (32, "H", 32), "vcn": (96, "H", 4)})
-_PARTITION_1_8: Mapping[str, Place] = _table({"gfx": (0, "I", 8), "jpeg": (32, "H", 40), "vcn": (112, "H", 4)})
+_PARTITION: Mapping[str, Field] = _table({"gfx": (0, "I", 8), "jpeg": (32, "H", 32), "vcn": (96, "H", 4)})
+_PARTITION_1_8: Mapping[str, Field] = _table({"gfx": (0, "I", 8), "jpeg": (32, "H", 40), "vcn": (112, "H", 4)})
 
 
 def _instinct(
-    size: int, energy: int, clocks: int, more: Mapping[str, Place], partitions: _PartitionTable | None = None
+    size: int, energy: int, clocks: int, more: Mapping[str, Field], partitions: _PartitionTable | None = None
 ) -> _Layout:
-    """A version from 1.4 on: eight graphics clocks, four each of SoC, video and decoder clocks, one of the memory."""
-    places = {
+    """Return the layout of a version from 1.4 on: eight graphics clocks, four each of SoC, video and decoder clocks, one of the memory."""
+    fields = {
         "energy": (energy, "Q", 1), "graphics": (clocks, "H", 8), "soc": (clocks + 16, "H", 4),
         "video": (clocks + 24, "H", 4), "uclk": (clocks + 40, "H", 1),
     }  # fmt: skip
-    return _Layout(size, _table({**_CARD_1_4, **places, **more}), partitions)
+    return _Layout(size, _table({**_CARD_1_4, **fields, **more}), partitions)
 
 
-_APU_2_1: Mapping[str, Place] = _table(
+# Power and activity of versions 2.0 to 2.3 are not read: their unit differs between chips and firmwares (W or mW, percent or
+# hundredths of it), and files exist with both.
+_APU_2_1: Mapping[str, Field] = _table(
     {
         "edge_centi": (4, "H", 1), "soc_centi": (6, "H", 1), "graphics": (76, "H", 1), "soc": (78, "H", 1),
         "uclk": (80, "H", 1), "fabric": (82, "H", 1), "video": (84, "H", 1),
     }
 )  # fmt: skip
-_APU_2_0: Mapping[str, Place] = _table(
+_APU_2_0: Mapping[str, Field] = _table(
     {
         "edge_centi": (16, "H", 1), "soc_centi": (18, "H", 1), "graphics": (80, "H", 1), "soc": (82, "H", 1),
         "uclk": (84, "H", 1), "fabric": (86, "H", 1), "video": (88, "H", 1),
     }
 )  # fmt: skip
-_THROTTLE_2_2: Mapping[str, Place] = _table({"throttle": (120, "Q", 1)})
-_APU_3_0: Mapping[str, Place] = _table(
+_THROTTLE_2_2: Mapping[str, Field] = _table({"throttle": (120, "Q", 1)})
+_APU_3_0: Mapping[str, Field] = _table(
     {
         "edge_centi": (4, "H", 1), "soc_centi": (6, "H", 1), "gfx": (42, "H", 1), "vcn": (44, "H", 1),
         "average_power_milli": (112, "I", 1), "graphics": (174, "H", 1), "soc": (176, "H", 1), "fabric": (182, "H", 1),
@@ -136,7 +134,7 @@ _WHOLE_CARD = 0
 
 Numbers = Mapping[str, Sequence[int | None]]
 
-# Which metric a name gives: key, label, and what to multiply with and divide by.
+# The metric of each name: key, label, and the factors by which numbers are multiplied and divided.
 _READINGS: Mapping[str, tuple[str, str, int, int]] = {
     "edge": ("temperature_celsius", "edge", 1, 1),
     "edge_centi": ("temperature_celsius", "edge", 1, 100),
@@ -151,7 +149,7 @@ _READINGS: Mapping[str, tuple[str, str, int, int]] = {
     "average_power": ("power_average_watts", "", 1, 1),
     "average_power_milli": ("power_average_watts", "", 1, 1000),
     "instant_power": ("power_instant_watts", "", 1, 1),
-    # The accumulator counts in 2^-16 J, which AMD gives as 15.259 µJ.
+    # The accumulator counts in 2^-16 J; AMD documents 15.259 µJ.
     "energy": ("energy_joules_total", "", 1, 65_536),
     "graphics": ("clock_hertz", "graphics", 1_000_000, 1),
     "soc": ("clock_hertz", "soc", 1_000_000, 1),
@@ -159,9 +157,9 @@ _READINGS: Mapping[str, tuple[str, str, int, int]] = {
     "fabric": ("clock_hertz", "fabric", 1_000_000, 1),
     "video": ("clock_hertz", "video", 1_000_000, 1),
 }
-# The second die of an MI200 counts no energy, nor does a Radeon: a counter that never leaves 0 is none.
+# The second die of an MI200 and a Radeon count no energy: their counters stay at 0.
 _NEVER_ZERO = frozenset({"energy"})
-# The bits of the throttle status that is the same for all chips (enum smu_throttler of the driver), by what holds it down.
+# The bits of the chip-independent throttle status (enum smu_throttler of the driver), by reason.
 _THROTTLERS: Mapping[str, range] = {
     "power_limit": range(16),
     "current_limit": range(16, 32),
@@ -181,11 +179,11 @@ class BlobReading:
 
 
 class UnknownBlobError(ValueError):
-    """A blob of a version that no table knows, or whose size is not what its version has."""
+    """A blob of an unknown version, or with another size than its version."""
 
 
 def content_of(data: object) -> bytes:
-    """The bytes of a binary file as a reader hands them over; UnknownBlobError when they are none."""
+    """Return the bytes of a binary file from a reader. Raise UnknownBlobError if there are none."""
     text = data.get("base64") if isinstance(data, dict) else None
     if not isinstance(text, str):
         raise UnknownBlobError("no bytes")
@@ -196,7 +194,7 @@ def content_of(data: object) -> bytes:
 
 
 def read_blob(content: bytes) -> list[BlobReading]:
-    """What a blob holds. Raises UnknownBlobError."""
+    """Return the readings of a blob. Raise UnknownBlobError."""
     if len(content) < 4:
         raise UnknownBlobError("shorter than its header")
     size, version = struct.unpack_from("<H", content)[0], (content[2], content[3])
@@ -207,27 +205,27 @@ def read_blob(content: bytes) -> list[BlobReading]:
         raise UnknownBlobError(f"version {version[0]}.{version[1]}")
     if size != layout.size or len(content) < size:
         raise UnknownBlobError(f"version {version[0]}.{version[1]} in {len(content)} bytes that say {size}")
-    readings = list(_readings(_numbers(content, layout.places)))
+    readings = list(_readings(_numbers(content, layout.fields)))
     if layout.partitions is not None:
         readings += _partitions(content, layout.partitions)
     return readings
 
 
-def _numbers(content: bytes, places: Mapping[str, Place], start: int = 0) -> Numbers:
-    return {name: _unpacked(content, place, start) for name, place in places.items()}
+def _numbers(content: bytes, fields: Mapping[str, Field], start: int = 0) -> Numbers:
+    return {name: _unpacked(content, field, start) for name, field in fields.items()}
 
 
-def _unpacked(content: bytes, place: Place, start: int = 0) -> list[int | None]:
-    """The numbers of a place, None where all bits are set: the driver does not know."""
-    offset, code, count = place
-    # Of the signed types of version 1.9, -1 is a number like others.
+def _unpacked(content: bytes, field: Field, start: int = 0) -> list[int | None]:
+    """Return the numbers of a field, None for a number with all bits set: the driver does not know it."""
+    offset, code, count = field
+    # In the signed types of version 1.9, -1 is a valid number.
     blank = (1 << 8 * struct.calcsize(code)) - 1
     numbers = struct.unpack_from(f"<{count}{code}", content, start + offset)
     return [None if number == blank else number for number in numbers]
 
 
 def _attributes(content: bytes) -> Numbers:
-    """The attributes of version 1.9: each has its type, id and number of instances, and its values follow."""
+    """Return the attributes of version 1.9. Each has its type, id and number of instances, followed by its values."""
     numbers: dict[str, Sequence[int | None]] = {}
     if len(content) < 8:
         raise UnknownBlobError("version 1.9 without attributes")
@@ -241,20 +239,20 @@ def _attributes(content: bytes) -> Numbers:
         kind, identity, instances = encoding >> 20 & 0xF, encoding >> 10 & 0x3FF, encoding & 0x3FF
         if kind >= len(_ATTRIBUTE_TYPES):
             raise UnknownBlobError(f"version 1.9 with an attribute of type {kind}")
-        place = (position + 8, _ATTRIBUTE_TYPES[kind], instances)
+        field = (position + 8, _ATTRIBUTE_TYPES[kind], instances)
         position += 8 + instances * struct.calcsize(_ATTRIBUTE_TYPES[kind])
         if position > len(content):
             raise UnknownBlobError("version 1.9 that ends inside an attribute")
         if identity in _ATTRIBUTES:
-            numbers[_ATTRIBUTES[identity]] = _unpacked(content, place)
+            numbers[_ATTRIBUTES[identity]] = _unpacked(content, field)
     return numbers
 
 
 def _partitions(content: bytes, table: _PartitionTable) -> Iterator[BlobReading]:
-    """What the partitions do; the only one of a card that is not parted is the card, whose engines stand nowhere else."""
+    """Yield the readings of the partitions. The only partition of an undivided card has the readings of the card's engines."""
     count = struct.unpack_from("<H", content, table.count)[0]
     for partition in range(count if 1 <= count <= _MOST_PARTITIONS else 0):
-        numbers = _numbers(content, table.places, table.first + partition * table.size)
+        numbers = _numbers(content, table.fields, table.first + partition * table.size)
         if count == 1:
             yield from _readings({name: numbers[name] for name in ("vcn", "jpeg")})
         elif partition:
@@ -264,7 +262,7 @@ def _partitions(content: bytes, table: _PartitionTable) -> Iterator[BlobReading]
 def _readings(numbers: Numbers, partition: int = _WHOLE_CARD) -> Iterator[BlobReading]:
     for name, (metric, label, times, over) in _READINGS.items():
         if name in numbers:
-            # Several engines of a kind: the highest.
+            # Of several engines of a kind, the highest value counts.
             of_name = [number for number in numbers[name] if number is not None]
             highest = max(of_name, default=0)
             is_reported = of_name and (highest or name not in _NEVER_ZERO)

@@ -1,4 +1,4 @@
-"""AMD's and Hygon's cards through the files of their drivers: what is read of them, and how often."""
+"""AMD's and Hygon's cards through the files of their drivers: the polls and the parser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import DRIVERS, tree_of
 
 _KFD = "/sys/class/kfd/kfd"
 _NODE = f"{_KFD}/topology/nodes/*"
-# A card that sleeps is not woken: nothing in its folder is opened but this, which shows that it does.
+# A sleeping card must not wake: in its folder, only this file is opened, which shows that the card sleeps.
 _ASLEEP = (("power/runtime_status", "suspended"),)
 # pcie_bw is left out: reading it takes a second.
 _FAST = (
@@ -34,7 +34,7 @@ _SLOW = (
     "vendor", "ras/*_err_count", "ras/features", "ras/gpu_vram_bad_pages", "pcie_replay_count", "current_link_speed",
     "current_link_width", "max_link_speed", "max_link_width",
 )  # fmt: skip
-# These the driver and the PCI core remember: they are read of a sleeping card as well, and do not wake it.
+# The driver and the PCI core keep these values, so that they are also read from a sleeping card without waking it.
 _RARE = (
     "vendor", "device", "product_name", "unique_id", "serial_number", "vbios_version", "numa_node",
     "current_compute_partition", "current_memory_partition",
@@ -71,8 +71,8 @@ _POLLS = (
     ),
     Poll(
         name="processes",
-        # The folder of processes cannot be read as a file, but its presence shows that none is a fact. Each card's
-        # vendor shows which cards there are: of those that only KFD lists, KFD is asked for more than processes.
+        # The folder of processes cannot be read as a file, but its presence shows that no process is a valid count. Each
+        # card's vendor shows which cards exist: for cards that only KFD lists, KFD has more readings than processes.
         request=Files(
             globs=(*_of_each("vendor"), *_of_nodes("gpu_id", "properties"), f"{_KFD}/proc", f"{_KFD}/proc/*/vram_*")
         ),
@@ -102,7 +102,7 @@ SOURCE = "amdgpu-sysfs"
 
 
 def parse(capture: Capture) -> Report:
-    """The report of the drivers' files: devices and readings, or the reason why there are none."""
+    """Return the report of the drivers' files: devices and readings, or the reason why there are none."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -123,12 +123,12 @@ def _report_on(outputs: Sequence[Output]) -> Report:
         _complain_of_numbers(draft, position, device)
     draft.problems += cut_off(tree)
     report = draft.report("data")
-    # KFD adds to cards that were read before.
+    # KFD adds readings to the cards above.
     return replace(report, readings=tuple(sorted(report.readings, key=lambda item: item.device or 0)))
 
 
 def _complain_of_numbers(draft: Draft, position: int, device: Device) -> None:
-    """Report the readings of a device that make no sense, once no other file can give them."""
+    """Report the implausible readings of a device, once no other file can have them."""
     name = device.bus_id or (f"card{device.index}" if device.index is not None else "card")
     for item in draft.readings_of(position):
         if isinstance(item.value, Absent) and item.value in LOUD:

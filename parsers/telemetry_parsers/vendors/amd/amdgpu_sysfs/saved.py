@@ -1,4 +1,4 @@
-"""Files as people save them in one text: ttar archives, `## path` and the like, `path:value` of grep, a session of cat."""
+"""Files that were saved in one text: ttar archives, `## path` and the like, `path:value` of grep, a session of cat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import belongs, is_folder, tree_of
 
 _HEADING = re.compile(r"##? (\S{1,400})\s{0,4}\Z")
-# What head and tail print above each of several files, what more does, and find with -print.
+# The line that head, tail, more, and find with -print print above each of several files.
 _PATH = re.compile(r"(?:==> )?(\S{1,400}?)(?: <==)?\s{0,4}\Z")
 _RULE = re.compile(r":{6,40}\s{0,4}\Z")
 _TTAR = re.compile(r"Path: (\S{1,400})\Z")
@@ -30,9 +30,9 @@ _REFUSED = re.compile(
     r"(?:/\S{0,40}/)?(?:cat|grep|head|tail|more|find): (?:cannot open '|error reading ')?(\S{1,400}?)'?"
     r"(?: for reading)?: ([A-Z][A-Za-z/ ]{4,40})\s{0,4}\Z"
 )
-# Whole folders of all cards of a node are some ten thousand lines.
+# Whole folders of all cards of a node have about ten thousand lines.
 _MOST_LINES = 5 * MOST_LINES
-# What these tools print for an error number.
+# The messages of these tools for error numbers.
 _ERRORS: Mapping[str, int] = {
     "Permission denied": errno.EACCES,
     "Operation not permitted": errno.EPERM,
@@ -51,7 +51,7 @@ _ERRORS: Mapping[str, int] = {
 
 
 def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
-    """The files of a capture; of a text that was saved, the files in it."""
+    """Return the files of a capture, or the files in a saved text."""
     texts = [output for output in outputs if not output.name.startswith("/sys/") and output.data is None]
     if not texts:
         return list(outputs)
@@ -84,7 +84,7 @@ def _saved(printed: Sequence[Line]) -> list[Output]:
 
 
 def _saved_files(lines: Sequence[Line]) -> list[Output]:
-    """The files in a text, by the one of the four ways that finds most; empty when none does."""
+    """Return the files in a text, by the format that finds the most files."""
     refused: dict[str, int] = {}
     rest = []
     for line in lines:
@@ -111,7 +111,7 @@ def _ttar(lines: Sequence[Line]) -> list[Output]:
         link = _TTAR_LINK.match(lines[position].text)
         if count is not None:
             body = lines[position + 1 : position + 1 + int(count[1])]
-            # A file of which lines are missing is not read: the archive was cut there.
+            # A file with missing lines is not read: the archive is truncated there.
             if len(body) == int(count[1]) and all(line.ended for line in body):
                 files.append(Output(path[1], text="\n".join(line.text for line in body), status=0))
             position += 1 + int(count[1])
@@ -132,7 +132,7 @@ def _sections(lines: Sequence[Line]) -> list[Output]:
 
 
 def _heading(line: Line) -> str | None:
-    """The path that a line names, alone or behind `##`."""
+    """Return the path in a line, alone or after `##`."""
     if not line.ended:
         return None
     heading = _HEADING.match(line.text)

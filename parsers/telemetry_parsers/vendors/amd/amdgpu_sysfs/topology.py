@@ -1,4 +1,4 @@
-"""What KFD adds to the cards: each compute node's card, its partition, compute units and memory, and the processes that use it."""
+"""The information of KFD about cards: each compute node's card, partition, compute units and memory, and the processes that use it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,17 @@ _BANKS = "mem_banks/"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node that computes. Its address is its card's; `partition` is None for the whole card or its first partition.
-
-    `is_parted` means that the card has more than one partition. Memory is reported where the node has one bank of it.
-    """
+    """A node that computes. It has the address of its card."""
 
     number: int
     vendor: str
     bus_id: str
-    partition: str | None
-    is_parted: bool
+    partition: str | None  # None for the whole card or its first partition
+    is_parted: bool  # the card has more than one partition
     gpu_id: str
     compute_units: float | None
     max_clock_megahertz: float | None
-    memory_total_bytes: float | None
+    memory_total_bytes: float | None  # if the node has one bank of memory
     memory_used_bytes: float | None
     unique_id: str | None
     facts: tuple[tuple[str, str], ...]
@@ -49,23 +46,23 @@ class _Raw:
 
     @property
     def slot(self) -> tuple[int, int]:
-        """Domain, bus and device."""
+        """Return domain, bus and device."""
         return self.values.get("domain", 0), self.values["location_id"] >> 3 & 0x1FFF
 
     @property
     def unique_id(self) -> int:
-        """What all partitions of a card share, 0 where it is not reported."""
+        """Return the id that all partitions of a card share, 0 if it is not reported."""
         return self.values.get("unique_id", 0)
 
     @property
     def function(self) -> int:
-        """The function, in which the driver also counts partitions; some put them into the highest bits."""
+        """Return the function. The driver also counts partitions in it, or in the highest bits."""
         location = self.values["location_id"]
         return (location >> 28 & 0xF) or (location & 0x7)
 
 
 def nodes_of(tree: Tree) -> list[Node]:
-    """The nodes that are cards or partitions of one; CPU nodes are none."""
+    """Return the nodes that are cards or partitions, without CPU nodes."""
     slots: dict[tuple[int, int], list[_Raw]] = {}
     for node in _computing(tree):
         if "location_id" in node.values:
@@ -75,7 +72,7 @@ def nodes_of(tree: Tree) -> list[Node]:
 
 
 def cut_off(tree: Tree) -> list[Problem]:
-    """A problem for each node of which a part of the text is missing: a whole text has what it computes with, and where it is."""
+    """Return a problem for each node whose text is incomplete: without its compute units or its location."""
     nodes = [node for number, files in sorted(tree.nodes.items()) if (node := _raw(number, files)) is not None]
     keys = _OF_EACH + (("unique_id",) if any("unique_id" in node.values for node in nodes) else ())
     lost = [
@@ -89,7 +86,7 @@ def cut_off(tree: Tree) -> list[Problem]:
 
 
 def _is_of_two(output: Output | None) -> bool:
-    """Whether a key stands twice: the name of the second node's file is lost."""
+    """Return whether a key is repeated: the name of the second node's file is lost."""
     return output is not None and output.text.count("simd_count ") > 1
 
 
@@ -101,7 +98,7 @@ def _computing(tree: Tree) -> Iterator[_Raw]:
 
 
 def _partitions(members: Sequence[_Raw]) -> Iterator[Node]:
-    """The nodes in one slot, by the card that they are parts of; one cut off before its unique id is left out."""
+    """Yield the nodes in one slot by their card. A node whose text ends before the unique id is left out."""
     cards: dict[int, list[_Raw]] = {}
     for node in sorted(members, key=lambda node: node.function):
         cards.setdefault(node.unique_id, []).append(node)
@@ -113,7 +110,7 @@ def _partitions(members: Sequence[_Raw]) -> Iterator[Node]:
 
 
 def _raw(number: int, files: Mapping[str, Output]) -> _Raw | None:
-    """A node's numbers; in a container the nodes of others are empty or forbidden."""
+    """Return a node's numbers. In a container, other containers' nodes are empty or forbidden."""
     values = _numbers(files.get("properties"))
     if not values:
         return None
@@ -129,7 +126,7 @@ def _raw(number: int, files: Mapping[str, Output]) -> _Raw | None:
 
 
 def _numbers(output: Output | None) -> dict[str, int]:
-    """The numbers of lines of a name and a number."""
+    """Return the numbers in lines of a name and a number."""
     if output is None or output.status:
         return {}
     pairs = (line.strip().partition(" ") for line in output.text.splitlines())
@@ -137,7 +134,7 @@ def _numbers(output: Output | None) -> dict[str, int]:
 
 
 def _whole(text: str) -> int | None:
-    """A number of up to 64 bits."""
+    """Return a number of up to 64 bits."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
 
@@ -147,7 +144,7 @@ def _node(node: _Raw, first: _Raw, partition: str | None, *, is_parted: bool) ->
     simds, per_unit = values.get("simd_count", 0), values.get("simd_per_cu", 0)
     location = first.values["location_id"]
     bank = node.banks[0] if len(node.banks) == values.get("mem_banks_count", 1) == 1 else {}
-    # What is used is reported for the whole card, also by a node that is a part of it.
+    # A node that is a part of a card also reports the memory in use of the whole card.
     used = node.used_bytes if bank and not is_parted else None
     return Node(
         number=node.number,
@@ -189,10 +186,10 @@ _MEGAHERTZ = 1e6
 
 def read_nodes(nodes: Iterable[Node], awake: Mapping[str, CardFiles], draft: Draft) -> None:
     """Join the nodes to the cards by address, and add partitions. Only awake cards, and cards that KFD alone lists, get numbers."""
-    places = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
-    alone = {node.bus_id for node in nodes if node.bus_id not in places}
+    positions = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
+    alone = {node.bus_id for node in nodes if node.bus_id not in positions}
     for node in nodes:
-        position = _place(node, places, draft)
+        position = _position_of(node, positions, draft)
         if position is None:
             continue
         draft.rewrite(position, _with_facts(draft.device_at(position), node))
@@ -204,13 +201,13 @@ def read_nodes(nodes: Iterable[Node], awake: Mapping[str, CardFiles], draft: Dra
             _read_partition(node, node.partition, position, awake.get(node.bus_id), draft)
 
 
-def _place(node: Node, places: dict[str, int], draft: Draft) -> int | None:
-    """The position of the node's device, which is added where no card has files of its own; None without a card."""
+def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
+    """Return the position of the node's device, which is added if its card has no files; None for a partition without a card."""
     if node.partition is not None:
-        return draft.add(_device(node, places[node.bus_id])) if node.bus_id in places else None
-    if node.bus_id not in places:
-        places[node.bus_id] = draft.add(_device(node, None))
-    return places[node.bus_id]
+        return draft.add(_device(node, positions[node.bus_id])) if node.bus_id in positions else None
+    if node.bus_id not in positions:
+        positions[node.bus_id] = draft.add(_device(node, None))
+    return positions[node.bus_id]
 
 
 def _read_partition(node: Node, partition: str, position: int, card: CardFiles | None, draft: Draft) -> None:
@@ -220,7 +217,7 @@ def _read_partition(node: Node, partition: str, position: int, card: CardFiles |
 
 
 def _read_alone(node: Node, position: int, draft: Draft) -> None:
-    """What a card's own files would report better."""
+    """Keep readings that a card's own files would report better."""
     if node.max_clock_megahertz is not None:
         draft.keep(reading(position, "clock_max_hertz", node.max_clock_megahertz * _MEGAHERTZ, "graphics"))
     if not node.is_parted:
@@ -243,18 +240,18 @@ def _with_facts(device: Device, node: Node) -> Device:
 
 
 def read_processes(tree: Tree, nodes: Iterable[Node], draft: Draft) -> None:
-    """Add the processes that have memory on a node; where the list is there, no process is a number, too."""
+    """Add the processes with memory on a node. If the list of processes exists, their number is a reading, too."""
     if not tree.lists_processes:
         return
-    places = {(device.bus_id, device.partition): position for position, device in enumerate(draft.devices())}
-    by_gpu = {node.gpu_id: places[node.bus_id, node.partition] for node in nodes if node.gpu_id}
+    positions = {(device.bus_id, device.partition): position for position, device in enumerate(draft.devices())}
+    by_gpu = {node.gpu_id: positions[node.bus_id, node.partition] for node in nodes if node.gpu_id}
     for (pid, gpu_id), output in sorted(tree.processes.items()):
         position = by_gpu.get(gpu_id)
         used = units.number(output.text) if not output.status else Absent.NOT_REPORTED
-        # The driver has a file for each process and card, whether it uses that card or not.
+        # The driver has a file for each process and card, even if the process does not use the card.
         if position is not None and used != 0.0:
-            known = None if isinstance(used, Absent) or used < 0 else used
-            draft.processes.append(Process(position, pid, "", known))
+            memory = None if isinstance(used, Absent) or used < 0 else used
+            draft.processes.append(Process(position, pid, "", memory))
     for position in sorted(set(by_gpu.values())):
         count = sum(process.device == position for process in draft.processes)
         draft.keep(reading(position, "processes", float(count)))

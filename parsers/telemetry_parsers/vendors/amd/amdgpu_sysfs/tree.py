@@ -1,4 +1,4 @@
-"""The files that were read, by the card, KFD node or process that they belong to."""
+"""The files of a capture by card, KFD node and process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Output
 
-# Cards of these drivers only: another vendor's files are not even opened.
+# Only cards of these drivers are read: another vendor's files are not even opened.
 DRIVERS: Mapping[str, str] = {"amdgpu": "amd", "hydcu": "hygon", "hycu": "hygon"}
 VENDORS: Mapping[str, str] = {"0x1002": "amd", "0x1d94": "hygon"}
 # Display controllers, accelerators, coprocessors; bridges, audio and USB of the same cards have other classes.
 _CLASSES = ("0x03", "0x12", "0x0b40")
-# Names that files of these drivers have and other drivers' have not.
+# Names of files that only these drivers have.
 _OWN = ("gpu_busy_percent", "mem_info_", "pp_dpm_", "gpu_metrics", "chip_power_average", "unique_id")
 
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
@@ -43,18 +43,18 @@ class CardFiles:
     files: dict[str, Output] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """The text of a file, empty when it could not be read."""
+        """Return the text of a file; empty if it could not be read."""
         output = self.files.get(name)
         return "" if output is None or output.status else output.text.strip()
 
     def has_lost(self, name: str) -> bool:
-        """Whether a file that always has a text could be read and has none."""
+        """Return whether a readable file that always has a text is empty."""
         output = self.files.get(name)
         return output is not None and not output.status and not output.text.strip()
 
     @property
     def module(self) -> str:
-        """The driver's name."""
+        """Return the driver's name."""
         bound = _BOUND_TO.search(self.text("uevent"))
         return self.driver or (bound[1] if bound else "")
 
@@ -86,7 +86,7 @@ class CardFiles:
 
 @dataclass(slots=True)
 class Tree:
-    """All that was read. `lists_processes` means that there is a list of processes, be it empty."""
+    """All files of a capture. `lists_processes`: there is a list of processes, possibly empty."""
 
     cards: dict[str, CardFiles] = field(default_factory=dict)
     nodes: dict[int, dict[str, Output]] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Tree:
 
 
 def tree_of(outputs: Iterable[Output]) -> Tree:
-    """The outputs sorted by what they belong to."""
+    """Return the outputs by card, node and process."""
     tree = Tree()
     for output in outputs:
         _take(tree, output)
@@ -108,23 +108,23 @@ def tree_of(outputs: Iterable[Output]) -> Tree:
 
 
 def is_folder(name: str) -> bool:
-    """Whether a path is that of a card itself and not of a file below it."""
+    """Return whether a path is a card's folder, not a file in it."""
     match = _DRM.match(name) or _PCI.match(name)
     return match is not None and match[3] is None
 
 
 def belongs(name: str) -> bool:
-    """Whether a path is one that a tree has a place for."""
+    """Return whether a path is a file of a card, a node, a process or a driver."""
     patterns = (_DRM, _PCI, _NODE, _PROCESS, _VERSION)
     return any(pattern.match(name) is not None for pattern in patterns)
 
 
 def _name_card(tree: Tree, key: str, bus_id: str) -> None:
-    """Gives a card of drm its address; it may have been read by both names."""
+    """Set the address of a card that was read by its drm name. It may have been read by both names."""
     card = tree.cards.pop(key)
-    known = tree.cards.setdefault(bus_id, card)
-    known.bus_id, known.number = bus_id, card.number
-    known.files = {**card.files, **known.files}
+    existing = tree.cards.setdefault(bus_id, card)
+    existing.bus_id, existing.number = bus_id, card.number
+    existing.files = {**card.files, **existing.files}
 
 
 def _take(tree: Tree, output: Output) -> None:
@@ -133,7 +133,7 @@ def _take(tree: Tree, output: Output) -> None:
 
 
 def _take_of_card(tree: Tree, output: Output) -> bool:
-    """Whether it is a file of a card. Most are of a path that PCI knows, so the other pattern is not tried in vain."""
+    """Store a file of a card. Return False for any other file. Most paths are PCI paths, so that the drm pattern is tried only if needed."""
     drm = _DRM.match(output.name) if "/device" in output.name else None
     pci = _PCI.match(output.name if drm is None else drm[1] or "")
     if drm is not None:

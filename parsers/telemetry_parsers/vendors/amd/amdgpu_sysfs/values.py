@@ -1,4 +1,4 @@
-"""What each file of a card gives: tables of names, and how their texts are read."""
+"""The targets of each file of a card, and how their texts are read."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Output, Value
 from telemetry_parsers.reports.targets import Target, metric, special, value_of
 
-# The driver answers these for what a card does not have …
+# The driver returns these errors for unsupported files …
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO, errno.ENOSYS})
-# … and this without permission. EPERM means something else: amdgpu answers so while a card sleeps or is reset
+# … and this error without permission. EPERM means something else: amdgpu returns it while a card sleeps or is reset
 # (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14), for any user.
 _FORBIDDEN = frozenset({errno.EACCES})
 _STAR = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
@@ -24,23 +24,23 @@ _PAGE = re.compile(r"0x[0-9a-f]{8,16} : 0x[0-9a-f]{8,16} : ([RPF])\Z")
 
 
 def why_none(output: Output) -> Absent | None:
-    """Why a file has no text; None where it has some."""
+    """Return why a file has no text, or None if it has one."""
     if output.status:
         if output.status in _FORBIDDEN:
             return Absent.NOT_PERMITTED
         return Absent.NOT_SUPPORTED if output.status in _UNSUPPORTED else Absent.NOT_REPORTED
-    # Sensors of a card that sleeps, or is about to go, are empty.
+    # Sensors of a card that sleeps or is being removed are empty.
     return None if output.text.strip() else Absent.NOT_REPORTED
 
 
 def value_in(output: Output, target: Target) -> Value:
-    """What a file has for a target, or why it has nothing."""
+    """Return a file's value for a target, or its absence."""
     value = why_none(output) or value_of(target, output.text)
     return Absent.NOT_UNDERSTOOD if value is None else value
 
 
 def _generation(text: str, _unit: str) -> Value:
-    """`16.0 GT/s PCIe` is generation 4; `Unknown` and `Unknown speed` are none."""
+    """Return the generation: 4 for `16.0 GT/s PCIe`, an absence for `Unknown` and `Unknown speed`."""
     match = _LINK.match(text)
     if match is not None:
         return units.pcie_generation(match[1])
@@ -48,7 +48,7 @@ def _generation(text: str, _unit: str) -> Value:
 
 
 def current_clock(text: str) -> Value:
-    """The clock of the line with the star; none has it while the clock cannot be read."""
+    """Return the clock in the line with the star. No line has it while the clock cannot be read."""
     for line in text.splitlines():
         match = _STAR.match(line.strip())
         if match is not None:
@@ -57,7 +57,7 @@ def current_clock(text: str) -> Value:
 
 
 def highest_clock(text: str) -> Value:
-    """The clock of the highest level; the line `S:` of a sleeping card is no level."""
+    """Return the clock of the highest level. The line `S:` of a sleeping card is no level."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("S:")]
     levels = [match for line in lines if (match := _LEVEL.match(line))]
     if len(levels) < len(lines) and levels:
@@ -68,13 +68,13 @@ def highest_clock(text: str) -> Value:
 
 
 def error_counts(text: str) -> Mapping[str, Value]:
-    """`ue: 0` and `ce: 3` of a RAS block."""
+    """Return the counts `ue: 0` and `ce: 3` of a RAS block."""
     matches = (_ERRORS.match(line.strip()) for line in text.splitlines())
     return {match[1]: units.number(match[2] or "") for match in matches if match is not None}
 
 
 def _ecc_enabled(text: str, _unit: str) -> Value:
-    """Whether the RAS blocks that are on include the memory controllers (umc, the first bit)."""
+    """Return whether the active RAS blocks include the memory controllers (umc, the first bit)."""
     match = _MASK.match(text)
     return float(int(match[1], 16) & 1) if match else Absent.NOT_UNDERSTOOD
 
@@ -89,22 +89,22 @@ def bad_pages(text: str) -> tuple[float, float] | None:
 
 
 def _limit(metric_key: str, unit: str) -> Target:
-    """A limit of 0 is none."""
+    """Return the target of a limit. A limit of 0 means that there is none."""
     return metric(metric_key, unit=unit, zero=Absent.NOT_SUPPORTED)
 
 
 def _lanes(metric_key: str) -> Target:
-    """The lanes of a link; 0 is printed while there is none, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
+    """Return the target of a link's lanes. Without a link, 0 is printed; 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
     return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, zero=Absent.NOT_SUPPORTED)
 
 
-# The limits stand before the powers, which are judged by them.
+# Limits precede powers, which are checked against them.
 FILES: Mapping[str, Target] = {
     "gpu_busy_percent": metric("utilization_ratio", unit="%"),
     "mem_busy_percent": metric("memory_activity_ratio", unit="%"),
     "mem_info_vram_total": metric("memory_total_bytes", unit="B"),
     "mem_info_vram_used": metric("memory_used_bytes", unit="B"),
-    # Of an APU the memory that it shares with the processor, which is most of what it has.
+    # For an APU, the memory that it shares with the processor, which is most of its memory.
     "mem_info_gtt_total": metric("memory_gtt_total_bytes", unit="B"),
     "mem_info_gtt_used": metric("memory_gtt_used_bytes", unit="B"),
     "power1_cap": _limit("power_cap_watts", "uW"),
@@ -113,7 +113,7 @@ FILES: Mapping[str, Target] = {
     "power1_cap_min": metric("power_cap_min_watts", unit="uW"),
     "power1_average": metric("power_average_watts", unit="uW"),
     "power1_input": metric("power_instant_watts", unit="uW"),
-    # Hygon's driver without hwmon: a report from an 8-card host says mW, its value is plainly in W.
+    # Hygon's driver without hwmon: a report from an 8-card host says mW, but its value is clearly in W.
     "chip_power_average": metric("power_average_watts", unit="W"),
     "ras/features": special("ecc_enabled", _ecc_enabled),
     "fan1_input": metric("fan_rpm"),
@@ -124,7 +124,7 @@ FILES: Mapping[str, Target] = {
     "max_link_width": _lanes("pcie_link_width_max"),
 }
 TEMPERATURE = metric("temperature_celsius", unit="mC")
-# What a sensor's other files are.
+# The targets of a sensor's other files.
 LIMITS: Mapping[str, Target] = {
     "crit": _limit("temperature_critical_celsius", "mC"),
     "emergency": _limit("temperature_shutdown_celsius", "mC"),
@@ -137,24 +137,24 @@ CLOCKS: Mapping[str, str] = {
     "pp_dpm_fclk": "fabric",
     "pp_dpm_vclk": "video",
 }
-# The kernel documents the first two clocks of hwmon as sclk and mclk; they count where no level has the star.
+# The kernel documents the first two clocks of hwmon as sclk and mclk. They count if no level has the star.
 HWMON_CLOCKS: Mapping[str, Target] = {
     "freq1_input": metric("clock_hertz", "graphics", unit="Hz"),
     "freq2_input": metric("clock_hertz", "memory", unit="Hz"),
 }
-# The labels of hwmon's voltages, as the kernel documents them; the north bridge of an APU is what others call its SoC.
+# The labels of hwmon's voltages, as the kernel documents them. The north bridge of an APU is usually called SoC.
 RAILS: Mapping[str, str] = {"vddgfx": "graphics", "vddnb": "soc", "vddboard": "board"}
 _SENSORS: Mapping[str, str] = {"mem": "memory"}
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
 def word(text: str) -> str:
-    """The text as a label's word, empty when it is none."""
+    """Return the text as a label's word, or an empty text if it is not a valid word."""
     text = text.strip().lower()
     return text if _WORD.match(text) else ""
 
 
 def sensor_word(label: str, number: int) -> str:
-    """The sensor's word by its label; the first one without a label is what old kernels have: the edge."""
+    """Return the sensor's word by its label. Without a label, as in old kernels, the first sensor is the edge."""
     named = word(label)
     return _SENSORS.get(named, named) or ("edge" if number == 1 else f"temp{number}")

@@ -1,4 +1,4 @@
-"""The `key : value` answers of npu-smi (`-l`, `-t …`): what each section of them gives, and which have no owner."""
+"""The `key : value` answers of npu-smi (`-l`, `-t …`): the readings of each section, and sections without an owner."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from telemetry_parsers.vendors.ascend.npu_smi.readings import (
     KNOWN,
     Block,
     Evidence,
-    Place,
+    Slot,
     chip_at,
     is_measured,
-    places_in,
     read_block,
     read_card_fields,
+    slots_in,
 )
 from telemetry_parsers.vendors.ascend.npu_smi.sections import Card, Section, cards, is_process
 
@@ -43,9 +43,9 @@ def is_block_line(line: Line, common: frozenset[str] = keys.COMMON_WORDS) -> boo
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known beside the answer: the place that the command named, and whether other answers show a product without HBM."""
+    """Information outside the answer: the slot that the command named, and whether other answers show a product without HBM."""
 
-    asked: Place
+    asked: Slot
     without_hbm: bool
 
 
@@ -63,25 +63,25 @@ def read(lines: Sequence[Line], context: Context, draft: Draft) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _CardAnswer:
-    """What one answer holds of a card: `whole` is the place of what names no chip, `chips` are the places named."""
+    """The content of one answer about a card: `whole` is the slot for values without a chip, `chips` are the named slots."""
 
     draft: Draft
     card: Card
-    whole: Place
-    chips: tuple[Place, ...]
+    whole: Slot
+    chips: tuple[Slot, ...]
     names_owners: bool
     keys: frozenset[str]
     without_hbm: bool
 
-    def all_chips(self) -> tuple[Place, ...]:
-        """The places of all chips, for what the answer prints of the whole card."""
+    def all_chips(self) -> tuple[Slot, ...]:
+        """Return the slots of all chips, for values of the whole card."""
         count = self.card.chip_count or 1
-        counted = tuple(Place(self.card.number, chip) for chip in range(count if count <= _MOST_CHIPS else 0))
-        return self.chips or (counted if len(counted) > 1 else (Place(self.card.number),))
+        counted = tuple(Slot(self.card.number, chip) for chip in range(count if count <= _MOST_CHIPS else 0))
+        return self.chips or (counted if len(counted) > 1 else (Slot(self.card.number),))
 
 
 def _read_card(draft: Draft, card: Card, context: Context) -> list[Section]:
-    """Read the part of a card; its sections."""
+    """Read the part of a card. Return its sections."""
     sections = list(card.sections(draft.problems))
     owners = [section.owner for section in sections if section.owner is not None]
     numbers = dict.fromkeys(owner.chip for owner in owners if owner.chip is not None)
@@ -89,9 +89,9 @@ def _read_card(draft: Draft, card: Card, context: Context) -> list[Section]:
         draft.complain(card.where, "values of a card without its NPU ID are not read")
         return sections
     asked = context.asked
-    whole = Place(card.number, asked.chip if card.number == asked.card else None)
+    whole = Slot(card.number, asked.chip if card.number == asked.card else None)
     all_keys = frozenset(key for section in sections for key in section.entries)
-    chips = tuple(Place(card.number, chip) for chip in numbers)
+    chips = tuple(Slot(card.number, chip) for chip in numbers)
     answer = _CardAnswer(draft, card, whole, chips, bool(owners), all_keys, context.without_hbm)
     for section in sections:
         _read_section(answer, section)
@@ -99,7 +99,7 @@ def _read_card(draft: Draft, card: Card, context: Context) -> list[Section]:
     if numbers and len(numbers) < (card.chip_count or 0):
         text = f"NPU {card.number} counts {card.chip_count} chips and lists {len(numbers)}"
         draft.complain(card.where, text)
-    if card.is_named and card.number not in {place.card for place in places_in(draft)}:
+    if card.is_named and card.number not in {slot.card for slot in slots_in(draft)}:
         chip_at(draft, whole)
     return sections
 
@@ -111,20 +111,20 @@ def _read_section(answer: _CardAnswer, section: Section) -> None:
         draft.complain(section.where, refusal)
     elif owner is not None and owner.is_part:
         _is_closed(draft, section, keys.ENDS_OF_PARTS, answer.keys)
-        read_card_fields(draft, [chip_at(draft, place) for place in answer.all_chips()], section.entries)
+        read_card_fields(draft, [chip_at(draft, slot) for slot in answer.all_chips()], section.entries)
     elif owner is None and _is_of_the_card(answer, section):
-        read_card_fields(draft, [chip_at(draft, place) for place in answer.all_chips()], section.entries)
+        read_card_fields(draft, [chip_at(draft, slot) for slot in answer.all_chips()], section.entries)
     elif owner is not None or section.rows or section.says_idle or not KNOWN.isdisjoint(section.entries):
-        place = answer.whole if owner is None else Place(answer.card.number, owner.chip)
+        slot = answer.whole if owner is None else Slot(answer.card.number, owner.chip)
         names_only_card = answer.card.is_named and not answer.names_owners
-        _give(answer, chip_at(draft, place), section, keys.ENDS_OF_CARDS if names_only_card else keys.ENDS_OF_CHIPS)
+        _give(answer, chip_at(draft, slot), section, keys.ENDS_OF_CARDS if names_only_card else keys.ENDS_OF_CHIPS)
     else:
         draft.name_unknown(*section.entries)
 
 
 def _refusal(answer: _CardAnswer, section: Section) -> str:
-    """Why nothing of a section is read; empty where it is."""
-    if section.twice is not None and answer.whole == Place() and section.owner is None:
+    """Return why a section is not read, or an empty text."""
+    if section.twice is not None and answer.whole == Slot() and section.owner is None:
         return "answers about several chips without their names are not read; save the command lines, too"
     if section.twice is not None:
         return "repeated values are not read: the name of a chip or part between them is lost"
@@ -140,7 +140,7 @@ def _refusal(answer: _CardAnswer, section: Section) -> str:
 
 
 def _is_of_the_card(answer: _CardAnswer, section: Section) -> bool:
-    """Whether all that it holds is of the whole card: its sensors, and its power where several chips share it."""
+    """Return whether all values are of the whole card: its sensors, and its power if several chips share it."""
     return _holds_only(section, keys.CARD_FIELDS if len(answer.all_chips()) > 1 else keys.CARD_SENSORS)
 
 
@@ -150,7 +150,7 @@ def _holds_only(section: Section, fields: Mapping[str, object]) -> bool:
 
 
 def _give(answer: _CardAnswer, device: int, section: Section, ends: Sequence[keys.End]) -> None:
-    """The readings, facts, events and processes of one chip."""
+    """Store the readings, facts, events and processes of one chip."""
     draft = answer.draft
     _describe(draft, device, section.entries)
     _add_events(draft, device, section.entries)
@@ -165,7 +165,7 @@ def _give(answer: _CardAnswer, device: int, section: Section, ends: Sequence[key
 def _is_closed(
     draft: Draft, section: Section, ends: Sequence[keys.End], also_printed: AbstractSet[str] = frozenset()
 ) -> bool:
-    """Whether a line proves that nothing is missing below: the owner's, or one that ends such an answer; a problem if not."""
+    """Return whether the last line proves that the section is complete: its owner's line, or a known last key. If not, report it."""
     last = section.last_key
     printed = {*section.entries, *also_printed} | ({keys.CHIP_KEY} if section.owner else set())
     closed = last not in KNOWN or any(
@@ -176,7 +176,7 @@ def _is_closed(
 
 
 def _add_events(draft: Draft, device: int, block: Block) -> None:
-    """An event for each fault that stands."""
+    """Report an event for each active fault."""
     words = block[keys.ERROR_CODES].text.replace(",", " ").split() if keys.ERROR_CODES in block else []
     for match in filter(None, map(_CODE.match, words)):
         draft.happens(device, f"error_{match[1].lower()}", quote(f"{keys.ERROR_CODES}: {match[1]}"))
@@ -185,15 +185,15 @@ def _add_events(draft: Draft, device: int, block: Block) -> None:
 
 
 def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
-    """An event of each chip where some chip of the card has a fault: the answer does not name it."""
+    """Report an event for each chip if some chip of the card has a fault, because the answer does not name the chip."""
     counts = [
         (key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries
     ]
     for key, entry in counts:
         if not entry.text:
             answer.draft.complain(entry.line.where, f"{key} has no value")
-        for place in answer.all_chips() if units.whole(entry.text) else ():
-            answer.draft.happens(chip_at(answer.draft, place), "chip_fault", quote(f"{key}: {entry.text}"))
+        for slot in answer.all_chips() if units.whole(entry.text) else ():
+            answer.draft.happens(chip_at(answer.draft, slot), "chip_fault", quote(f"{key}: {entry.text}"))
 
 
 def _describe(draft: Draft, device: int, block: Block) -> None:
@@ -226,9 +226,9 @@ def _totals(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
 
 
 def _check_totals(draft: Draft, totals: Sequence[tuple[Line, int]]) -> None:
-    """A list that has fewer cards than it counts was cut."""
-    cards_told = {place.card for place in places_in(draft)}
+    """Report a list with fewer cards than its total as truncated."""
+    listed = {slot.card for slot in slots_in(draft)}
     for line, count in totals:
-        if count != len(cards_told):
+        if count != len(listed):
             draft.is_cut = True
-            draft.complain(line.where, miscounted(count, len(cards_told)))
+            draft.complain(line.where, miscounted(count, len(listed)))

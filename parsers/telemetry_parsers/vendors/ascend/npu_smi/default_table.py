@@ -1,4 +1,4 @@
-"""The default table of npu-smi in all its layouts, and the process table below it, counted only where its part is whole."""
+"""The default table of npu-smi in all its layouts, and the process table below it. Processes are counted only if their part is complete."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from telemetry_parsers.text.framed import Record, TableShape, headings_in, is_ru
 from telemetry_parsers.text.framed import Value as Cell
 from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.ascend.npu_smi.keys import PHYSICAL, TO_HEALTH, split_key
-from telemetry_parsers.vendors.ascend.npu_smi.readings import Place, chip_at, places_in
+from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot, chip_at, slots_in
 
 _NOTHING = r"[A-Za-z]{1,12}|N/A|-{1,3}"
 _NUMBER = re.compile(rf"(?:-?[0-9.]{{1,16}}[%A-Za-z]{{0,2}}|{_NOTHING})\Z")
 _PAIR = re.compile(rf"(?:[^\s/]{{1,24}}/[^\s/]{{1,24}}|{_NOTHING})\Z")
 _ID = re.compile(r"[0-9]{1,6}\Z")
-# Memory comes as `3412 / 65536`, and without its first blank from five digits on.
+# Memory is printed as `3412 / 65536`, and without the first blank from five digits on.
 _SLASH = re.compile(r"[ \t]{0,32}/[ \t]{0,32}")
 _PAIRS = tuple(
     f"{name}({unit})" for name in ("memory-usage", "hbm-usage") for unit in ("mb", "mib", "gb", "gib", "kb", "kib")
@@ -37,16 +37,16 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
     "bus-id": re.compile(r"(?:[0-9A-Fa-f:.]{1,20}|N/?A|-)\Z"),
     "health": re.compile(r"[A-Za-z][A-Za-z_/ -]{0,24}\Z"),
 }
-# Ascend 950 gives id and name cells of their own; older tools put both into one.
+# Tables of Ascend 950 have separate cells for id and name; older ones have one cell for both.
 _SHAPES = tuple(
     TableShape(frozenset({*_WORDS, "name"}), _WORDS, opening) for opening in ("npu id", "npu")
 )  # fmt: skip
 _BANNER = re.compile(r"npu-smi[ \t]{1,8}(?:v|version[ \t]{0,4}:?[ \t]{0,4})?([^\s|]{1,64})(?=[\s|])", re.IGNORECASE)
 _DRIVER = re.compile(r"Version:[ \t]{0,8}([^\s|]{1,64})(?=[\s|])")
 
-_LISTS_PROCESSES = 23  # the first version of the tool that does so below every table; 22.0.3.1 does not
+_LISTS_PROCESSES = 23  # the first version of the tool that lists processes below every table; 22.0.3.1 does not
 
-# A chip's busy share is that of its AI cores where it is printed, else of the whole chip.
+# A chip's utilization is that of its AI cores if printed, else that of the whole chip.
 _AI_CORES = ("aicore(%)", "ai core(%)")
 _WHOLE_CHIP = "npu util(%)"
 _READINGS: tuple[tuple[tuple[str, ...], Target], ...] = (
@@ -59,7 +59,7 @@ _ENGINES = (
     (_WHOLE_CHIP, metric("engine_utilization_ratio", "npu")),
 )
 _MEMORY = (metric("memory_used_bytes"), metric("memory_total_bytes"))
-# All that the table gives.
+# All targets of the table.
 TABLES = (_READINGS, _ENGINES, _MEMORY, TO_HEALTH)
 
 
@@ -73,14 +73,17 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
     lines, runs = _last_run(lines)
     title = next((at for at, line in enumerate(lines) if _is_process_title(line)), len(lines))
     shape = next((layout for line in lines[:title] if (layout := _shape_of(line)) is not None), _SHAPES[1])
-    table = read_table([replace(line, text=_closed_up(line.text)) for line in lines[:title]], shape)
+    # Each pair becomes one word, and a pair of placeholders one placeholder.
+    closed_up = [replace(line, text=_SLASH.sub("/", line.text).replace("N/A/N/A", "N/A")) for line in lines[:title]]
+    table = read_table(closed_up, shape)
     draft.name_unknown(*table.unknown)
     if runs > 1:
         draft.complain("text", several_runs(runs))
     driver = _versions(lines[:title], draft)
     numbers = frozenset(name for name in ("chip", "phy-id") if any(_heads(line, name) for line in lines[:title]))
     numbered = {_add(draft, record, driver, numbers) for record in table.records} - {None}
-    draft.problems.extend(_unread(line) for line in table.unread if not _expected(line))
+    unread = (line for line in table.unread if not _expected(line))
+    draft.problems.extend(Problem(line.where, not_understood(line.text)) for line in unread)
     draft.is_open = title == len(lines)
     if draft.is_open and not (table.headed and table.closed and _may_end(lines, draft.tool_version)):
         draft.is_cut = True
@@ -91,21 +94,16 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _may_end(lines: Sequence[Line], version: str | None) -> bool:
-    """Whether a text may end with the device table: cards with HBM close it after each card, and list processes from 23 on."""
+    """Return whether a text may end with the device table. Tables of cards with HBM end after each card, and list processes from 23 on."""
     has_hbm = any("hbm-usage" in line.text.lower() for line in lines)
     major = units.whole((version or "").partition(".")[0])
     return not has_hbm or (major is not None and major < _LISTS_PROCESSES)
 
 
 def _last_run(lines: Sequence[Line]) -> tuple[Sequence[Line], int]:
-    """The lines of the last run, which its version line opens, and how many runs there are."""
+    """Return the lines of the last run, which begins with a version line, and the number of runs."""
     starts = [at for at, line in enumerate(lines) if _is_banner(line)]
     return (lines[starts[-1] :] if len(starts) > 1 else lines), len(starts)
-
-
-def _closed_up(text: str) -> str:
-    """A line in which every pair is one word, and a pair of placeholders one placeholder."""
-    return _SLASH.sub("/", text).replace("N/A/N/A", "N/A")
 
 
 def _is_banner(line: Line) -> bool:
@@ -113,7 +111,7 @@ def _is_banner(line: Line) -> bool:
 
 
 def _shape_of(line: Line) -> TableShape | None:
-    """The layout whose first heading line this is."""
+    """Return the layout with this first heading line, or None."""
     if "|" not in line.text or _is_process_title(line):
         return None
     first = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
@@ -125,7 +123,7 @@ def _shape_of(line: Line) -> TableShape | None:
 
 
 def _versions(lines: Sequence[Line], draft: Draft) -> str | None:
-    """The tool's version goes to the draft, the driver's is given back."""
+    """Set the tool's version in the draft. Return the driver's version."""
     banner = next((line for line in lines if _is_banner(line)), None)
     if banner is None:
         return None
@@ -136,30 +134,30 @@ def _versions(lines: Sequence[Line], draft: Draft) -> str | None:
 
 
 def _heads(line: Line, name: str) -> bool:
-    """Whether a line has this heading."""
+    """Return whether a line has this heading."""
     return "|" in line.text and name in line.text.lower().replace("|", " ").split()
 
 
 def _add(draft: Draft, record: Record, driver: str | None, numbers: frozenset[str]) -> str | None:
-    """Put a chip into the draft, with the numbers that the headings want; what its index is: `phy-id`, or its card's."""
+    """Put a chip into the draft. Return the kind of its index: `phy-id`, or `card` for its card's id."""
     cells = record.values
     card = _number(cells, "npu", "npu id")
     if card is None or "health" not in cells or "phy-id" in numbers - cells.keys():
         draft.complain(record.line.where, no_row(record.line.text))
         return None
-    place = Place(card, _number(cells, "chip"))
-    if draft.has(place):
+    slot = Slot(card, _number(cells, "chip"))
+    if draft.has(slot):
         draft.complain(record.line.where, listed_twice(f"NPU {card}"))
         return None
-    device, physical = chip_at(draft, place), _number(cells, "phy-id")
+    device, physical = chip_at(draft, slot), _number(cells, "phy-id")
     address = cells.get("bus-id")
-    known = Device(
+    described = Device(
         draft.vendor, model=_text(cells, "name"), bus_id=bus_address(address.text) if address else None, driver=driver
     )
     if "chip" in numbers - cells.keys() and not record.misfits:
         draft.complain(record.line.where, f"NPU {card} is listed without the number of its chip")
     draft.number(device, physical)
-    draft.describe(device, known, {"device_id": _text(cells, "device")})
+    draft.describe(device, described, {"device_id": _text(cells, "device")})
     _give_readings(draft, device, cells)
     for line in record.misfits:
         draft.complain(line.where, f"cells that fit no heading: {quote(line.text)}")
@@ -167,7 +165,7 @@ def _add(draft: Draft, record: Record, driver: str | None, numbers: frozenset[st
 
 
 def _give_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
-    """The readings that the table always has, absent where a cell is lost, and those of the engines that it names."""
+    """Store the readings of the table, absent if a cell is lost, and those of the printed engines."""
     draft.take(device, (TO_HEALTH,), cells["health"].text, cells["health"].line.where)
     for headings, target in _READINGS:
         cell = next((cells[heading] for heading in headings if heading in cells), None)
@@ -183,7 +181,7 @@ def _give_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None
 
 
 def _give_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
-    """HBM where the chip has any, else its DDR: `0 / 0` says that there is none of a kind."""
+    """Store the memory: HBM if the chip has any, else DDR. `0 / 0` means that there is none of a kind."""
     printed = [
         cells[heading]
         for kind in ("hbm", "memory")
@@ -191,7 +189,7 @@ def _give_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
         if heading in cells and heading.startswith(kind)
     ]
     cell = next((cell for cell in printed if cell.text.replace(" ", "") != "0/0"), None)
-    halves = cell.text.split("/") if cell and _is_pair(cell.text) else []
+    halves = cell.text.split("/") if cell and units.placeholder(cell.text) is None else []
     for at, target in enumerate(_MEMORY):
         if cell is None:
             draft.give(device, target, Absent.NOT_REPORTED)
@@ -200,10 +198,6 @@ def _give_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
         else:
             value = units.placeholder(cell.text) or Absent.NOT_UNDERSTOOD
             draft.give(device, target, value, cell.text, cell.line.where)
-
-
-def _is_pair(text: str) -> bool:
-    return units.placeholder(text) is None and text.count("/") == 1
 
 
 def _number(cells: Mapping[str, Cell], *headings: str) -> int | None:
@@ -215,28 +209,24 @@ def _text(cells: Mapping[str, Cell], heading: str) -> str | None:
 
 
 def _index_space(draft: Draft, numbered: set[str | None]) -> str:
-    """Physical ids where they are printed, and where each card has one chip: its NPU id is that chip's physical id."""
-    cards = [place.card for place in places_in(draft)]
+    """Return the space of physical ids, if they are printed, or if each card has one chip: then the NPU id is the physical id."""
+    cards = [slot.card for slot in slots_in(draft)]
     alone = len(set(cards)) == len(cards)
     return PHYSICAL if numbered == {"phy-id"} or (numbered == {"card"} and alone) else ""
 
 
-def _unread(line: Line) -> Problem:
-    return Problem(line.where, not_understood(line.text))
-
-
 def _expected(line: Line) -> bool:
-    """Whether a line outside the records is the banner or what is left of a rule."""
+    """Return whether a line outside the records is the banner or a part of a rule."""
     return _is_banner(line) or is_rule(line.text) or not line.text.strip("+-=| \t")
 
 
-# The tool shows no more than so many of a chip, so that as many may be more.
+# The tool lists at most so many processes of a chip, so that a chip with as many may have more.
 _MOST_SHOWN = 8
 _PID = re.compile(r"[0-9]{1,18}\Z")
 _PROCESS_WORDS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("npu", "npu id", "chip"), _ID),
     "process id": _PID,
-    "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # none for what runs on the host
+    "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # none for a process on the host
     "process memory(mb)": re.compile(r"(?:[0-9.]{1,16}|N/?A|-)\Z"),
 }
 _OLD, _NEW = (
@@ -247,29 +237,25 @@ _NONE = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1,6})\Z",
 
 @dataclass(slots=True)
 class _Counted:
-    """The processes of each place so far, and the cards by what the table prints of them.
+    """The processes of each slot so far, and the cards by the state of their rows."""
 
-    `idle`: the words for no processes. `closed`: rows with a rule below them. `cut`: rows without. `unlisted`: cards that the
-    device table lacks. `gap` is why no rows are counted, None when all of them were understood.
-    """
-
-    counts: Counter[Place] = field(default_factory=Counter)
-    unlisted: dict[int, Line] = field(default_factory=dict)
-    idle: set[int] = field(default_factory=set)
-    closed: set[int] = field(default_factory=set)
-    cut: set[int] = field(default_factory=set)
-    gap: Absent | None = None
+    counts: Counter[Slot] = field(default_factory=Counter)
+    unlisted: dict[int, Line] = field(default_factory=dict)  # missing from the device table
+    idle: set[int] = field(default_factory=set)  # with the message that there are no processes
+    closed: set[int] = field(default_factory=set)  # rows with a rule below them
+    cut: set[int] = field(default_factory=set)  # rows without a rule below them
+    gap: Absent | None = None  # why no rows are counted
 
 
 def _is_process_title(line: Line) -> bool:
-    """Whether this is the heading line of the process table."""
+    """Return whether this is the heading line of the process table."""
     text = line.text.lower()
     return "process id" in text and text.strip().startswith("|") and text.lstrip("| \t").startswith("npu")
 
 
 def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
     """Put the processes, and the number of those of each device, into the draft; the heading is the first line."""
-    listed = frozenset(places_in(draft))
+    listed = frozenset(slots_in(draft))
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
     table = read_table(lines, _NEW if is_new else _OLD)
     counted = _Counted()
@@ -285,14 +271,14 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
     for card, line in counted.unlisted.items():
         draft.complain(line.where, f"processes of NPU {card}, which is missing from the device table")
     if not listed:
-        for card in sorted((counted.idle | counted.closed) - {place.card for place in places_in(draft)}):
-            chip_at(draft, Place(card))
-    for place in places_in(draft):
-        draft.give(chip_at(draft, place), metric("processes"), _whole_number(counted, place))
+        for card in sorted((counted.idle | counted.closed) - {slot.card for slot in slots_in(draft)}):
+            chip_at(draft, Slot(card))
+    for slot in slots_in(draft):
+        draft.give(chip_at(draft, slot), metric("processes"), _whole_number(counted, slot))
 
 
 def _take_other(draft: Draft, line: Line, counted: _Counted) -> None:
-    """A line that is no row: the word that a card has no processes, or unknown text."""
+    """Read a line that is not a row: the message that a card has no processes, or unknown text."""
     idle = _NONE.match(line.text.strip().strip("|").strip()) if line.ended else None
     if idle is not None:
         counted.idle.add(int(idle[1]))
@@ -301,8 +287,8 @@ def _take_other(draft: Draft, line: Line, counted: _Counted) -> None:
         draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
 
 
-def _take(draft: Draft, record: Record, counted: _Counted, listed: frozenset[Place], *, closed: bool) -> None:
-    """A row of the table; one that ends with the text is no row yet."""
+def _take(draft: Draft, record: Record, counted: _Counted, listed: frozenset[Slot], *, closed: bool) -> None:
+    """Read a row of the table. A row inside which the text ends is ignored."""
     cells = {heading: value.text for heading, value in record.values.items()}
     card = units.whole(cells.get("npu", cells.get("npu id", "")))
     pid = units.whole(cells.get("process id", ""))
@@ -312,22 +298,22 @@ def _take(draft: Draft, record: Record, counted: _Counted, listed: frozenset[Pla
         counted.gap = Absent.NOT_UNDERSTOOD
         draft.complain(record.line.where, no_row(record.line.text, PROCESS_TABLE))
         return
-    place = Place(card, units.whole(cells.get("chip", "")))
-    if listed and place not in listed:
+    slot = Slot(card, units.whole(cells.get("chip", "")))
+    if listed and slot not in listed:
         counted.unlisted.setdefault(card, record.line)
         return
     (counted.closed if closed else counted.cut).add(card)
-    counted.counts[place] += 1
+    counted.counts[slot] += 1
     memory = units.quantity(cells.get("process memory(mb)", ""), units.BYTES, "MB")
     used = None if isinstance(memory, Absent) else memory
-    draft.processes.append(Process(chip_at(draft, place), pid, cells.get("process name", ""), used))
+    draft.processes.append(Process(chip_at(draft, slot), pid, cells.get("process name", ""), used))
 
 
-def _whole_number(counted: _Counted, place: Place) -> Value:
-    if place.card in counted.idle and not counted.counts[place]:
+def _whole_number(counted: _Counted, slot: Slot) -> Value:
+    if slot.card in counted.idle and not counted.counts[slot]:
         return 0.0
     if counted.gap is not None:
         return counted.gap
-    if place.card not in counted.closed or place.card in counted.cut or counted.counts[place] >= _MOST_SHOWN:
+    if slot.card not in counted.closed or slot.card in counted.cut or counted.counts[slot] >= _MOST_SHOWN:
         return Absent.NOT_REPORTED
-    return float(counted.counts[place])
+    return float(counted.counts[slot])

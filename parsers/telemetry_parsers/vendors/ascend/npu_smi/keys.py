@@ -1,4 +1,4 @@
-"""The keys of npu-smi's `key : value` answers: what each gives, which give nothing, and what Huawei's words mean."""
+"""The keys of npu-smi's `key : value` answers with their targets, known keys without a metric, and the meaning of Huawei's words."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.reports.targets import Target, health, metric, switch
 
-# The physical id of a chip, which is also the number of its /dev/davinci node and what hccn_tool takes.
+# The physical id of a chip, which is also the number of its /dev/davinci node and the number for hccn_tool.
 PHYSICAL = "ascend-physical"
 
 _UNIT = re.compile(r"\(([^()]{1,8})\)\Z")
-# A temperature that could not be read prints as this word.
+# Printed for a temperature that could not be read.
 NO_NUMBERS: Mapping[str, Value] = {"failed": Absent.NOT_REPORTED}
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """A key in lower case with single blanks, and the unit in brackets at its end: `Temperature (C)`."""
+    """Return a key in lower case with single blanks, and the unit in brackets at its end: `Temperature (C)`."""
     bare = " ".join(key.lower().split())
     match = _UNIT.search(bare)
     return (bare, "") if match is None else (bare[: match.start()].strip(), match[1].strip())
@@ -27,9 +27,9 @@ def split_key(key: str) -> tuple[str, str]:
 
 # Keys are in lower case with single blanks, without the unit in brackets at their end.
 _MEMORIES = ("hbm", "ddr")
-# What each kind is called: cards without HBM call their DDR just memory.
+# The names of each kind. For cards without HBM, DDR is just called memory.
 MEMORY_NAMES = (("hbm",), ("ddr", "memory"))
-# `-t memory` of a 310 leaves the kind out; `-t flash` calls the size of a flash chip the same.
+# `-t memory` of a 310 prints no kind; `-t flash` prints the size of a flash chip under the same key.
 BARE_MEMORY = ("capacity", "clock speed")
 FLASH_KEY = "flash id"
 # Only cards without HBM print these.
@@ -39,10 +39,10 @@ WITHOUT_HBM = frozenset(
         *(f"dvpp {engine} usage rate" for engine in ("vdec", "venc", "vpc", "jpege", "jpegd")),
     }
 )  # fmt: skip
-# How the other answers in a log show a product without HBM: its name, or the heading of its table. HBM and other names refute it.
+# Other answers in a log show a product without HBM by its name or the heading of its table. HBM and other names refute it.
 SHOWS_NO_HBM = re.compile(r"\bascend ?310|\b310[pb][0-9]?\b|\bmemory-usage\(mb\)", re.IGNORECASE)
 SHOWS_HBM = re.compile(r"\bhbm\b|\bascend ?9|\b9[15]0[a-z]", re.IGNORECASE)
-# Cards with HBM print these; a virtual one may leave its HBM's usage out, and the lines of HBM may be lost.
+# Cards with HBM print these. A virtual card may omit the usage of its HBM, and the lines of HBM may be lost.
 MAY_HAVE_HBM = frozenset(
     {
         "aicore count", "aivector usage rate", "aicube usage rate", "npu utilization", "ddr usage rate", "ddr bandwidth usage rate",
@@ -52,12 +52,12 @@ MAY_HAVE_HBM = frozenset(
 BITS = ("single", "double")
 
 
-# Of the whole card, even if a chip is named beside them: its air, its module, its USB hub, its disk, as Huawei explains them.
+# Sensors of the whole card, even if a chip is named: its air, module, USB hub and disk, as Huawei documents them.
 CARD_SENSORS: Mapping[str, Target] = {
-    **{f"lm75{one}_te": metric("temperature_celsius", f"lm75_{one}") for one in "abc"},
+    **{f"lm75{letter}_te": metric("temperature_celsius", f"lm75_{letter}") for letter in "abc"},
     "tec_temp": metric("temperature_celsius", "board_tec"),
 }
-# The AI cores' share is what Huawei calls the utilization.
+# Huawei calls the share of the AI cores the utilization.
 FIELDS: Mapping[str, tuple[Target, ...]] = {
     "npu utilization": (metric("engine_utilization_ratio", "npu"),),
     "aicore usage rate": (metric("utilization_ratio"), metric("engine_utilization_ratio", "aicore")),
@@ -89,22 +89,22 @@ FIELDS: Mapping[str, tuple[Target, ...]] = {
     "ecrc error count": (metric("pcie_errors_total", "ecrc"),),
     **{key: (target,) for key, target in CARD_SENSORS.items()},
 }
-# Of the whole card where they stand below no chip; of several chips on one card none prints its own.
+# Values of the whole card unless they are below a chip. If a card has several chips, no chip prints its own.
 CARD_FIELDS: Mapping[str, Target] = {**CARD_SENSORS, "power dissipation": metric("power_card_watts")}
-# Of the whole card where its controller is named.
+# Values of the whole card if its controller is named.
 PART_FIELDS: Mapping[str, Target] = {
     **CARD_FIELDS,
     "npu real-time power": metric("power_card_watts"),
     "voltage": metric("voltage_volts", "board"),
 }
-# The same of HBM and of DDR: HBM is the device's memory where the chip has any, see `docs/vendors/ascend.md`.
+# Keys of HBM and of DDR. HBM is the device's memory if the chip has any, see `docs/vendors/ascend.md`.
 MEMORY_FIELDS: Mapping[str, Target] = {
     "{} capacity": metric("memory_total_bytes"),
     "{} usage rate": metric("memory_used_ratio"),
     "{} bandwidth usage rate": metric("memory_bandwidth_ratio"),
     "{} clock speed": metric("clock_hertz", "memory"),
 }
-# Of each kind of memory apart; DDR's have words of their own.
+# Keys of each kind of memory separately; the labels of DDR differ.
 ECC_FIELDS: Mapping[str, Target] = {
     "hbm single bit error count": metric("ecc_corrected_total", "hbm"),
     "hbm double bit error count": metric("ecc_uncorrected_total", "hbm"),
@@ -117,21 +117,21 @@ ECC_FIELDS: Mapping[str, Target] = {
     "ddr single bit isolated pages count": metric("retired_pages", "ddr_single_bit_ecc"),
     "ddr double bit isolated pages count": metric("retired_pages", "ddr_double_bit_ecc"),
 }
-# Of the device's memory: HBM's where there is any.
+# Keys of the device's memory: HBM's if there is any.
 ECC_ENABLED = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable status")
-# Encoders and decoders of JPEG are one word: the busier of the two.
+# Encoders and decoders of JPEG share a label: the busier of the two counts.
 JPEG = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
-# Pages that the next start takes out of use.
+# Pages that will be retired at the next start.
 PENDING_PAGES = tuple(f"{memory} {bits} bit next-isolated pages count" for memory in _MEMORIES for bits in BITS)
 HEALTH = ("health status", "health")
 TO_ECC_ENABLED = switch("ecc_enabled", {"true": 1.0, "false": 0.0})
 TO_HEALTH = health({state: state for state in HEALTH_STATES})
 
-# All that an answer gives.
+# All targets of an answer.
 TABLES = (FIELDS, MEMORY_FIELDS, ECC_FIELDS, PART_FIELDS, TO_ECC_ENABLED, TO_HEALTH)
 
 CARD_KEY, COUNT_KEY, CHIP_KEY, NAME_KEY = "npu id", "chip count", "chip id", "chip name"
-# Parts of a card that are none of its chips open a block with their name.
+# Parts of a card that are not chips open a block with their name.
 OTHER_PARTS = frozenset({"mcu", "3559"})
 MODELS, UUIDS = ("npu name", "chip name"), ("vdie id", "ddie id", "die id")
 SERIAL, DRIVER = "serial number", "software version"
@@ -145,13 +145,13 @@ FACTS: Mapping[str, str] = {
     "error code": "error_codes",
 }
 TOTALS = ("total count", "card count")
-# Faults that stand: codes behind the first, hexadecimal; how many chips of the card have one behind the others.
+# Active faults: hexadecimal codes after the first two keys; the number of chips with a fault after the others.
 ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information", ("chip fault", "faulty chip count")
-# Goes on in lines whose key is blank.
+# The value continues in lines with a blank key.
 LONG_KEY = "error information"
-# Of 950's link, which no document explains.
+# Keys of the 950's link, which no document explains.
 _LINK_ERRORS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
-# What a board is and what it is called: not measured.
+# The identity of a board, not measured.
 ABOUT = frozenset(
     {
         CARD_KEY, CHIP_KEY, *TOTALS, *MODELS, *UUIDS, SERIAL, DRIVER, *FACTS, ADDRESS, COUNT_KEY, "chip type", "chip version", "model",
@@ -161,7 +161,7 @@ ABOUT = frozenset(
         "device id", "module vendor id", "module id", "hbm manufacturer id",
     }
 )  # fmt: skip
-# Measured, and nothing of ours: DDR's and huge pages' bookkeeping, counts over all starts.
+# Measured values without a metric: bookkeeping of DDR and huge pages, counts over all starts.
 UNREAD = frozenset(
     {
         "ddr hugepages total", "ddr hugepages usage rate", "memory hugepages total", "memory hugepages usage rate",
@@ -171,7 +171,7 @@ UNREAD = frozenset(
     }
 )  # fmt: skip
 
-# Other tools print these words, too: alone they do not make a text this tool's.
+# Other tools print these keys, too, so that they do not identify output of this tool.
 COMMON_WORDS = frozenset(
     {
         "temperature", "retry count", "health", "model", "serial number", "product name", "firmware version", "manufacturer",
@@ -183,35 +183,35 @@ COMMON_WORDS = frozenset(
         "flash count", "manufacturer id", "vendor id", "device id", "module id", "product type", "ecc-enable status",
     }
 )  # fmt: skip
-# Links between chips have a whole set of keys, none of which names its link.
+# Links between chips have many keys, none of which names its link.
 QUIET_BEGINNINGS = ("hccs ", "xlink ")
 RATED_POWER = "rated power dissipation"
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The key of the last line of an answer; only where `beside` is printed too, and `instead` is not."""
+    """The key of an answer's last line. It counts only if `beside` is printed, too, and `instead` is not."""
 
     key: str
     beside: str = ""
     instead: str = ""
 
 
-# Which line proves that an answer is whole. One about the chips of a card names each of them, above its lines or below
-# them; where the name stands below, it is the proof. Other answers end with one of these keys and with no other known one.
-# Those of 950, which has no chips, begin with the card:
+# The last lines that prove that an answer is complete. An answer about the chips of a card names each chip, above or below
+# its lines. A name below is the proof. Other answers end with one of these keys and with no other known key.
+# Answers of a 950, which has no chips, begin with the card:
 ENDS_OF_CARDS: tuple[End, ...] = (
     *map(End, ("aicube usage rate", "npu real-time power", "error information", "hbm manufacturer id", *ECC_ENABLED)),
     *map(End, ("hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),
-    End("temperature", instead="aicore usage rate"),  # temp; common prints the power below it
+    End("temperature", instead="aicore usage rate"),  # temp; common prints the power below the temperature
 )
-# Those that were asked of one chip name no chip; in common, temp and volt the chip stands above its lines.
+# Answers about one chip do not name it; in common, temp and volt the chip is above its lines.
 ENDS_OF_CHIPS: tuple[End, ...] = (
     *map(End, ("memory bandwidth usage rate", "dvpp jpegd usage rate", "npu utilization")),  # usages
     End("hbm bandwidth usage rate", instead="aivector usage rate"),  # usages of 910A
     *map(End, ("npu real-time power", RATED_POWER, "power dissipation")),  # common, power
     End("temperature", beside="aicore freq", instead="aicore count"),  # common of 310P
-    # Older ones print no clocks; where there is HBM, its rate stands above the temperature.
+    # Older versions print no clocks. If there is HBM, its rate is above the temperature.
     End("temperature", beside="memory usage rate", instead="hbm usage rate"),
     End("temperature", instead="aicore usage rate"),  # temp
     *map(End, ("npu temperature", "tec_temp", "hbm temperature", "voltage")),  # temp, sensors, volt
@@ -226,6 +226,6 @@ ENDS_OF_CHIPS: tuple[End, ...] = (
 # The card's controller is named above its lines in common, and below them in the others.
 ENDS_OF_PARTS: tuple[End, ...] = (
     *map(End, ("npu real-time power", "power dissipation")),
-    # Beside a 910's chips, of which common counts the cores, it has a temperature and no power (910B, 23.0; 910A's had one).
+    # The controller of a 910, for whose chips common prints the cores, has a temperature and no power (910B, 23.0; 910A's has one).
     End("temperature", beside="aicore count"),
 )

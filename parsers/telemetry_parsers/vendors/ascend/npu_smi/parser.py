@@ -1,4 +1,4 @@
-"""Huawei's npu-smi: which of its shapes a text has, and the one parser for all of them."""
+"""Huawei's npu-smi: the shapes of its output, its polls, and its errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.text.tool_marks import foreign_tool
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, default_table, keys, readings, saved
 from telemetry_parsers.vendors.ascend.npu_smi.keys import NO_NUMBERS
-from telemetry_parsers.vendors.ascend.npu_smi.readings import Place
+from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot
 from telemetry_parsers.vendors.ascend.npu_smi.saved import segments
 
 TOOL = "npu-smi"
@@ -60,8 +60,8 @@ _VERSION = re.compile(
     r"[ \t]{0,8}npu-smi[ \t]{1,8}(?:version[ \t]{0,8}:?[ \t]{0,8})?(v?[0-9][^\s|]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
 _UNSUPPORTED = ("does not support", "dose not support")
-# What a poll of every card adds to the table. What the table prints is left to it: the same figure of another moment
-# would come and go beside it, and some answers count it in another way (usable memory, AI cores for the whole chip).
+# The metrics that polls of every card add to the table. Metrics of the table are not added: a value of another time
+# would come and go, and some answers count differently (usable memory, AI cores for the whole chip).
 _ADDED: Mapping[str, frozenset[str]] = {
     "usages": frozenset({"engine_utilization_ratio", "memory_bandwidth_ratio"}),
     "common": frozenset({"clock_hertz", "clock_max_hertz", "compute_units", "power_card_watts"}),
@@ -82,7 +82,7 @@ _LOG_HEAD_CHARACTERS = 16_384
 
 
 def _is_added(poll: str, item: Reading) -> bool:
-    """Whether a poll gives this reading beside those of the table."""
+    """Return whether a poll adds this reading to those of the table."""
     added = _ADDED.get(poll)
     return added is None or (item.metric in added and (item.metric, item.label) != _IN_THE_TABLE)
 
@@ -97,25 +97,25 @@ def _read_blocks(text: Text, draft: Draft) -> bool:
     joined = text.joined.upper()
     head = text.output.text[:_LOG_HEAD_CHARACTERS] if "DDR" in joined or "MEMORY" in joined else ""
     without_hbm = keys.SHOWS_NO_HBM.search(head) is not None and keys.SHOWS_HBM.search(head) is None
-    blocks.read(text.lines, blocks.Context(_place(text), without_hbm), draft)
+    blocks.read(text.lines, blocks.Context(_asked_slot(text), without_hbm), draft)
     return True
 
 
-def _place(text: Text) -> Place:
-    """The card and the chip that the command named, by the text itself or by the reader."""
+def _asked_slot(text: Text) -> Slot:
+    """Return the card and the chip that the command named, in the text or by the reader."""
     command = text.command_of(TOOL)
-    return Place(units.whole(command.value_of("-i") or text.output.target), units.whole(command.value_of("-c")))
+    return Slot(units.whole(command.value_of("-i") or text.output.target), units.whole(command.value_of("-c")))
 
 
 def _read_version(text: Text, draft: Draft) -> bool:
-    """The version line of `npu-smi -v`."""
+    """Read the version line of `npu-smi -v`."""
     versions = (match[1] for line in text.lines if line.ended and (match := _VERSION.match(line.text)))
     draft.tool_version = next(versions, None)
     return draft.tool_version is not None
 
 
 def _unsupported(output: Output, lines: Sequence[Line]) -> Report | None:
-    """What a product cannot report is quiet when every card is asked for it."""
+    """Return an empty report if a product does not support a query that is sent for every card."""
     first = next((line.text.lower() for line in lines if line.text.strip()), "")
     return Report() if output.target and any(words in first for words in _UNSUPPORTED) else None
 
@@ -139,7 +139,7 @@ _TOOL = Tool(
     ),
     silent=_SILENT,
     errors=ERRORS,
-    index_space="",  # PHYSICAL where the text proves it
+    index_space="",  # PHYSICAL if the text proves it
     words=NO_NUMBERS,
     several=Several(TOOL, "an answer that does not name its chip is not read", segments, _missing),
     marks_first=False,

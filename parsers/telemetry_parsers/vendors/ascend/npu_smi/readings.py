@@ -1,4 +1,4 @@
-"""What the keys of one block give: readings of one chip, which its place or the mapping of `npu-smi info -m` names."""
+"""The readings in the keys of one block. The chip is known from its slot or from the mapping of `npu-smi info -m`."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from telemetry_parsers.vendors.ascend.npu_smi.keys import PHYSICAL
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a chip sits: the NPU id of its card and its number on it, or its physical id where only that is printed."""
+class Slot:
+    """The slot of a chip: the NPU id of its card and its number on the card, or its physical id if only that is printed."""
 
     card: int | None = None
     chip: int | None = None
     physical: int | None = None
 
     def device(self, vendor: str) -> Device:
-        """What is known of a chip by its place; its index is the NPU id until another is printed."""
+        """Return the device in this slot. Its index is the NPU id until another index is printed."""
         numbers = {"card": self.card, "chip": self.chip}
         facts = tuple((name, str(number)) for name, number in numbers.items() if number is not None)
         return Device(vendor, self.card, facts=facts)
 
 
-def chip_at(draft: Draft, place: Place) -> int:
-    """The position of the chip there, made at its first mention."""
-    return draft.device(place) if draft.has(place) else draft.device(place, place.device(draft.vendor))
+def chip_at(draft: Draft, slot: Slot) -> int:
+    """Return the position of the chip in a slot, created at its first mention."""
+    return draft.device(slot) if draft.has(slot) else draft.device(slot, slot.device(draft.vendor))
 
 
-def places_in(draft: Draft) -> list[Place]:
-    """Where chips are, in the order of their positions."""
-    return [place for place in draft.device_keys() if isinstance(place, Place)]
+def slots_in(draft: Draft) -> list[Slot]:
+    """Return the slots of the chips, in the order of their positions."""
+    return [slot for slot in draft.device_keys() if isinstance(slot, Slot)]
 
 
 _NAME = "chip name"
@@ -46,7 +46,7 @@ _MAPPING = frozenset({"npu id", "slot id", "chip id", "chip logic id", "chip phy
 
 
 def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
-    """Which chip has which logic id; parts without one, such as the card's controller, are no devices."""
+    """Read the logic id of each chip. Parts without one, such as the card's controller, are no devices."""
     headings: tuple[str, ...] = ()
     spaces: set[str | None] = set()
     for line in lines:
@@ -77,7 +77,7 @@ def mapping_headings(line: Line) -> tuple[str, ...]:
 
 
 def _mapping_row(line: Line, headings: Sequence[str]) -> dict[str, str] | None:
-    """The cells of a row: a number or a dash for each heading, and the name at the end, which may have blanks."""
+    """Return the cells of a row: a number or a dash for each heading, and the name at the end, which may contain blanks."""
     words = line.text.split(maxsplit=len(headings) - 1)
     *numbers, name = words or [""]
     if len(words) != len(headings) or units.whole(words[0]) is None or _is_number(name.split()[0]):
@@ -92,11 +92,11 @@ def _is_number(word: str) -> bool:
 
 
 def _add_mapped(draft: Draft, row: Mapping[str, str]) -> str | None:
-    place = Place(units.whole(row["npu id"]), units.whole(row["chip id"]))
+    slot = Slot(units.whole(row["npu id"]), units.whole(row["chip id"]))
     logic, physical = units.whole(row.get("chip logic id", "")), units.whole(row.get("chip phy-id", ""))
-    if place.chip is None or (logic is None and physical is None):
+    if slot.chip is None or (logic is None and physical is None):
         return None
-    device = chip_at(draft, place)
+    device = chip_at(draft, slot)
     draft.number(device, logic if physical is None else physical)
     facts = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
     printed = {name: units.text_or_none(row.get(heading)) for name, heading in facts.items()}
@@ -136,13 +136,13 @@ KNOWN = frozenset(
 
 
 def is_measured(key: str) -> bool:
-    """Whether a key is known to hold what was measured, be it read or not."""
+    """Return whether a key is known to have a measured value, read or not."""
     return key in KNOWN and key not in keys.ABOUT
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the text around a block shows: the block is whole, and the product has no HBM, by its name or its table."""
+    """The evidence in the text around a block: whether the block is complete, and whether the product has no HBM."""
 
     closed: bool
     without_hbm: bool
@@ -170,7 +170,7 @@ def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> N
 
 
 def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None:
-    """Put what is of a whole card into the draft for each of its chips; its power only where there are several."""
+    """Put the readings of a whole card into the draft for each of its chips. The card's power counts only if there are several chips."""
     for key, entry in block.items():
         target = keys.PART_FIELDS.get(key)
         if target is not None and (len(devices) > 1 or target.key != "power_card_watts"):
@@ -181,14 +181,14 @@ def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None
 
 
 def _targets_of(block: Block, kind: int | None) -> Iterator[tuple[str, Target]]:
-    """The keys that give a reading each."""
+    """Yield the keys with a reading and their targets."""
     yield from ((key, target) for key in block for target in keys.FIELDS.get(key, ()))
     yield from ((key, keys.ECC_FIELDS[key]) for key in block if key in keys.ECC_FIELDS)
     yield from ((key, _MEMORY_KEYS[key][1]) for key in block if key in _MEMORY_KEYS and _MEMORY_KEYS[key][0] == kind)
 
 
 def _has_memory(block: Block) -> bool:
-    """Whether a reading of HBM or DDR is printed; a capacity of 0 means that there is none."""
+    """Return whether a reading of HBM or DDR is printed. A capacity of 0 means that there is none."""
     return (
         keys.FLASH_KEY not in block
         and not _is_none(block, "ddr capacity")
@@ -197,7 +197,7 @@ def _has_memory(block: Block) -> bool:
 
 
 def _memory_of(block: Block, evidence: Evidence) -> int | None:
-    """Which memory is the device's: HBM unless there is none, else DDR where no line of HBM can be lost; None for neither."""
+    """Return the device's memory: HBM if there is any, else DDR if no line of HBM can be lost; None for neither."""
     if keys.FLASH_KEY in block:
         return None
     kinds = {_MEMORY_KEYS[key][0] for key in block if key in _MEMORY_KEYS}
@@ -211,7 +211,7 @@ def _memory_of(block: Block, evidence: Evidence) -> int | None:
 
 
 def _hides_hbm(block: Block) -> bool:
-    """Whether HBM is mentioned and its capacity, which is 0 where there is none, is lost beside that of DDR."""
+    """Return whether HBM is mentioned, but its capacity is missing beside that of DDR. Without HBM, the capacity is 0."""
     speaks = any(_MEMORY_KEYS[key][0] == _HBM for key in block if key in _MEMORY_KEYS)
     capacity = block.get("hbm capacity")
     return speaks and "ddr capacity" in block and (capacity is None or units.placeholder(capacity.text) is not None)
@@ -231,7 +231,7 @@ def _value(draft: Draft, entry: Entry, target: Target) -> Value:
 
 
 def _give_jpeg(draft: Draft, device: int, block: Block) -> None:
-    """The busier of the two engines; of one alone it is not known whether it is that."""
+    """Store the busier of the two engines. A single engine may not be the busier one."""
     entries = [block[key] for key in keys.JPEG if key in block]
     values = [_value(draft, entry, _JPEG) for entry in entries]
     if not entries:
@@ -244,7 +244,7 @@ def _give_jpeg(draft: Draft, device: int, block: Block) -> None:
 
 
 def _give_pending(draft: Draft, device: int, block: Block) -> None:
-    """1 when some page waits for the next start to be taken out of use, 0 when none of either kind of error does."""
+    """Store 1 if a page will be retired at the next start, 0 if no page will be for either kind of error."""
     entries = [block[key] for key in keys.PENDING_PAGES if key in block]
     values = [_value(draft, entry, metric("retired_pages")) for entry in entries]
     for entry, value in zip(entries, values, strict=True):

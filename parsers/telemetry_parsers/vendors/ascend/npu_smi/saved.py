@@ -1,4 +1,4 @@
-"""What no poll asks npu-smi for: `info watch`, `info -t topo`, and answers in a row without their command lines."""
+"""Output of npu-smi that no poll requests: `info watch`, `info -t topo`, and answers in a row without their command lines."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, readings
 from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
-from telemetry_parsers.vendors.ascend.npu_smi.readings import Place, chip_at
+from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot, chip_at
 
 _CARD, _CHIP = "npuid(idx)", "chipid(idx)"
-# A row of `watch` gives these; what is not here stands for itself.
+# The targets of the columns of `watch`.
 _WATCHED: Mapping[str, tuple[Target, ...]] = {
     "pwr(w)": (metric("power_watts"),),
     "pwr(mw)": (metric("power_watts"),),
@@ -32,7 +32,7 @@ _WATCHED: Mapping[str, tuple[Target, ...]] = {
     "memory(%)": (metric("memory_used_ratio"),),
     "memory bw(%)": (metric("memory_bandwidth_ratio"),),
 }
-_WHOLE_CHIP = "npu util(%)"  # after the AI cores, whose share counts where it is printed
+_WHOLE_CHIP = "npu util(%)"  # after the AI cores, whose share is preferred
 _WATCH = frozenset({_CARD, _CHIP, *_WATCHED})
 _NODE = re.compile(r"(NPU|Phy-ID)([0-9]{1,6})\Z", re.IGNORECASE)
 _RELATION = re.compile(r"(?:X|SYS|PHB|PIX|PXB|SIO|UB|NA|HCCS(?:_SW)?|XLink(?:_SW)?|PCIE?)\Z", re.IGNORECASE)
@@ -40,9 +40,9 @@ _MOST_COLUMNS = 200
 
 
 def read_watch(lines: Sequence[Line], draft: Draft) -> None:
-    """The last row of each chip: the rows come one after another for as long as the tool runs."""
+    """Read the last row of each chip. The tool prints rows as long as it runs."""
     headings: tuple[str, ...] = ()
-    last: dict[Place, tuple[Line, dict[str, str]]] = {}
+    last: dict[Slot, tuple[Line, dict[str, str]]] = {}
     for line in lines:
         headings = watch_headings(line) or headings
         words = line.text.split()
@@ -52,11 +52,11 @@ def read_watch(lines: Sequence[Line], draft: Draft) -> None:
         if not headings or len(words) != len(headings) or units.whole(cells[_CARD]) is None:
             draft.complain(line.where, no_row(line.text, "watch"))
         else:
-            last[Place(units.whole(cells[_CARD]), units.whole(cells.get(_CHIP, "")))] = line, cells
+            last[Slot(units.whole(cells[_CARD]), units.whole(cells.get(_CHIP, "")))] = line, cells
     if not last:
         draft.complain(lines[-1].where, "watch names no chip")
-    for place, (line, cells) in last.items():
-        _add_watched(draft, place, line, cells)
+    for slot, (line, cells) in last.items():
+        _add_watched(draft, slot, line, cells)
 
 
 def watch_headings(line: Line) -> tuple[str, ...]:
@@ -68,8 +68,8 @@ def watch_headings(line: Line) -> tuple[str, ...]:
     return tuple(names) if names[:1] == [_CARD] else ()
 
 
-def _add_watched(draft: Draft, place: Place, line: Line, cells: Mapping[str, str]) -> None:
-    device = chip_at(draft, place)
+def _add_watched(draft: Draft, slot: Slot, line: Line, cells: Mapping[str, str]) -> None:
+    device = chip_at(draft, slot)
     for heading in sorted(cells, key=lambda name: name == _WHOLE_CHIP):
         if heading not in _WATCH:
             draft.name_unknown(heading)
@@ -77,17 +77,17 @@ def _add_watched(draft: Draft, place: Place, line: Line, cells: Mapping[str, str
 
 
 def read_topology(lines: Sequence[Line], draft: Draft) -> None:
-    """The devices that the matrix names, with the processors that are near to each; it has a row for each of its columns."""
+    """Read the devices of the matrix, with the processors near each. The matrix has a row for each of its columns."""
     columns: set[str] = set()
     nodes: set[str] = set()
     for line in lines:
         row = topology_row(line)
         words = line.text.split(maxsplit=_MOST_COLUMNS)
         if row is not None:
-            place, processors = row
+            slot, processors = row
             nodes.add(words[0])
-            device = chip_at(draft, place)
-            draft.number(device, place.physical)
+            device = chip_at(draft, slot)
+            draft.number(device, slot.physical)
             draft.describe(device, Device(draft.vendor), {"cpu_affinity": processors})
         elif len(words) > 1 and all(map(_RELATION.match, words[:2])) and words[1] != "=":
             draft.complain(line.where, no_row(line.text, "the matrix"))
@@ -96,15 +96,15 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
         draft.complain(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - nodes)))}")
 
 
-def topology_row(line: Line) -> tuple[Place, str | None] | None:
+def topology_row(line: Line) -> tuple[Slot, str | None] | None:
     """Return the device and the processors of a row of the matrix of `npu-smi info -t topo`; None for any other line."""
     words = line.text.split(maxsplit=_MOST_COLUMNS)
     node = _NODE.match(words[0]) if line.ended and len(words) > 1 else None
     if node is None or not _RELATION.match(words[1]):
         return None
     last, number = words[-1], int(node[2])
-    place = Place(number) if node[1].upper() == "NPU" else Place(physical=number)
-    return place, None if _RELATION.match(last) or _NODE.match(last) else units.text_or_none(last)
+    slot = Slot(number) if node[1].upper() == "NPU" else Slot(physical=number)
+    return slot, None if _RELATION.match(last) or _NODE.match(last) else units.text_or_none(last)
 
 
 # The shape that a line shows. Most lines show none and have the shape of the line before.

@@ -1,4 +1,4 @@
-"""Whose the lines of a `key : value` answer are: paragraphs, each opened or closed by the chip or part that it is of."""
+"""The owners of the lines in a `key : value` answer: each paragraph begins or ends with the name of its chip or part."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_NAME = "get pid name failed"  # the process follows, with a blank name
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A line that names a chip by its number, or a part of the card that is no chip."""
+    """A line with the number of a chip, or the name of another part of the card."""
 
     line: Line
     chip: int | None = None
@@ -47,20 +47,20 @@ class _Named:
 
     @property
     def line(self) -> Line:
-        """Where it stands."""
+        """Return the line of the key."""
         return self.entry.line
 
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
-    """The word that there are no processes."""
+    """The message that there are no processes."""
 
     line: Line
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """The word that a chip did not answer."""
+    """The message that a chip did not answer."""
 
     line: Line
 
@@ -70,7 +70,7 @@ _Item = Owner | Row | _Named | _Idle | _Failure
 
 @dataclass(slots=True)
 class Section:
-    """The values of one chip or part, or of an unnamed part; `twice` is a key that came a second time."""
+    """The values of one chip or part, or of an unnamed part; `twice` is the line of a repeated key."""
 
     owner: Owner | None = None
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -99,24 +99,24 @@ class Section:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds nothing but, perhaps, a name, and not even that the chip did not answer."""
+        """Return whether there is at most a name, and no message that the chip did not answer."""
         return not (self.entries or self.rows or self.says_idle or self.has_failed)
 
     @property
     def has_content(self) -> bool:
-        """Whether it holds more than facts."""
+        """Return whether there is more than facts."""
         return bool(self.rows or self.says_idle) or any(is_measured(key) for key in self.entries)
 
     @property
     def where(self) -> str:
-        """Where it begins."""
+        """Return the position of the first line."""
         lines = [*(entry.line for entry in self.entries.values()), *(row.line for row in self.rows)]
         lines += [self.owner.line] if self.owner else []
         return min(lines, key=lambda line: line.number).where if lines else "text"
 
     @property
     def last_key(self) -> str:
-        """The key of its last line, none where its owner stands there or a process."""
+        """Return the key of the last line; empty if that line is the owner's or a process."""
         last = max(self.entries.items(), key=lambda item: item[1].line.number, default=None)
         after = [*(row.line.number for row in self.rows), self.owner.line.number if self.owner else 0]
         return last[0] if last is not None and last[1].line.number > max(after) else ""
@@ -124,7 +124,7 @@ class Section:
 
 @dataclass(slots=True)
 class Card:
-    """What an answer holds of one card: its number, how many chips it counts, and the sections."""
+    """The content of an answer about one card: its number, the number of its chips, and the paragraphs."""
 
     number: int | None = None
     where: str = "text"
@@ -133,18 +133,18 @@ class Card:
     paragraphs: list[list[_Item]] = field(default_factory=lambda: [[]])
 
     def goes_on(self) -> bool:
-        """Whether the last line is one whose value goes on below it under a blank key."""
+        """Return whether the value of the last line continues below it under a blank key."""
         last = next((paragraph[-1] for paragraph in reversed(self.paragraphs) if paragraph), None)
         return isinstance(last, _Named) and last.key == keys.LONG_KEY
 
     def sections(self, problems: list[Problem]) -> Iterator[Section]:
-        """The sections; a paragraph where nothing shows the end of one is a problem and gives none."""
+        """Yield the sections. A paragraph whose sections have no clear boundaries becomes a problem."""
         for paragraph in _with_gaps(self.paragraphs):
             yield from _sections(paragraph, problems)
 
 
 def cards(lines: Sequence[Line], number: int | None, problems: list[Problem]) -> list[Card]:
-    """The cards that the lines are about; `number` is the one that was asked for, for answers that don't name it."""
+    """Return the cards in these lines; `number` is the requested card, for answers that do not name it."""
     cards_so_far = [Card(number)]
     for line in lines:
         text = line.text.strip()
@@ -162,7 +162,7 @@ def cards(lines: Sequence[Line], number: int | None, problems: list[Problem]) ->
 
 
 def is_process(line: Line) -> bool:
-    """Whether this is a process as `-t proc-mem` prints it."""
+    """Return whether this is a process as `-t proc-mem` prints it."""
     return line.ended and line.text.strip().lower().startswith(_PROCESS[0])
 
 
@@ -185,7 +185,7 @@ def _take_line(cards_so_far: list[Card], line: Line, problems: list[Problem]) ->
 
 
 def _take_value(card: Card, key: str, entry: Entry) -> None:
-    """A key with its value, or who the lines above or below are of; the totals are looked at in the end."""
+    """Store a key with its value, or the owner of the lines above or below. Totals are checked at the end."""
     if key == keys.CHIP_KEY:
         card.paragraphs[-1].append(Owner(entry.line, units.whole(entry.text)))
     elif key == keys.NAME_KEY and entry.text.lower() in keys.OTHER_PARTS:
@@ -195,7 +195,7 @@ def _take_value(card: Card, key: str, entry: Entry) -> None:
 
 
 def _take_count(cards_so_far: list[Card], line: Line, value: str, problems: list[Problem]) -> None:
-    """The number of chips stands below the card's: a second one is of a card whose number is lost."""
+    """Store the number of chips, which follows the card's number. A second one belongs to a card whose number is lost."""
     if cards_so_far[-1].chip_count is not None:
         cards_so_far.append(Card(where=line.where))
     cards_so_far[-1].chip_count = units.whole(value)
@@ -204,7 +204,7 @@ def _take_count(cards_so_far: list[Card], line: Line, value: str, problems: list
 
 
 def _take_process(card: Card, line: Line, problems: list[Problem]) -> None:
-    """A line such as `Process id:2077  Process name:python     Process memory(MB):55436`."""
+    """Store a process such as `Process id:2077  Process name:python     Process memory(MB):55436`."""
     text = line.text.strip()
     lower = text.lower()
     starts = [lower.find(word) for word in _PROCESS]
@@ -219,14 +219,14 @@ def _take_process(card: Card, line: Line, problems: list[Problem]) -> None:
 
 
 def _with_gaps(paragraphs: Sequence[list[_Item]]) -> list[list[_Item]]:
-    """The paragraphs; one of all where a copy put a blank line behind each line."""
+    """Return the paragraphs; a single one if a copy added a blank line after each line."""
     filled = [paragraph for paragraph in paragraphs if paragraph]
     is_doubled = len(filled) > 2 and all(len(paragraph) == 1 for paragraph in filled)
     return [[item for paragraph in filled for item in paragraph]] if is_doubled else filled
 
 
 def _sections(paragraph: Sequence[_Item], problems: list[Problem]) -> Iterator[Section]:
-    """A paragraph of several owners ends a section where the next owner opens one, or where its own closes it."""
+    """Yield the sections of a paragraph. If there are several owners, each either opens or closes its section."""
     items = _named_once(paragraph)
     owners = [at for at, item in enumerate(items) if isinstance(item, Owner)]
     above = bool(owners) and _has_content(items[: owners[0]])
@@ -245,7 +245,7 @@ def _sections(paragraph: Sequence[_Item], problems: list[Problem]) -> Iterator[S
 
 
 def _named_once(paragraph: Sequence[_Item]) -> list[_Item]:
-    """The paragraph with one owner for a part that is named by number and by name, as in `-t board` of it."""
+    """Return the paragraph with one owner for a part with a number and a name, as in its `-t board`."""
     items: list[_Item] = []
     for item in paragraph:
         if items and isinstance(item, Owner) and isinstance(items[-1], Owner) and item.is_part:

@@ -1,4 +1,4 @@
-"""NVIDIA's NVML as its reader records it: plain data call by call, one module for each part of it."""
+"""NVIDIA's NVML, recorded by its reader as plain data call by call."""
 
 from telemetry_parsers.vendors.nvidia.nvml.parser import PARSER
 

@@ -1,4 +1,4 @@
-"""Who a GPU or a MIG instance is, the slow facts of it, and the processes on it, each once."""
+"""The identity and facts of a GPU or MIG instance, and its processes, each once."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _TEXTS = (
     ("gsp_firmware", "GspFirmwareVersion"),
     ("board_part_number", "BoardPartNumber"),
 )
-# GPUs whose memory is a node of the host's (Grace) have a NumaNodeId; MemoryAffinity shows where the card sits.
+# GPUs whose memory is a NUMA node of the host (Grace) have a NumaNodeId; MemoryAffinity is the NUMA node of the card.
 _NUMBERS = (("minor", "MinorNumber"), ("memory_numa_node", "NumaNodeId"), ("module", "ModuleId"))
 _AFFINITY = "MemoryAffinity.1.0"
-# GPUs on one chip with their CPU: Tegra, Orin, Thor, GB10.
+# Compute capabilities of GPUs on one chip with their CPU: Tegra, Orin, Thor, GB10.
 _INTEGRATED = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1), (11, 0), (12, 1)})
 _WORDS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
     ("architecture", "Architecture", _ARCHITECTURES),
@@ -60,37 +60,35 @@ _WORDS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
 
 
 def gpu(recorded: dict[str, Plain], node: dict[str, Plain]) -> Device:
-    """A GPU; one that does not answer any more is down."""
+    """Return a GPU. A GPU that does not answer is down."""
     return device_in(recorded, NVML.vendor, node.get("driver"), tuple(sorted(_gpu_facts(recorded, node))))
 
 
 def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Device | None:
-    """A MIG instance of the GPU at that position; None for one without a number."""
+    """Return a MIG instance of the GPU at that position, or None for an instance without a number."""
     return instance_in(recorded, parent, position, tuple(sorted(_instance_facts(recorded))))
 
 
 def capability(recorded: dict[str, Plain]) -> tuple[int, int] | None:
-    """The compute capability, such as (9, 0)."""
+    """Return the compute capability, such as (9, 0)."""
     version = recorded.get("compute_capability")
     major, minor = whole(part_of(version, 0)), whole(part_of(version, 1))
     return None if major is None or minor is None else (major, minor)
 
 
 def is_integrated(recorded: dict[str, Plain]) -> bool:
-    """Whether it shares a chip and its memory with a CPU: its driver makes up PCIe and memory use."""
+    """Return whether the GPU shares a chip and its memory with a CPU. Its driver makes up PCIe and memory use."""
     return capability(recorded) in _INTEGRATED
 
 
 def power_kind(recorded: dict[str, Plain]) -> str | None:
-    """Which power the main figure is: the average where the card has one, else that of the moment.
-
-    A card that has reported its average before has one, also when it could not be read this time. The older call, asked where
-    no field has a number, gives the average on Ampere (but not GA100, capability 8.0) and newer.
-    """
+    """Return the kind of the main power: the average if the card reports one, else the instantaneous power."""
     fields, calls = mapping(recorded.get("fields")), mapping(recorded.get("calls"))
     if "PowerUsage" in calls and error_in(calls["PowerUsage"]) is None:
         version = capability(recorded)
+        # This older call returns the average on Ampere (but not GA100, capability 8.0) and newer.
         return None if version is None else "average" if version > (8, 0) else "instant"
+    # A card that reported its average before has one, even if it could not be read this time.
     if recorded.get("has_power_average") is True and "power_average" in fields:
         return "average"
     for name, kind in (("power_average", "average"), ("power_instant", "instant")):
@@ -135,14 +133,14 @@ def _digits(answer: Plain) -> str | None:
 
 
 def _only_bit(answer: Plain) -> str | None:
-    """The number of the one bit that is set; None for none, several, or what is no set."""
+    """Return the number of the only bit that is set, or None if there is not exactly one."""
     nodes = whole(part_of(answer, 0), 1 << 64)
     return str(nodes.bit_length() - 1) if nodes and nodes & (nodes - 1) == 0 else None
 
 
 def _modes(name: str, answer: Plain) -> Iterator[tuple[str, str]]:
-    """A mode, and the one that a reset will bring where that is another."""
-    current, pending = (_word(part_of(answer, place), _SWITCH) for place in (0, 1))
+    """Yield a mode and, if it differs, the mode after a reset."""
+    current, pending = (_word(part_of(answer, position), _SWITCH) for position in (0, 1))
     if current is not None:
         yield name, current
     if pending is not None and pending != current:
@@ -167,12 +165,12 @@ def _word(answer: Plain, words: Mapping[int, str]) -> str | None:
     return None if number is None else words.get(number)
 
 
-# Linux gives no larger ones.
+# Linux has no larger ones.
 _LARGEST_PID = 1 << 22
 _MOST = 100_000
 _LARGEST_PERCENT = 100
 _Key = tuple[int, int | None, int | None]
-# A process in several lists is of the kind that says most.
+# A process in several lists gets the most specific kind.
 _KINDS: Mapping[str, ProcessKind] = {"Graphics": "graphics", "Compute": "compute", "MPSCompute": "mps"}
 _RANKS = {kind: rank for rank, kind in enumerate(_KINDS.values())}
 
@@ -196,27 +194,25 @@ def read_processes(
     readings.add("processes", worst, source="processes")
     if is_unified:
         memory = [process.memory_used_bytes for process in processes.values()]
-        known = [used for used in memory if used is not None]
-        total = float(sum(known)) if len(known) == len(memory) else Absent.NOT_REPORTED
+        reported = [used for used in memory if used is not None]
+        total = float(sum(reported)) if len(reported) == len(memory) else Absent.NOT_REPORTED
         readings.add("memory_processes_bytes", worst if isinstance(worst, Absent) else total, source="processes")
     return _with_utilization(tuple(processes.values()), utilization)
 
 
 def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[Process, ...]:
-    """The processes with the part of the time that each kept the device busy, where the driver samples it.
-
-    Samples are of processes that did something. So one without a sample was idle, unless the samples are of others: MPS and
-    some containers show other pids than the lists, and those of processes that ended stay for a while.
-    """
+    """Return the processes with the share of time in which each kept the device busy, if the driver samples it."""
     if not isinstance(samples, list) or len(samples) > _MOST:
         return processes
     percents = dict(sample for sample in map(_sample, samples) if sample is not None)
+    # Samples are of active processes, so that a process without a sample was idle, unless the samples are of other processes:
+    # MPS and some containers show other pids than the lists, and samples of processes that ended remain for a while.
     idle = 0.0 if percents.keys() <= {process.pid for process in processes} else None
     return tuple(replace(process, utilization_ratio=percents.get(process.pid, idle)) for process in processes)
 
 
 def _sample(sample: Plain) -> tuple[int, float | None] | None:
-    """The process of a sample, and its ratio: none where the driver says more than all of the time."""
+    """Return the process of a sample, and its ratio; None if the driver reports more than 100 %."""
     if not isinstance(sample, list) or len(sample) != 2:
         return None
     pid, percent = whole(sample[0], _LARGEST_PID + 1), whole(sample[1], _LARGEST_PERCENT + 1)
@@ -224,7 +220,7 @@ def _sample(sample: Plain) -> tuple[int, float | None] | None:
 
 
 def _refusal(kind: str, listed: Plain, readings: Readings) -> Absent:
-    """A list that the driver does not have costs nothing: graphics on a card for computing, MPS on an old driver."""
+    """Return the absence of a list. Lists that the driver does not support are fine: graphics on a compute card, MPS on an old driver."""
     return (
         Absent.NOT_SUPPORTED if error_in(listed) == NOT_SUPPORTED_CODE else readings.error(listed, f"{kind} processes")
     )
@@ -244,7 +240,7 @@ def _list(kind: str, listed: Plain, processes: dict[_Key, Process], readings: Re
 
 
 def _both(before: Process, process: Process) -> Process:
-    """What two lists tell of one process."""
+    """Return one process from two lists."""
     memory = process.memory_used_bytes if before.memory_used_bytes is None else before.memory_used_bytes
     return replace(
         before, memory_used_bytes=memory, kind=max(before.kind, process.kind, key=lambda kind: _RANKS.get(kind, -1))
@@ -265,7 +261,7 @@ def _entry(kind: str, entry: Plain, readings: Readings) -> tuple[_Key, Process] 
 
 
 def _used(kind: str, memory: Value, readings: Readings) -> float | None:
-    """Its memory; none where the driver does not report it, or reports what no card has (a difference below 0 looks so)."""
+    """Return the memory of a process, or None if it is not reported or impossible, such as a wrapped negative number."""
     if isinstance(memory, Absent):
         return None
     used = in_range(BY_KEY["memory_used_bytes"], memory)

@@ -17,7 +17,7 @@ _LOST = {
     15: "the GPU is lost: it fell off the bus or its driver gave it up; the daemon looks for it again",
     16: "the GPU must be reset before it can be used: nvidia-smi --gpu-reset",
 }
-# The readings of either may be wrong while both count (Syllo/nvtop #483).
+# The readings of both may be wrong while both use the counters (Syllo/nvtop #483).
 _DCGM = (
     "a DCGM host engine runs (process {}), which uses the same counters of the GPU if it collects profiling metrics; "
     'switch those off there, or here: sources.nvml.polls.gpm.mode = "never"'
@@ -25,7 +25,7 @@ _DCGM = (
 
 
 def parse(capture: Capture) -> Report:
-    """The report of NVML's answers: devices and readings, or the reason why there are none."""
+    """Return the report of NVML's answers: devices and readings, or the reason why there are none."""
     return report_on(capture, _one, "there is no output")
 
 
@@ -57,7 +57,7 @@ def _has_gpm(gpu: Plain) -> bool:
     """Return whether anything was read by GPM, of the GPU or an instance of it."""
     recorded = mapping(gpu)
     readings_of = (recorded, *map(mapping, items(recorded.get("instances"))))
-    return any(mapping(one.get("gpm")) and error_in(one["gpm"]) is None for one in readings_of)
+    return any(mapping(source.get("gpm")) and error_in(source["gpm"]) is None for source in readings_of)
 
 
 def _take_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> None:
@@ -98,7 +98,7 @@ def _take_common(recorded: dict[str, Plain], readings_of: Readings) -> None:
 
 
 def _complain_of_unseen(unseen: list[Plain], draft: Draft) -> None:
-    """GPUs that NVML counts and that could not be opened; one that we may not see is another user's."""
+    """Report GPUs that NVML counts and that could not be opened. A GPU without permission belongs to another user."""
     for entry in unseen:
         index, code = whole(part_of(entry, 0)), whole(part_of(entry, 1))
         if code != _NO_PERMISSION:
@@ -106,7 +106,7 @@ def _complain_of_unseen(unseen: list[Plain], draft: Draft) -> None:
 
 
 def _nothing(unseen: list[Plain], report: Report) -> Report:
-    """The report on a node of which no GPU can be read, from what was recorded of it."""
+    """Return the report on a node without a readable GPU."""
     if not unseen and not report.problems:
         return Report("no_devices", facts=report.facts)
     codes = [part_of(entry, 1) for entry in unseen]
@@ -117,12 +117,12 @@ def _nothing(unseen: list[Plain], report: Report) -> Report:
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
-    """To open a sleeping GPU wakes it."""
+    """Return a poll. Opening a sleeping GPU wakes it."""
     return Poll(name, Library(SOURCE, (name,)), tier, interval, deadline, lists_devices, wakes=True)
 
 
-# The deadlines are long: to initialise takes seconds where no persistence daemon keeps the GPUs ready, and to end a process
-# in the middle of a call has left GPUs that had to be reset.
+# The deadlines are long: initialisation takes seconds without a persistence daemon, and killing a process in the middle of a
+# call has left GPUs that had to be reset.
 PARSER = SourceParser(
     name=SOURCE,
     vendor=NVML.vendor,
@@ -130,7 +130,7 @@ PARSER = SourceParser(
     polls=(
         _poll("fast", "fast", 2.0, 10.0, lists_devices=True),
         _poll(COUNTERS, "fast", 10.0, 10.0, lists_devices=False),
-        # A poll of its own: DCGM uses the same units of the GPU, so that one may want to switch it off.
+        # A poll of its own, which can be disabled if DCGM uses the same units of the GPU.
         _poll("gpm", "fast", 10.0, 10.0, lists_devices=False),
         _poll("slow", "slow", 60.0, 20.0, lists_devices=False),
         _poll("links", "slow", 60.0, 20.0, lists_devices=False),

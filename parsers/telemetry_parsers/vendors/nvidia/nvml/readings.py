@@ -1,4 +1,4 @@
-"""The readings and events of one GPU or MIG instance: most by table, some with rules of their own, as those of NVLink."""
+"""The readings and events of one GPU or MIG instance: most by table, some by rules of their own, as those of NVLink."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.nvidia.nvml import devices, tables
 from telemetry_parsers.vendors.nvidia.nvml.tables import LINK_METRICS
 
-# The energy counter of these counts the whole module, CPU and memory included (ml-energy/zeus #172).
+# The energy counters of these GPUs include the whole module with CPU and memory (ml-energy/zeus #172).
 _MODULE_WIDE_ENERGY = ("GH200",)
 _ENERGY = "total_energy_consumption"
 _MEMORY_TEMPERATURE = "memory_temp"
 _REASONS = "clocks event reasons"
-# The label of what stands for all links, or all locations of errors.
+# The label of the sum of all links, or of all locations of errors.
 _ALL = "all"
 
 
@@ -84,11 +84,11 @@ def _performance_state(answer: Plain, readings: Readings) -> None:
 
 
 def _reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
-    """A state for each reason that the card knows of, or that holds it down now; for the usual where it does not say."""
+    """Keep a state for each reason that the card supports or that is active; for the usual reasons if the support is unknown."""
     value = readings.value(answer, _REASONS)
     every = sum(tables.REASONS) | tables.IDLE
     if not isinstance(value, Absent) and (value < 0 or int(value) & every == every):
-        value = Absent.IMPLAUSIBLE  # all bits set, of whatever length
+        value = Absent.IMPLAUSIBLE  # all bits set, in any length
     mask = whole(supported, 1 << 63)
     active = 0 if isinstance(value, Absent) else int(value)
     expected = tables.USUAL_REASONS if mask is None else mask
@@ -115,35 +115,31 @@ def _fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: R
 
 
 def _why_none(name: str, answer: Plain, average: Plain, recorded: dict[str, Plain]) -> Absent | None:
-    """Why a number is not what it seems; None for one that is."""
+    """Return why a number is not valid, or None if it is."""
     if name == tables.MEMORY_POWER:
         return _why_no_part(answer, average)
     made_up = (
         (name == _MEMORY_TEMPERATURE and answer == 0)  # a card without that sensor
-        or (name == _ENERGY and _is_module_wide(recorded))
-        or (name == tables.MODULE_POWER and _is_no_more(answer, average))  # a driver that does not know of modules
+        or (name == _ENERGY and any(mark in (text(recorded.get("name")) or "") for mark in _MODULE_WIDE_ENERGY))
+        or (name == tables.MODULE_POWER and _is_no_more(answer, average))  # a driver without support for modules
     )
     return Absent.NOT_SUPPORTED if made_up else None
 
 
-def _is_no_more(answer: Plain, than: Plain) -> bool:
-    """Whether a number is at most another: what a module draws is more than what its GPU draws."""
-    one, other = number(answer), number(than)
-    return not isinstance(one, Absent) and not isinstance(other, Absent) and one <= other
+def _is_no_more(answer: Plain, average: Plain) -> bool:
+    """Return whether a number is at most the average power. The power of a module is above that of its GPU."""
+    module, gpu = number(answer), number(average)
+    return not isinstance(module, Absent) and not isinstance(gpu, Absent) and module <= gpu
 
 
 def _why_no_part(answer: Plain, average: Plain) -> Absent | None:
-    """A part is less than the whole, which alone shows that the scope was heeded: nvml.h calls it two things."""
+    """Return why a power is not that of a part. A part is below the whole; some drivers return the whole, because nvml.h is ambiguous."""
     part, whole_of = number(answer), number(average)
     if isinstance(part, Absent) or part < 0:
-        return None  # reported as what it is
+        return None  # reported as is
     if isinstance(whole_of, Absent):
         return Absent.NOT_REPORTED
     return None if 0 < part < whole_of else Absent.NOT_SUPPORTED
-
-
-def _is_module_wide(recorded: dict[str, Plain]) -> bool:
-    return any(mark in (text(recorded.get("name")) or "") for mark in _MODULE_WIDE_ENERGY)
 
 
 def _recovery(answer: Plain, readings: Readings) -> None:
@@ -160,7 +156,7 @@ def _recovery(answer: Plain, readings: Readings) -> None:
 def _main_power(
     calls: Mapping[str, Plain], fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: Readings
 ) -> None:
-    """The vendor's main figure: the average where there is one, else what there is."""
+    """Keep the main power: the average if there is one, else the available one."""
     kind = devices.power_kind(recorded)
     if tables.POWER_USAGE in calls:
         row = Row("power_watts", over=1000)
@@ -174,7 +170,7 @@ def _main_power(
 
 
 def _ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings: Readings) -> None:
-    """Each place that has a number; the total only where none has."""
+    """Keep the errors of each location with a number; the total only if no location has a number."""
     answers = [(row, calls[name], name) for name, row in tables.ECC_CALLS.items() if name in calls]
     answers += [(row, fields[name], name) for name, row in tables.ECC_FIELDS.items() if name in fields]
     for metric in dict.fromkeys(row.metric for row, _, _ in answers):
@@ -207,7 +203,7 @@ def _fan_row(name: str) -> Row | None:
 
 
 def _gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Readings) -> None:
-    """What was counted since the poll before; nothing at the first."""
+    """Keep the values counted since the previous poll. The first poll has none."""
     values = mapping(answer)
     for name in values:
         if name not in table and name != "error":
@@ -224,7 +220,7 @@ _MOST_LINKS = 128
 _NUMBERS = frozenset(map(str, range(_MOST_LINKS)))
 # A sleeping link (2) wakes by itself; one whose traffic is disabled (3) carries nothing.
 _STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
-# The first that is a number counts: NVLink 5 counts bytes and recovery events, older links KiB and recoveries.
+# The first name with a number counts: NVLink 5 counts bytes and recovery events, older links KiB and recoveries.
 _COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = {
     "link_receive_bytes_total": (("rx_bytes", 1), ("data_rx_kib", 1024)),
     "link_transmit_bytes_total": (("tx_bytes", 1), ("data_tx_kib", 1024)),
@@ -242,15 +238,15 @@ def read_links(answer: Plain, readings: Readings) -> None:
     if error_in(answer) is not None:
         _absent(readings, readings.error(answer, "NVLink"))
         return
-    each = mapping(answer).get("each")
-    if not isinstance(each, dict):
+    by_link = mapping(answer).get("each")
+    if not isinstance(by_link, dict):
         _absent(readings, Absent.NOT_UNDERSTOOD)
         return
-    if not each:
+    if not by_link:
         _absent(readings, Absent.NOT_SUPPORTED)
         return
-    links = {link: mapping(answers) for link, answers in each.items() if link in _NUMBERS}
-    if len(links) < len(each):
+    links = {link: mapping(answers) for link, answers in by_link.items() if link in _NUMBERS}
+    if len(links) < len(by_link):
         readings.complain("NVLink: a link without a valid number")
     for link, answers in links.items():
         for name in answers.keys() - _KNOWN:
@@ -269,7 +265,7 @@ def _state(answer: Plain, readings: Readings) -> Value:
 def _counter(
     metric: str, links: Mapping[str, dict[str, Plain]], together: dict[str, Plain], readings: Readings
 ) -> None:
-    """The number of each link that has one; of all together, or the reason for none, where no link does."""
+    """Keep the number of each link; if no link has one, the number of all links together, or the absence."""
     has_number = False
     for link, of_link in links.items():
         row = _first_number(metric, link, of_link)
@@ -288,7 +284,7 @@ def _counter(
 
 
 def _first_number(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
-    """The first name of the counter whose answer is no error, with what to make of it."""
+    """Return the first answer of the counter that is not an error, with its row."""
     for name, times in _COUNTERS[metric]:
         answer = answers.get(name)
         if answer is not None and error_in(answer) is None and number(answer) is not Absent.NOT_REPORTED:
@@ -301,31 +297,33 @@ def _absent(readings: Readings, reason: Absent) -> None:
         readings.add(metric, reason, _ALL, "NVLink")
 
 
-# A bus address, and the numbers of a GPU instance and a compute instance as facts have them.
-_Place = tuple[str | None, str | None, str | None]
+# A bus address, and the numbers of a GPU instance and a compute instance, as in facts.
+_EventPlace = tuple[str | None, str | None, str | None]
 
 
 def read_events(answer: Plain, draft: Draft) -> None:
     """Put the events into the draft, each at its instance or else at its GPU."""
     if not items(answer):
         return
-    positions: dict[_Place, int] = {}
+    positions: dict[_EventPlace, int] = {}
     for position, device in enumerate(draft.devices()):
-        positions.setdefault(_place_of(device), position)
+        positions.setdefault(_event_place(device), position)
     for recorded in items(answer):
         event = _event(mapping(recorded), positions)
         if event is None:
-            draft.complain("events", _why_no_event(whole(mapping(recorded).get("dropped"))))
+            dropped = whole(mapping(recorded).get("dropped"))
+            too_fast = f"{dropped} came too fast to be kept and are not counted"
+            draft.complain("events", "an invalid event" if dropped is None else too_fast)
         else:
             draft.events.append(event)
 
 
-def _place_of(device: Device) -> _Place:
+def _event_place(device: Device) -> _EventPlace:
     facts = dict(device.facts) if device.parent is not None else {}
     return device.bus_id, facts.get("gpu_instance"), facts.get("compute_instance")
 
 
-def _event(recorded: dict[str, Plain], positions: Mapping[_Place, int]) -> Event | None:
+def _event(recorded: dict[str, Plain], positions: Mapping[_EventPlace, int]) -> Event | None:
     bus_id = text(recorded.get("bus_id")) or ""
     ids = (whole(recorded.get(name), 1 << 32) for name in ("gpu_instance", "compute_instance"))
     gpu_instance, compute_instance = (None if number is None else str(number) for number in ids)
@@ -338,7 +336,3 @@ def _event(recorded: dict[str, Plain], positions: Mapping[_Place, int]) -> Event
     if lost is not None:
         return Event(position, "gpu_lost", f"NVML error {lost} on {quote(bus_id)}", when)
     return None
-
-
-def _why_no_event(dropped: int | None) -> str:
-    return "an invalid event" if dropped is None else f"{dropped} came too fast to be kept and are not counted"

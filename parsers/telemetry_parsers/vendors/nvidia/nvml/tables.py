@@ -1,4 +1,4 @@
-"""Which reading each call, field and GPM metric is, and what error numbers mean: the tables that know NVML's units."""
+"""The reading of each call, field and GPM metric, and the meaning of error numbers. Only these tables have NVML's units."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from telemetry_parsers.library_answers import RecordedLibrary, Row
 from telemetry_parsers.model import Absent
 
 NOT_SUPPORTED_CODE = 3
-# Some drivers give 2 for a field or a link that does not exist, 25 and 26 of calls of other times.
+# Some drivers return 2 for a field or a link that does not exist, 25 and 26 for calls of other driver versions.
 _REASONS = MappingProxyType(
     {
-        -1: Absent.NOT_UNDERSTOOD,  # the reader's own: the library's text was none
+        -1: Absent.NOT_UNDERSTOOD,  # from the reader: the library returned no valid text
         2: Absent.NOT_SUPPORTED,
         3: Absent.NOT_SUPPORTED,
         4: Absent.NOT_PERMITTED,
@@ -37,9 +37,9 @@ _PCIE_ERRORS = (
     "correctable", "non_fatal", "fatal", "unsupported_request", "nak_received", "nak_sent", "replay_rollover",
     "l0_to_recovery",
 )  # fmt: skip
-# What of the margin's limits is asked (T.Limit, from Ada and Hopper on).
+# The requested limits of the margin (T.Limit, from Ada and Hopper on).
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
-# Since the driver was loaded, and since the board was made: as fields and calls name it.
+# Errors since the driver was loaded, and over the board's life, in the names of fields and calls.
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
@@ -59,7 +59,7 @@ MEMORY = ("MemoryInfo_v2", "MemoryInfo", "BAR1MemoryInfo")
 CALLS: Mapping[str, tuple[Row, ...]] = {
     "UtilizationRates": (_ratio("utilization_ratio", part="gpu"), _ratio("memory_activity_ratio", part="memory")),
     "MemoryInfo_v2": _memory("total", "used", "free", "reserved"),
-    # Before 510 what the driver keeps was counted as used.
+    # Before 510, memory reserved by the driver was counted as used.
     "MemoryInfo": _memory("total", "used", "free"),
     "BAR1MemoryInfo": (Row("bar1_total_bytes", part="total"), Row("bar1_used_bytes", part="used")),
     "TemperatureV.0": (Row("temperature_celsius", "core"),),
@@ -120,13 +120,13 @@ FIELDS: Mapping[str, Row] = {
     "pcie_count_tx_bytes": Row("pcie_transmit_bytes_total"),
     "pcie_count_rx_bytes": Row("pcie_receive_bytes_total"),
 }
-# Errors by where they were, from fields (Volta, Turing and older) and from calls (Ampere and newer); the totals count only
-# where no place is recorded. What a card has no such memory for is no absence of a reading.
+# Errors by location, from fields (Volta, Turing and older) and from calls (Ampere and newer). Totals count only if no location
+# is recorded. A memory that the card does not have is not reported as absent.
 ECC_FIELDS: Mapping[str, Row] = {
-    f"ecc_{letters}_{span}_{place}": Row(f"ecc_{kind}{lasting}_total", word)
+    f"ecc_{letters}_{span}_{location}": Row(f"ecc_{kind}{lasting}_total", word)
     for span, _, lasting in _ECC_SPANS
     for letters, kind in (("sbe", "corrected"), ("dbe", "uncorrected"))
-    for place, word in (
+    for location, word in (
         ("l1", "l1"), ("l2", "l2"), ("dev", "dram"), ("reg", "register_file"), ("tex", "texture"), ("cbu", "cbu"),
         ("total", "all"),
     )
@@ -152,14 +152,14 @@ _GPM_OF_ALL: Mapping[str, tuple[Row, ...]] = {
 }
 _GRAPHICS = _ratio("graphics_active_ratio")
 GPM: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS,), **_GPM_OF_ALL}
-# A MIG instance has no other utilization than the share of time in which anything ran.
+# The only utilization of a MIG instance is the share of time in which any work ran.
 GPM_OF_INSTANCE: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS, _ratio("utilization_ratio")), **_GPM_OF_ALL}
 
 POWER_USAGE = "PowerUsage"
 PERFORMANCE_STATE = "PerformanceState"
 PERFORMANCE_STATE_UNKNOWN = 32
 REASON_CALLS = ("CurrentClocksEventReasons", "CurrentClocksThrottleReasons")
-# An idle GPU: what holds nothing down is no reason.
+# An idle GPU is not throttled.
 IDLE = 0x01
 REASONS: Mapping[int, str] = {
     0x02: "applications_clocks",
@@ -173,7 +173,7 @@ REASONS: Mapping[int, str] = {
     0x200: "board_limit",
     0x400: "reliability",
 }
-# Those of all drivers; the last two came with 615.
+# The reasons of all drivers; the last two exist since 615.
 USUAL_REASONS = 0x1FE
 RECOVERY = "gpu_recovery_action"
 RECOVERY_ACTIONS: Mapping[int, str] = {
@@ -186,13 +186,13 @@ RECOVERY_ACTIONS: Mapping[int, str] = {
     6: "bus_reset",
     7: "reboot",
 }
-# The speed of each fan in per cent of its maximum, and in revolutions a minute.
+# The speed of each fan, in percent of its maximum and in revolutions per minute.
 FAN_CALLS: Mapping[str, Row] = {
     "FanSpeed": Row("fan_ratio", over=100),
     "FanSpeed_v2": Row("fan_ratio", over=100),
     "FanSpeedRPM": Row("fan_rpm"),
 }
-# On a chip with its CPU there is no link and no memory of the GPU's own, and the driver says 1 and 0 all the same
+# A GPU on one chip with its CPU has no link and no memory of its own, but the driver returns 1 and 0
 # (GB10: Syllo/nvtop #499; Thor: iopsystems/rezolus #1108, #1196).
 NOT_OF_INTEGRATED = frozenset(
     {
@@ -205,7 +205,7 @@ NOT_OF_INTEGRATED = frozenset(
         "pcie_errors_total",
     }
 )
-# Answers about the identity or the mode of a device, and are no readings.
+# Calls about the identity or the mode of a device, without readings.
 FACT_CALLS = frozenset(
     {
         "PersistenceMode", "ComputeMode", "MinorNumber", "NumaNodeId", "MemoryAffinity.1.0", "Architecture",
