@@ -1,4 +1,4 @@
-"""All files that are made here: rules for Prometheus, Alertmanager and Grafana, the handbook of alerts, and the dashboards."""
+"""All generated files: rules for Prometheus, Alertmanager and Grafana, the handbook of alerts, and the dashboards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from telemetry_grafana.rules.dcgm_names import dcgm_names
 from telemetry_grafana.rules.recording import GROUPS, recorded
 from telemetry_grafana.rules.rule import AT_ONCE, EVERY, Alert, open_event
 
-# In the order in which they matter.
+# The most important group comes first.
 ALERTS = (MONITOR, PRESENCE, BROKEN, HEAT_AND_SPEED, FULL_LOAD, OWNERS)
 _BY_NAME = {alert.name: alert for group in ALERTS for alert in group.alerts}
 # From the fleet down to one card.
@@ -40,8 +40,8 @@ _LOOK_BACK_SECONDS = 600
 
 
 def recording_rules() -> str:
-    """deploy/prometheus/rules/telemetry-recording.yml."""
-    series = recorded()  # also later ones: a rule may ask for what was recorded before
+    """Return deploy/prometheus/rules/telemetry-recording.yml."""
+    series = recorded()  # of all groups, because a rule may read the earlier result of a later rule
     groups = []
     for group in GROUPS:
         rules = [{"record": rule.name, "expr": checked(rule.expression, series)} for rule in group.rules]
@@ -50,7 +50,7 @@ def recording_rules() -> str:
 
 
 def alert_rules() -> str:
-    """deploy/prometheus/rules/telemetry-alerts.yml."""
+    """Return deploy/prometheus/rules/telemetry-alerts.yml."""
     return _as_yaml(
         {
             "groups": [
@@ -72,7 +72,7 @@ def _prometheus_rule(alert: Alert) -> dict[str, object]:
 
 
 def _templated(summary: str, value: str) -> str:
-    """An alert's `{label}` and `{value}` in the template language that Prometheus and Grafana share, but for the value's name."""
+    """Return the summary with its `{label}` and `{value}` in the template language of Prometheus and Grafana, which differ in the value's name."""
 
     def filled(match: re.Match[str]) -> str:
         what = value if match[1] == "value" else f".Labels.{match[1]}"
@@ -86,7 +86,7 @@ def _as_yaml(document: object) -> str:
 
 
 def inhibitions() -> str:
-    """The part of deploy/alertmanager/alertmanager.yml that says which alerts of a card hold back others."""
+    """Return the part of deploy/alertmanager/alertmanager.yml with the alerts of a card that hold back others."""
     return "".join(
         f'  - source_matchers: [{stronger}]\n    target_matchers: [alertname="{alert.name}"]\n    equal: [{labels}]\n'
         for alert in _BY_NAME.values()
@@ -95,7 +95,7 @@ def inhibitions() -> str:
 
 
 def _matchers(alert: Alert) -> Iterator[tuple[str, str]]:
-    """What matches the stronger alerts, and the labels that they have in common with this one."""
+    """Yield the matcher of stronger alerts, and the labels that they have in common with this one."""
     for labels in (CARD, _NODES_CARDS):
         names = [name for name in alert.held_back_by if _common_labels(name) == labels]
         if names:
@@ -109,14 +109,14 @@ def _common_labels(stronger: str) -> str:
 
 
 def grafana_rules() -> str:
-    """grafana/provisioning/alerting/telemetry-rules.yaml: the same alerts as Grafana evaluates them itself."""
+    """Return grafana/provisioning/alerting/telemetry-rules.yaml: the same alerts, evaluated by Grafana."""
     groups = [
         {
             "orgId": 1,
             "name": group.name,
             "folder": "Device telemetry",
             "interval": EVERY,
-            # Nothing there holds back: each rule knows the maintenance itself.
+            # Grafana has no inhibition: each rule checks the maintenance itself.
             "rules": [_grafana_rule(alert) for alert in group.alerts if alert.name != MAINTENANCE],
         }
         for group in ALERTS
@@ -126,7 +126,7 @@ def grafana_rules() -> str:
 
 def _grafana_rule(alert: Alert) -> dict[str, object]:
     expression = checked(_uninhibited(alert), recorded())
-    # It fires on every answer of the query, also on a 0 such as accelerator_up's.
+    # Fires on every result of the query, also on 0, such as that of accelerator_up.
     fires = {"refId": "B", "type": "math", "expression": "is_number($A)"}
     return {
         "uid": alert.name.lower(),
@@ -137,11 +137,11 @@ def _grafana_rule(alert: Alert) -> dict[str, object]:
             _grafana_query("__expr__", fires),
         ],
         "for": alert.hold,
-        # The condition is in the query: no answer is the normal case, and means that all is well.
+        # The condition is in the query, so that no result means that all is well.
         "noDataState": "OK",
         "execErrState": "Error",
         "labels": {"severity": alert.severity},
-        # Without a dollar sign, which Grafana would expand in a file.
+        # Without dollar signs, which Grafana would expand.
         "annotations": alert.annotations(_templated(alert.summary, ".Values.A.Value")),
         "isPaused": False,
     }
@@ -157,7 +157,7 @@ def _grafana_query(source: str, model: Mapping[str, object]) -> dict[str, object
 
 
 def _uninhibited(alert: Alert) -> str:
-    """The alert's expression without the cards for which a stronger alert fires, since Grafana has no inhibition."""
+    """Return the alert's expression without the cards for which a stronger alert fires, because Grafana has no inhibition."""
     stronger = [f"unless on ({_common_labels(name)}) ({_fires(_BY_NAME[name])})" for name in alert.held_back_by]
     if alert.held_back_by_event:
         stronger.append(f"unless on ({CARD}) {open_event(alert.held_back_by_event)}")
@@ -166,7 +166,7 @@ def _uninhibited(alert: Alert) -> str:
 
 
 def _fires(alert: Alert) -> str:
-    """Its trouble, for as long as it is held: one that comes and goes never fires and must hold back nothing."""
+    """Return the alert's trouble that has lasted for its hold time: a shorter one must hold back nothing."""
     if alert.hold == AT_ONCE:
         return alert.trouble
     return f"count_over_time(({alert.trouble})[{alert.hold}:1m]) >= {alert.hold.removesuffix('m')}"
@@ -174,55 +174,55 @@ def _fires(alert: Alert) -> str:
 
 _HANDBOOK_HEAD = """# Alerts
 
-Generated by `make docs` from `grafana/telemetry_grafana/rules`; a test keeps it true.
+Generated by `make docs` from `grafana/telemetry_grafana/rules`; a test compares the two.
 
 The alerts and their expressions are in `deploy/prometheus/rules/` for Prometheus and in `grafana/provisioning/alerting/` for alerts that Grafana
 manages; load one of the two, not both. They are the same for every vendor: an alert whose metric a card does not have
 never fires for it. They use the recording rules of the first file. All joins are `on (cluster, job, instance, id)`; `cluster`
 separates clusters that share a store, and is missing elsewhere.
 
-One trouble is meant to be one alert. A node that is down gives `TelemetryDown` and nothing else, a driver that hangs
-`TelemetrySourceStuck`, a card that is lost `AcceleratorLost`; links and sensors are counted by card. What remains is held
-back by `deploy/alertmanager/alertmanager.yml`, which groups what fires on many nodes at once, and lets critical alerts hide
+Each problem should fire one alert. A node that is down fires only `TelemetryDown`, a hanging driver only
+`TelemetrySourceStuck`, a lost card only `AcceleratorLost`; links and sensors are counted by card. Other duplicates are held
+back by `deploy/alertmanager/alertmanager.yml`, which groups alerts of many nodes, and lets critical alerts hide
 the warnings on the same card or node. Critical alerts go to its receiver `device-telemetry` every hour, warnings every twelve
-hours; `info` has a receiver of its own, which should wake no person. Each alert says what to look at first and what to do (`check`, `action`).
+hours; `info` has a receiver of its own, which should wake no person. Each alert has `check` (what to look at first) and `action` (what to do).
 The annotation `runbook` names its section of this page. Publish this page where your people read it, and write its address into all rules:
 `make docs RUNBOOKS=https://wiki.example.com/alerts.md`, or `prometheusRule.runbooks` in the Helm chart. Then `runbook_url` is the link, in place of `runbook`.
 
 While a node is in [maintenance](troubleshooting.md#a-node-is-worked-on), `TelemetryMaintenance` fires for it, and Alertmanager holds back
-every alert that names the node, even if the node is off. Nothing is resolved by that: incidents that were open in your pager stay open.
-Grafana has no inhibition: there a maintenance ends the node's alerts, and Grafana sends that they are resolved.
+every alert that names the node, even if the node is off. This resolves no alert: open incidents in your pager stay open.
+Grafana has no inhibition: there, a maintenance ends the node's alerts, and Grafana sends them as resolved.
 
-A card that was released (`telemetry release`), sleeps, or was repartitioned fires nothing. No alert depends on the clock of a
+A card that was released (`telemetry release`), sleeps, or was repartitioned fires no alert. No alert depends on the clock of a
 node; `TelemetryClockSkew` fires if it is wrong.
 
 ## How long an alert lasts
 
-An alert is meant to last as long as its trouble. Some of them need the past for that: that a link was up, a fan turned, a card
-had readings, a target was one of ours. Prometheus keeps this for as long as the card or the target is there, and over seven days
-in which it is not (the recording rules `telemetry-past`). A Prometheus that starts without its data knows no past: a link that is down then counts as
-one that was never up. These end while the trouble may go on:
+An alert should last as long as its problem. Some alerts need the past: that a link was up, a fan turned, a card
+had readings, a target was a daemon of ours. Prometheus records this while the card or the target exists, and for seven days
+without it (the recording rules `telemetry-past`). A Prometheus that starts without its data has no past: a link that is down then counts as
+a link that was never up. These alerts end while the problem may continue:
 
-| Alert | Ends | What goes on |
+| Alert | Ends | Alert that continues |
 | ----- | ---- | ------------ |
 | `AcceleratorLost` | after seven days, when the daemon forgets the card; when the daemon loses its state | `AcceleratorsFewerThanExpected`, where `expect.devices` is set; where the state was lost, `AcceleratorsFewerThanBefore` |
 | `AcceleratorsFewerThanBefore` | seven days after the state was lost | `AcceleratorsFewerThanExpected`, where `expect.devices` is set |
 | `AcceleratorUncorrectedErrors`, `AcceleratorRowRemapFailed`, `AcceleratorUnhealthy` | six hours after the card is lost | `AcceleratorLost` |
 | every other alert of a card | when the card is lost | `AcceleratorLost` |
 | other alerts of a node or its cards | within an hour after the node was last scraped | `TelemetryDown` |
-| `TelemetryAbsent` of one `cluster` | seven days after its last answer | nothing: take the cluster for gone |
-| `AcceleratorEventCritical` | when the daemon is restarted without its state | nothing: keep the state |
-| `AcceleratorPcieDegraded`, because of the generation | when the card is idle | nothing: idle cards slow their links down themselves |
-| `AcceleratorLinkErrors`, `AcceleratorPcieReplays` | a quarter of an hour after the last error | nothing: errors that do not come are not seen |
+| `TelemetryAbsent` of one `cluster` | seven days after its last answer | none: the cluster counts as removed |
+| `AcceleratorEventCritical` | when the daemon is restarted without its state | none: keep the state |
+| `AcceleratorPcieDegraded`, because of the generation | when the card is idle | none: idle cards slow their links down |
+| `AcceleratorLinkErrors`, `AcceleratorPcieReplays` | a quarter of an hour after the last error | none |
 
-An event such as an Xid is remembered by the daemon: `accelerator_event_open` is 1 until the card is repaired, also while it is lost or
+The daemon keeps events such as Xids: `accelerator_event_open` is 1 until the card is repaired, also while it is lost or
 its driver hangs. The daemon sees a repair in the kernel (another boot, a new binding of the card to its driver) or in the card (its energy or error
 counters restart). `telemetry forget ID` ends events of a card that was repaired in another way.
 """
 
 
 def handbook() -> str:
-    """docs/alerts.md: the meaning of each alert, how to check it, what to do, and the origin of the thresholds."""
+    """Return docs/alerts.md: the meaning of each alert, how to check it, what to do, and the origin of the thresholds."""
     groups = [f"## {group.title}\n\n" + "\n".join(map(_section, group.alerts)) for group in ALERTS]
     return "\n".join([_HANDBOOK_HEAD, *groups, _thresholds(), _recordings()])
 
@@ -246,7 +246,7 @@ def _thresholds() -> str:
         for name, threshold in THRESHOLDS.items()
     )
     return (
-        "## Thresholds\n\nAll of them stand in `exporters/telemetry_exporters/judgement/thresholds.py`; change one there and run `make docs`.\n\n"
+        "## Thresholds\n\nAll thresholds are in `exporters/telemetry_exporters/judgement/thresholds.py`; change one there and run `make docs`.\n\n"
         f"| Name | Value | Meaning | From |\n| ---- | ----- | ------- | ---- |\n{rows}\n"
     )
 
@@ -267,7 +267,7 @@ _DCGM_HEAD = """# For clusters that run NVIDIA's dcgm-exporter: its names of 4.9
 
 
 def dcgm_name_rules() -> str:
-    """deploy/prometheus/optional/dcgm-names.yml."""
+    """Return deploy/prometheus/optional/dcgm-names.yml."""
     return _as_yaml({"groups": dcgm_names()}).replace(_HEAD, _HEAD + _DCGM_HEAD)
 
 

@@ -1,4 +1,4 @@
-"""PromQL checked against the catalogue: a query with an unknown metric or label is an error."""
+"""Checks PromQL against the catalogue: a query with an unknown metric or label is an error."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from types import MappingProxyType
 from telemetry_parsers.metrics import BY_NAME, OWN_LABELS, OWNER_LABELS
 from telemetry_parsers.model import Metric
 
-# What Prometheus itself and every exporter has.
+# Metrics of Prometheus itself and of every exporter.
 FOREIGN = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped"}) | frozenset(
     {"process_start_time_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"}
 )
-# What joins and sums go by: one node, one card, the cards of a model, and those of a model in one node. The label cluster exists where several clusters share a store; joins work without it.
+# The labels of joins and sums: one node, one card, the cards of a model, and of a model in one node. `cluster` exists only if several clusters share a store.
 NODE = "cluster, job, instance"
 CARD = f"{NODE}, id"
 MODEL = "cluster, job, vendor, model"
@@ -25,35 +25,22 @@ _TARGET_LABELS = frozenset(NODE.split(", "))
 _DEVICE_LABELS = frozenset(DEVICE.split(", "))
 # Facts on accelerator_info, besides the labels of every device.
 _INFO_LABELS = frozenset(
-    [
-        "uuid",
-        "bus_id",
-        "serial",
-        "driver",
-        "parent",
-        "partition",
-        "numa_node",
-        "power_kind",
-        "peak_origin",
-        "simulated",
-        "replayed",
-        "model_now",
-        "profile",
-    ]
+    {"uuid", "bus_id", "serial", "driver", "parent", "partition", "numa_node", "power_kind", "peak_origin"}
+    | {"simulated", "replayed", "model_now", "profile"}
 )
-# What Prometheus keeps of the alerts that it evaluates: the labels of their series, and those of the rule.
+# Prometheus' own series about the alerts that it evaluates.
 _ALERT_SERIES = frozenset({"ALERTS", "ALERTS_FOR_STATE"})
 _ALERT_LABELS = frozenset({"alertname", "alertstate", "severity"})
-# Kubernetes' labels of a target, and the model of an inference server: the labels of counters that are not ours.
+# Labels of inference servers' counters: Kubernetes' labels of a target, and the model.
 _INFERENCE_LABELS = frozenset({"namespace", "pod", "model_name"})
 _RANK_LABELS = frozenset({"rank", "server"})
-# What queries of panels join from other labels, to name a series.
+# Labels that queries of panels join from other labels, to name a series.
 _NAME_LABELS = frozenset({"card", "node"})
 _GROUPED_BY = (_DEVICE_LABELS | _INFO_LABELS | _RANK_LABELS | _ALERT_LABELS | _NAME_LABELS | _INFERENCE_LABELS).union(
     (metric.label for metric in BY_NAME.values()), *OWN_LABELS.values(), *OWNER_LABELS.values()
 )
 
-# Labels whose words are all in the catalogue; a vendor may add words of its own to the others.
+# Labels whose words are all in the catalogue. Vendors may add words of their own to other labels.
 _CLOSED = frozenset({"state", "level", "action", "domain", "engine", "dtype"})
 
 _SELECTOR = re.compile(r"\b([a-zA-Z_][a-zA-Z0-9_:]*)\s*(?:\{([^}]*)\})?")
@@ -66,17 +53,17 @@ _GROUPINGS = re.compile(r"\b(by|without|on|ignoring|group_left|group_right)\s*\(
 
 
 def beginning_with(words: Collection[str]) -> str:
-    """The pattern of what begins with one of these words."""
+    """Return the pattern for texts that begin with one of these words."""
     return f"({'|'.join(words)}).*"
 
 
 class QueryError(ValueError):
-    """A query that asks for what is not there."""
+    """A query with an unknown metric or label."""
 
 
 def checked(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> str:
-    """The query itself. Raises QueryError if it has an unknown metric or label; `recorded` are rules with their labels."""
-    # Without texts outside of selectors, so that no word in an argument of label_replace counts as a metric.
+    """Return the query. Raises QueryError if it has an unknown metric or label; `recorded` are recording rules with their labels."""
+    # Texts outside of selectors are removed, so that no word in an argument of label_replace counts as a metric.
     rest = _SELECTOR_OR_STRING.sub(lambda match: match["selector"] or '""', _GROUPINGS.sub("", query))
     for match in _SELECTOR.finditer(rest):
         name = match[1]
@@ -90,7 +77,7 @@ def checked(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyTy
 
 
 def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> frozenset[str]:
-    """The labels that a metric may have; Raise QueryError if it is not exported."""
+    """Return the labels that a metric may have. Raises QueryError if it is not exported."""
     if name in recorded:
         return frozenset(recorded[name])
     if name in FOREIGN:
@@ -121,7 +108,7 @@ def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:
     while matchers[position:].strip():
         match = _MATCHER.match(matchers, position)
         if match is None:
-            raise QueryError(f"what stands in the braces of {name} is no list of matchers: {matchers!r}")
+            raise QueryError(f"the braces of {name} contain no list of matchers: {matchers!r}")
         label, _, text = match.groups()
         if label not in labels:
             raise QueryError(f"{name} has no label {label!r}; its labels are {', '.join(sorted(labels))}")
@@ -130,7 +117,7 @@ def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:
 
 
 def _check_words(name: str, label: str, text: str) -> None:
-    """Check that a label value in a matcher is one of the label's closed list. Raises QueryError."""
+    """Raise QueryError if the value of a label with a closed list is not in the list."""
     metric = BY_NAME.get(name)
     if metric is None or label not in _CLOSED or not metric.words or not re.fullmatch(r"[a-z0-9_|]*", text):
         return

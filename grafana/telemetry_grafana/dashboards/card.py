@@ -1,4 +1,4 @@
-"""One card: everything about it, links, errors and events included."""
+"""The dashboard of one card, with its links, errors and events."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from telemetry_grafana.dashboards.panels import (
     with_unit,
     word,
 )
-from telemetry_grafana.dashboards.query import of_cards, query, untold
+from telemetry_grafana.dashboards.query import not_reported, of_cards, query
 
-# Most sources read traffic every minute and errors every five: a rate is taken over four times that, at least.
+# Most sources read traffic every minute and errors every five minutes. Rates cover at least four intervals.
 _TRAFFIC_STEP, _ERRORS_STEP = "2m", "5m"
 
 
@@ -272,7 +272,7 @@ CARD = Page(
                     f"{_ACTION} and on (cluster, job, instance, id, action) max_over_time({_ACTION}[$__range] @ end()) == 1",
                     "{{device}} driver asks to {{action}}",
                 ),
-                untold(
+                not_reported(
                     "accelerator_health{$cards}",
                     "accelerator_row_remap_pending{$cards}",
                     "accelerator_row_remap_failed{$cards}",

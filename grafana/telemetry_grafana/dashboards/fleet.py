@@ -1,4 +1,4 @@
-"""The whole fleet: how many cards, which are lost or held back, how much power, memory and work."""
+"""The dashboard of all cards: how many there are, which are lost or throttled, how much power, memory and work."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from telemetry_grafana.dashboards.query import by_card, by_model, highest_nodes,
 _NODE = "cluster, job, instance, vendor"
 _NODE_POWER = "instance:accelerator_power_watts:sum{$vendors}"
 _OF_LIMIT = "instance:accelerator_power_cap_used_ratio:avg{$vendors}"
-_MOST_UNTOLD = 10
+_MOST_WITHOUT_LIMIT = 10
 _BUSY, _IDLE = "accelerator:utilization_ratio:rate5m{$cards}", 0.02
-# Memory that the driver alone holds is no memory held.
+# Memory of the driver itself does not count.
 _HELD = (
     "accelerator_memory_used_bytes{$cards} and on (cluster, job, instance, id) (accelerator_memory_used_ratio{$cards} > 0.05)"
     f" and on (cluster, job, instance, id) ({_BUSY} < {_IDLE})"
@@ -110,7 +110,7 @@ FLEET = Page(
                 highest_nodes(_OF_LIMIT),
                 query(
                     named_nodes(
-                        f"0 / 0 * topk({_MOST_UNTOLD}, {_NODE_POWER} @ end() unless on ({_NODE}) {_OF_LIMIT} @ end())"
+                        f"0 / 0 * topk({_MOST_WITHOUT_LIMIT}, {_NODE_POWER} @ end() unless on ({_NODE}) {_OF_LIMIT} @ end())"
                     ),
                     "{{node}}: no limit reported",
                 ),

@@ -12,7 +12,7 @@ from telemetry_grafana.promql import CARD, PARTITIONS
 from telemetry_grafana.rules import recording_tokens as tokens
 
 _CARD = f"on ({CARD})"
-# The share of each card that an owner has: what is multiplied by it adds up to the cards' own.
+# An owner's share of each card. Values times shares add up to the cards' own values.
 _SHARE = "accelerator_allocation_ratio{$cards}"
 _OWNER = ("owner_kind", "owner", "user", "account")
 _BY_OWNER = ", ".join(_OWNER)
@@ -40,7 +40,7 @@ def _grown(counter: str, labels: str) -> str:
 
 
 def _used_by(labels: str) -> str:
-    """The mean utilization of the cards of each, by what each has of them."""
+    """Return the mean utilization of each group's cards, weighted by its shares."""
     shares = f"{_SHARE} and {_CARD} accelerator_utilization_ratio"
     return f"sum by ({labels}) ({_of_share('accelerator_utilization_ratio')}) / sum by ({labels}) ({shares})"
 
@@ -60,7 +60,7 @@ _NOW = card_table(
 
 
 def _bill(what: str, labels: Sequence[str]) -> Panel:
-    """What each had in the time shown."""
+    """Return the table of use and cost in the time shown, by these labels."""
     by = ", ".join(labels)
     return card_table(
         f"By {what}",
@@ -82,7 +82,7 @@ def _over_time(title: str, what: str, unit: str, text: str) -> Panel:
 
 
 def _where_any(otherwise: str, title: str, what: str, labels: Sequence[str], *columns: Column) -> Panel:
-    """A table of half the width, and what stands in its place where it has no row."""
+    """Return a table of half the width, with a text for the case without rows."""
     sort = (columns[-2 if len(columns) > 1 else 0].heading,)
     return card_table(title, what, labels, columns, sort).sized(12, _LOW).saying(otherwise)
 

@@ -1,4 +1,4 @@
-"""The monitor's own health: sources, their states and durations, what it costs, versions."""
+"""The monitor's own health: sources, their states and durations, its cost, versions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
 _NOT_THERE = "missing|no_devices|not_mine|disabled|not_supported"
-# The position of the state that a source is in. Most sources are in one of the last: what comes before stays small.
+# The position of a source's state. States of missing sources come last, because most sources are missing.
 _STATE = " or ".join(
     f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))'
-    for position, state in sorted(enumerate(STATES), key=lambda each: each[1] in _NOT_THERE.split("|"))
+    for position, state in sorted(enumerate(STATES), key=lambda item: item[1] in _NOT_THERE.split("|"))
 )
 # From 0 (never well) to 1 (always well), and 2 for a missing source: most tools are missing on every node.
 _WELL_OR_NOT_THERE = " + ".join(

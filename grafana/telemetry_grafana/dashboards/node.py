@@ -1,16 +1,16 @@
-"""One node: its cards side by side over time."""
+"""The dashboard of one node: its cards side by side over time."""
 
 from __future__ import annotations
 
 from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import GREEN, RED, Column, Figure, card_table, lines, numbers, states
-from telemetry_grafana.dashboards.query import named, of_node, query, side_by_side, untold
+from telemetry_grafana.dashboards.query import named, not_reported, of_node, query, side_by_side
 from telemetry_grafana.promql import CARD, beginning_with
 from telemetry_parsers.metrics import MEMORY_SENSORS
 
 _YES = {"0": ("no", GREEN), "1": ("yes", RED)}
-# In force at some moment of the time shown.
+# Reasons that were active within the time shown.
 _IN_FORCE = "max_over_time(accelerator_throttled{$cards}[$__range] @ end()) == 1"
 _MEMORY_SENSORS = f'accelerator_temperature_celsius{{$cards,sensor=~"{beginning_with(MEMORY_SENSORS)}"}}'
 _CORE_CLOCK = 'accelerator_clock_hertz{$cards,domain=~"graphics|sm"}'
@@ -26,7 +26,7 @@ def _part(metric: str) -> str:
 
 
 def _of_partition(text: str) -> str:
-    """Of each partition, with the number of its card, which its own begins with, as the label `card`."""
+    """Return the series of each partition with the number of its card as the label `card`."""
     return f'label_replace(max {shared.ROW} ({text}), "card", "$$1", "device", "([^:]*):.*")'
 
 
@@ -138,7 +138,7 @@ NODE = Page(
                     "max without (reason) (accelerator_throttled{$cards})"
                     f" unless on (cluster, job, instance, id) ({_IN_FORCE})"
                 ),
-                untold("accelerator_throttled{$cards}"),
+                not_reported("accelerator_throttled{$cards}"),
             ).sized(width=12),
         ),
         "Errors, events and links": (_ERRORS,),

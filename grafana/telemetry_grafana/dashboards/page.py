@@ -1,4 +1,4 @@
-"""A dashboard: its variables, its marks over all panels, links to the other dashboards, rows of panels."""
+"""A dashboard: its variables, annotations, links to the other dashboards, and rows of panels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from telemetry_grafana.dashboards.query import SELECTORS, query
 from telemetry_grafana.promql import NODE
 
 _ALL = VariableOption(text="All", value="$__all", selected=True)
-# Each asks for a series that every node, or every card of every vendor, has.
+# Each reads a series that every node, or every card of every vendor, has.
 _VARIABLES = (
     ("cluster", "Cluster", "telemetry_build_info"),
     ("job", "Job", 'telemetry_build_info{cluster=~"$cluster"}'),
@@ -39,7 +39,7 @@ _LABELS = {"node": "instance"}
 
 
 def _choice(name: str, label: str, series: str, *, of_all: bool) -> QueryVariable:
-    """A variable with several values, or also with all of them."""
+    """Return a variable that allows several values, and all of them with `of_all`."""
     choice = (
         QueryVariable(name)
         .label(label)
@@ -49,36 +49,36 @@ def _choice(name: str, label: str, series: str, *, of_all: bool) -> QueryVariabl
         .sort(VariableSort.NATURAL_ASC)
         .multi(True)
     )
-    # A model may be unknown, which is an empty label; without several clusters the label is missing.
+    # An unknown model is an empty label; with one cluster, its label may be missing.
     return choice.include_all(True).all_value(".*").current(_ALL) if of_all else choice
 
 
 _STEP = "60s"
-# What was there before this step; over an hour, so that nothing is repeated after an outage of the daemon or Prometheus.
+# The time before this step; an hour, so that nothing is repeated after an outage of the daemon or Prometheus.
 _BEFORE = "[1h] offset $__interval"
 
 
 class _Mark(AnnotationQuery):
-    """An annotation as the Prometheus data source reads it; these settings are missing in the SDK."""
+    """An annotation for the Prometheus data source, with settings that the SDK lacks."""
 
     def __init__(self, name: str, color: str, expression: str, title: str, text: str) -> None:
         super().__init__(name=name, datasource=DATA_SOURCE, icon_color=color, expr=expression)
         self._format = {"step": _STEP, "titleFormat": title, "textFormat": text, "tagKeys": "instance"}
 
     def to_json(self) -> dict[str, object]:
-        """The annotation with the settings of the data source."""
+        """Return the annotation with the settings of the data source."""
         return {**super().to_json(), **self._format}
 
 
 _FIRING = 'ALERTS{$alerted,alertstate="firing"SEVERITY}'
 _EVENT = "accelerator_event_last_timestamp_seconds{$cards}"
 _STARTED = "process_start_time_seconds{$nodes}"
-# Name, colour and query of each, then its title and text, into which Grafana fills the labels of what the query finds.
+# Name, colour, query, title and text of each annotation. Grafana fills the labels of the query's result into both texts.
 _MARKS = (
     (
         "Alerts",
         "red",
-        # Where it begins: regions of several alerts would lie over one another until no line is seen.
+        # Only the start, because regions of several alerts would cover each other and the lines.
         f"{_FIRING} unless {_FIRING} offset $__interval",
         "{{alertname}}",
         "{{severity}} {{instance}} {{vendor}} {{device}}",
@@ -102,8 +102,8 @@ _MARKS = (
 
 
 def _marks(*, of_few: bool) -> list[AnnotationQuery]:
-    """The marks of a dashboard, with all alerts or with the critical ones; each can be switched off at its head."""
-    # Of a whole fleet the warnings would be a curtain.
+    """Return the annotations of a dashboard, with all alerts or only critical ones. The dashboard has a switch for each."""
+    # The warnings of a whole fleet would cover the panels.
     severity = "" if of_few else ',severity="critical"'
     return [
         _Mark(name, color, query(text.replace("SEVERITY", severity)).expression, title, shown)
@@ -135,7 +135,7 @@ class Page:
     folded: Mapping[str, Sequence[Panel]] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """The file that Grafana imports or provisions."""
+        """Return the file that Grafana imports or provisions."""
         return JSONEncoder(sort_keys=True, indent=2).encode(self._built()) + "\n"
 
     def _built(self) -> Any:
@@ -160,20 +160,20 @@ class Page:
         return dashboard
 
     def _rows(self) -> Iterator[Any]:
-        """The rows with their panels, those of a closed row within it."""
+        """Yield the rows with their panels; the panels of a closed row are within it."""
         ids = count(1)
         top = 0
         for title, panels in self.sections.items():
             yield _row(title, next(ids), top).build()
             top += 1
-            for panel, place in _laid_out(panels, top):
-                yield panel.builder.id(next(ids)).grid_pos(place).build()
-                top = max(top, place.y + place.h)
+            for panel, position in _laid_out(panels, top):
+                yield panel.builder.id(next(ids)).grid_pos(position).build()
+                top = max(top, position.y + position.h)
         for title, panels in self.folded.items():
             row = _row(title, next(ids), top).collapsed(True)
             top += 1
-            for panel, place in _laid_out(panels, top):
-                row = row.with_panel(panel.builder.id(next(ids)).grid_pos(place))
+            for panel, position in _laid_out(panels, top):
+                row = row.with_panel(panel.builder.id(next(ids)).grid_pos(position))
             yield row.build()
 
 
@@ -182,7 +182,7 @@ def _row(title: str, number: int, top: int) -> Row:
 
 
 def _laid_out(panels: Sequence[Panel], top: int) -> Iterator[tuple[Panel, GridPos]]:
-    """The panels from left to right; a panel without room begins a new line."""
+    """Yield the panels from left to right; a panel without room begins a new line."""
     left = tallest = 0
     for panel in panels:
         if left + panel.width > _WIDTH:

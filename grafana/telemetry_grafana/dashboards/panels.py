@@ -1,4 +1,4 @@
-"""The kinds of panels, so that a dashboard has one line a panel: title, description, unit, queries."""
+"""The kinds of panels: each function returns a panel from title, description, unit and queries."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from telemetry_grafana.dashboards.query import RANKED, Query, query
 
 DATA_SOURCE = dashboard.DataSourceRef(type_val="prometheus", uid="${datasource}")
-# The text of a panel without data, so that silence does not look like health.
+# The text of a panel without data, so that missing data does not look like health.
 _NOT_COLLECTED = "not collected"
 _NOT_ON_THIS_CARD = "n/a"
 GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
-# A figure that is neither good nor bad, and a state that says nothing.
+# The colours of a figure that is neither good nor bad, and of a state without meaning.
 _PLAIN, GREY = "text", "#6b7078"
 _Builder = Any  # the SDK's builders have no common type but a protocol of `build`
 Steps = Sequence[tuple[float | None, str]]
@@ -35,12 +35,12 @@ Words = Mapping[str, tuple[str, str]]
 
 
 def rising(yellow: float, red: float | None = None) -> Steps:
-    """Green below these values, and yellow and red from them on."""
+    """Return thresholds: green below these values, and yellow and red from them on."""
     steps = (None, GREEN), (yellow, YELLOW)
     return steps if red is None else (*steps, (red, RED))
 
 
-# ColorBrewer's RdYlBu backwards, which colour-blind people tell apart; no step is as dark as the ground of an empty cell.
+# ColorBrewer's RdYlBu reversed, which colour-blind people can read; no step is as dark as the background of an empty cell.
 _COOL_TO_WARM: Steps = (
     (None, "#4575b4"),
     (0.05, "#91bfdb"),
@@ -61,36 +61,36 @@ _ROWS_ON_A_PAGE = 32
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The upright axis: a fixed lower end, and the ends that it has at least."""
+    """The vertical axis: a fixed lower end, and ends that it includes at least."""
 
     lowest: float | None = 0.0
     soft_low: float | None = None
     soft_high: float | None = None
 
 
-# If the numbers are small for the unit, the axis follows them.
+# The axis follows numbers that are small for the unit.
 FREE = Axis()
 AROUND_ZERO = Axis(lowest=None)
 _AXES: Mapping[str, Axis] = {"percentunit": Axis(soft_high=1.0), "celsius": Axis(None, 20.0, 90.0)}
 _RANKED_DECIMALS: Mapping[str, int] = {"percentunit": 1, "celsius": 0}
-# Without it Grafana draws zeros on an axis to 100.
+# Without it, Grafana draws zeros on an axis to 100.
 _FROM_ZERO = Axis(soft_high=1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel with the room that it takes, in 24ths of the width and in lines."""
+    """A panel with its size, in 24ths of the width and in lines."""
 
     builder: _Builder
     width: int
     height: int
 
     def sized(self, width: int = 24, height: int = 8) -> Panel:
-        """The same with that room."""
+        """Return the panel with that size."""
         return replace(self, width=width, height=height)
 
     def saying(self, otherwise: str) -> Panel:
-        """The same with this text where it has no data."""
+        """Return the panel with this text for the case without data."""
         return replace(self, builder=self.builder.no_value(otherwise))
 
 
@@ -132,25 +132,25 @@ def _legend(mode: common.LegendDisplayMode, placement: common.LegendPlacement) -
 
 
 def with_unit(panel: Panel, unit: str, position: int) -> Panel:
-    """The panel with another unit for the query at a position, which Grafana gives an axis of its own."""
+    """Return the panel with another unit for the query at a position, for which Grafana adds an axis."""
     return replace(panel, builder=panel.builder.override_by_query(_reference(position), _set({"unit": unit})))
 
 
 def stacked(title: str, description: str, unit: str, *queries: Query) -> Panel:
-    """Series over time whose sum counts."""
+    """Return a panel of series over time whose sum matters."""
     panel = lines(title, description, unit, *queries)
     stacking = StackingConfig().mode(common.StackingMode.NORMAL).group("A")
     return replace(panel, builder=panel.builder.stacking(stacking).fill_opacity(30))
 
 
 def number(title: str, description: str, text: str, unit: str = "short", steps: Steps = ((None, _PLAIN),)) -> Panel:
-    """One figure: what the query of this text gives now."""
+    """Return a panel with one figure, the current result of a query."""
     panel = _figure().thresholds(_thresholds(steps))
     return Panel(_filled(panel, title, description, unit, (_now(text),)), 3, 4)
 
 
 def word(title: str, description: str, words: Words, text: str) -> Panel:
-    """One figure as a word; `words` gives a value's text and colour."""
+    """Return a panel with one figure as a word; `words` maps values to text and colour."""
     panel = _figure().mappings([_worded(words), _nothing()])
     return Panel(_filled(panel, title, description, "short", (_now(text),)), 3, 4)
 
@@ -166,11 +166,11 @@ class Figure:
 
 
 def numbers(title: str, description: str, *figures: Figure) -> Panel:
-    """Several figures side by side; a figure that no card reports is left out."""
+    """Return a panel of several figures side by side; a figure that no card reports is left out."""
     panel = _figure().text_mode(common.BigValueTextMode.VALUE_AND_NAME).wide_layout(False)
     for position, figure in enumerate(figures):
-        own = _set({"unit": figure.unit, "thresholds": _coloured(figure.steps)})
-        panel = panel.override_by_query(_reference(position), own)
+        settings = _set({"unit": figure.unit, "thresholds": _coloured(figure.steps)})
+        panel = panel.override_by_query(_reference(position), settings)
     queries = [_now(figure.text, figure.name) for figure in figures]
     return Panel(_filled(panel, title, description, "short", queries), 3 * len(figures), 4)
 
@@ -185,7 +185,7 @@ def _figure() -> _Builder:
 
 
 def ranking(title: str, description: str, unit: str, text: str, steps: Steps) -> Panel:
-    """The highest few as bars."""
+    """Return a panel with the highest few as bars."""
     panel = (
         bargauge.Panel()
         .orientation(common.VizOrientation.HORIZONTAL)
@@ -202,8 +202,8 @@ def ranking(title: str, description: str, unit: str, text: str, steps: Steps) ->
     return Panel(_filled(panel, title, description, unit, (_now(text, RANKED),)), 8, 8)
 
 
-def heatmap(title: str, description: str, unit: str, asked: Query) -> Panel:
-    """A row of coloured cells for each series: node and card against time."""
+def heatmap(title: str, description: str, unit: str, series: Query) -> Panel:
+    """Return a panel with a row of coloured cells for each series over time."""
     panel = (
         statushistory.Panel()
         # Grafana has a legend for steps, and none for a continuous scheme.
@@ -217,11 +217,11 @@ def heatmap(title: str, description: str, unit: str, asked: Query) -> Panel:
         .min(0)
         .max(1.0)
     )
-    return Panel(_filled(panel, title, description, unit, (asked,)), 24, 15)
+    return Panel(_filled(panel, title, description, unit, (series,)), 24, 15)
 
 
 def states(title: str, description: str, words: Words, *queries: Query) -> Panel:
-    """The state of each series over time; `words` gives a value's text and colour."""
+    """Return a panel with the state of each series over time; `words` maps values to text and colour."""
     panel = (
         statetimeline.Panel()
         .mappings([_worded(words), _nothing(GREY)])
@@ -234,36 +234,41 @@ def states(title: str, description: str, words: Words, *queries: Query) -> Panel
 
 
 def coarse(panel: Panel) -> Panel:
-    """The panel with as few points as a heat map: for a query that looks at tens of thousands of series for each."""
+    """Return the panel with as few points as a heat map, for a query over tens of thousands of series."""
     return replace(panel, builder=panel.builder.max_data_points(_MOST_CELLS))
 
 
 def _filled(
     panel: _Builder, title: str, description: str, unit: str, queries: Sequence[Query], least_step: str = ""
 ) -> _Builder:
-    """The panel with all that every panel has."""
+    """Return the panel with the settings that all panels share."""
     panel = panel.title(title).description(description).unit(unit).datasource(DATA_SOURCE).no_value(_NOT_COLLECTED)
-    for position, asked in enumerate(queries):
-        target = _target(asked, _reference(position))
+    for position, panel_query in enumerate(queries):
+        target = _target(panel_query, _reference(position))
         panel = panel.with_target(target.interval(least_step) if least_step else target)
     return panel
 
 
-def _target(asked: Query, reference: str) -> Dataquery:
-    target = Dataquery().expr(asked.expression).ref_id(reference).datasource(DATA_SOURCE).legend_format(asked.legend)
-    if asked.form == "range":
+def _target(panel_query: Query, reference: str) -> Dataquery:
+    target = (
+        Dataquery()
+        .expr(panel_query.expression)
+        .ref_id(reference)
+        .datasource(DATA_SOURCE)
+        .legend_format(panel_query.legend)
+    )
+    if panel_query.form == "range":
         return target.range()
     target = target.instant()
-    return target.format(PromQueryFormat.TABLE) if asked.form == "table" else target
+    return target.format(PromQueryFormat.TABLE) if panel_query.form == "table" else target
 
 
 def _reference(position: int) -> str:
-    """The name of the query at a position."""
+    """Return the name of the query at a position."""
     return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[position]
 
 
 def _thresholds(steps: Steps) -> ThresholdsConfig:
-    """Colours from these values on."""
     return (
         ThresholdsConfig()
         .mode(dashboard.ThresholdsMode.ABSOLUTE)
@@ -276,18 +281,18 @@ def _coloured(steps: Steps) -> dict[str, object]:
 
 
 def _set(properties: Mapping[str, object]) -> list[DynamicConfigValue]:
-    """What a series or column has otherwise than the panel."""
+    """Return the properties in which a series or column differs from the panel."""
     return [DynamicConfigValue(name, value) for name, value in properties.items()]
 
 
 def _worded(words: Words) -> dashboard.ValueMapping:
-    """Texts and colours for these values."""
+    """Return the texts and colours of these values."""
     results = {value: dashboard.ValueMappingResult(text, color) for value, (text, color) in words.items()}
     return dashboard.ValueMap(options=results)
 
 
 def _nothing(color: str = _PLAIN) -> dashboard.ValueMapping:
-    """How no number is shown."""
+    """Return the text of a missing number."""
     result = dashboard.ValueMappingResult(_NOT_ON_THIS_CARD, color)
     return dashboard.SpecialValueMap(
         dashboard.DashboardSpecialValueMapOptions(dashboard.SpecialValueMatch.NULL_AND_NAN, result)
@@ -298,7 +303,7 @@ _CARD_LINK = (
     "/d/telemetry-card?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-node=${__data.fields.instance}"
     "&var-vendor=${__data.fields.vendor}&var-device=${__data.fields.device}&${__url_time_range}"
 )
-# So that a table of eight figures has room on 1,280 pixels.
+# A table of eight figures fits into 1,280 pixels.
 _FIGURE_PIXELS = 98
 _LABEL_PIXELS = {"card": 70, "vendor": 100, "device": 80, "driver": 130, "power_kind": 130, "partition": 100}
 _WIDE_LABEL_PIXELS = {"alertname": 260, "uuid": 365, "model": 180, "serial": 170, "bus_id": 130}
@@ -336,7 +341,7 @@ def card_table(
             [TableSortByFieldState().display_name(name.removeprefix("-")).desc(name.startswith("-")) for name in sort]
         )
         .with_transformation(DataTransformerConfig("merge", options={}))
-        # Without a target's own labels, and facts that another column has.
+        # Without the labels of targets, and facts that another column has.
         .with_transformation(DataTransformerConfig("filterFieldsByName", options={"include": {"names": order}}))
         .with_transformation(
             DataTransformerConfig(
@@ -353,7 +358,7 @@ def card_table(
 
 
 def _value_names(columns: Sequence[Column]) -> dict[str, str]:
-    """Grafana's names of the values, with their headings; it leaves out the query's name if there is only one query."""
+    """Return Grafana's names of the values, with their headings. With one query, Grafana leaves its name out."""
     names = {f"Value #{_reference(position)}": column.heading for position, column in enumerate(columns)}
     if len(columns) == 1:
         names = {"Value": columns[0].heading, **names}
@@ -377,7 +382,7 @@ def _of_column(column: Column) -> dict[str, object]:
 
 
 def _of_label(label: str) -> dict[str, object]:
-    # A job's id is no number, and what is unknown has no name.
+    # A job's id is a text, and unknown labels are shown as a dash.
     properties: dict[str, object] = {"unit": "string", "noValue": "–"}
     if label in _LABEL_PIXELS:
         properties["custom.width"] = _LABEL_PIXELS[label]

@@ -1,4 +1,4 @@
-"""Panels of several dashboards: figures, the table of all cards, firing alerts, errors, partitions. A 0 is shown only while something is watched."""
+"""Panels that several dashboards share. A 0 is shown only while a series is watched."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from telemetry_grafana.promql import CARD, DEVICE, NODE, PARTITIONS
 ROW = f"by ({DEVICE})"
 CARD_LABELS = ("instance", "vendor", "device", "model")
 HOT: Steps = rising(80, 95)
-# Degrees that are left.
+# By the degrees that are left.
 _NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
-# What should not hold a card down; the power limit alone is normal at full load.
+# Reasons of throttling that should not occur. The power limit is normal at full load.
 THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))
-# A partition that is gone while its card is there was removed on purpose, so it is no loss.
+# A partition that disappears while its card stays was removed on purpose.
 _TAKEN_AWAY = (
     '(last_over_time(accelerator_info{parent!=""}[1h]) and on (cluster, job, instance, parent)'
     ' label_replace(accelerator_up, "parent", "$$1", "id", "(.*)"))'
@@ -71,7 +71,7 @@ FAILING = number(
     _count(f"max by ({CARD}) ({_FAILING})", "accelerator_up{$cards}"),
     steps=BAD,
 )
-# Some vendors do not report these: they are side by side in one panel, without those that no card reports.
+# Some vendors do not report these figures, so they share a panel, which leaves out missing figures.
 THROTTLED = Figure(
     "Throttled",
     _count(
@@ -108,7 +108,7 @@ EVENTS_MEAN = (
 EVENT_WORDS: Words = {"0": ("none", GREEN), "1": ("open", YELLOW)}
 _ALERT = f"{NODE}, vendor, device, alertname"
 _FIRING = 'ALERTS{$alerted,alertstate="firing"}'
-# As numbers they are sorted by weight.
+# Severities as numbers, for sorting.
 _SEVERITY = (
     f'max by ({_ALERT}) (0 * ALERTS{{$alerted,alertstate="firing",severity="critical"}}'
     ' or ALERTS{$alerted,alertstate="firing",severity="warning"}'
@@ -117,7 +117,7 @@ _SEVERITY = (
 
 
 def now_of_card(metric: str) -> str:
-    """What each card reads of a metric, in a table's row."""
+    """Return the current value of a metric for each card, for a table."""
     return f"max {ROW} ({metric}{{$cards}})"
 
 
@@ -143,7 +143,7 @@ ALL_CARDS = card_table(
     ),
     sort=("state", "-throttled", "instance", "device"),
 )
-# Grafana's own list of alerts does not follow the variables, and knows no alerts of a store that only takes samples.
+# Grafana's own list of alerts does not follow the variables, and has no alerts of a store that only receives samples.
 FIRING_ALERTS = card_table(
     "Firing alerts",
     "Alerts about the chosen nodes, from the rules that Prometheus or vmalert evaluates. Those that Grafana evaluates "

@@ -1,4 +1,4 @@
-"""Slow host, slow card: each card against the median of the cards of its model."""
+"""Stragglers: each card against the median of the cards of its model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COMPARED = (
 _FURTHEST = " or ".join(
     f'label_replace(abs(accelerator:{name}:zscore{{$cards}}), "of", "{name}", "", "")' for _, name, _ in _COMPARED
 )
-# Lines above and below the bundle that are drawn, each way.
+# The number of lines that are drawn above and below the bundle.
 _MOST = 10
 
 

@@ -18,7 +18,7 @@ from telemetry_grafana.dashboards.panels import (
     ranking,
     rising,
 )
-from telemetry_grafana.dashboards.query import by_card, by_model, highest, query, untold
+from telemetry_grafana.dashboards.query import by_card, by_model, highest, not_reported, query
 from telemetry_grafana.promql import CARD
 from telemetry_grafana.rules.recording import BYTES, CEILING, FLOPS, INTENSITY, LOST, SHARE, STEP_RATE
 
@@ -28,7 +28,7 @@ _ESTIMATE = "An estimate: active cycles of the matrix units × FLOP per cycle ×
 _PEAK_MEMORY = "accelerator_peak_memory_bytes_per_second{$cards}"
 _ROOF = f"({INTENSITY}{{$cards}} * {_ON_CARD} group_left () {_PEAK_MEMORY} < {CEILING}{{$cards}} or {CEILING}{{$cards}} and {INTENSITY}{{$cards}})"
 _RIDGE = f"{CEILING}{{$cards}} / {_ON_CARD} group_left () {_PEAK_MEMORY}"
-# What a rank draws and what it does; ranks of one card share its power.
+# The power and the steps of a rank; ranks of one card share its power.
 _OF_JOB = "cluster, job, job_id"
 _RANKS_OF_CARD = f"count by ({CARD}) ({STEP_RATE}{{$nodes}})"
 _RANK_WATTS = f"({STEP_RATE}{{$nodes}} > bool -1) * {_ON_CARD} group_left () (accelerator:power_watts:rate5m{{$cards}} / {_ON_CARD} {_RANKS_OF_CARD})"
@@ -99,7 +99,7 @@ WORK = Page(
                 f"The cards that came highest. {_ESTIMATE}",
                 "flops",
                 highest(f"{FLOPS}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _FEW),
-                untold("accelerator_pipe_active_ratio{$cards}", "accelerator_tensor_active_ratio{$cards}"),
+                not_reported("accelerator_pipe_active_ratio{$cards}", "accelerator_tensor_active_ratio{$cards}"),
             ),
             lines(
                 "Power of the same cards",
@@ -115,7 +115,7 @@ WORK = Page(
                 "Bytes a second by the share of transfers; not by the share of time in which memory was touched, which says nothing of work.",
                 "Bps",
                 highest(f"{BYTES}{{$cards}}", "{{instance}} {{device}}", CARD, _FEW),
-                untold("accelerator_memory_bandwidth_ratio{$cards}"),
+                not_reported("accelerator_memory_bandwidth_ratio{$cards}"),
             ),
             lines(
                 "Lost to clocks",

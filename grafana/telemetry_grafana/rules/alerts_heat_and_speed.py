@@ -1,4 +1,4 @@
-"""Alerts about heat and speed: cards that are hot, held back, slower than their peers, idle with memory held, or hung."""
+"""Alerts about heat and speed: cards that are hot, throttled, slower than their peers, idle with memory in use, or hung."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from telemetry_grafana.rules.recording_past import LOST_CLOCK, THROTTLED
 from telemetry_grafana.rules.rule import AlertGroup, critical, info, warning
 from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS
 
-# Which cards draw hardly more than idle ones, and which of these are fully busy all the same: hung.
+# Cards that draw hardly more than idle cards; those of them that are fully busy are hung.
 _ABOVE_IDLE = "accelerator:power_above_idle:ratio"
 _ACTIVITY, _BANDWIDTH = "accelerator_memory_activity_ratio", "accelerator_memory_bandwidth_ratio"
-# A card that waits for another one draws as much as one that decodes for a single user, but leaves its memory alone.
+# A card that waits for another draws as much power as a card that decodes for one user, but its memory is quiet.
 _AT_REST = (
     f"({_ABOVE_IDLE} < $rest_share_alone or {_ABOVE_IDLE} < $rest_share and on ({CARD}) ({_ACTIVITY} or {_BANDWIDTH}))"
     f" unless on ({CARD}) ({_ACTIVITY} > $quiet_ratio or {_BANDWIDTH} > $quiet_ratio)"
@@ -34,7 +34,7 @@ _POWER = "accelerator:power_watts:rate5m"
 
 
 def _against(function: str, series: str) -> str:
-    """The series less what its node's cards of the same model have in common."""
+    """Return the series minus the common value of its node's cards of the same model."""
     return f"({series} - on ({MODEL_IN_NODE}) group_left () {function.format(peers=MODEL_IN_NODE, series=series)})"
 
 
@@ -43,14 +43,14 @@ def _mostly_held_by(reasons: str) -> str:
 
 
 def _held_by(reasons: str) -> str:
-    """Now, or again and again."""
+    """Return an expression for clocks that are held down now or again and again."""
     return f'max without (reason) (accelerator_throttled{{reason=~"{reasons}"}} == 1 or {_mostly_held_by(reasons)})'
 
 
-# What comes and goes must not explain a slow card every other minute: then neither alert would ever fire.
+# Short throttling must not explain a slow card every other minute, because then neither alert would ever fire.
 _MOSTLY_HELD = _mostly_held_by("$heat_reasons|$brake_reasons")
 _ABOVE_MEAN = "avg by ({peers}) ({series})"
-# Like is compared with like: the cards of one owner in the node, or those without a known owner.
+# The cards of one owner in the node are compared, or those without a known owner.
 _LIKE = f"{MODEL_IN_NODE}, owner_kind, owner"
 _LESS_WORK = f"(quantile by ({_LIKE}) (0.5, {OWNED_WORK}) - on ({_LIKE}) group_right () {OWNED_WORK})"
 _HELD = f"({OWNED_WORK} > bool -1) * on ({CARD}) group_left () max by ({CARD}) (accelerator_memory_used_ratio)"
@@ -64,7 +64,7 @@ _IS_HOT = (
     f' or {_DEGREES}{{sensor=~"$inner_sensors"}} > $hot_junction_celsius) unless {_MARGIN}'
 )
 _VENDORS = f"{NODE}, vendor"
-# Each card once, although two agents may send it.
+# Each card counts once, although two agents may send it.
 _HOT_CARDS = f"count by ({_VENDORS}) (group by ({_VENDORS}, id) ({_IS_HOT}))"
 
 HEAT_AND_SPEED = AlertGroup(
@@ -78,7 +78,7 @@ HEAT_AND_SPEED = AlertGroup(
             held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling", "AcceleratorsHot"),
             summary="{vendor} {device} on {instance} is at {value:humanize} °C",
             meaning="A sensor of the card is close to the temperature at which the card slows down; if it reports no limit of its own, above a common figure.",
-            check="Whether its neighbours are hot as well (dashboard Node): one card: its cooler; all: the air or water of the node.",
+            check="Whether its neighbours are hot as well (dashboard Node). If not, its cooler; otherwise the air or water of the node.",
         ),
         critical(
             name="AcceleratorsHot",
@@ -88,7 +88,7 @@ HEAT_AND_SPEED = AlertGroup(
             ),
             hold="4m",
             summary="{value} {vendor} cards on {instance} are hot at the same time: its cooling fails",
-            meaning="At least three quarters of the node's cards, and no fewer than four, are as hot as AcceleratorHot says: not one cooler is the cause, but the air or water of the node or room.",
+            meaning="At least three quarters of the node's cards, and no fewer than four, are as hot as AcceleratorHot requires: the cause is not one cooler, but the air or water of the node or room.",
             check="The fans, pumps and the inlet temperature of the node (its BMC), and whether the nodes beside it are hot, too.",
             remedy="Restore the cooling; until then lower the power limits or drain the node, before the cards switch themselves off.",
         ),
@@ -102,7 +102,7 @@ HEAT_AND_SPEED = AlertGroup(
             ),
             hold="2m",
             summary="a sensor of {vendor} {device} on {instance} is at {value:humanize} °C",
-            meaning="A sensor has reached what the vendor calls critical; if the card reports none, what is critical for most, unless the card would not even slow down.",
+            meaning="A sensor has reached what the vendor calls critical; if the card reports no limit, what is critical for most cards, unless it is below the temperature at which the card slows down.",
             check="Which sensor (dashboard Card), and the others; the cooling of the node.",
         ),
         warning(
@@ -121,12 +121,12 @@ HEAT_AND_SPEED = AlertGroup(
             ),
             summary="{vendor} {device} on {instance} is {value:humanize} K above the mean of its node",
             meaning="One card is much hotter than the others of its model in the node, and neither works nor draws more than they do.",
-            check="Its cooler, its paste, its place.",
+            check="Its cooler, its thermal paste, its slot.",
             remedy="Clean or reseat the cooler.",
         ),
         warning(
             name="AcceleratorFanStopped",
-            # Some tools print 0 for a card without a fan. A model has fans where one of them has turned.
+            # Some tools print 0 for a card without a fan. A model has fans if one of its fans has turned.
             condition=(
                 f"accelerator_fan_ratio == 0 and on (cluster, job, instance, id) ({_T} > $fan_stopped_celsius)"
                 " and on (cluster, job, vendor, model) (last_over_time(model:accelerator_fan_ratio:most[1h]) > 0)"
@@ -185,9 +185,9 @@ HEAT_AND_SPEED = AlertGroup(
                 f" and on ({_LIKE}) quantile by ({_LIKE}) (0.5, abs({_LESS_WORK})) < $alike_ratio"
                 f" and on ({_LIKE}) count by ({_LIKE}) ({OWNED_WORK}) >= $straggler_peers"
                 f" unless on ({CARD}) {_OTHER_WORK}"
-                # Where neither owner nor memory says what a card works on, it may be another job.
+                # Without owner and memory, the card may work for another job.
                 f" and on ({CARD}) (accelerator_allocation_ratio or accelerator_memory_used_ratio)"
-                # Beside cards that hang, the one that works is no straggler.
+                # A card that works beside hanging cards is no straggler.
                 f" unless on ({MODEL_IN_NODE}) ({_HUNG})"
             ),
             hold="30m",
@@ -202,12 +202,12 @@ HEAT_AND_SPEED = AlertGroup(
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """A card or a node beside its busy peers: patterns of its recorded shares and of its readings, and the labels of one and of its peers."""
+    """A card or a node in comparison with its busy peers."""
 
-    share: str
-    reading: str
-    one: str
-    peers: str
+    share: str  # the pattern of its recorded shares
+    reading: str  # the pattern of its readings
+    labels: str
+    peers: str  # the labels that peers have in common
     fewest: str
 
 
@@ -221,30 +221,30 @@ _NODES = _Compared(
 )
 
 
-def _slower(of: _Compared) -> str:
+def _slower(compared: _Compared) -> str:
     """Return the clock ratio of cards that are behind their peers by clock and power, among peers with similar power, memory and power limit."""
-    clock, power = _lately("clock_hertz", of), _lately("power_watts", of)
-    memory_used = of.reading.format("accelerator_memory_used_ratio")
-    power_cap = of.reading.format("(accelerator_power_cap_watts > 0)")
+    clock, power = _lately("clock_hertz", compared), _lately("power_watts", compared)
+    memory_used = compared.reading.format("accelerator_memory_used_ratio")
+    power_cap = compared.reading.format("(accelerator_power_cap_watts > 0)")
     return (
-        f"{clock} < $slower_share and on ({of.one}) {power} < $slower_share"
-        f" and on ({of.one}) last_over_time({of.share.format('clock_hertz')}[30m]) < (1 + $slower_share) / 2"
-        f" and on ({of.peers}) quantile by ({of.peers}) (0.5, abs({power} - 1)) < $same_power_share"
-        f" and on ({of.peers}) count by ({of.peers}) ({clock}) >= {of.fewest}"
-        f" unless on ({of.one}) abs({memory_used} - {_median(memory_used, of)}) > $same_memory_ratio"
-        f" unless on ({of.one}) {power_cap} / {_median(power_cap, of)} < $lower_cap_share"
+        f"{clock} < $slower_share and on ({compared.labels}) {power} < $slower_share"
+        f" and on ({compared.labels}) last_over_time({compared.share.format('clock_hertz')}[30m]) < (1 + $slower_share) / 2"
+        f" and on ({compared.peers}) quantile by ({compared.peers}) (0.5, abs({power} - 1)) < $same_power_share"
+        f" and on ({compared.peers}) count by ({compared.peers}) ({clock}) >= {compared.fewest}"
+        f" unless on ({compared.labels}) abs({memory_used} - {_median(memory_used, compared)}) > $same_memory_ratio"
+        f" unless on ({compared.labels}) {power_cap} / {_median(power_cap, compared)} < $lower_cap_share"
     )
 
 
-def _lately(name: str, of: _Compared) -> str:
+def _lately(name: str, compared: _Compared) -> str:
     """Return the half-hour average of cards that were busy most of the time: jobs pause to write checkpoints."""
-    series = of.share.format(name)
-    return f"(avg_over_time({series}[30m]) and on ({of.one}) count_over_time({series}[30m]) >= $busy_minutes)"
+    series = compared.share.format(name)
+    return f"(avg_over_time({series}[30m]) and on ({compared.labels}) count_over_time({series}[30m]) >= $busy_minutes)"
 
 
-def _median(series: str, of: _Compared) -> str:
-    busy = f"count_over_time({of.share.format('clock_hertz')}[30m]) >= $busy_minutes"
-    return f"on ({of.peers}) group_left () quantile by ({of.peers}) (0.5, {series} and on ({of.one}) {busy})"
+def _median(series: str, compared: _Compared) -> str:
+    busy = f"count_over_time({compared.share.format('clock_hertz')}[30m]) >= $busy_minutes"
+    return f"on ({compared.peers}) group_left () quantile by ({compared.peers}) (0.5, {series} and on ({compared.labels}) {busy})"
 
 
 FULL_LOAD = AlertGroup(
@@ -255,10 +255,10 @@ FULL_LOAD = AlertGroup(
             name="AcceleratorsHung",
             condition=f"count by ({MODEL_IN_NODE}) ({_HUNG})",
             hold="25m",
-            summary="{value} {vendor} card(s) on {instance} fully busy for half an hour at the power of idle ones",
-            meaning="A kernel never ends, or a collective waits for a rank that does not come: utilization stays at its maximum, power close to that of an idle card, and the memory quiet. Known only of models of which Prometheus has seen an idle and a busy card, for ten minutes each, within a month.",
-            check="The log of the job: does it still make steps? The dashboard Node names the cards; one that differs from the others (events, links, temperature) may be the cause, also on another node of the job.",
-            remedy="End the job. A card that stays busy without a process needs a reset; one that hangs again, a test.",
+            summary="{value} {vendor} card(s) on {instance} fully busy for half an hour at the power of idle cards",
+            meaning="A kernel never ends, or a collective waits for a rank that does not come: utilization stays at its maximum, power close to that of an idle card, and the memory quiet. It works only for models of which Prometheus has seen an idle and a busy card, for ten minutes each, within a month.",
+            check="The log of the job: does it still make steps? The dashboard Node names the cards; a card that differs from the others (events, links, temperature) may be the cause, also on another node of the job.",
+            remedy="End the job. A card that stays busy without a process needs a reset; a card that hangs again needs a test.",
         ),
         warning(
             name="AcceleratorSlowerThanPeers",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from telemetry_grafana.promql import CARD, NODE, PARTITIONS
 from telemetry_grafana.rules.rule import AlertGroup, critical, open_event, warning
 
-# Devices are not counted on a node whose source the operator released, or whose cards all sleep.
-# Nor while a driver hangs, which has an alert of its own.
-_NOBODY_COUNTS = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
+# Devices are not counted on a node whose source the operator released, or whose cards all sleep, nor while a driver hangs,
+# which has an alert of its own.
+_NOT_COUNTED = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
 _WHOLE = f"unless on ({CARD}) {PARTITIONS}"
-# As far back as the alert looks: while the node does not answer, the partitions of a lost card must not turn into cards.
+# The alert's range: while the node does not answer, the partitions of a lost card must not count as cards.
 _WHOLE_LATELY = f"unless on ({CARD}) last_over_time({PARTITIONS}[5m])"
-# Whole cards that telemetry knows, lost ones included: those have an alert of their own. Each counts once, even if several servers send it.
+# Known whole cards, including lost cards, which have an alert of their own. Each counts once, even if several servers send it.
 _KNOWN = f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up {_WHOLE}))"
 
 
@@ -22,12 +22,12 @@ _NOW = f"(instance:accelerators:known or 0 * {_HAD} unless on (cluster, job, ins
 
 
 def _more_than(metric: str, node: str, known: str) -> str:
-    """The metric if it is more than `known` of that node, where no series counts as 0."""
+    """Return the metric if it exceeds `known` on that node, where no series counts as 0."""
     known_or_none = f"({known} or 0 * max by ({node}) ({metric}))"
-    return f"{metric} > on ({node}) group_left () {known_or_none} {_NOBODY_COUNTS}"
+    return f"{metric} > on ({node}) group_left () {known_or_none} {_NOT_COUNTED}"
 
 
-# Another job may read them: in Kubernetes a node has a pod for each vendor.
+# Another job may read these cards: in Kubernetes a node has a pod for each vendor.
 _NOT_LISTED = _more_than(
     "telemetry_pci_devices", "cluster, instance, vendor", f"max by (cluster, instance, vendor) ({_KNOWN})"
 )
@@ -38,18 +38,18 @@ PRESENCE = AlertGroup(
     (
         critical(
             name="AcceleratorLost",
-            # A restart of the daemon is no news of the card, and a card's partitions are lost with it.
+            # A restart of the daemon changes nothing, and a card's partitions are lost with the card.
             condition=f"last_over_time(accelerator_up[5m]) == 0 {_WHOLE_LATELY} unless accelerator:up:flapping",
             hold="3m",
             held_back_by_event="xid_79",
             summary="{vendor} {device} ({model}) on {instance} is lost",
-            meaning="A source that listed the card works and does not list it any more: it fell off the bus, its driver gave it up, or it was taken out. A partition that goes while its card stays is no loss.",
-            check="`lspci`, `dmesg` (NVIDIA: Xid 79), the vendor's tool. The label `id` names the card, whatever numbers the others have now.",
+            meaning="A source that listed the card works and does not list it any more: it fell off the bus, its driver gave it up, or it was taken out. A partition that disappears while its card stays is not lost.",
+            check="`lspci`, `dmesg` (NVIDIA: Xid 79), the vendor's tool. The label `id` identifies the card, even if the numbers of cards have changed.",
         ),
         critical(
             name="AcceleratorFlapping",
             condition=f"accelerator:up:flapping and last_over_time(accelerator_up[5m]) {_WHOLE_LATELY}",
-            counted_over_seconds=1800,  # so long after the last change it has ended, and AcceleratorLost looks again
+            counted_over_seconds=1800,  # then the flapping has ended, and AcceleratorLost applies again
             summary="{vendor} {device} ({model}) on {instance} is lost and comes back again and again",
             meaning="Within an hour the card was lost and back three times, or was away for more than a tenth of the hour and was lost again after it came back. AcceleratorLost is silent meanwhile. It ends half an hour after the card was last lost or came back.",
             check="The history of `accelerator_up` (dashboard Card), `dmesg` (PCIe AER, NVIDIA: Xid 79), power and temperature before each loss.",
@@ -60,9 +60,9 @@ PRESENCE = AlertGroup(
             condition=_more_than("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN),
             hold="10m",
             summary="{instance} should have {value} {vendor} cards and has fewer",
-            meaning="The node has fewer cards than `expect.devices` says, even counting those of AcceleratorLost: one was missing from the start, or was forgotten, or no source of that vendor works.",
-            check="`telemetry snapshot` and `lspci`; `telemetry_pci_devices` says whether the bus has them.",
-            remedy="As for AcceleratorLost. Where the node was changed, change `expect.devices`.",
+            meaning="The node has fewer cards than `expect.devices`, even counting those of AcceleratorLost: a card was missing from the start, or was forgotten, or no source of that vendor works.",
+            check="`telemetry snapshot` and `lspci`; `telemetry_pci_devices` shows whether the bus has them.",
+            remedy="As for AcceleratorLost. If the node was changed, change `expect.devices`.",
         ),
         warning(
             name="AcceleratorNotListed",
@@ -71,20 +71,20 @@ PRESENCE = AlertGroup(
             summary="{instance} has {value} {vendor} cards on the bus, and telemetry lists fewer",
             meaning="A card is on the PCI bus, but no tool or library lists it: no driver is bound to it, the driver gave up on it, or the vendor's tool is not installed, or fails.",
             check="`lspci -k` shows the driver of each card; `telemetry doctor` shows which sources were found.",
-            remedy="Install the vendor's tool or driver; a card that others of its kind see but this one does not: power-cycle the node.",
+            remedy="Install the vendor's tool or driver; if the tool is installed and lists other cards of the same kind: power-cycle the node.",
         ),
         warning(
             name="AcceleratorsFewerThanBefore",
             condition=(
                 f"{_HAD} > {_NOW} and on (cluster, job, instance) telemetry_build_info"
                 f" unless on (cluster, job, instance, vendor) telemetry_devices_expected"
-                f" unless on (cluster, instance, vendor) ({_NOT_LISTED}) {_NOBODY_COUNTS}"
+                f" unless on (cluster, instance, vendor) ({_NOT_LISTED}) {_NOT_COUNTED}"
             ),
             hold="15m",
             summary="{instance} had {value} {vendor} cards before its daemon lost its state, and has fewer",
-            meaning="The daemon lost what it remembered (a new image of the node, a pod without a volume for its state), and the node has fewer cards than before. A card that disappeared meanwhile is unknown, so AcceleratorLost cannot fire for it. It ends once there are as many, or seven days after the state was last lost; `expect.devices` tells for ever.",
-            check="`lspci`, `dmesg`, the vendor's tool; which cards there were: `accelerator_info` of the time before.",
-            remedy="As for AcceleratorLost. Where the node is to have fewer cards, or is another machine under the same name: say so in `expect.devices`, which ends this alert. Keep the state directory on a disk that outlives the daemon (Helm: `stateHostPath`).",
+            meaning="The daemon lost its state (a new image of the node, a pod without a volume for it), and the node has fewer cards than before. A card that disappeared meanwhile is unknown, so AcceleratorLost cannot fire for it. The alert ends when the node has as many cards again, or seven days after the state was last lost; with `expect.devices` AcceleratorsFewerThanExpected has no such end.",
+            check="`lspci`, `dmesg`, the vendor's tool; `accelerator_info` of earlier times shows which cards there were.",
+            remedy="As for AcceleratorLost. If the node is to have fewer cards, or is another machine under the same name, set `expect.devices`, which ends this alert. Keep the state directory on a disk that outlives the daemon (Helm: `stateHostPath`).",
         ),
     ),
 )
@@ -94,15 +94,15 @@ _DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
 
 
 def _remembered(selector: str) -> str:
-    """The card's series, or its last value if it has ended. The card's number may have changed since."""
+    """Return the card's series, or its last value if it has ended. The card's number may have changed since."""
     metric = selector.split("{", maxsplit=1)[0]
     last = f"last_over_time({selector}[6h])"
     return f"({selector} or {last} unless on (cluster, job, instance, id) {metric})"
 
 
 _OTHER_CODES = 'code!~"$xid_critical|$xid_application|$own_alert"'
-# An Xid that needs no repair counts while it is new: it was not open before, or has occurred again. Prometheus cannot
-# see that a series increases which begins with 1. Before: within hours, in which the node may not have answered for a while.
+# An Xid that needs no repair counts while it is new: it was not open before, or has occurred again. Prometheus cannot see
+# the increase of a series that begins with 1. "Before" covers hours in which the node may not have answered.
 _AGAIN = f'increase(accelerator_events_total{{code=~"xid_.*",{_OTHER_CODES}}}[$event_window]) > 0'
 _OPEN_BEFORE = 'last_over_time(accelerator_event_open{code=~"xid_.*"}[6h] offset $event_window)'
 
@@ -116,7 +116,7 @@ BROKEN = AlertGroup(
             condition=open_event("$xid_critical"),
             summary="{vendor} {device} on {instance}: {code}",
             meaning="The driver reported an error that ends the jobs on the card: double-bit memory errors, a card off the bus, a dead firmware. The alert lasts until the card is repaired: until it was reset or bound to its driver again, or the node was rebooted. Then it ends within five minutes.",
-            check="`dmesg | grep -i xid`; the vendor's table of the code.",
+            check="`dmesg | grep -i xid`; the code in the vendor's table.",
         ),
         warning(
             name="AcceleratorEvent",
@@ -126,22 +126,22 @@ BROKEN = AlertGroup(
             ),
             counted_over_seconds=3600,
             summary="{vendor} {device} on {instance}: {code}",
-            meaning="The driver reported an event that may come before worse. An Xid counts for an hour, an error code while the vendor's tool lists it. Those that an application causes (an illegal address) are left out; the dashboard Card shows them.",
-            check="The vendor's table of the code, and whether it comes on the same card again.",
+            meaning="The driver reported an event that may precede worse. An Xid counts for an hour, an error code while the vendor's tool lists it. Events that an application causes (an illegal address) are left out; the dashboard Card shows them.",
+            check="The code in the vendor's table, and whether it occurs on the same card again.",
         ),
         warning(
             name="AcceleratorRecoveryNeeded",
             condition='accelerator_recovery_action{action!="none"} == 1',
             hold="5m",
             summary="the driver asks to {action} {vendor} {device} on {instance}",
-            meaning="The driver itself says that the card needs this before it works properly again.",
+            meaning="The driver reports that the card needs this action before it works properly again.",
             check="The events and memory errors of the card (dashboard Card).",
         ),
         critical(
             name="AcceleratorUnhealthy",
             condition=_remembered('accelerator_health{state=~"alarm|critical"}') + " == 1",
             hold="2m",
-            summary="{vendor} {device} on {instance} says of itself: {state}",
+            summary="{vendor} {device} on {instance} reports its health as {state}",
             meaning="The card's own health state is bad.",
             check="The vendor's tool names the error codes (Ascend: `npu-smi info -t health -i ID`).",
         ),
@@ -150,7 +150,7 @@ BROKEN = AlertGroup(
             condition="sum without (location) (" + _remembered("accelerator_ecc_uncorrected_total") + ") > 0",
             held_back_by_event="xid_(48|95)",
             summary="{vendor} {device} on {instance}: {value:humanize} uncorrected memory errors",
-            meaning="Memory held wrong data and could not be mended. Jobs that used it have failed, or have computed with it.",
+            meaning="Memory held wrong data that could not be corrected. Jobs that used it have failed, or have computed with wrong data.",
             check="Where they were, and whether rows were remapped or pages retired since (dashboard Card).",
         ),
         warning(
@@ -161,7 +161,7 @@ BROKEN = AlertGroup(
             ),
             hold="5m",
             summary="{vendor} {device} on {instance}: {value:humanize} corrected memory errors",
-            meaning="So many corrected errors come before uncorrected ones, and cost time.",
+            meaning="So many corrected errors often precede uncorrected errors, and they cost time.",
             check="How fast the number grows.",
         ),
         critical(
@@ -208,7 +208,7 @@ BROKEN = AlertGroup(
             condition="count without (link) (accelerator:link_up:flapping)",
             counted_over_seconds=3600,
             summary="{value} links of {vendor} {device} on {instance} went down and up again and again",
-            meaning="Links that come and go: each time the jobs that use them stall, or fail.",
+            meaning="Links go down and up repeatedly: each time, the jobs that use them stall or fail.",
             check="Which links (dashboard Card), their error counters, and their other ends; whether other links of the same cable or module do it, too.",
             remedy="As for AcceleratorLinkDown.",
         ),

@@ -1,4 +1,4 @@
-"""Alerts about the monitor itself: what does not report cannot warn, so these come first."""
+"""Alerts about the monitor itself. They come first, because a node that does not report cannot warn."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from telemetry_grafana.rules.rule import MAINTENANCE_END, AlertGroup, critical, 
 # A source in one of these states is silent on purpose.
 _SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine|not_supported"} == 1'
 _STUCK = 'unless on (cluster, job, instance, source) (telemetry_source_state{state="stuck"} == 1)'
-# Where all targets of a job that answer are ours, one that never answered is ours, too.
+# If all answering targets of a job are ours, a target that never answered is ours, too.
 _OF_OUR_JOBS = "on (cluster, job) (count by (cluster, job) (up == 1) == on (cluster, job) count by (cluster, job) (telemetry_build_info))"
 _DURATION = "telemetry_source_duration_seconds"
-# Polls that run a tool once for every card, a third of a second each: sixteen healthy cards take longer than a tool may.
+# Polls that run a tool once for every card, a third of a second each: with sixteen cards they exceed the limit of a tool.
 FOR_EVERY_CARD = {
     "hccn-tool": "link|flaps|statistics|speed|net-health",
     "npu-smi": "usages|common|memory|temperatures|voltage|board|card|ecc|health|pcie-errors",
@@ -45,9 +45,9 @@ MONITOR = AlertGroup(
             condition=_DOWN,
             hold="3m",
             summary="telemetry on {instance} is not answering",
-            meaning="Prometheus cannot scrape a node, or only now and then: one that it has scraped before, or one of a job whose other targets are all ours. The node, the network or the daemon is down.",
+            meaning="Prometheus cannot scrape a node reliably: a node that it has scraped before, or a target of a job whose other targets are all ours. The node, the network or the daemon is down.",
             check=f"`systemctl status telemetry` and `curl -s localhost:{DEFAULT_PORT}/healthz` on the node; the target's error on Prometheus' page /targets.",
-            remedy="Start the daemon. Where the node is gone, the jobs on it are, too: see to them first. A node that is gone for good: take it out of the targets.",
+            remedy="Start the daemon. If the node is down, so are its jobs: handle them first. Remove a decommissioned node from the targets.",
         ),
         critical(
             name="TelemetryStillDown",
@@ -60,7 +60,7 @@ MONITOR = AlertGroup(
         ),
         critical(
             name="TelemetryAbsent",
-            # Where a cluster's agent ends, what it scraped ends with it, `up` included.
+            # When a cluster's agent stops, all its series end, `up` included.
             condition=(
                 "absent(telemetry_build_info)"
                 " or last_over_time(fleet:telemetry:seen[7d]) unless on (cluster) (up or telemetry_build_info)"
@@ -69,21 +69,21 @@ MONITOR = AlertGroup(
             summary="no node at all of the cluster reports accelerators",
             meaning="Prometheus has no target of ours: none is configured, discovery finds none, or all are down. With the label `cluster`: there were nodes of it within a week, and now there is no target at all, so its agent is down or cut off.",
             check="Prometheus' page /targets, and the scrape configuration; of a cluster with an agent, the agent's.",
-            remedy="Mend the scrape configuration, the service discovery or the agent.",
+            remedy="Correct the scrape configuration, the service discovery or the agent.",
         ),
         critical(
             name="TelemetrySilent",
-            # Its agent dies with it, so that `up` 0 is never written.
+            # The agent goes down with its node, so that `up` 0 is never written.
             condition=(
                 "last_over_time(instance:telemetry:pushed[7d])"
                 # Telegraf writes no `up` at all.
                 " unless on (cluster, job, instance) (up or telemetry_build_info)"
             ),
             hold="10m",
-            summary="nothing comes any more from {instance}, which sends its own metrics",
-            meaning="A node with the label `pushed` has sent within a week and sends nothing now. The node, its agent or the way to the store is down.",
-            check="Whether the node lives; `systemctl status telemetry-agent telemetry` on it, and the agent's log.",
-            remedy="Mend the way to the store, or start the agent: it sends what waited. Silence the alert for a node that was taken away.",
+            summary="{instance}, which sends its own metrics, no longer sends",
+            meaning="A node with the label `pushed` has sent metrics within a week and sends none now. The node, its agent or the path to the store is down.",
+            check="Whether the node is up; `systemctl status telemetry-agent telemetry` on it, and the agent's log.",
+            remedy="Repair the path to the store, or start the agent, which then sends the queued samples. Silence the alert for a node that was removed.",
         ),
         warning(
             name="TelemetrySourceFailing",
@@ -93,7 +93,7 @@ MONITOR = AlertGroup(
             ),
             hold="10m",
             summary="{source} on {instance} fails: what only it reads is not watched",
-            meaning="A tool or library was there and does not give what it should, always or most of the time: a timeout, a driver error, missing rights, output that is not understood.",
+            meaning="An installed tool or library fails most of the time: a timeout, a driver error, missing permissions, output that is not understood.",
             check="`telemetry doctor` on the node names the reason and the remedy; `telemetry_source_failures_total` counts by reason.",
             remedy="By reason: `driver_gone`: load the driver or reboot; `no_permission`: groups video and render; `library_mismatch`: the driver was upgraded, reboot or reload it; `timeout`: see TelemetrySourceStuck.",
         ),
@@ -101,22 +101,22 @@ MONITOR = AlertGroup(
             name="TelemetrySourceStuck",
             condition='telemetry_source_state{state="stuck"} == 1',
             hold="5m",
-            summary="{source} on {instance} is stuck: a process hangs in the driver, or keeps the tool for itself",
-            meaning="Mostly a process that asks the driver is in uninterruptible sleep: the driver is wedged, and jobs on its cards hang as well, or soon will. Else another process keeps the vendor's tool to itself.",
+            summary="{source} on {instance} is stuck: a process hangs in the driver, or blocks the tool",
+            meaning="Usually a process that calls the driver is in uninterruptible sleep: the driver is wedged, and jobs on its cards hang as well, or soon will. Otherwise another process blocks the vendor's tool.",
             check="`telemetry doctor` names the process; `ps -eo pid,stat,wchan:30,cmd | grep ' D'`; `dmesg | tail`.",
-            remedy="End the process. One in state D cannot be ended: drain the node and reboot it. No second process is started while one hangs; the daemon itself goes on.",
+            remedy="End the process. One in state D cannot be ended: drain the node and reboot it. No second process is started while one hangs; the daemon itself continues.",
         ),
         warning(
             name="TelemetryReadingsStale",
             condition=(
-                # A poll that is asked every hour, as it was configured, is up all the hour. A restart of the daemon is no news.
+                # A poll with an interval of an hour is up for the whole hour. A restart of the daemon changes nothing.
                 "last_over_time(telemetry_source_poll_up[5m]) == 0"
                 f" unless on (cluster, job, instance, source) ({_SILENT} or telemetry_source_up == 0)"
             ),
-            # Five times the rarest interval, as it comes.
+            # Five times the longest default interval.
             hold="25m",
             summary="{source}/{poll} on {instance} has failed for 25 minutes or longer",
-            meaning="One of a source's polls fails for longer than its rarest interval explains, while the others work. Its readings have expired and are not served.",
+            meaning="One of a source's polls fails for longer than its interval explains, while the others work. Its readings have expired and are not served.",
             check="`telemetry doctor`, the log (`journalctl -u telemetry`).",
             remedy="As for TelemetrySourceFailing. A poll that a card cannot answer can be left out: `sources.NAME.mode`.",
         ),
@@ -130,7 +130,7 @@ MONITOR = AlertGroup(
             ),
             hold="10m",
             summary="{vendor} {device} on {instance} is listed but has no readings any more",
-            meaning="The device once gave core readings and gives none now, although it is still listed: often the last thing before a card is lost.",
+            meaning="The device had core readings and has none now, although it is still listed. This often precedes the loss of a card.",
             check="`telemetry snapshot` shows the reason of each absence; run the vendor's tool by hand.",
             remedy="Drain the card, reset it (`telemetry release` first), or replace it.",
         ),
@@ -142,17 +142,17 @@ MONITOR = AlertGroup(
             ),
             hold="10m",
             summary="{source}/{poll} on {instance} takes {value:humanizeDuration}",
-            meaning="The tool or the driver answers, but slowly: more than five seconds; where a poll asks for one card after the other, more than a second for each. This often precedes a wedged driver.",
-            check="Whether it came suddenly (the dashboard Monitor health); the load of the host.",
-            remedy="Poll a slow tool less often (`sources.NAME.interval`); where it came suddenly, treat the node as suspect.",
+            meaning="The tool or the driver answers, but slowly: more than five seconds; for a poll that reads one card after the other, more than a second for each. This often precedes a wedged driver.",
+            check="Whether the change was sudden (the dashboard Monitor health); the load of the host.",
+            remedy="Poll a slow tool less often (`sources.NAME.interval`); if the change was sudden, treat the node as suspect.",
         ),
         info(
             name="TelemetryNotUnderstood",
-            # What a source that fails says of its failure has an alert of its own.
+            # A failing source has an alert of its own.
             condition="telemetry_source_problems > 0 and on (cluster, job, instance, source) telemetry_source_up == 1",
             hold="30m",
-            summary="{source} on {instance} prints what telemetry does not understand",
-            meaning="Some of the tool's output was left out because it is not known: a new version, a rare card. What is served is right; something may be missing.",
+            summary="{source} on {instance} prints output that telemetry does not understand",
+            meaning="Some of the tool's output was left out because it is unknown: a new version, a rare card. The served readings are right, but some may be missing.",
             check="`telemetry snapshot --format json` lists the problems with their lines.",
             remedy="Send the output (`telemetry record` masks it) with a bug report.",
         ),
@@ -162,17 +162,17 @@ MONITOR = AlertGroup(
             hold="5m",
             summary="plugin {plugin} on {instance} could not be loaded",
             meaning="A parser that was installed does not load or breaks the protocol, so its source is not polled.",
-            check="`telemetry doctor` says what is wrong with it.",
-            remedy="Mend or remove the plugin.",
+            check="`telemetry doctor` shows the error.",
+            remedy="Repair or remove the plugin.",
         ),
         warning(
             name="TelemetryConfigurationRejected",
             condition="telemetry_config_last_reload_successful == 0",
             hold="5m",
-            summary="the configuration on {instance} is bad; the one before is in force",
-            meaning="A reload found an error. The daemon goes on with what it had, and would not start with the new file.",
+            summary="the configuration on {instance} is invalid; the previous one is in force",
+            meaning="A reload found an error. The daemon continues with the previous configuration, and would not start with the new file.",
             check="`telemetry config check` names the key and the line.",
-            remedy="Mend the file and `systemctl reload telemetry`.",
+            remedy="Correct the file and run `systemctl reload telemetry`.",
         ),
         warning(
             name="TelemetryRestarting",
@@ -182,19 +182,19 @@ MONITOR = AlertGroup(
             ),
             counted_over_seconds=3600,
             summary="telemetry on {instance} was started {value} times within an hour",
-            meaning="The daemon ends and is started again: killed for memory, ended by its watchdog, or restarted by hand.",
+            meaning="The daemon is restarted again and again: killed for memory, ended by its watchdog, or restarted by hand.",
             check="`journalctl -u telemetry` and `dmesg | grep -i oom`.",
-            remedy="Report a crash with the log. A watchdog restart names what did not move.",
+            remedy="Report a crash with the log. A restart by the watchdog names what was stuck.",
         ),
         warning(
             name="TelemetryClockSkew",
-            # Both are of the same scrape, so it does not matter how long ago that was, nor what the clock was set to since.
+            # Both are from the same scrape, so its age does not matter, nor later changes of the clock.
             condition="abs(telemetry_time_seconds - timestamp(telemetry_time_seconds)) > $skew_seconds",
             hold="15m",
             summary="the clock of {instance} differs from that of Prometheus by {value:humanizeDuration}",
-            meaning="The node's clock and that of Prometheus are apart. No alert of ours compares the two; what carries the node's time misleads: its logs, the times of events, the validity of certificates.",
-            check="`timedatectl` or `chronyc tracking` on the node. Where many nodes have it at once, the machine of Prometheus.",
-            remedy="Let the node reach its time server, and start the service that asks it.",
+            meaning="The clocks of the node and of Prometheus differ. No other alert compares the two, but times of the node are wrong: in its logs, of events, for the validity of certificates.",
+            check="`timedatectl` or `chronyc tracking` on the node. If many nodes have it at once, check the machine of Prometheus.",
+            remedy="Let the node reach its time server, and start its time service.",
         ),
     ),
 )

@@ -8,13 +8,13 @@ from telemetry_grafana.rules.rule import AlertGroup, info, warning
 
 _CARD = f"on ({CARD})"
 _JOB = "cluster, job, job_id"
-# What a share was taken from changes with every sample; the owner does not.
+# The basis of a share changes with every sample, the owner does not.
 _OWNED = "max without (basis) (accelerator_allocation_ratio)"
 _WORK = "accelerator:utilization_ratio:rate5m"
 _OF_JOBS = "accelerator:allocation_utilization_ratio:rate5m"
 _LESS_WORK = f"(quantile by ({_JOB}) (0.5, {_OF_JOBS}) - on ({_JOB}) group_right () {_OF_JOBS})"
 
-# The nodes of a job beside one another, by the work and the memory of the cards that it has there.
+# The nodes of a job are compared by the work and the memory of its cards there.
 _ALIKE = f"{_JOB}, vendor, model"
 _NODE_OF_JOB = f"{_JOB}, instance, vendor, model"
 _NODE_WORK = f"avg by ({_NODE_OF_JOB}) ({_OF_JOBS})"
@@ -44,7 +44,7 @@ OWNERS = AlertGroup(
         info(
             name="AcceleratorAllocatedIdle",
             condition=f"{_OWNED} and {_CARD} {_WORK} < $idle_ratio",
-            hold="55m",  # and five minutes are in the rate
+            hold="55m",  # the rate covers another five minutes
             held_back_by=("AcceleratorJobHangs",),
             summary="{owner_kind} {owner} has had {vendor} {device} on {instance} for an hour and does not use it",
             meaning="The card is allocated, or a process holds it, and it computes nothing: a job that waits, hangs or has ended without a notice, a forgotten notebook.",
@@ -79,8 +79,8 @@ OWNERS = AlertGroup(
             hold="15m",
             summary="memory of {vendor} {device} on {instance} is in use ({value:humanizePercentage}) without an owner",
             meaning="No pod, job or process is known to have the card: a process that was killed left its memory behind, or one hides in another namespace.",
-            check="`telemetry snapshot --processes`, then what holds the device node: `fuser -v /dev/nvidia*` or its like.",
-            remedy="End what holds it; if nothing does, reset the card.",
+            check="`telemetry snapshot --processes`, then the processes that have the device node open: `fuser -v /dev/nvidia*` or similar.",
+            remedy="End these processes; if there are none, reset the card.",
         ),
         warning(
             name="TelemetryClaimsUnresolved",
@@ -89,14 +89,14 @@ OWNERS = AlertGroup(
             summary="{value} device names of {source} on {instance} fit no card of this node, or several",
             meaning="A scheduler names devices that the daemon cannot find: their owners are missing in every sum. The card was lost, or its name has an unknown form.",
             check="The problems of the source in `telemetry doctor`: each names the owner and the device.",
-            remedy="A lost card: see AcceleratorLost. Else report the form of the name (docs/troubleshooting.md).",
+            remedy="If the card was lost, see AcceleratorLost. Otherwise report the form of the name (docs/troubleshooting.md).",
         ),
         warning(
             name="AcceleratorJobSlowestNode",
             condition=_SLOWEST_NODE,
             hold="30m",
             summary="{instance} works {value:humanizePercentage} less than the other nodes of job {job_id}",
-            meaning="A job runs on three nodes or more, its nodes are alike in work and memory, and one works at least a quarter less: all others wait for it. Nodes are compared only within a known job: of others nothing says that they do the same work.",
+            meaning="A job runs on three nodes or more, its nodes are alike in work and memory, and one works at least a quarter less: all others wait for it. Nodes are compared only within a known job, because other nodes may do other work.",
             check="The dashboards Jobs and Stragglers: clocks, temperature, links and the host's load of the node beside the others'.",
             remedy="Take the node out of the job and test it.",
         ),

@@ -1,4 +1,4 @@
-"""Recording rules: temperature, true averages, achieved work, cards against their busy peers, sums, and distances from the median."""
+"""Recording rules: temperature, true averages, achieved work, comparison with busy peers, sums, and distances from the median."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_grafana.rules.recording_tokens import TOKEN_ENERGY
 from telemetry_grafana.rules.rule import EVERY, Recording, RecordingGroup, with_thresholds
 from telemetry_parsers.metrics import OTHER_SENSORS, OWNER_LABELS
 
-# The rule of the terminal and the page: every sensor but memory, HBM and board.
+# As on the terminal and the page: every sensor except memory, HBM and board.
 _CORE_SENSORS = f'sensor!~"{beginning_with(OTHER_SENSORS)}"'
 _UTILIZATION = "accelerator:utilization_ratio:rate5m"
 OWNED_WORK = "accelerator:owned_utilization_ratio:rate5m"
@@ -20,7 +20,7 @@ def _limit(name: str) -> str:
     return f"accelerator_temperature_{name}_celsius{{{_CORE_SENSORS}}}"
 
 
-# Each sensor has limits of its own: an edge slows its card down at 100, a junction at 110.
+# Each sensor has limits of its own: an edge slows its card down at 100 °C, a junction at 110 °C.
 _LIMITS = f"({_limit('slowdown')} or {_limit('critical')} or {_limit('shutdown')})"
 
 
@@ -33,13 +33,13 @@ _DEVICES = (
     Recording(
         "accelerator:temperature_limit_celsius",
         f"max without (sensor) {_LIMITS}",
-        "The temperature at which the device itself does something about it, of the sensor that may be hottest.",
+        "The temperature at which the device slows down or acts otherwise, of the sensor that may be hottest.",
     ),
     Recording(
         "accelerator:temperature_margin_celsius",
         "accelerator_temperature_margin_celsius or min without (sensor)"
         f" ({_LIMITS} - accelerator_temperature_celsius{{{_CORE_SENSORS}}})",
-        "Degrees left before the device itself does something about it, by each sensor's own limit.",
+        "Degrees left before the device slows down or acts otherwise, by each sensor's own limit.",
     ),
     Recording(
         _UTILIZATION,
@@ -50,14 +50,14 @@ _DEVICES = (
         "accelerator:allocation_utilization_ratio:rate5m",
         '(max without (basis) (accelerator_allocation_ratio{job_id!="",basis="whole"}) > bool 0)'
         " * on (cluster, job, instance, id) group_left () accelerator:utilization_ratio:rate5m",
-        "The same of the whole cards of each job, with the job's labels.",
+        "True average utilization of the whole cards of each job, with the job's labels.",
         ", ".join((DEVICE, *OWNER_LABELS["accelerator_allocation_seconds_total"])),
     ),
     Recording(
         OWNED_WORK,
         f'group by ({DEVICE}, owner_kind, owner) (accelerator_allocation_ratio{{basis="whole"}})'
         f" * on ({CARD}) group_left () max by ({CARD}) ({_UTILIZATION}) or {_UTILIZATION} unless on ({CARD}) accelerator_allocation_ratio",
-        "The same of each card that one owner has whole, with the owner, and of each card without a known owner.",
+        "True average utilization of each card that one owner has whole, with the owner, and of each card without a known owner.",
         f"{DEVICE}, owner_kind, owner",
     ),
     Recording(
@@ -68,7 +68,7 @@ _DEVICES = (
     Recording(
         "accelerator:clock_hertz:avg5m",
         'max without (domain) (avg_over_time(accelerator_clock_hertz{domain=~"graphics|sm"}[5m]))',
-        "Average clock of what computes, over five minutes.",
+        "Average compute clock over five minutes.",
     ),
 )
 
@@ -93,26 +93,26 @@ _WORK_DONE = RecordingGroup(
         Recording(
             CEILING,
             f"accelerator_flops_per_cycle * {_OF_CARD} ({_CLOCK})",
-            "FLOP/s that the card could do at the clock of this moment.",
+            "FLOP/s that the card could do at the current clock.",
             _PER_DTYPE,
         ),
         Recording(
             FLOPS,
             f"{CEILING} * {_OF_CARD} ({_MATRIX})",
-            "FLOP/s that the matrix units did at most: their active cycles, the clock now, and every lane at work in the data type of the label.",
+            "FLOP/s that the matrix units did at most: their active cycles times the current clock, with every lane at work in the data type of the label.",
             _PER_DTYPE,
         ),
         Recording(
             SHARE,
             f"{FLOPS} / on ({CARD}, dtype) group_left () (accelerator_peak_flops > 0)",
-            "The same as a share of the quoted peak.",
+            "Estimated FLOP/s as a share of the quoted peak.",
             _PER_DTYPE,
         ),
         Recording(
             LOST,
             f"clamp_min(1 - {CEILING} / on ({CARD}, dtype) group_left () (accelerator_peak_flops > 0), 0)"
             f" and on ({CARD}) accelerator_utilization_ratio > 0.05",
-            "The part of the quoted peak that is out of reach at the clock of this moment, of cards that work; 0 at the quoted clock or above.",
+            "The part of the quoted peak that is out of reach at the current clock, of cards that work; 0 at the quoted clock or above.",
             _PER_DTYPE,
         ),
         Recording(
@@ -136,7 +136,7 @@ _WORK_DONE = RecordingGroup(
 )
 
 
-# No rate: that of a counter which has just begun is too low.
+# Not a rate, because the rate of a counter that has just begun is too low.
 _POWER_READ = "avg_over_time(accelerator_power_watts[5m])"
 _LEAST, _MOST = f"min_over_time({IDLE_POWER}[30d])", f"max_over_time({HIGHEST_POWER}[30d])"
 _ABOVE_IDLE = Recording(
@@ -144,14 +144,14 @@ _ABOVE_IDLE = Recording(
     # If work adds little, the tool reports a constant; a card far below the idle cards is not idle.
     f"abs({_POWER_READ} - on ({MODEL}) group_left () {_LEAST})"
     f" / on ({MODEL}) group_left () (({_MOST} > {with_thresholds('$power_follows')} * {_LEAST}) - {_LEAST})",
-    "How far the device's power is from that of an idle one, as a share of what work added at most within a month.",
+    "How far the device's power is from that of an idle device, as a share of what work added at most within a month.",
 )
 
 _AT_LOAD = with_thresholds(">= $same_load_ratio")
 
 
 def _of_busy_peers(series: str, read: str) -> tuple[Recording, ...]:
-    """Of each card among those of its node, and of each node, all of whose cards are busy, among the other nodes."""
+    """Return the rules that compare each card with its node's cards, and each node (if all its cards are busy) with other nodes."""
     of_card = f"({read} and on ({CARD}) {_UTILIZATION} {_AT_LOAD})"
     all_busy = f"min by ({MODEL_IN_NODE}) ({_UTILIZATION}) {_AT_LOAD}"
     of_node = f"(avg by ({MODEL_IN_NODE}) ({read}) and on ({MODEL_IN_NODE}) {all_busy})"
@@ -182,7 +182,7 @@ _BUSY_PEERS = RecordingGroup(
 
 
 def _share(used: str, limit: str, without: str = "") -> str:
-    """One sum as a share of another, over the devices that have both."""
+    """Return one sum as a share of another, over the devices that have both."""
     both = f"{used} and on ({CARD}) {limit}{without}", f"{limit} and on ({CARD}) {used}{without}"
     return " / ".join(f"sum by (OVER) ({part})" for part in both)
 
@@ -192,7 +192,7 @@ _ONCE = (
     f"{_UTILIZATION} unless on ({CARD}) ({PARTITIONS} and on ({NODE}, parent)"
     f' label_replace({_UTILIZATION}, "parent", "$1", "id", "(.*)"))'
 )
-# What is summed up: its name, how over the labels OVER, and what that means.
+# The sums: name, expression over the labels OVER, and meaning.
 _SUMMED: Mapping[str, tuple[str, str]] = {
     "accelerator_power_watts:sum": (
         "sum by (OVER) (accelerator_power_watts)",
@@ -215,15 +215,15 @@ _POWER, _POWER_SHARE, _MEMORY, _WORK = _SUMMED
 
 
 def _sums(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
-    """These sums over the devices that have the same labels `over`."""
+    """Return these sums over the devices with the same labels `over`."""
     return tuple(
         Recording(f"{scope}:{name}", form.replace("OVER", over), meaning, over)
         for name, (form, meaning) in ((name, _SUMMED[name]) for name in names)
     )
 
 
-# What is compared between peers: the short name, the series, and the least spread that is reckoned with: among peers that
-# are closer together, a small deviation must not look large.
+# Comparisons between peers: the short name, the series, and the least spread, so that among very similar peers a small
+# deviation does not look large.
 _COMPARED = (
     ("utilization_ratio", _UTILIZATION, "0.02"),
     ("temperature_celsius", "accelerator:temperature_celsius", "2"),
@@ -231,8 +231,8 @@ _COMPARED = (
     ("clock_hertz", "accelerator:clock_hertz:avg5m", "3e7"),
 )
 _FEWEST_PEERS = 3
-# The median of the absolute deviations times this is the standard deviation of what is normally distributed. A standard
-# deviation itself grows with the outlier that is looked for: among eight cards none could ever be three of them away.
+# The median of the absolute deviations times this is the standard deviation of a normal distribution. A plain standard
+# deviation would grow with the outlier: among eight cards no card could ever be three of them away.
 _SPREAD_OF_MEDIAN = 1.4826
 
 
@@ -249,7 +249,7 @@ def _straggler(name: str, series: str, least_spread: str) -> tuple[Recording, ..
             f"accelerator:{name}:zscore",
             f"{deviation} / on ({MODEL}) group_left () clamp_min({spread}, {least_spread})"
             f" and on ({MODEL}) count by ({MODEL}) ({deviation}) >= {_FEWEST_PEERS}",
-            "The same in robust standard deviations of the peers; none where there are fewer than three.",
+            "The distance from the median in robust standard deviations of the peers, if there are at least three.",
         ),
     )
 
@@ -277,5 +277,5 @@ GROUPS = (
 
 
 def recorded() -> dict[str, frozenset[str]]:
-    """The labels of each recorded series."""
+    """Return the labels of each recorded series."""
     return {rule.name: frozenset(rule.labels.split(", ")) for group in GROUPS for rule in group.rules}

@@ -1,4 +1,4 @@
-"""Recording rules of the past: what alerts look back at for hours or days, the end of a maintenance included."""
+"""Recording rules for hours or days in the past, such as the end of a maintenance."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from telemetry_parsers.metrics import OWNER_LABELS
 _ENDS_IN = "telemetry_maintenance_ends_in_seconds"
 _MAINTENANCE = Recording(
     MAINTENANCE_END,
-    # The page's last words, also where its node went down between two evaluations.
+    # The last value of the page, also if its node went down between two evaluations.
     f"max by ({NODE}) (last_over_time((timestamp({_ENDS_IN}) + {_ENDS_IN})[5m:15s])"
-    # What is not counted down is no daemon's any more, such as a textfile that one left behind.
+    # A value that does not count down comes from no daemon, such as a textfile that was left behind.
     f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
     # A node that is off, or was reinstalled, exposes nothing: the recorded end continues until a day after it.
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
@@ -31,10 +31,10 @@ _HEATED = (
     ),
     Recording(
         LOST_CLOCK,
-        # Of a card at rest the clock says nothing.
+        # The clock of a card at rest has no meaning.
         f"clamp_min(1 - accelerator:clock_hertz:avg5m / {_BEST_CLOCK}, 0) and on ({CARD}) {THROTTLED} > 0"
         f" or 0 * {THROTTLED}",
-        "How far the clock was below the best of three hours in five minutes with heat; 0 in others, and where no clock is reported.",
+        "How far the clock was below the best of three hours in five minutes with heat; otherwise, and without a reported clock, 0.",
     ),
 )
 
@@ -54,7 +54,7 @@ _HANGING = Recording(
 )
 
 
-# What alerts look back at for hours, made once a minute: looking back at every scrape took seconds.
+# Series that alerts read over hours, recorded once a minute, because reading every scrape took seconds.
 MEMORIES = RecordingGroup(
     "telemetry-memories",
     (
@@ -75,12 +75,12 @@ MEMORIES = RecordingGroup(
                 "changes(accelerator_up[1h]) >= $long_flaps and changes(accelerator_up[30m]) > 0 unless"
                 " (changes(accelerator_up[1h]) < $flaps and avg_over_time(accelerator_up[1h]) >= $flapping_up_share)"
             ),
-            "How often within an hour a device was lost or came back, of those that do so again and again.",
+            "How often within an hour a flapping device was lost or came back.",
         ),
         Recording(
             "accelerator:link_up:flapping",
             with_thresholds("changes(accelerator_link_up[1h]) >= $flaps"),
-            "How often within an hour a link went down or up, of those that do so again and again.",
+            "How often within an hour a flapping link went down or up.",
             f"{DEVICE}, link",
         ),
         Recording(
@@ -106,12 +106,12 @@ _LAST_BEFORE = f"last_over_time({_BEFORE}{_LONG_AGO})"
 
 
 def _for_ten_minutes(function: str, series: str) -> str:
-    """The least or the most of ten minutes; nothing of what has just begun, whose first values may be wrong."""
+    """Return the least or the most of ten minutes, but nothing for a series that has just begun, whose first values may be wrong."""
     return f"{function}({series}[10m]) and count_over_time({series}[5m] offset 5m)"
 
 
 def _once(name: str, now: str, over: str, while_there: str, meaning: str) -> Recording:
-    """1 from the first moment on that the series are there, for as long as others are."""
+    """Return a rule that is 1 once a series has appeared, until all series of the group are gone."""
     return Recording(
         name,
         f"group by ({over}) ({now}) or group by ({over}) (last_over_time({name}{_LONG_AGO}))"
@@ -128,7 +128,7 @@ def _most(name: str, now: str, labels: str, meaning: str) -> Recording:
 
 IDLE_POWER, HIGHEST_POWER = "model:accelerator_power_watts:idle", "model:accelerator_power_watts:highest"
 _POWER = "accelerator_power_watts"
-# What each ten minutes had: a single wrong value is not in it, and what else was wrong is over after a month.
+# Extremes over ten minutes, so that a single wrong value does not count; other wrong values are over after a month.
 _POWER_RANGE = (
     Recording(
         IDLE_POWER,
@@ -146,7 +146,7 @@ _POWER_RANGE = (
 )
 
 
-# What is remembered for as long as it matters: each rule asks for its own last value, which may be a week old.
+# Long memories: each rule reads its own last value, which may be a week old.
 PAST = RecordingGroup(
     "telemetry-past",
     (
@@ -155,19 +155,19 @@ PAST = RecordingGroup(
             f"max_over_time(accelerator:core_readings:group{_SEEN})",
             CARD,
             "accelerator_up",
-            "1 for each device that is there and once had core readings.",
+            "1 for each existing device that once had core readings.",
         ),
         _once(
             "instance:telemetry:once",
             f"last_over_time(telemetry_build_info{_SEEN})",
             NODE,
             "up",
-            "1 for each target that is there and once was one of ours.",
+            "1 for each existing target that once was a daemon of ours.",
         ),
-        # What was so for as long as that, and not for a moment only, which may have been a wrong answer.
+        # Values that lasted for ten minutes, because a short one may be wrong.
         _most(
             "accelerator:link_up:most",
-            # By its id: it may get another number, and another name from another driver.
+            # By id, because number and name may change with the driver.
             f"max by ({CARD}) ({_for_ten_minutes('min_over_time', 'accelerator:link_up:sum')})",
             CARD,
             "How many of a device's links were up at most, for ten minutes.",
@@ -179,10 +179,10 @@ PAST = RecordingGroup(
             "How fast a fan of the model turned at most, for ten minutes.",
         ),
         *_POWER_RANGE,
-        # First of these three, so that it finds what the others recorded ten minutes ago.
+        # Before the next two rules, so that it reads what they recorded ten minutes ago.
         Recording(
             _BEFORE,
-            # What there was when the memory became another one; then itself for as long as there are fewer, and 0 once there are not.
+            # The count when the state was lost; then its own value while there are fewer devices, and then 0.
             f"({_STEADY} > {_STILL_FEWER} or {_STILL_FEWER} or {_STEADY}) and on ({NODE})"
             f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_LONG_AGO}))"
             f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"
@@ -192,7 +192,7 @@ PAST = RecordingGroup(
         ),
         Recording(
             "instance:accelerators:steady",
-            # Not the most nor the fewest: while a driver starts there are fewer, and for a moment there may be more.
+            # The median, because there are fewer devices while a driver starts, and there may be more for a moment.
             "floor(quantile_over_time(0.5, instance:accelerators:known[1h])) and instance:accelerators:known",
             "Whole devices of a vendor that a node reported for most of an hour.",
             f"{NODE}, vendor",
@@ -200,7 +200,7 @@ PAST = RecordingGroup(
         Recording(
             "instance:telemetry_remembers_since_timestamp_seconds:max",
             _REMEMBERS_SINCE,
-            "Which memory the daemon has: another number, another memory.",
+            "Identifies the daemon's state: another number means another state.",
             NODE,
         ),
         Recording(

@@ -8,7 +8,7 @@ _POD = "cluster, namespace, pod"
 _POD_MODEL = f"{_POD}, model_name"
 _MODEL = "cluster, model_name"
 _JOB = "cluster, job_id"
-# Counters of generated tokens. vLLM and SGLang have a colon in their names, an underscore where Ray or a collector renames them.
+# Counters of generated tokens. The names of vLLM and SGLang have a colon, or an underscore if Ray or a collector renames them.
 _COUNTERS = (
     "vllm:generation_tokens_total",
     "vllm_generation_tokens_total",
@@ -28,7 +28,7 @@ JOB_TOKENS_PER_WATT = "job_id:steps_tokens_per_second_per_watt:rate5m"
 _ENERGY = "accelerator_allocation_energy_joules_total"
 _OF_PODS = f'label_replace(rate({_ENERGY}{{pod_name!=""}}[5m]), "namespace", "$1", "pod_namespace", "(.*)")'
 _POD_WATTS = f'sum by ({_POD}) (label_replace({_OF_PODS}, "pod", "$1", "pod_name", "(.*)"))'
-# Models of one pod share its power by their tokens, and equally while there are none.
+# Models of one pod share its power by their tokens, or equally without tokens.
 _SHARE = (
     f"({TOKENS} / on ({_POD}) group_left () (sum by ({_POD}) ({TOKENS}) > 0)"
     f" or ({TOKENS} * 0 + 1) / on ({_POD}) group_left () count by ({_POD}) ({TOKENS}))"

@@ -1,4 +1,4 @@
-"""What an alert and a recording rule are, and what several of them have in common."""
+"""The types of alerts and recording rules."""
 
 from __future__ import annotations
 
@@ -14,26 +14,22 @@ from telemetry_exporters.judgement.verdict import CONDITIONS
 from telemetry_grafana.promql import DEVICE
 
 Severity = Literal["critical", "warning", "info"]
-# How often alerts are evaluated: they look back over hours of thousands of series, and none must fire faster.
+# The evaluation interval of alerts. They read hours of thousands of series, and none needs to fire faster.
 EVERY = "1m"
 AT_ONCE = "0m"
-# A series of recording_past.py.
+# This series is recorded in recording_past.py.
 MAINTENANCE_END = "instance:telemetry_maintenance_end_timestamp_seconds:max"
-# Where people read what an alert means: the setting of `make docs`. Without it there is no link, since none would work everywhere.
+# The setting of `make docs` with the address of docs/alerts.md. Without it there is no link, because none works everywhere.
 SETTING = "RUNBOOKS"
-# What each condition of a device asks to be done, by its alert: `check` and the page say the same.
+# The remedy of each condition by its alert, so that alerts, `check` and the page agree.
 _REMEDIES = {condition.alert: condition.remedy for condition in CONDITIONS}
-# Grafana would expand a dollar sign; the alert's anchor comes behind it.
+# Without a dollar sign, which Grafana would expand, and without an anchor, which is appended.
 _URL = re.compile(r"(https?://[^\s/#$]+|file://)/[^\s#$'\"]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """An alert; `$name` in the condition is a threshold, `{label}` in the summary a label. Its runbook has `meaning`, `check` and `remedy` (default: the condition's).
-
-    `counted_over_seconds` is the range over which the condition counts, so that faults during maintenance do not count afterwards. `held_back_by` names alerts of
-    the same card or node with the same cause; `held_back_by_event` is the pattern of critical event codes with that effect.
-    """
+    """An alert. In the condition, `$name` is a threshold; in the summary, `{label}` is a label."""
 
     name: str
     severity: Severity
@@ -41,20 +37,20 @@ class Alert:
     summary: str
     meaning: str
     check: str
-    remedy: str = ""
+    remedy: str = ""  # by default that of the condition
     hold: str = AT_ONCE
-    counted_over_seconds: int = 0
-    held_back_by: tuple[str, ...] = ()
-    held_back_by_event: str = ""
+    counted_over_seconds: int = 0  # the condition's range, so that faults during a maintenance do not count afterwards
+    held_back_by: tuple[str, ...] = ()  # alerts of the same card or node with the same cause
+    held_back_by_event: str = ""  # the pattern of critical event codes with the same cause
 
     @property
     def trouble(self) -> str:
-        """The condition with the thresholds filled in."""
+        """Return the condition with the values of thresholds."""
         return " ".join(with_thresholds(self.condition).split())
 
     @property
     def expression(self) -> str:
-        """The trouble, without what a maintenance counted that is over. In one, Alertmanager holds the alert back: to end it would resolve incidents."""
+        """Return the trouble without faults that were counted during a maintenance that is over. In a maintenance, Alertmanager holds the alert back: ending it would resolve incidents."""
         if not self.counted_over_seconds:
             return self.trouble
         ended = f"(last_over_time({MAINTENANCE_END}[1h]) > time() - {self.counted_over_seconds}) <= time()"
@@ -62,21 +58,21 @@ class Alert:
 
     @property
     def outside_maintenance(self) -> str:
-        """The same where no maintenance is announced, for Grafana, which has no inhibition; an alert of a whole fleet names no node, and goes on."""
+        """Return the trouble outside a maintenance, for Grafana, which has no inhibition. An alert of a whole fleet names no node, and continues."""
         if "{instance}" not in self.summary:
             return self.trouble
         until = f"time() - {self.counted_over_seconds}" if self.counted_over_seconds else "time()"
-        # Another job may report it: in Kubernetes a node has a pod for each vendor.
+        # Another job may report the maintenance: in Kubernetes a node has a pod for each vendor.
         return f"({self.trouble}) unless on (cluster, instance) (last_over_time({MAINTENANCE_END}[1h]) > {until})"
 
     @property
     def action(self) -> str:
-        """What to do, as a sentence."""
+        """Return what to do, as a sentence."""
         text = self.remedy or _REMEDIES[self.name].replace("{id}", "ID") + "."
         return text[0].upper() + text[1:]
 
     def annotations(self, summary: str) -> dict[str, str]:
-        """What a rule says to a person, with the summary in the words of its template language."""
+        """Return the annotations of a rule, with the summary in the words of its template language."""
         return {
             "summary": summary,
             "description": self.meaning,
@@ -87,7 +83,7 @@ class Alert:
 
 
 def _runbook(alert: str) -> dict[str, str]:
-    """The URL of an alert's section, or else its name in our documentation. Raises ValueError when the setting is no URL."""
+    """Return the URL of an alert's section, by default its name in our documentation. Raises ValueError if the setting is no URL."""
     page = os.environ.get(SETTING)
     if not page:
         return {"runbook": f"docs/alerts.md#{alert.lower()}"}
@@ -99,7 +95,7 @@ def _runbook(alert: str) -> dict[str, str]:
 
 
 def open_event(codes: str) -> str:
-    """The open events of these codes. A restart of the daemon is no repair."""
+    """Return the open events of these codes. A restart of the daemon does not end them."""
     return f'last_over_time(accelerator_event_open{{code=~"{codes}"}}[5m])'
 
 
@@ -119,7 +115,7 @@ class AlertGroup:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A series that Prometheus keeps ready."""
+    """A series that Prometheus records."""
 
     name: str
     expression: str
@@ -129,7 +125,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class RecordingGroup:
-    """Rules that are evaluated together, in order; if `every` is empty, Prometheus' own interval holds."""
+    """Rules that are evaluated together, in order; an empty `every` means Prometheus' own interval."""
 
     name: str
     rules: tuple[Recording, ...]
@@ -137,5 +133,5 @@ class RecordingGroup:
 
 
 def with_thresholds(text: str) -> str:
-    """The text with a threshold's value in place of each `$name`."""
+    """Return the text with a threshold's value in place of each `$name`."""
     return Template(text).substitute(in_promql())
