@@ -128,12 +128,6 @@ def apu() -> dict[str, str | bytes]:
     }  # fmt: skip
 
 
-def second_die() -> dict[str, str | bytes]:
-    """Return an MI200's second die: the first one reports the power of both, this one 0 W under a limit of 0 W."""
-    silent = blob(1, 3, 120, {4: ("H", 40), 22: ("H", 0), 24: ("Q", 0)})
-    return {**mi210(), "gpu_metrics": silent, **sensors(power1_average="0", power1_cap="0", power1_cap_max="0")}
-
-
 def hygon() -> dict[str, str | bytes]:
     """Return a card of Hygon's whose driver shows little more than its sensors."""
     return {

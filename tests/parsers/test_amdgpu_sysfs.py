@@ -20,7 +20,6 @@ from kits.fake_sysfs import (
     mi210,
     mi300x,
     radeon,
-    second_die,
     sensors,
     values,
 )
@@ -176,23 +175,6 @@ def test_both_kinds_of_power_are_told_and_one_is_the_main_one(
     assert dict(report.devices[0].facts)["power_kind"] == kind
     metrics = {"power1_average": "power_average_watts", "power1_input": "power_instant_watts"}
     assert {metrics[name] for name in files} <= set(values(report))
-
-
-def test_the_second_die_of_a_package_has_no_power_of_its_own(sysfs: Sysfs) -> None:
-    sysfs.card(BUS, second_die())
-    report = sysfs.report()
-    found = values(report)
-    assert {name: value for name, value in found.items() if "power" in name or "energy" in name} == {
-        "power_average_watts": Absent.NOT_SUPPORTED,
-        "power_watts": Absent.NOT_SUPPORTED,
-        "power_cap_watts": Absent.NOT_SUPPORTED,
-        "power_cap_max_watts": Absent.NOT_SUPPORTED,
-        "power_cap_default_watts": 300.0,
-        "power_cap_min_watts": 0.0,
-        "energy_joules_total": Absent.NOT_SUPPORTED,
-    }
-    assert "power_kind" not in dict(report.devices[0].facts)
-    assert report.problems == ()
 
 
 def test_no_power_under_a_limit_is_a_real_zero(sysfs: Sysfs) -> None:
