@@ -70,7 +70,7 @@ def file_lines(name: str, parser: Parser, captures: list[Capture]) -> Iterator[s
         for position, device in enumerate(report.devices):
             yield f"    {_device(device)}"
             yield from _folded([_reading(each) for each in _of(report, position)])
-            yield from _folded([_process(each) for each in report.processes if each.device == position])
+            yield from _folded([_process(process) for process in report.processes if process.device == position])
         if report.unknown_fields:
             yield from _folded([f"unknown: {', '.join(report.unknown_fields)}"])
         yield from (f"    ! {problem.where}: {problem.text}"[:_WIDTH] for problem in report.problems)

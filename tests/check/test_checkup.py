@@ -59,7 +59,7 @@ def test_performance_data_are_those_of_monitoring_plugins() -> None:
         assert first.startswith("TELEMETRY ")
         assert data
         assert all(form.match(each) for each in data.split(" ")), data
-        labels = [each.partition("=")[0] for each in data.split(" ")]
+        labels = [word.partition("=")[0] for word in data.split(" ")]
         assert len(labels) == len(set(labels)) <= 256
 
 

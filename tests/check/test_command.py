@@ -111,7 +111,7 @@ def test_slurms_health_check_fails_for_what_is_critical_alone(tmp_path: Path, st
 def test_the_plugin_of_node_problem_detector_is_what_it_takes() -> None:
     plugin = json.loads((DEPLOY / "node-problem-detector.json").read_text())
     (rule,) = plugin["rules"]
-    assert rule["condition"] in {each["type"] for each in plugin["conditions"]}
+    assert rule["condition"] in {condition["type"] for condition in plugin["conditions"]}
     assert rule["args"][:3] == ["check", "--format", "npd"]
     assert plugin["pluginConfig"]["max_output_length"] == 80
 

@@ -110,7 +110,7 @@ def test_all_lost_devices_or_those_of_a_vendor_and_no_others(tmp_path: Path) -> 
     config = bare_config(tmp_path)
     where = ("--config", config)
     assert run_main("forget", "--all-lost", "--vendor", "amd", *where)[:2] == (0, "forgot 2 lost devices\n")
-    assert {one.id for one in devices_file.load(path).devices} == {"GPU-1", "GPU-4"}
+    assert {device.id for device in devices_file.load(path).devices} == {"GPU-1", "GPU-4"}
     assert run_main("forget", "GPU-1", *where)[0] == 64, "it is not lost"
     assert run_main("forget", "--all-lost", *where)[:2] == (0, "forgot 1 lost device\n")
     assert run_main("forget", "--all-lost", *where)[:2] == (0, "forgot 0 lost devices\n")

@@ -77,7 +77,7 @@ def test_a_daemon_with_the_same_configuration_answers_first(tmp_path: Path, tool
 
 def test_simulated_and_recorded_cards_are_shown_and_marked(tmp_path: Path, tools: ToolFolder, config: str) -> None:
     status, out, _ = run_main("snapshot", "--demo", "2xnvidia", "--format", "json")
-    assert (status, [each["simulated"] for each in json.loads(out)["devices"]]) == (0, [True, True])
+    assert (status, [device["simulated"] for device in json.loads(out)["devices"]]) == (0, [True, True])
     recording = str(tmp_path / "recording.jsonl")
     environment = {"PATH": tools.search_path}
     run_main("record", "-o", recording, "--for", "0.1", "--config", config, environment=environment)

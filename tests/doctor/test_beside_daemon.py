@@ -87,7 +87,7 @@ def test_a_bundle_says_why_it_has_no_history(
 def test_a_daemon_that_is_not_understood(tmp_path: Path, in_its_place: socket.socket, answer: bytes, what: str) -> None:
     with answering(in_its_place, (answer,)):
         status, plain = healthy(tmp_path).document()
-    assert [what in one["what"] for one in plain["findings"]] == [True] * bool(what)
+    assert [what in finding["what"] for finding in plain["findings"]] == [True] * bool(what)
     assert status == (2 if what else 0)
 
 
@@ -178,14 +178,14 @@ def test_beside_a_daemon_its_view_is_in_a_bundle(node: Played, daemon: Daemon) -
     said, inside = node.bundle()
     assert (said.status, "not there: no daemon" in said.output) == (0, False), said
     shown = json.loads(inside["snapshot.json"])
-    places = [(one["model"], one["bus_id"]) for one in shown["devices"] if one["vendor"] == "amd"]
+    places = [(device["model"], device["bus_id"]) for device in shown["devices"] if device["vendor"] == "amd"]
     assert places == [("AMD INSTINCT MI210", "0000:03:00.0"), ("AMD INSTINCT MI210", "0000:04:00.0")]
     assert json.loads(inside["history.json"])["schema"] == "telemetry.history/1"
     masked_page = inside["metrics.txt"].decode()
     assert masked_page.count("\n") > 100
     assert "accelerator_power_watts{" in masked_page
     assert "captures before" in said.output
-    own_captures = sum(len(one["polls"]) for one in json.loads(inside["doctor.json"])["sources"])
+    own_captures = sum(len(source["polls"]) for source in json.loads(inside["doctor.json"])["sources"])
     assert len(inside["recording.jsonl.gz"].splitlines()) > own_captures
     stand_in = shown["devices"][0]["uuid"]
     assert (uuid in page, stand_in in masked_page, stand_in != uuid) == (True, True, True)
@@ -221,10 +221,10 @@ def test_a_card_that_was_lost(node: Played, daemon: Daemon) -> None:
     status, plain = node.document()
     for link, target in zip(links, targets, strict=True):
         link.symlink_to(target)
-    assert (status, [one["where"] for one in plain["findings"]]) == (2, ["amd 1"]), plain["findings"]
+    assert (status, [finding["where"] for finding in plain["findings"]]) == (2, ["amd 1"]), plain["findings"]
     (lost,) = plain["findings"]
     assert lost["what"] == "lost (0000:04:00.0): its driver no longer lists it"
     assert all(
         words in lost["remedy"] for words in ("power-cycle", "telemetry forget ", "telemetry top --replay", "-lost.")
     )
-    daemon.until(lambda: all(one["up"] for one in daemon.document()["devices"]))
+    daemon.until(lambda: all(device["up"] for device in daemon.document()["devices"]))

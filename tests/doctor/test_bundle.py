@@ -47,7 +47,7 @@ def test_the_newest_flight_files_are_in_it(tmp_path: Path) -> None:
     assert inside[f"flights/{names[4]}"] == names[4].encode()
     output = "".join(node.doctor().output.split())
     assert all(f"telemetrytop--replay{folder}/{name}" in output for name in names)
-    assert [one["name"] for one in node.document()[1]["flights"]] == names[::-1]
+    assert [flight["name"] for flight in node.document()[1]["flights"]] == names[::-1]
 
 
 SECRETS = sorted({secret for plant in PLANTS for secret in plant.secrets})

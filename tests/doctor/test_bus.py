@@ -100,7 +100,7 @@ def test_partitions_are_no_cards() -> None:
 
 def read_by(source: str, *addresses: str) -> list[MergedDevice]:
     readings = (MergedReading("power_watts", "", 1.0, source),)
-    return [replace(one, readings=readings) for one in devices(*addresses)]
+    return [replace(device, readings=readings) for device in devices(*addresses)]
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ def test_cards_with_their_drivers(tmp_path: Path) -> None:
     played.stranger(0x5E, "0x10de", "vfio-pci")
     played.stranger(0x86, "0x1002")
     found = machine(played.root, {})
-    assert [(one.vendor, one.driver, one.given_away) for one in found.cards] == [
+    assert [(card.vendor, card.driver, card.given_away) for card in found.cards] == [
         ("nvidia", "nvidia", False),
         ("nvidia", "vfio-pci", True),
         ("amd", "", False),
     ]
     assert found.on_bus == {"amd": 1, "nvidia": 2}
-    assert [one.bus_id for one in found.own_cards] == ["0000:3b:00.0", "0000:86:00.0"]
+    assert [own_card.bus_id for own_card in found.own_cards] == ["0000:3b:00.0", "0000:86:00.0"]
 
 
 def test_a_node_belongs_to_the_vendor_that_makes_it(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_node_belongs_to_the_vendor_that_makes_it(tmp_path: Path) -> None:
         (played.root / f"sys/class/drm/{name}").mkdir(parents=True)
         (played.root / f"sys/class/drm/{name}/device").symlink_to(played.root / "sys/bus/pci/devices" / behind)
     found = machine(played.root, {})
-    assert {one.path: one.vendors for one in found.nodes} == {
+    assert {node.path: node.vendors for node in found.nodes} == {
         "/dev/nvidia0": ("nvidia",),
         "/dev/kfd": ("amd", "hygon"),
         "/dev/dri/renderD128": ("amd",),

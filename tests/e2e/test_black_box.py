@@ -45,7 +45,7 @@ def until_known(daemon: Daemon) -> None:
 
 def conditions(document: Mapping[str, Any]) -> dict[str, str]:
     """What is said of each device; its id is masked in a recording."""
-    return {f"{one['vendor']} {one['device']}": one["condition"]["word"] for one in document["devices"]}
+    return {f"{device['vendor']} {device['device']}": device["condition"]["word"] for device in document["devices"]}
 
 
 def replayed(path: Path, *arguments: str) -> Mapping[str, Any]:
@@ -90,7 +90,7 @@ def test_a_fault_is_written_once_and_plays_to_the_same_verdict(tmp_path: Path, f
         daemon.logs("the last minutes were recorded")
         assert path.name in daemon.get("/")[1]
     document = replayed(path)
-    states = {one["source"]: one["state"] for one in live["sources"] if one["source"] != "host"}
+    states = {source["source"]: source["state"] for source in live["sources"] if source["source"] != "host"}
     assert {one["source"]: one["state"] for one in document["sources"] if one["source"] != "host"} == states
     if fault != "hot":  # the stage says that beside the captures
         assert conditions(document) == conditions(live)
@@ -106,7 +106,7 @@ def test_a_tool_that_sticks_is_written_and_what_hangs_later_is_of_the_same_burst
         tools.prints(TOOL, "")
         time.sleep(SETTLED_SECONDS)
         (path,) = flights(daemon)
-    states = {one["source"]: one["state"] for one in replayed(path)["sources"]}
+    states = {source["source"]: source["state"] for source in replayed(path)["sources"]}
     assert states[TOOL] in ("failed", "stuck")
 
 
@@ -273,16 +273,16 @@ def test_what_was_recorded_of_eleven_vendors_is_the_same_page(tmp_path: Path) ->
     node = MixedNode(tmp_path)
     path = tmp_path / "recording.jsonl.gz"
     with Daemon(tmp_path, node.config, environment=node.environment) as daemon:
-        daemon.until(lambda: all(one["state"] != "starting" for one in daemon.document()["sources"]))
+        daemon.until(lambda: all(source["state"] != "starting" for source in daemon.document()["sources"]))
         time.sleep(3)
         config = str(daemon.config_path)
         before = same_in_both(daemon.page())
         assert run_main("record", "--config", config, "-o", str(path), "--for", "4", "--before", "--unmasked")[0] == 0
-        after, vendors = same_in_both(daemon.page()), {one["vendor"] for one in daemon.document()["devices"]}
+        after, vendors = same_in_both(daemon.page()), {device["vendor"] for device in daemon.document()["devices"]}
     assert len(vendors) == 11
     (tmp_path / "again").mkdir()
     with Daemon(tmp_path / "again", arguments=("--replay", str(path), "--at", "end", "--once")) as daemon:
-        daemon.until(lambda: len({one["vendor"] for one in daemon.document()["devices"]}) == 11)
+        daemon.until(lambda: len({device["vendor"] for device in daemon.document()["devices"]}) == 11)
         again = same_in_both(daemon.page())
     # What a slow tool says between the end of the recording and the page is in the one and not in the other. The host goes on while
     # the last second is recorded; and what is counted from readings counts from the beginning of the recording.

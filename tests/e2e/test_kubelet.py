@@ -31,7 +31,7 @@ def shares(running: Daemon) -> Mapping[tuple[str, str], float]:
 
 
 def uuids(running: Daemon) -> Mapping[str, str]:
-    return {one["device"]: one["uuid"] for one in running.document()["devices"]}
+    return {device["device"]: device["uuid"] for device in running.document()["devices"]}
 
 
 def test_pods_on_the_page(tmp_path: Path) -> None:

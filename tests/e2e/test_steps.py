@@ -61,8 +61,8 @@ def test_what_a_job_writes_as_documented_stands_beside_its_card(tmp_path: Path) 
         )
         daemon.until(
             lambda: any(
-                "is not on this node" in one["text"]
+                "is not on this node" in problem["text"]
                 for source in daemon.document()["sources"]
-                for one in source["problems"]
+                for problem in source["problems"]
             )
         )

@@ -73,5 +73,5 @@ def fill_state(folder: Path, count: int) -> Path:
         )
         for n in range(count)
     )  # fmt: skip
-    path.write_text(json.dumps({"schema": SCHEMA, "devices": [asdict(one) for one in devices]}, indent=1))
+    path.write_text(json.dumps({"schema": SCHEMA, "devices": [asdict(device) for device in devices]}, indent=1))
     return path

@@ -27,7 +27,7 @@ def test_what_was_not_remembered_is_once_there_is_room(tmp_path: Path, disk: Sma
         assert len(remembered) == len(series(daemon, UP))
         assert daemon.stop()[0] == 0
         daemon.logs("devices will not be remembered")
-        assert [each.name for each in state.iterdir()] == ["devices.json"]
+        assert [path.name for path in state.iterdir()] == ["devices.json"]
 
 
 @pytest.mark.needs("root")

@@ -58,6 +58,6 @@ def test_fifteen_times_in_the_middle_of_everything(tmp_path: Path, plugin: Switc
         daemon.until(lambda: prom.exists() and "accelerator_up" in prom.read_text())
         assert daemon.logged("unusable") == 0
         assert daemon.stop()[0] == 0
-    names = sorted(each.name for folder in (prom.parent, tmp_path / "state") for each in folder.iterdir())
+    names = sorted(path.name for folder in (prom.parent, tmp_path / "state") for path in folder.iterdir())
     assert names == ["devices.json"], "left behind by those that were killed; the textfile goes with the last"
     assert not [pid for pid in tools.pids(TOOL) if alive(pid)]

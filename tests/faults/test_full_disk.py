@@ -119,7 +119,7 @@ def test_a_file_of_the_flight_recorder_is_there_whole_or_not_at_all(disk: SmallD
     writer = Writer(str(disk.folder), ())
     disk.fill()
     assert "No space left on device" in writer.write(name_of(1.7e9, "lost"), ring.packed())
-    assert [each.name for each in disk.folder.rglob("*") if each.is_file()] == ["ballast"]
+    assert [path.name for path in disk.folder.rglob("*") if path.is_file()] == ["ballast"]
     disk.empty()
     assert writer.write(name_of(1.7e9, "lost"), ring.packed()) == ""
     assert [each.cause for each in kept(str(disk.folder))] == ["lost"]

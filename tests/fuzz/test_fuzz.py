@@ -69,9 +69,9 @@ XPU_SMI = registered_parsers()["xpu-smi"]
 def readings(text: str) -> dict[tuple[int | None, str], float]:
     report = XPU_SMI.parse(text_capture(XPU_SMI, text))
     return {
-        (None if one.device is None else report.devices[one.device].index, one.metric): one.value
-        for one in report.readings
-        if not isinstance(one.value, Absent)
+        (None if reading.device is None else report.devices[reading.device].index, reading.metric): reading.value
+        for reading in report.readings
+        if not isinstance(reading.value, Absent)
     }
 
 

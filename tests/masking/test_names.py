@@ -18,7 +18,7 @@ def read(report: Report) -> object:
     return (
         report.outcome,
         len(report.devices),
-        [(one.device, one.metric, one.label, one.value) for one in report.readings],
+        [(reading.device, reading.metric, reading.label, reading.value) for reading in report.readings],
     )
 
 

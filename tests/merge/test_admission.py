@@ -115,7 +115,7 @@ def test_of_too_many_devices_those_that_were_seen_most_are_taken() -> None:
     taken = admitted.report
     assert len(taken.devices) == len(taken.readings) == bounds.MOST_DEVICES
     assert taken.devices[-2:] == honest
-    assert [(taken.devices[one.device], one.value) for one in taken.readings[-2:]] == [
+    assert [(taken.devices[reading.device], reading.value) for reading in taken.readings[-2:]] == [
         (honest[0], 600.0),
         (honest[1], 601.0),
     ]

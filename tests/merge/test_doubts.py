@@ -29,7 +29,7 @@ class Lists:
     def tell(self, *devices: Device, **more):
         self.taken += 2.0
         return self.node.see(
-            reported("tool", [(one, WATTS) for one in devices], taken=self.taken, **more), now=self.taken
+            reported("tool", [(device, WATTS) for device in devices], taken=self.taken, **more), now=self.taken
         )
 
     def restarted(self) -> Lists:
@@ -116,7 +116,7 @@ def test_a_garbled_inventory_does_not_blind_the_fast_polls_beside_it() -> None:
 
     def inventory(*devices: Device, taken: float):
         return reported(
-            "tool", [(one, {}) for one in devices], poll="inventory", taken=taken, life=900.0, interval=300.0
+            "tool", [(device, {}) for device in devices], poll="inventory", taken=taken, life=900.0, interval=300.0
         )
 
     def fast(taken: float):

@@ -48,7 +48,7 @@ def test_one_uuid_for_two_cards_makes_none_of_them_lost(addresses, order):
         cards = [card(at, uuid=uuids[kind][at], bus_id=addresses[at]) for at in (0, 1)]
         listed = reported("nvml", [(each, {"power_watts": 10.0 + at}) for at, each in enumerate(cards)], taken=now)
         merged = node.see(listed, now=float(now))
-        seen.append([(one.id, one.readings[0].value, one.up) for one in merged.devices])
+        seen.append([(device.id, device.readings[0].value, device.up) for device in merged.devices])
         assert not merged.events or now == 0
     assert seen == [seen[0]] * len(seen)
     assert [power for _, power, _ in seen[0]] == [10.0, 11.0]

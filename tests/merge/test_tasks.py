@@ -21,7 +21,7 @@ def put(device: MergedDevice, *tasks: Task) -> MergedDevice:
 
 
 def ranks(device: MergedDevice) -> list[str]:
-    return [one.label for one in device.readings if one.metric == "rank_info"]
+    return [reading.label for reading in device.readings if reading.metric == "rank_info"]
 
 
 @pytest.mark.parametrize("vendor", ["nvidia", "amd", "mthreads", "cambricon"])
@@ -34,7 +34,7 @@ def test_the_ranks_of_its_processes_are_on_a_card_of_any_vendor(vendor):
 
 def test_a_card_has_sixteen_ranks_at_most_and_none_that_nobody_told():
     processes = [Process(0, pid, "") for pid in range(1, 41)]
-    assert len(ranks(put(card(*processes), *(Task(one.pid, 1, rank=one.pid) for one in processes)))) == 16
+    assert len(ranks(put(card(*processes), *(Task(process.pid, 1, rank=process.pid) for process in processes)))) == 16
     assert ranks(put(card(*processes))) == []
 
 

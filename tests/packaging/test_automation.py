@@ -111,7 +111,7 @@ def test_each_dependency_is_pinned_once_and_within_its_range(python: str) -> Non
     needed = [
         wanted
         for wanted in map(Requirement, requires("device-telemetry") or ())
-        if wanted.marker is None or any(wanted.marker.evaluate(each) for each in environments)
+        if wanted.marker is None or any(wanted.marker.evaluate(environment) for environment in environments)
     ]
     assert len(needed) > 15
     for wanted in needed:

@@ -30,7 +30,7 @@ def test_the_bill_names_every_dependency_with_version_and_licence_and_what_needs
     assert direct <= components.keys()
     for name, part in components.items():
         assert part["version"] == metadata.version(name)
-        expression = next(one["expression"] for one in part["licenses"])
+        expression = next(entry["expression"] for entry in part["licenses"])
         assert sbom.ALLOWED.issuperset(expression.split(" AND "))
         assert part["purl"] == f"pkg:pypi/{name}@{part['version']}"
     assert not {"pytest", "hypothesis", "mypy", "ruff"} & components.keys()

@@ -58,7 +58,7 @@ def _capture(parser: Parser, lines: list[str]) -> tuple[Capture, Capture | None]
             outputs = outputs or [{}]
             name = "text" if sign[0] == "|" else "stderr"
             outputs[-1][name] = outputs[-1].get(name, "") + unescaped(text)
-    return Capture(parser.name, poll.name, poll.request, tuple(Output(**one) for one in outputs)), base
+    return Capture(parser.name, poll.name, poll.request, tuple(Output(**output) for output in outputs)), base
 
 
 def escaped(text: str) -> list[str]:

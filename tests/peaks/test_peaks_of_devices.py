@@ -16,7 +16,7 @@ GIB = 2.0**30
 
 def peaks_of(device, label="bf16"):
     """FLOP/s, FLOPs in a cycle, and bytes in a second of a device."""
-    values = {(one.metric, one.label): one.value for one in device.readings}
+    values = {(reading.metric, reading.label): reading.value for reading in device.readings}
     return values.get((FLOPS, label)), values.get((FLOPS_PER_CYCLE, label)), values.get((MEMORY, ""))
 
 
@@ -66,7 +66,7 @@ def test_a_card_that_is_not_there_has_no_peak(up) -> None:
 
 def test_further_data_types_are_shown_where_the_card_has_them() -> None:
     (device,) = Peaks(dtypes=("fp8", "fp4", "bf16")).of((card(),))
-    assert [one.label for one in device.readings if one.metric == FLOPS] == ["bf16", "fp8"]
+    assert [reading.label for reading in device.readings if reading.metric == FLOPS] == ["bf16", "fp8"]
 
 
 def test_the_name_of_now_counts() -> None:

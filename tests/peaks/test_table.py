@@ -48,7 +48,7 @@ def test_no_source_name_or_rate_is_left_over_or_there_twice() -> None:
     assert len(NAMES) == len(set(NAMES))
     assert {row.architecture for row in ROWS} == PER_UNIT.keys()
     assert all(dtype in DTYPES for row in ROWS for dtype, _ in row.quoted)
-    assert all(re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{4}", one) for row in ROWS for one in row.pci_ids)
+    assert all(re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{4}", pci_id) for row in ROWS for pci_id in row.pci_ids)
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_of_two_files_of_a_rank_the_first_goes_on_telling_until_it_is_quiet(fold
     assert [one["is_quiet"] for one in read().outputs[0].data] == [False]
     publish(folder, replace(COUNTS, steps=10**6)).rename(folder / "a.json")
     report = steps.parse(read())
-    assert [one.file for one in report.steps] == ["z.json"]
+    assert [step.file for step in report.steps] == ["z.json"]
     assert "same rank" in report.problems[0].text
     later = [dict(one, is_quiet=one["file"] == "z.json") for one in read().outputs[0].data]
     assert [one.file for one in told_of(later).steps] == ["a.json"]
@@ -93,8 +93,8 @@ def test_of_two_files_of_a_rank_the_first_goes_on_telling_until_it_is_quiet(fold
 def test_the_files_of_a_job_are_those_of_the_user_who_told_of_it_first() -> None:
     first = file_of(uid=1000, rank=0, is_quiet=True)
     report = told_of([first, file_of(uid=1001, rank=0), file_of(uid=1001, rank=1), file_of(uid=1000, rank=2)])
-    assert [(one.user_id, one.rank) for one in report.steps] == [(1000, "0"), (1000, "2")]
-    assert [one.text for one in report.problems] == ["reports a job that another user already reports"] * 2
+    assert [(step.user_id, step.rank) for step in report.steps] == [(1000, "0"), (1000, "2")]
+    assert [problem.text for problem in report.problems] == ["reports a job that another user already reports"] * 2
 
 
 def test_a_user_who_renames_ranks_at_each_write_makes_a_bounded_number_of_series(folder: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_user_who_renames_ranks_at_each_write_makes_a_bounded_number_of_series
     for write in range(MOST_NEW_OF_A_USER // 200 + 2):
         for number in range(200):
             (folder / f"{number}.json").write_text(json.dumps(file_of(job_id=f"{write}-{number}")))
-        names |= {(one.job_id, one.rank) for one in steps.parse(reader.read(POLL, Targets())).steps}
+        names |= {(step.job_id, step.rank) for step in steps.parse(reader.read(POLL, Targets())).steps}
     assert len(names) == MOST_NEW_OF_A_USER
     (folder / "0.json").write_text(json.dumps(file_of(job_id="0-0", steps=9)))
     known = steps.parse(reader.read(POLL, Targets())).steps
@@ -142,7 +142,7 @@ _VALUES = st.recursive(
 @given(changed=st.dictionaries(st.sampled_from(["file", "uid", *file_of()]), _VALUES, min_size=1, max_size=3))
 def test_a_file_of_any_content_costs_itself_only(changed: dict[str, object]) -> None:
     report = told_of([{**file_of(job_id="other"), **changed}, file_of(uid=2000)])
-    assert (report.outcome, [one.job_id for one in report.steps][-1:]) == ("ok", ["1234"])
+    assert (report.outcome, [step.job_id for step in report.steps][-1:]) == ("ok", ["1234"])
     for one in report.steps:
         numbers = (one.steps, one.tokens or 0.0, one.flops or 0.0, *(spent.seconds for spent in one.seconds))
         assert all(0 <= number <= 1e24 for number in numbers)

@@ -51,8 +51,8 @@ class Heard:
 
     def sees(self, *cards: MergedDevice) -> list[Alarm]:
         """Return the alarms when the card has these states in turn."""
-        for one in cards:
-            self.watch.see((one,), {})
+        for card in cards:
+            self.watch.see((card,), {})
         return self.alarms
 
     def hears(self, *states: State) -> list[Alarm]:

@@ -58,7 +58,7 @@ class Timers:
         return self.set[-1]
 
     def go_off(self) -> None:
-        for one in [one for one in self.set if one.is_waiting and one.at <= self._now()]:
+        for one in [timer for timer in self.set if timer.is_waiting and timer.at <= self._now()]:
             one.is_waiting = False
             one.act()
 

@@ -71,7 +71,7 @@ def test_a_file_is_masked_private_and_listed(tmp_path: Path) -> None:
     path = tmp_path / "flights" / NAME
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert [each.source for each in captures(path)] == ["mthreads-gmi"] * 2
+    assert [capture.source for capture in captures(path)] == ["mthreads-gmi"] * 2
     assert SERIAL not in repr(captures(path))
     (flight,) = flights.kept(str(tmp_path))
     assert (flight.name, flight.path, flight.cause, flight.wall_time) == (NAME, str(path), "xid_79", BEGUN)
@@ -100,7 +100,7 @@ def test_the_oldest_go_when_there_are_too_many_bytes_and_other_files_stay(tmp_pa
     size = (folder / names[0]).stat().st_size
     for name in names[1:]:
         write(folder, name, [capture_line(CAPTURE)], most_bytes=3 * size)
-    assert sorted(each.name for each in folder.iterdir()) == [*names[2:], "notes.txt"]
+    assert sorted(path.name for path in folder.iterdir()) == [*names[2:], "notes.txt"]
     write(folder, flights.name_of(BEGUN + 9, "lost"), [capture_line(CAPTURE)], most_bytes=1)
     assert [flight.wall_time for flight in flights.kept(str(tmp_path))] == [BEGUN + 9]
     write(folder, NAME, [capture_line(CAPTURE)], most_bytes=1)
@@ -141,7 +141,7 @@ def test_a_folder_of_others_is_not_used_and_a_link_in_place_of_the_file_is_not_f
         flights.kept(str(tmp_path))
     folder.chmod(0o700)
     assert write_here(folder, NAME, packed(CAPTURE)) == ""
-    assert (secret.read_text(), [one.name for one in folder.iterdir()]) == ("stays", [NAME])
+    assert (secret.read_text(), [path.name for path in folder.iterdir()]) == ("stays", [NAME])
     assert not (folder / NAME).is_symlink()
 
 

@@ -64,7 +64,7 @@ def test_what_packs_well_is_bounded_by_what_it_takes_to_mask_it() -> None:
         ring.add(Line("quiet", "fast", number, b"fast\n"))
         ring.add(Line("loud", "fast", number, bytes(LARGEST_RAW_BYTES - 1) + b"\n"))
         ring.add(Line("too loud", "fast", number, bytes(LARGEST_RAW_BYTES) + b"\n"))
-    unpacked = [zlib.decompress(one, 31) for one in ring.packed()]
+    unpacked = [zlib.decompress(member, 31) for member in ring.packed()]
     assert unpacked.count(b"fast\n") == 100
     assert sum(map(len, unpacked)) <= MOST_RAW_BYTES
     assert len(unpacked) == 100 + 15
@@ -84,7 +84,7 @@ def test_whatever_comes_the_size_is_that_of_what_is_kept(given: list[tuple[float
         ring.add(Line("smi", poll, at, noise(size)))
         packed = list(ring.packed())
         assert sum(map(len, packed)) <= ring.size_bytes <= 20_000
-        newest = [zlib.decompress(one, 31) for one in ring.newest()]
+        newest = [zlib.decompress(member, 31) for member in ring.newest()]
         assert set(newest) <= {zlib.decompress(one, 31) for one in packed}
 
 

@@ -28,7 +28,7 @@ PLACES: dict[str, tuple[tuple[Capture, ...], list[tuple[float, float]]]] = {
 
 @pytest.mark.parametrize(("captures", "expected"), PLACES.values(), ids=PLACES)
 def test_the_place_and_age_of_each_capture(captures: tuple[Capture, ...], expected: list[tuple[float, float]]) -> None:
-    assert [(one.position, one.age) for one in placed_captures(captures)] == expected
+    assert [(placed_capture.position, placed_capture.age) for placed_capture in placed_captures(captures)] == expected
 
 
 def test_a_survey_tells_length_time_and_pace() -> None:

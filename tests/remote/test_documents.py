@@ -65,9 +65,9 @@ def test_history_is_told_the_same_again():
     assert (read.start, read.slots, [*read.devices]) == (pytest.approx(past.start), past.slots, [*past.devices])
     for device, series in past.devices.items():
         for metric in series:
-            assert [None if math.isnan(one) else one for one in read.devices[device][metric].last] == pytest.approx(
-                [None if math.isnan(one) else one for one in series[metric].last]
-            )
+            assert [
+                None if math.isnan(number) else number for number in read.devices[device][metric].last
+            ] == pytest.approx([None if math.isnan(one) else one for one in series[metric].last])
             assert read.devices[device][metric].gaps == series[metric].gaps
     assert [(event.id, event.code, event.text) for event in read.events] == [("GPU-00000000", "xid_79", "gone")]
 
@@ -80,7 +80,7 @@ def test_an_older_document_is_enough():
         del source["detail"], source["unknown_fields"]
     for device in old["devices"]:
         del device["allocations"]
-        device["processes"] = [{key: one[key] for key in ("pid", "name")} for one in device["processes"]]
+        device["processes"] = [{key: process[key] for key in ("pid", "name")} for process in device["processes"]]
     del old["maintenance"]
     assert [device.id for device in snapshot_of(old).devices] == [device.id for device in WHOLE.devices]
 
@@ -92,7 +92,7 @@ def test_a_newer_document_is_no_trouble():
     new["devices"][0]["allocations"][0] |= {"basis": "of tomorrow", "owner": {"kind": "workflow", "name": "7"}}
     read = snapshot_of(new).devices[0]
     assert read.id == "GPU-00000000"
-    assert [one.owner.name for one in read.allocations] == ["7", "ml/train-0/main"]
+    assert [allocation.owner.name for allocation in read.allocations] == ["7", "ml/train-0/main"]
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5, "all", None])
@@ -155,5 +155,5 @@ def test_what_is_no_snapshot_is_refused_or_shown(given_document):
 @given(broken(told_history()[0]))
 def test_what_is_no_history_is_refused_or_read(given_document):
     past = read(past_of, given_document)
-    series = () if past is None else [one for each in past.devices.values() for one in each.values()]
+    series = () if past is None else [one for device in past.devices.values() for one in device.values()]
     assert all(len(one.last) == past.slots for one in series)

@@ -39,7 +39,7 @@ class Node:
 
     def values(self, metric: str = "event_open") -> dict[str, Value]:
         (shown,) = self.accumulator.with_counters([self.card])
-        return {one.label: one.value for one in shown.readings if one.metric == metric}
+        return {reading.label: reading.value for reading in shown.readings if reading.metric == metric}
 
     def condition(self) -> str:
         return judge(snapshot(*self.accumulator.with_counters([self.card])))["GPU-a"][0].word

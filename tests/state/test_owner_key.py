@@ -50,7 +50,7 @@ def test_the_operators_key_is_read_and_nothing_is_made(tmp_path):
     file = tmp_path / "cluster.key"
     file.write_text("0123456789abcdef0123456789abcdef\n")
     assert owner_key(str(file), str(tmp_path / "state")) == b"0123456789abcdef0123456789abcdef"
-    assert [one.name for one in tmp_path.iterdir()] == ["cluster.key"]
+    assert [path.name for path in tmp_path.iterdir()] == ["cluster.key"]
 
 
 @pytest.mark.parametrize(
