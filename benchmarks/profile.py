@@ -1,4 +1,4 @@
-"""What reading a Chrome trace costs: `telemetry profile` beside Python's json on the same files, in processes of their own.
+"""The cost of reading a Chrome trace: `telemetry profile` and Python's json on the same files, each in its own process.
 
 python benchmarks/profile.py [--quick]
 """
@@ -51,11 +51,11 @@ def _rows(path: Path, size: int) -> Iterator[tuple[str, ...]]:
     for name, file, read in contestants:
         seconds, mebibytes = _in_child(partial(read, file))
         reference = reference or seconds
-        each = tables.number(seconds * 100 / size)
+        speed = tables.number(seconds * 100 / size)
         yield (
             f"{size} MB{file.suffix.removesuffix('.json')}",
             name,
-            each,
+            speed,
             f"{mebibytes:.0f}",
             f"{seconds / reference:.2f}",
         )
@@ -67,11 +67,11 @@ def _in_child(read: Callable[[], object]) -> tuple[float, float]:
 
 
 def _measured(read: Callable[[], object]) -> tuple[float, float]:
-    """CPU seconds with all imports, and the largest resident size in MiB."""
+    """Return CPU seconds with all imports, and the largest resident size in MiB."""
     before = time.process_time()
     read()
-    told = Path("/proc/self/status").read_text()
-    return time.process_time() - before, int(told.partition("VmHWM:")[2].split()[0]) / 1024
+    status = Path("/proc/self/status").read_text()
+    return time.process_time() - before, int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def _by_json(path: Path) -> object:
@@ -89,7 +89,7 @@ def _by_us(path: Path) -> object:
 
 
 def _pieces(size: int) -> Iterator[str]:
-    """A trace of this size, as Kineto prints them: a tenth of the events ran on the device."""
+    """Yield a trace of this size, as Kineto prints it: a tenth of the events are the device's."""
     head = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]}
     yield json.dumps(head)[:-1] + ',"traceEvents":['
     length, number = 0, 0
@@ -101,31 +101,31 @@ def _pieces(size: int) -> Iterator[str]:
 
 
 def _round(number: int) -> Iterator[str]:
-    """The events around one launch."""
+    """Yield the events of a launch."""
     time_us = _BEGIN + 40 * number
     if number % _STEP_ROUNDS == 0:
         yield _event("user_annotation", f"ProfilerStep#{number // _STEP_ROUNDS}", 99, f"{time_us}.000", 199_999.5, {})
-    for place, name in enumerate(_OPERATORS):
-        told = {
+    for offset, name in enumerate(_OPERATORS):
+        arguments = {
             "External id": number, "Concrete Inputs": ["", ""], "Input type": ["float", "float"],
             "Input Strides": [[128, 1], [1, 128]], "Input Dims": [[128, 64], [64, 128]], "Ev Idx": number,
         }  # fmt: skip
-        yield _event("cpu_op", f"aten::{name}", 99, f"{time_us + place}.125", 0.875, told)
+        yield _event("cpu_op", f"aten::{name}", 99, f"{time_us + offset}.125", 0.875, arguments)
     yield _event("cuda_runtime", "cudaLaunchKernel", 99, f"{time_us}.250", 0.5, {"cbid": 211, "correlation": number})
     for kind in "sf":
         yield json.dumps(
             {"ph": kind, "id": number, "pid": 99, "tid": 7, "ts": time_us, "cat": "ac2g", "name": "ac2g"}, indent=2
         )
-    told = {
+    arguments = {
         "device": 0, "context": 1, "stream": 7, "correlation": number, "registers per thread": 16, "shared memory": 0,
         "blocks per SM": 0.125, "warps per SM": 1.5, "grid": [2048, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %": 40,
     }  # fmt: skip
-    yield _event("kernel", _LONG.format(number % 200), 0, f"{time_us + 4}.375", 20.5, told)
+    yield _event("kernel", _LONG.format(number % 200), 0, f"{time_us + 4}.375", 20.5, arguments)
 
 
-def _event(category: str, name: str, pid: int, begin: str, length: float, told: dict[str, object]) -> str:
-    """Times have three digits behind the point, which a number of Python's would not keep."""
-    printed = json.dumps({"ph": "X", "cat": category, "name": name, "pid": pid, "tid": 7, "args": told}, indent=2)
+def _event(category: str, name: str, pid: int, begin: str, length: float, arguments: dict[str, object]) -> str:
+    """Return an event, whose times have three decimals, which a Python number would not keep."""
+    printed = json.dumps({"ph": "X", "cat": category, "name": name, "pid": pid, "tid": 7, "args": arguments}, indent=2)
     return f'{printed[:-2]},\n  "ts": {begin}, "dur": {length:.3f}\n}}'
 
 

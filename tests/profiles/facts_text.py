@@ -1,4 +1,4 @@
-"""Facts of a profile as golden files show them: sums of what there is much of, or every kernel and step."""
+"""The facts of a profile as text for golden files: sums of kernels and calls, or every kernel and step."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _SELDOM = frozenset({"graph_launches", "launching_ns", "gaps", "gap_ns", "fused_
 
 
 def of_facts(facts: Facts, *, in_full: bool = False) -> Iterator[str]:
-    """Return the lines of all that one file says."""
+    """Yield the lines of the facts of one file."""
     names = ("format", "tool", "clock", "ranks", "boot_to_unix_ns")
     counts = ("remarks", "problems", "rank_cards", "node_folders")
-    known = {name: getattr(facts, name) for name in names} | {name: len(getattr(facts, name)) for name in counts}
-    yield f"  {shown(known)}"
+    figures = {name: getattr(facts, name) for name in names} | {name: len(getattr(facts, name)) for name in counts}
+    yield f"  {shown(figures)}"
     for device in facts.devices:
         yield from filter(str.strip, of_device(device, in_full=in_full))
     yield from (
@@ -29,10 +29,10 @@ def of_facts(facts: Facts, *, in_full: bool = False) -> Iterator[str]:
 
 
 def of_device(device: Device, *, in_full: bool) -> Iterator[str]:
-    """Return the lines of a device: its whole split, its steps and kernels."""
+    """Yield the lines of a device: its split, steps and kernels."""
     card = device.card
-    known = {"rank": device.rank, "index": card.index, "model": card.model, "uuid": card.uuid, "bus": card.bus_id}
-    yield "  device " + shown(known | {"begin": device.begin_ns, "end": device.end_ns, "dtype": device.dtype})
+    figures = {"rank": device.rank, "index": card.index, "model": card.model, "uuid": card.uuid, "bus": card.bus_id}
+    yield "  device " + shown(figures | {"begin": device.begin_ns, "end": device.end_ns, "dtype": device.dtype})
     yield f"    {of_split(device.split)}"
     if device.flops is not None:
         yield f"    {device.flops}"
@@ -56,7 +56,7 @@ def of_device(device: Device, *, in_full: bool) -> Iterator[str]:
 
 
 def sums(found: Sequence[Kernel] | Sequence[Call]) -> str:
-    """Return how many there are, their calls and nanoseconds, and which comes first."""
+    """Return the number of items, their calls and nanoseconds, and the first name."""
     counts = {
         "names": len(found),
         "calls": sum(part.calls for part in found),
@@ -66,10 +66,10 @@ def sums(found: Sequence[Kernel] | Sequence[Call]) -> str:
 
 
 def of_split(*splits: Split) -> str:
-    """Return the sum of splits, without what none of them has."""
+    """Return the sum of splits without the parts that are unknown in all."""
     found = {field.name: [getattr(split, field.name) for split in splits] for field in fields(Split)}
-    known = {name: [value for value in values if value is not None] for name, values in found.items()}
-    kept = {name: sum(values) for name, values in known.items() if values}
+    numbers = {name: [value for value in values if value is not None] for name, values in found.items()}
+    kept = {name: sum(values) for name, values in numbers.items() if values}
     return shown({name.removesuffix("_ns"): total for name, total in kept.items() if total or name not in _SELDOM})
 
 

@@ -1,4 +1,4 @@
-"""Databases with the shape of what profilers write, made of rows that a test names."""
+"""Databases like those of profilers, made of the rows of a test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = 1_700_000_000_000_000_000
 PID = 4242
 GLOBAL = (1 << 48) | (PID << 24)
 Tables = Mapping[str, tuple[str, Sequence[tuple[object, ...]]]]
-"""By name: the columns, separated by commas, and the rows."""
+"""By the name of a table: its columns, separated by commas, and its rows."""
 
 HIPPROF: Tables = {
     "CONFIG": ("KEY,PID,RANK_ID,TIME_OF_DAY,IP", [("10_9_8_7_77_170", 77, -1, str(T), "10.9.8.7")]),
@@ -178,7 +178,7 @@ ALL = {**MADE, "analysis": ANALYSIS}
 
 
 def write(path: Path, tables: Tables, *statements: str) -> Path:
-    """A database of these tables, and of what the statements add."""
+    """Write a database of these tables, and execute the statements."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         for name, (columns, rows) in tables.items():
             quoted = [f'"{column}"' for column in columns.split(",")]
@@ -192,12 +192,12 @@ def write(path: Path, tables: Tables, *statements: str) -> Path:
 
 
 def read(path: Path, seconds: float = 30.0) -> Facts:
-    """What the format that knows the file says of it."""
+    """Return the facts of a file."""
     with open_database(path, seconds) as tables:
-        return known(tables.schema).read(tables)
+        return format_of(tables.schema).read(tables)
 
 
-def known(schema: Mapping[str, tuple[str, ...]]) -> DatabaseFormat:
-    """The only format that recognises such tables."""
-    (found,) = [one for one in FORMATS if one.recognises(schema)]
+def format_of(schema: Mapping[str, tuple[str, ...]]) -> DatabaseFormat:
+    """Return the only format that recognises such tables."""
+    (found,) = [known_format for known_format in FORMATS if known_format.recognises(schema)]
     return found

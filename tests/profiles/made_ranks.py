@@ -1,4 +1,4 @@
-"""Results of several ranks as Ascend's tools and MindSpore lay them down, made up: the same job, and one rank that may be slow."""
+"""Made results of several ranks, like those of Ascend's tools and MindSpore: the same job, with a rank that may be slow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from telemetry_profile.verdict.usual_step import usual_of
 
 STEPS = 4
 STEP_US = 100_000
-"""All ranks' steps are equally long: barriers make them so."""
+"""The steps of all ranks are equally long because of barriers."""
 
 PLANTED = "10.11.12.13-planted-secret"
 _STEP_HEAD = (
@@ -26,12 +26,12 @@ _BEGIN_US = 1_700_000_000_000_000
 
 
 def compute_us(rank: int, step: int, slow: int | None) -> float:
-    """How long a rank computes in a step: 60 ms, with a little noise, and 20 % more for the slow one."""
+    """Return the time for which a rank computes in a step: 60 ms with a little noise, and 20 % more for the slow rank."""
     return (60_000 + 37 * ((rank * 7 + step * 3) % 5)) * (1.2 if rank == slow else 1.0)
 
 
 def ascend_rank(folder: Path, rank: int, slow: int | None = None) -> None:
-    """A folder of the Ascend PyTorch Profiler for one rank."""
+    """Write a folder of the Ascend PyTorch Profiler for a rank."""
     whole = folder / f"{PLANTED}_{4000 + rank}_20260101_ascend_pt"
     output = whole / "ASCEND_PROFILER_OUTPUT"
     output.mkdir(parents=True)
@@ -55,8 +55,8 @@ def ascend_rank(folder: Path, rank: int, slow: int | None = None) -> None:
 
 
 def communication(rank: int, slow: int | None) -> dict[str, object]:
-    """communication.json of a rank: all but the slow one wait for it."""
-    told: dict[str, object] = {}
+    """Return communication.json of a rank: all ranks but the slow rank wait."""
+    steps: dict[str, object] = {}
     for step in range(STEPS):
         exposed = (STEP_US - compute_us(rank, step, slow) - 5000) / 1e3
         waited = 0.01 if rank == slow else exposed * 0.9
@@ -74,15 +74,15 @@ def communication(rank: int, slow: int | None) -> dict[str, object]:
                 "SDMA": {"Transit Size(MB)": 20.0, "Transit Time(ms)": 1.0, "Bandwidth(GB/s)": 20.0},
             },
         }
-        told[f"step{step}"] = {
+        steps[f"step{step}"] = {
             "p2p": {},
             "collective": {f"hcom_allReduce__445_{step}@{PLANTED}": info, "Total Op Info": info},
         }
-    return told
+    return steps
 
 
 def mindspore_cluster(folder: Path, nodes: int = 2, cards: int = 2, slow: int | None = None) -> None:
-    """A cluster folder of MindSpore until 1.3. The number in a file's name is that of the card in its node."""
+    """Write a cluster folder of MindSpore until 1.3, whose files are numbered by card."""
     servers, aliases = [], []
     for node in range(nodes):
         address = f"{PLANTED}-{node}"
@@ -122,14 +122,23 @@ def _ticks(rank: int, slow: int | None) -> str:
 def _analysis(rank: int, slow: int | None) -> str:
     rows: Sequence[float] = [compute_us(rank, step, slow) / 1e3 for step in range(STEPS)]
     rows = [*rows, sum(rows) / len(rows)]
-    return "\n".join(["computation,communication_alone_time", *(f"{one},{STEP_US / 1e3 - one}" for one in rows)]) + "\n"
+    return (
+        "\n".join(
+            [
+                "computation,communication_alone_time",
+                *(f"{milliseconds},{STEP_US / 1e3 - milliseconds}" for milliseconds in rows),
+            ]
+        )
+        + "\n"
+    )
 
 
 def combined(folder: Path) -> Profile:
-    """What all files of a folder say together; each must be known."""
+    """Return the profile of all files in a folder, which must all be recognised."""
     outcomes = [read_one(found, installed()) for found in find([str(folder)])]
-    assert [(one.found.shown, one.trouble) for one in outcomes if one.facts is None] == []
-    return combine([ReadFile(one.found.folders, one.found.shown, one.facts) for one in outcomes if one.facts])
+    assert [(outcome.found.shown, outcome.trouble) for outcome in outcomes if outcome.facts is None] == []
+    files = [(outcome.found, outcome.facts) for outcome in outcomes if outcome.facts]
+    return combine([ReadFile(found.folders, found.shown, facts) for found, facts in files])
 
 
 def answered(profile: Profile) -> Answer:

@@ -16,7 +16,7 @@ from telemetry_profile.files import trace
 
 FOLDER = profile_captures()
 TRACES = sorted(path for path in FOLDER.rglob("*.json*") if path.suffix != ".0") if FOLDER else []
-# Larger ones say the same of how events are cut out.
+# Larger traces show nothing else about cutting events.
 MOST_BYTES = 60_000
 
 
@@ -33,19 +33,19 @@ def _nanoseconds(value: object) -> int | None:
 def _expected(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
-            "ph": one.get("ph", ""),
-            "cat": one.get("cat", ""),
-            "name": one.get("name", ""),
-            "pid": one.get("pid", 0),
-            "tid": one.get("tid", 0),
-            "args": one.get("args", {}),
+            "ph": entry.get("ph", ""),
+            "cat": entry.get("cat", ""),
+            "name": entry.get("name", ""),
+            "pid": entry.get("pid", 0),
+            "tid": entry.get("tid", 0),
+            "args": entry.get("args", {}),
         }
-        for one in events
+        for entry in events
     ]
 
 
 def _without_times(kept: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: one[name] for name in one if name not in ("begin", "length")} for one in kept]
+    return [{name: entry[name] for name in entry if name not in ("begin", "length")} for entry in kept]
 
 
 def _whole(path: Any) -> tuple[bytes, list[Any] | None, dict[str, Any]]:
@@ -114,16 +114,16 @@ def test_any_trace_gives_the_events_that_json_gives(
 
 
 @pytest.mark.parametrize("unreadable", ["[" * 5000 + "]" * 5000, '[{"a":"]}"},' + "[" * 5000 + "]" * 5001])
-@pytest.mark.parametrize("place", ["key", "event", "last event"])
-def test_what_python_does_not_read_costs_itself_only(unreadable: str, place: str) -> None:
+@pytest.mark.parametrize("position", ["key", "event", "last event"])
+def test_what_python_does_not_read_costs_itself_only(unreadable: str, position: str) -> None:
     plain, odd = (json.dumps(event("cpu", "a", 1, 2)).replace("{}", f'{{"x":{value}}}') for value in ("1", unreadable))
-    events = {"key": (plain, plain), "event": (plain, odd, plain), "last event": (plain, plain, odd)}[place]
-    deep = f'"deep":{unreadable},' if place == "key" else ""
+    events = {"key": (plain, plain), "event": (plain, odd, plain), "last event": (plain, plain, odd)}[position]
+    deep = f'"deep":{unreadable},' if position == "key" else ""
     data = f'{{"first":1,"traceEvents":[{",".join(events)}],{deep}"behind":{{"a":1}},"more":[1]}}'
     collector, facts = collect(data.encode(), 2**16)
     assert facts is not None
     assert (len(collector.kept), collector.keys) == (2, {"first": 1, "behind": {"a": 1}, "more": [1]})
-    assert len(facts.problems) == (0 if place == "key" else 1)
+    assert len(facts.problems) == (0 if position == "key" else 1)
 
 
 @few
@@ -181,7 +181,7 @@ def test_an_odd_event_is_read(odd: str) -> None:
     collector, facts = collect(_around(BROKEN[odd]))
     assert facts is not None
     assert not facts.problems
-    assert [one["name"] for one in collector.kept][::2] == ["good", "good"]
+    assert [entry["name"] for entry in collector.kept][::2] == ["good", "good"]
     assert len(collector.kept) == 3
     collector.kept[1]["name"].encode()
 
@@ -207,7 +207,7 @@ def test_times_lose_no_digit() -> None:
     data = json.dumps(events).replace("1704161511420306.5,", "1704161511420306.491,").encode()
     for bytes_ in (data, data.replace(b'"k"', b'"\\ud800"')):  # the second goes event by event
         collector, _ = collect(bytes_)
-        assert [(one["begin"], one["length"]) for one in collector.kept] == [
+        assert [(entry["begin"], entry["length"]) for entry in collector.kept] == [
             (1704161511420306491, 13080),
             (1704161511420306491, 1),
         ]

@@ -37,7 +37,7 @@ H100 = "NVIDIA H100 80GB HBM3"
 
 
 def trace(begin: float, *, compute_us: int = 600, rank: int | None = None, model: str = H100) -> dict[str, Any]:
-    """Steps of a millisecond: a kernel, a copy, and nothing."""
+    """Return steps of a millisecond: a kernel, a copy, and idle time."""
     on_card = {"device": 0, "stream": 7}
     launched = on_card | {"grid": [8, 1, 1], "block": [256, 1, 1]}
     events = []
@@ -60,17 +60,17 @@ def trace(begin: float, *, compute_us: int = 600, rank: int | None = None, model
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A trace of a few steps."""
+    """Return the file of a trace of a few steps."""
     written = tmp_path / "trace.json"
     written.write_text(json.dumps(trace(1_700_000_000)))
     return written
 
 
 def profiled(*arguments: str | Path) -> Completed:
-    """Run the command here; its files are read one after the other, and by no processes of their own."""
+    """Run the command, which reads its files in this process."""
 
     def read_all(files: Sequence[Found], read: read_files.Read) -> Iterator[Outcome]:
-        return (read(one) for one in files)
+        return (read(found) for found in files)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read_files, "read_all", read_all)
@@ -78,9 +78,9 @@ def profiled(*arguments: str | Path) -> Completed:
 
 
 def document(*arguments: str | Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(profiled(*arguments, "--format", "json").stdout)
-    jsonschema.validate(told, SCHEMA)
-    return told
+    answer: dict[str, Any] = json.loads(profiled(*arguments, "--format", "json").stdout)
+    jsonschema.validate(answer, SCHEMA)
+    return answer
 
 
 SCREEN = """\
@@ -108,9 +108,9 @@ def test_the_rank_that_computes_while_the_others_wait_is_named(tmp_path: Path) -
     for rank in range(4):
         content = json.dumps(trace(1_700_000_000, compute_us=800 if rank == 2 else 600, rank=rank))
         (tmp_path / f"worker{rank}.pt.trace.json.gz").write_bytes(gzip.compress(content.encode()))
-    told = document(tmp_path)
-    assert told["ranks"]["straggler"] == {"rank": 2, "excess_ratio": pytest.approx(1 / 3), "reason": "compute"}
-    assert told["ranks"]["skew_ratio"] == pytest.approx(0.0)
+    answer = document(tmp_path)
+    assert answer["ranks"]["straggler"] == {"rank": 2, "excess_ratio": pytest.approx(1 / 3), "reason": "compute"}
+    assert answer["ranks"]["skew_ratio"] == pytest.approx(0.0)
     assert "rank 2 computes 33 % longer" in profiled(tmp_path).stdout
 
 
@@ -118,13 +118,13 @@ def test_a_throttled_card_of_a_recording_is_named_for_the_same_seconds_only(tmp_
     recording, file = CAPTURES / "nvml" / "t4.jsonl", tmp_path / "trace.json"
     throttled = 1_790_000_013
     file.write_text(json.dumps(trace(throttled, model="Tesla T4")))
-    told = document(file, "--recording", recording)
-    assert told["verdict"]["cause"] == "throttled", told
-    assert told["devices"][0]["telemetry"]["is_guess"]
+    answer = document(file, "--recording", recording)
+    assert answer["verdict"]["cause"] == "throttled", answer
+    assert answer["devices"][0]["telemetry"]["is_guess"]
     file.write_text(json.dumps(trace(throttled + 3600, model="Tesla T4")))
-    told = document(file, "--recording", recording)
-    assert told["devices"][0]["telemetry"] is None
-    assert told["verdict"]["cause"] == "host"
+    answer = document(file, "--recording", recording)
+    assert answer["devices"][0]["telemetry"] is None
+    assert answer["verdict"]["cause"] == "host"
 
 
 @pytest.mark.needs("cc", "prometheus")
@@ -142,9 +142,9 @@ def test_a_throttled_card_of_a_prometheus_is_named_for_the_same_seconds_only(tmp
         url = f"http://{prometheus.address}"
         until(lambda: prometheus.query(f"accelerator_up @ {begin + 1}")[1], "the next second")
         file.write_text(json.dumps(trace(begin)))
-        told = document(file, "--prometheus", url)
-        assert told["verdict"]["cause"] == "throttled", told
-        then = told["devices"][0]["telemetry"]
+        answer = document(file, "--prometheus", url)
+        assert answer["verdict"]["cause"] == "throttled", answer
+        then = answer["devices"][0]["telemetry"]
         assert (then["matched_by"], then["model"]) == ("index", H100)
         assert then["clock_hertz"]["max"] <= then["clock_max_hertz"]
         file.write_text(json.dumps(trace(begin - 3600)))
@@ -180,9 +180,14 @@ def test_steps_of_a_profile_are_published(tmp_path: Path) -> None:
     assert "install -d -m 1777" in profiled(file, "--publish", "77", "--config", config).stderr
     folder.mkdir()
     assert profiled(file, "--publish", "77", "--config", config).status == 0
-    told = json.loads((folder / "profile-77-1.json").read_text())
-    assert (told["job_id"], told["rank"], told["card"], told["steps"]) == ("77", "1", {"index": 0}, float(STEPS))
-    assert told["seconds"]["compute"] == pytest.approx(0.0006 * STEPS)
+    answer = json.loads((folder / "profile-77-1.json").read_text())
+    assert (answer["job_id"], answer["rank"], answer["card"], answer["steps"]) == (
+        "77",
+        "1",
+        {"index": 0},
+        float(STEPS),
+    )
+    assert answer["seconds"]["compute"] == pytest.approx(0.0006 * STEPS)
 
 
 def test_a_cut_archive_shows_what_is_whole_and_says_so(file: Path) -> None:
@@ -215,7 +220,7 @@ def test_bad_arguments_are_named(file: Path, arguments: list[str], words: str) -
 
 
 def test_the_first_interrupt_shows_what_was_read(file: Path) -> None:
-    """The reader of a large file is stopped in it, so that it never comes to the end."""
+    """The reader of a large file is stopped, so that it does not reach the end."""
     os.mkfifo(file.parent / "a-pipe.json")
     large = file.parent / "op_statistic.csv"
     with large.open("w") as stream:

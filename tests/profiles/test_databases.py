@@ -1,4 +1,4 @@
-"""What the formats of databases read."""
+"""The facts of databases."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GOLDEN = Path(__file__).parent / "databases.txt"
 
 
 def _other_processes() -> Tables:
-    """Each process sees one card, as number 0; each has its own steps."""
+    """Return tables of processes that each see a card as number 0 and have separate steps."""
     other = (1 << 48) | (5151 << 24)
     columns, rows = NSYS["CUPTI_ACTIVITY_KIND_KERNEL"]
     steps = [(0, 600, "step 1", None, GLOBAL), (650, 800, "step 1", None, other)]
@@ -53,7 +53,7 @@ def _other_processes() -> Tables:
 
 
 def _two_ranks() -> Tables:
-    """Two processes of hipprof in one file, with their ranks and with names of their own."""
+    """Return two processes of hipprof in a file, with their ranks and separate names."""
     return {name.replace(KEYS[0], key): table for key in KEYS for name, table in HIPPROF.items() if KEYS[0] in name} | {
         "CONFIG": ("KEY,PID,RANK_ID,IP", [(KEYS[0], 77, 0, ""), (KEYS[1], 77, 1, "")]),
         "SUMMARY": HIPPROF["SUMMARY"],
@@ -65,7 +65,7 @@ def _two_ranks() -> Tables:
 
 
 def _without_the_runtime() -> Tables:
-    """Copies of msprof are known without the calls of the runtime."""
+    """Return tables of msprof with copies and without calls of the runtime."""
     tables = {name: table for name, table in MSPROF.items() if name != "MEMCPY_INFO"}
     columns, strings = MSPROF["STRING_IDS"]
     tables["STRING_IDS"] = (columns, [*strings, (0, "MEMCPY_ASYNC")])
@@ -108,7 +108,7 @@ VARIANTS: dict[str, Tables] = {
 
 
 def test_what_is_read_in_made_up_databases(tmp_path: Path, assert_golden: Callable[[Path, str], None]) -> None:
-    """The first five hold the same: two kernels that overlap by 50 ns, a copy before, one that overlaps by 10 ns, and a step."""
+    """The first five contain the same: two kernels that overlap by 50 ns, a copy before, a copy that overlaps by 10 ns, and a step."""
     texts = []
     for number, (name, tables) in enumerate(VARIANTS.items()):
         facts = read(write(tmp_path / f"{number}.db", tables))
@@ -125,7 +125,7 @@ def test_what_is_private_is_not_read(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("one_of", [4, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", MADE)
 def test_a_table_or_column_that_a_version_lacks_leaves_the_rest(tmp_path: Path, name: str, one_of: int) -> None:
-    """No number is larger without it."""
+    """No number is larger without the table or column."""
     whole = _only(_read(tmp_path, MADE[name]))
     shorter = _without_each_table(MADE[name]) + _without_each_column(MADE[name])[::one_of]
     for number, tables in enumerate(shorter):
@@ -133,7 +133,7 @@ def test_a_table_or_column_that_a_version_lacks_leaves_the_rest(tmp_path: Path, 
         try:
             facts = read(path)
         except ValueError:
-            continue  # no format knows it any more: `known` has nothing to unpack
+            continue  # no format recognises the rest: `format_of` has nothing to unpack
         for device in facts.devices:
             assert (device.split.compute_ns or 0) + (device.split.communication_ns or 0) <= 350, tables.keys()
             assert {kernel.total_ns for kernel in device.kernels} <= {200, 150, 350, 110, 50, 40, 160}

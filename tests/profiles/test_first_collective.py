@@ -1,4 +1,4 @@
-"""The collective in which ranks wait for each other's profiler: left out where no steps are told, and nothing else with it."""
+"""The collective in which ranks wait for each other's profiler: left out if no steps are marked, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from profiles.tables import facts_of
-from profiles.test_traces import NOW, event, kineto, one, read
+from profiles.test_traces import NOW, event, kineto, only, read
 from telemetry_profile.format_contract import Facts
 from telemetry_profile.verdict.combine import ReadFile, combine
 from telemetry_profile.verdict.usual_step import Usual, usual_of
@@ -36,16 +36,16 @@ WAITING = [
 ]  # fmt: skip
 
 
-def test_the_first_collective_is_left_out_where_no_steps_are_told() -> None:
+def test_the_first_collective_is_left_out_if_no_steps_are_marked() -> None:
     facts = read(kineto(WAITING))
-    told = usual(facts)
-    assert one(facts).split.span_ns == 932 * MS
-    assert one(facts).split.communication_ns == 912 * MS
-    split = told.split
+    step = usual(facts)
+    assert only(facts).split.span_ns == 932 * MS
+    assert only(facts).split.communication_ns == 912 * MS
+    split = step.split
     assert (split.span_ns, split.compute_ns, split.communication_ns) == (32 * MS, 20 * MS, 12 * MS)
     assert (split.exposed_communication_ns, split.idle_ns, split.launches) == (12 * MS, 0, 7)
-    assert told.left_out == ("the first collective, 900.0 ms (ranks wait in it for each other's profiler)",)
-    kernels = {kernel.name: kernel.calls for kernel in one(facts).kernels}
+    assert step.left_out == ("the first collective, 900.0 ms (ranks wait in it for each other's profiler)",)
+    kernels = {kernel.name: kernel.calls for kernel in only(facts).kernels}
     assert kernels == {"gemm": 5, "ncclDevKernel_AllReduce_Sum": 4}
 
 
@@ -60,19 +60,19 @@ def test_the_first_collective_is_left_out_where_no_steps_are_told() -> None:
     ids=["only", "equal", "later", "none"],
 )
 def test_nothing_else_is_left_out(events: list[dict[str, Any]]) -> None:
-    told = usual(read(kineto(events)))
-    assert told.left_out == ()
-    assert told.split == told.member.device.split
+    step = usual(read(kineto(events)))
+    assert step.left_out == ()
+    assert step.split == step.member.device.split
 
 
-def test_steps_have_no_need_of_it() -> None:
+def test_steps_include_the_first_collective() -> None:
     steps = [event("user_annotation", f"ProfilerStep#{n}", NOW + 902_000 + 10_000 * n, 10_000, pid=9) for n in range(3)]
-    told = usual(read(kineto([*WAITING, *steps])))
-    assert (told.steps, told.split.span_ns, told.split.communication_ns) == (2, 10 * MS, 4 * MS)
-    assert not any("collective" in text for text in told.left_out)
+    step = usual(read(kineto([*WAITING, *steps])))
+    assert (step.steps, step.split.span_ns, step.split.communication_ns) == (2, 10 * MS, 4 * MS)
+    assert not any("collective" in text for text in step.left_out)
 
 
-def test_what_a_file_does_not_tell_stays_unknown() -> None:
+def test_missing_figures_stay_unknown() -> None:
     heading = "Type,Name,Accelerator Core,Start Time(us),Duration(us)"
     runs = ["hcom_,a,HCCL,0,9000", "MatMul,b,AI_CORE,9000,50", "hcom_,a,HCCL,9050,20", "MatMul,b,AI_CORE,9070,50"]
     facts = facts_of("kernel_details.csv", "\n".join([heading, *runs]) + "\n")
@@ -91,7 +91,7 @@ def test_the_waits_of_a_rank() -> None:
         for number, (elapsed, waited) in enumerate([(900, 890), (5, 1), (6, 2)])
     }  # fmt: skip
     facts = facts_of("communication.json", json.dumps({"step": {"collective": infos}}))
-    device = one(facts)
+    device = only(facts)
     assert (device.split.wait_ns, device.first_collective is not None) == (893 * MS, True)
     rest = device.without_first_collective()
     assert rest is not None

@@ -1,4 +1,4 @@
-"""Databases that somebody made to hold up, mislead or harm their reader, and those that are damaged."""
+"""Databases that are made to block, mislead or harm their reader, and damaged databases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from profiles.made_databases import ALL, FORMATS, HIPPROF, NSYS, ROCPD, T, Tables, known, read, write
+from profiles.made_databases import ALL, FORMATS, HIPPROF, NSYS, ROCPD, T, Tables, format_of, read, write
 from telemetry_profile.files import database
 from telemetry_profile.files.database import open_database
 from telemetry_profile.format_contract import Facts, NotReadError
@@ -26,7 +26,7 @@ ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELEC
 
 
 def _doubling(levels: int) -> list[str]:
-    """Views of views, of which sqlite makes two to the power of `levels` while it prepares a query."""
+    """Return views of views, of which sqlite makes two to the power of `levels` while it prepares a query."""
     first = 'CREATE VIEW v0 AS SELECT * FROM "HIPOPS_10_9_8_7_77_170"'
     return [
         first,
@@ -80,7 +80,7 @@ def test_only_names_that_no_compiler_writes_are_cut(tmp_path: Path, written: int
     assert max(len(kernel.name) for kernel in read(path).devices[0].kernels) == shown
 
 
-def test_what_lies_in_a_journal_is_told_to_be_missing(tmp_path: Path) -> None:
+def test_a_journal_is_reported_as_missing(tmp_path: Path) -> None:
     path = write(tmp_path / "made.db", HIPPROF)
     with contextlib.closing(sqlite3.connect(path)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
@@ -91,12 +91,12 @@ def test_what_lies_in_a_journal_is_told_to_be_missing(tmp_path: Path) -> None:
         with open_database(path, 10.0) as tables:
             assert "made.db-wal is not read" in tables.problems[0].text
     with open_database(path, 10.0) as tables:
-        assert tables.problems == []  # the writer has ended, and put all into the file
+        assert tables.problems == []  # the writer has ended and written everything into the file
     assert read(path).devices[0].kernels[0].calls == 3
 
 
 def test_nothing_is_written(tmp_path: Path) -> None:
-    """Not in the folder of the file, and not in that for scratch files, also where the reader is killed."""
+    """Neither in the folder of the file nor in the folder for scratch files, even if the reader is killed."""
     folder, scratch = tmp_path / "results", tmp_path / "scratch"
     folder.mkdir()
     scratch.mkdir()
@@ -156,12 +156,12 @@ def test_other_files_are_no_databases(tmp_path: Path) -> None:
 
 
 def _facts_or_none(path: Path) -> Facts | None:
-    """What is read of a damaged file; None where it is refused in a line."""
+    """Return the facts of a damaged file; None if it is refused."""
     try:
         with open_database(path, 30.0) as tables:
-            if not any(one.recognises(tables.schema) for one in FORMATS):
+            if not any(database.recognises(tables.schema) for database in FORMATS):
                 return None
-            return known(tables.schema).read(tables)
+            return format_of(tables.schema).read(tables)
     except NotReadError:
         return None
 
@@ -232,7 +232,7 @@ def test_any_values_in_any_column_give_sound_facts(tmp_path: Path, name: str, da
         assert isinstance(device.card.model + device.card.uuid + device.card.bus_id, str)
 
 
-# The texts that are the product: names of kernels, copies, ranges, functions and models, and what tells a card.
+# The texts that a profile may show: names of kernels, copies, ranges, functions and models, and the identities of cards.
 PUBLIC = {
     "hipprof": {"STR_NAME"},
     "nsys": {"value of StringIds", "text", "name of TARGET_INFO_GPU", "busLocation", "uuid"},

@@ -1,4 +1,4 @@
-"""Tables and documents of Ascend and MindSpore that are cut off, damaged, or hold what nobody may see."""
+"""Tables and documents of Ascend and MindSpore that are cut, damaged, or contain private data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from profiles.facts_text import of_facts
 from profiles.made_ranks import communication
-from profiles.tables import TEXTS, facts_of, known_facts
+from profiles.tables import TEXTS, facts_of, facts_of_text
 from telemetry_profile.facts.device_timeline import OTHERS
 from telemetry_profile.format_contract import Facts, NotReadError, Split
 from telemetry_profile.formats import mindspore_tables
@@ -32,7 +32,7 @@ def matrix() -> dict[str, Any]:
     return {"step": {"p2p": {}, "collective": {f"{name}@{HIDDEN}": links for name in names}}}
 
 
-# A file of each kind, by its path. The words of `SECRET` and `HIDDEN` are where tools print names, hosts and addresses.
+# A file of each kind, by its path, with `SECRET` and `HIDDEN` where tools print names, hosts and addresses.
 FILES: dict[str, str] = {
     "step_trace_time.csv": (
         "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble\n"
@@ -103,7 +103,7 @@ FILES: dict[str, str] = {
 
 
 def numbers(facts: Facts) -> Iterator[tuple[str, float]]:
-    """All times and counts that facts tell of single things; sums of several rows are less for a part of them, and stand apart."""
+    """Yield all times and counts of single items; sums, which are less for a part of the rows, are in `totals`."""
     for device in facts.devices:
         for split in (device.split, *(step.split for step in device.steps)):
             yield from (
@@ -112,7 +112,7 @@ def numbers(facts: Facts) -> Iterator[tuple[str, float]]:
 
 
 def totals(facts: Facts) -> dict[object, float]:
-    """All sums, by what they are of."""
+    """Return all sums by their names."""
     found: dict[object, float] = {call.name: call.total_ns for call in facts.calls}
     found |= {(link.kind, link.source, link.target): link.bytes_moved for link in facts.links}
     for device in facts.devices:
@@ -120,7 +120,7 @@ def totals(facts: Facts) -> dict[object, float]:
     return found
 
 
-def test_each_file_is_known_by_one_format_and_read() -> None:
+def test_each_file_is_recognised_by_one_format_and_read() -> None:
     for name, content in FILES.items():
         facts = facts_of(name, content)
         parts = (facts.devices, facts.calls, facts.hints, facts.links, facts.node_folders, facts.boot_to_unix_ns)
@@ -135,11 +135,11 @@ def test_what_is_read_in_each_file(assert_golden: Callable[[Path, str], None]) -
 
 
 def test_every_format_of_these_tools_has_a_file_here() -> None:
-    of_tools = {one.name for one in TEXTS if one.tool.startswith(("Ascend", "MindSpore"))} - {"ascend-other"}
+    of_tools = {text.name for text in TEXTS if text.tool.startswith(("Ascend", "MindSpore"))} - {"ascend-other"}
     assert of_tools == {facts_of(name, content).format for name, content in FILES.items()}
 
 
-# How far apart the ends are at which each file is cut, and how often each is damaged.
+# The distance of the ends at which each file is cut, and the number of damages.
 by_effort = pytest.mark.parametrize(("step", "rounds"), [(13, 6), pytest.param(3, 100, marks=pytest.mark.long)])
 
 
@@ -151,25 +151,25 @@ def test_a_file_that_ends_early_adds_nothing(step: int, rounds: int) -> None:
 
 def _ends_add_nothing(name: str, ends: range) -> None:
     whole = facts_of(name, FILES[name])
-    known, sums = set(numbers(whole)), totals(whole)
+    singles, sums = set(numbers(whole)), totals(whole)
     for end in ends:
-        # What reads lines leaves out one that the end of the file cuts, which these files never do themselves.
+        # The reader of lines drops a line that is cut by the end of the file, which these files do not.
         part = FILES[name][:end]
         content = part[: part.rfind("\n") + 1] if name.endswith(("csv", "txt")) else part
         facts = facts_or_none(name, content)
         if facts is None:
             continue
         assert all(value <= sums[key] for key, value in totals(facts).items()), content
-        # Of less runs their union is less, and the last of less rows is not their mean.
+        # The union of fewer runs is shorter, and the last of fewer rows is not their mean.
         is_of_runs = whole.format == "ascend-runs"
         if not (is_of_runs or any(step.is_mean for device in whole.devices for step in device.steps)):
-            assert {one for one in numbers(facts) if one[1]} <= known, content
+            assert {number for number in numbers(facts) if number[1]} <= singles, content
 
 
 def facts_or_none(name: str, content: str | bytes) -> Facts | None:
-    """Return what is read; None also where the file is refused."""
+    """Return the facts; None if the file is refused."""
     try:
-        return known_facts(name, content)
+        return facts_of_text(name, content)
     except NotReadError:
         return None
 
@@ -190,11 +190,11 @@ def test_flipped_bytes_never_raise(step: int, rounds: int) -> None:
 def test_words_that_are_no_times_are_no_times(word: str) -> None:
     for name in (name for name in FILES if name.endswith("csv")):
         heading, *rows = csv.reader(io.StringIO(FILES[name]))
-        for place in range(len(heading)):
-            damaged = [[word if at == place else cell for at, cell in enumerate(row)] for row in rows]
+        for column in range(len(heading)):
+            damaged = [[word if at == column else cell for at, cell in enumerate(row)] for row in rows]
             written = io.StringIO()
             csv.writer(written).writerows([heading, *damaged])
-            facts = known_facts(name, written.getvalue())
+            facts = facts_of_text(name, written.getvalue())
             if facts is not None:
                 assert all(0 <= value < 10**19 for _, value in numbers(facts))
                 assert all(0 <= value < 10**20 for value in totals(facts).values())
@@ -216,7 +216,7 @@ def test_a_cell_of_a_megabyte_keeps_its_row() -> None:
     assert (facts.links[0].bytes_moved, facts.links[0].busy_ns) == (1_300_500, 2_500_000)
 
 
-def test_a_rank_table_of_thousands_is_known() -> None:
+def test_a_rank_table_of_thousands_is_recognised() -> None:
     devices = [{"device_id": str(rank % 8), "device_ip": HIDDEN, "rank_id": str(rank)} for rank in range(4096)]
     facts = facts_of(
         "hccl.json", json.dumps({"server_count": "1", "server_list": [{"server_id": "a", "device": devices}]})
@@ -228,7 +228,7 @@ def test_a_rank_table_of_thousands_is_known() -> None:
     ("name", "content"),
     [("timeline_summary_20260101.json", '{"total_time": 7}'), ("aicore_0_type.csv", "kind,share\nMatMul,89\n")],
 )
-def test_files_that_repeat_others_are_known_and_not_needed(name: str, content: str) -> None:
+def test_files_that_repeat_others_are_recognised_and_not_needed(name: str, content: str) -> None:
     facts = facts_of(name, content)
     assert (facts.devices, facts.calls, facts.problems) == ((), (), ())
 

@@ -1,4 +1,4 @@
-"""The package `telemetry_profile` stands beside the others: it imports few of their modules, and starting it costs no other command."""
+"""The package `telemetry_profile` imports few modules of the other packages, and no other command imports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real profiles: what is read in each stands in `real.txt`, and each gives a screen; `--update-golden` writes it again."""
+"""The real profiles: their facts are in `real.txt`, which `--update-golden` writes, and each has a screen."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ pytestmark = pytest.mark.needs("captures")
 
 @pytest.fixture(scope="module")
 def outcomes() -> list[Outcome]:
-    """Return what is read in each file."""
+    """Return the outcome of each file."""
     folder = shared_folder()
     assert folder is not None
-    files = [one for one in find([str(folder / "profiles")]) if not one.path.endswith(".md")]
-    return [read_one(one, installed()) for one in files]
+    files = [found for found in find([str(folder / "profiles")]) if not found.path.endswith(".md")]
+    return [read_one(found, installed()) for found in files]
 
 
 def test_what_is_read_in_real_profiles(outcomes: list[Outcome], assert_golden: Callable[[Path, str], None]) -> None:
@@ -50,8 +50,12 @@ def lines_of(outcome: Outcome) -> Iterator[str]:
 
 
 def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return the document of these files together, which follows the schema."""
-    files = [ReadFile(one.found.folders, one.found.shown, one.facts) for one in outcomes if one.facts is not None]
+    """Return the document of these files, after validating its schema."""
+    files = [
+        ReadFile(outcome.found.folders, outcome.found.shown, outcome.facts)
+        for outcome in outcomes
+        if outcome.facts is not None
+    ]
     found: dict[str, Any] = json.loads(render(answered(combine(files))))
     VALIDATOR.validate(found)
     return found
@@ -73,13 +77,15 @@ def test_each_real_profile_has_a_screen_that_fits_and_a_document(outcomes: list[
     ("folder", "straggler"), [("torch/pair128", 1), ("mindspore/cluster-pipeline", None), ("ascend_pytorch/cluster", 1)]
 )
 def test_the_straggler_of_real_ranks(outcomes: list[Outcome], folder: str, straggler: int | None) -> None:
-    files = [one for one in outcomes if one.found.shown.startswith(folder)]
+    files = [outcome for outcome in outcomes if outcome.found.shown.startswith(folder)]
     found = document(files)["ranks"]["straggler"]
     assert (found and found["rank"]) == straggler
 
 
 def test_data_loading_is_named(outcomes: list[Outcome]) -> None:
-    (file,) = [one for one in outcomes if one.found.shown == "torch/v100-resnet50-workers0-one-step.json.gz"]
+    (file,) = [
+        outcome for outcome in outcomes if outcome.found.shown == "torch/v100-resnet50-workers0-one-step.json.gz"
+    ]
     verdict = document([file])["verdict"]
     assert verdict["cause"] == "data"
     assert "data loader takes 68.8 ms" in verdict["text"]
@@ -87,14 +93,14 @@ def test_data_loading_is_named(outcomes: list[Outcome]) -> None:
 
 def test_a_real_rank_that_is_stretched_is_named(outcomes: list[Outcome]) -> None:
     slow = "mindspore/cluster-pipeline/ascend_cluster_analyse_pipeline-parallel_2_4_1.csv"
-    files = [one for one in outcomes if one.found.shown.startswith("mindspore/cluster-pipeline")]
-    told = document([_stretched(one) if one.found.shown == slow else one for one in files])
-    assert told["ranks"]["straggler"]["rank"] == 1
-    assert told["verdict"]["cause"] == "straggler"
+    files = [outcome for outcome in outcomes if outcome.found.shown.startswith("mindspore/cluster-pipeline")]
+    answer = document([_stretched(outcome) if outcome.found.shown == slow else outcome for outcome in files])
+    assert answer["ranks"]["straggler"]["rank"] == 1
+    assert answer["verdict"]["cause"] == "straggler"
 
 
 def _stretched(outcome: Outcome) -> Outcome:
-    """Return the same with a fifth more computation in each step, and as much less communication."""
+    """Return the outcome with a fifth more computation in each step, and correspondingly less communication."""
     assert outcome.facts is not None
     (device,) = outcome.facts.devices
     steps = []
@@ -107,14 +113,13 @@ def _stretched(outcome: Outcome) -> Outcome:
 
 
 def facts_of(outcomes: list[Outcome], name: str) -> Facts:
-    (found,) = [one.facts for one in outcomes if one.found.shown == name]
+    (found,) = [outcome.facts for outcome in outcomes if outcome.found.shown == name]
     assert found is not None
     return found
 
 
-# What HolisticTraceAnalysis 0.5.0 prints of the first step, or of the whole of one (microseconds): computation, and what else of
-# the card ran without computation beside it. It drops fractions, and counts a step from the first kernel to the last: its idle
-# time is shorter by what lies before and behind.
+# The figures of HolisticTraceAnalysis 0.5.0 for the first step, or for the whole trace (microseconds): computation, and other work
+# without computation at the same time. It drops fractions, and counts a step from the first kernel to the last, with less idle time.
 HOLISTIC = {
     "torch/pair128/rank-0.json.gz": (106_252, 172_428),
     "torch/pair128/rank-1.json.gz": (135_548, 136_455),
@@ -125,7 +130,7 @@ HOLISTIC = {
 def test_the_split_is_that_of_another_analysis(outcomes: list[Outcome]) -> None:
     for name, expected in HOLISTIC.items():
         (device,) = facts_of(outcomes, name).devices
-        # Of a trace with one step it takes the whole.
+        # It counts the whole of a trace with one step.
         first = device.steps[0].split if len(device.steps) > 1 else device.split
         exposed = (first.exposed_communication_ns or 0) + (first.exposed_copy_ns or 0)
         assert ((first.compute_ns or 0) // 1000, exposed // 1000) == expected

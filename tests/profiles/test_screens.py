@@ -1,4 +1,4 @@
-"""Screens of 80 and of 200 columns, byte for byte: `--update-golden` writes them anew."""
+"""Screens of 80 and of 200 columns, byte for byte: `--update-golden` writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in csv and text: what made-up ones mean, and what damaged ones cannot say."""
+"""Tables in csv and text: the facts of made tables, and of damaged tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FORMATS: tuple[TextFormat, ...] = (
 
 def read(text: str, name: str = "x.csv") -> Facts | None:
     clue = Clue(name, (), text.encode())
-    fitting = next((one for one in FORMATS if one.recognises(clue)), None)
+    fitting = next((text_format for text_format in FORMATS if text_format.recognises(clue)), None)
     return None if fitting is None else fitting.read(clue, text.splitlines())
 
 
@@ -42,15 +42,15 @@ RUNS = '"Kind","Agent_Id","Queue_Id","Dispatch_Id","Kernel_Name","Start_Timestam
 
 
 def ncu(*durations: tuple[str, str]) -> str:
-    """A kernel for each duration, as value and unit."""
+    """Return a csv of Nsight Compute with a kernel for each duration, a value and its unit."""
     rows = (
-        f'"{place}","1","k{place}","(1, 1, 1)","(1, 1, 1)","gpu__time_duration.sum","{unit}","{value}"\n'
-        for place, (value, unit) in enumerate(durations)
+        f'"{number}","1","k{number}","(1, 1, 1)","(1, 1, 1)","gpu__time_duration.sum","{unit}","{value}"\n'
+        for number, (value, unit) in enumerate(durations)
     )
     return NCU + "".join(rows)
 
 
-# Made-up tables; what is read in them stands in `texts.txt`.
+# Made tables, whose facts are in `texts.txt`.
 MEANT: dict[str, str] = {
     "a kernel in two grids is one kernel": (
         NSYS + ",GridXYZ,BlockXYZ,Name\n60.0,600,2,300,300,300,300,0,   1    1    1, 128    1    1,k\n"
@@ -116,7 +116,7 @@ def test_what_is_read_in_made_up_texts(assert_golden: Callable[[Path, str], None
 
 
 def test_what_was_measured_is_no_estimate() -> None:
-    """Nsight Compute tells both occupancies; ours is that of the launch shape."""
+    """Nsight Compute prints both occupancies; the profile has that of the launch shape."""
     row = '"0","1","k","(1, 1, 1)","(1, 1, 1)","{}","{}","{}"\n'
     text = NCU + "".join(
         row.format(*cells)
@@ -131,7 +131,7 @@ def test_what_was_measured_is_no_estimate() -> None:
     assert facts.devices[0].kernels[0].occupancy_ratio == 0.5
 
 
-def test_kernels_and_copies_of_one_run_stand_together() -> None:
+def test_kernels_and_copies_of_one_run_are_combined() -> None:
     kernels = read(RUNS + '"KERNEL_DISPATCH","Agent 4",1,1,"k",1000,2000\n')
     copies = read(
         '"Kind","Direction","Source_Agent_Id","Destination_Agent_Id","Correlation_Id","Start_Timestamp","End_Timestamp"\n'
@@ -140,7 +140,7 @@ def test_kernels_and_copies_of_one_run_stand_together() -> None:
     assert kernels is not None
     assert copies is not None
     (member,) = combine([ReadFile((), "a", kernels), ReadFile((), "b", copies)]).members
-    assert {(one.work, one.total_ns) for one in member.device.kernels} == {("compute", 1000), ("copy", 300)}
+    assert {(kernel.work, kernel.total_ns) for kernel in member.device.kernels} == {("compute", 1000), ("copy", 300)}
 
 
 def real_texts() -> list[Path]:
@@ -159,10 +159,10 @@ few = settings(max_examples=80, deadline=None)
 
 
 @few
-@given(place=st.integers(0, len(WHOLE) - 1), share=st.floats(0, 1))
-@example(place=8, share=0.9)
-def test_a_text_that_is_cut_says_nothing_that_the_whole_does_not(place: int, share: float) -> None:
-    whole = WHOLE[place]
+@given(number=st.integers(0, len(WHOLE) - 1), share=st.floats(0, 1))
+@example(number=8, share=0.9)
+def test_a_cut_text_has_no_more_than_the_whole(number: int, share: float) -> None:
+    whole = WHOLE[number]
     cut = read(whole[: int(len(whole) * share)])
     if cut is None:
         return
@@ -170,38 +170,43 @@ def test_a_text_that_is_cut_says_nothing_that_the_whole_does_not(place: int, sha
     assert facts is not None
     most = [kernel for device in facts.devices for kernel in device.kernels]
     for kernel in (kernel for device in cut.devices for kernel in device.kernels):
-        # A name may be cut where it is the last word of its row.
-        known = [other for other in most if other.name.startswith(kernel.name)]
-        assert any(kernel.calls <= other.calls and kernel.total_ns <= other.total_ns for other in known), (kernel, most)
+        # A name may be cut if it is the last word of its row.
+        wider = [other for other in most if other.name.startswith(kernel.name)]
+        assert any(kernel.calls <= other.calls and kernel.total_ns <= other.total_ns for other in wider), (
+            kernel,
+            most,
+        )
 
 
 @few
 @given(
-    place=st.integers(0, len(WHOLE) - 1),
+    number=st.integers(0, len(WHOLE) - 1),
     flips=st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), min_size=1, max_size=6),
 )
-def test_a_text_with_other_bytes_raises_nothing(place: int, flips: list[tuple[float, int]]) -> None:
-    data = bytearray(WHOLE[place].encode())
+def test_a_text_with_other_bytes_raises_nothing(number: int, flips: list[tuple[float, int]]) -> None:
+    data = bytearray(WHOLE[number].encode())
     for share, byte in flips:
         data[int(share * len(data))] = byte
     facts = read(data.decode("utf-8", "replace"))
     assert facts is None or all(
-        one.total_ns >= 0 and one.calls >= 0 for device in facts.devices for one in device.kernels
+        kernel.total_ns >= 0 and kernel.calls >= 0 for device in facts.devices for kernel in device.kernels
     )
 
 
-def test_columns_that_nobody_asked_for_go_nowhere() -> None:
-    """A secret in a further column of each row is in nothing that comes out."""
+def test_unknown_columns_are_not_shown() -> None:
+    """A secret in a further column of each row is in no facts."""
     for text in MEANT.values():
         lines = [
-            f'{line},"{"Hostname" if not place else "s3cret"}"' for place, line in enumerate(text.splitlines()) if line
+            f'{line},"{"Hostname" if not number else "s3cret"}"'
+            for number, line in enumerate(text.splitlines())
+            if line
         ]
         assert "s3cret" not in repr(read("\n".join(lines) + "\n"))
 
 
 def test_a_packed_text_that_is_cut_loses_its_torn_line(tmp_path: Path) -> None:
     rows = "".join(
-        f'"KERNEL_DISPATCH","Agent 4",1,{place},"k{place}",{place}000,{place}900\n' for place in range(1, 3000)
+        f'"KERNEL_DISPATCH","Agent 4",1,{number},"k{number}",{number}000,{number}900\n' for number in range(1, 3000)
     )
     packed = gzip.compress((RUNS + rows).encode())
     for end in range(len(packed) // 2, len(packed) // 2 + 12):
@@ -209,6 +214,6 @@ def test_a_packed_text_that_is_cut_loses_its_torn_line(tmp_path: Path) -> None:
         file.write_bytes(packed[:end])
         outcome = read_one(Found(str(file), (), is_named=True), FORMATS)
         assert outcome.facts is not None
-        assert {one.total_ns for device in outcome.facts.devices for one in device.kernels} == {900}
+        assert {kernel.total_ns for device in outcome.facts.devices for kernel in device.kernels} == {900}
         assert any("cut off" in problem.text for problem in outcome.facts.problems)
         assert not any("have no times" in problem.text for problem in outcome.facts.problems)

@@ -1,4 +1,4 @@
-"""Splits of traces beside a raster of the same intervals; and real traces, damaged."""
+"""Splits of traces, compared with a raster of the same intervals; and damaged real traces."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INTERVALS = st.lists(
 
 
 def raster(intervals: list[tuple[str, int, int, int]], begin: int, end: int) -> dict[str, int]:
-    """The parts of a span in microseconds, one microsecond after the other."""
+    """Return the parts of a span in microseconds, counted microsecond by microsecond."""
     running = [
         {work for work, since, length, _ in intervals if since <= time < since + length} for time in range(begin, end)
     ]
@@ -126,7 +126,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_an_impossible_time_is_left_out_and_told(case: str) -> None:
+def test_an_impossible_time_is_left_out_and_reported(case: str) -> None:
     good = event("kernel", "gemm", 1000, 10)
     operator = event("cpu_op", "aten::mm", 1000, 10, args={"Input Dims": [[2, 2], [2, 2]]}) | HOSTILE[case]
     launch = event("cuda_runtime", "cudaLaunchKernel", 1001, 1) | HOSTILE[case]
@@ -140,15 +140,15 @@ SECRET = "hunter2"  # planted, to be found nowhere
 
 
 def test_what_is_private_is_in_no_facts() -> None:
-    told = {"name": SECRET, "labels": SECRET, "cmdline": SECRET, "host": SECRET, "Call stack": SECRET}
+    arguments = {"name": SECRET, "labels": SECRET, "cmdline": SECRET, "host": SECRET, "Call stack": SECRET}
     events = [
-        {"ph": "M", "name": "process_name", "pid": 1, "args": told},
-        {"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": told},
-        event("kernel", "gemm", 1, 2, args=told),
-        event("cpu_op", SECRET, 1, 2, args=told),
-        event("python_function", SECRET, 1, 2, args=told),
-        event("HIPOPS", "add", 1, 2, args=told | {"devId": 0}),
-        event("", "MatMul", 1, 2, args=told | {"Task Type": "AI_CORE"}),
+        {"ph": "M", "name": "process_name", "pid": 1, "args": arguments},
+        {"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": arguments},
+        event("kernel", "gemm", 1, 2, args=arguments),
+        event("cpu_op", SECRET, 1, 2, args=arguments),
+        event("python_function", SECRET, 1, 2, args=arguments),
+        event("HIPOPS", "add", 1, 2, args=arguments | {"devId": 0}),
+        event("", "MatMul", 1, 2, args=arguments | {"Task Type": "AI_CORE"}),
     ]
     keys = dict.fromkeys(
         ("username", "hostname", "INFO", "traceName", "environment", "otherData", "distributedInfo"), SECRET

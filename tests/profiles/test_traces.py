@@ -1,4 +1,4 @@
-"""What each format of Chrome traces says: traces of our own with known answers, and the real ones where they lie."""
+"""The facts of each format of Chrome traces: made traces with expected answers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ NOW = 1_700_000_000_000_000  # a moment of 2023, in microseconds
 
 
 def read(trace: object, name: str = "trace.json") -> Facts:
-    """The facts of a trace that one of the formats must know."""
+    """Return the facts of a trace, which a format must recognise."""
     facts = read_as(FORMATS, trace, name)
     assert facts is not None
     return facts
 
 
-def one(facts: Facts) -> Device:
+def only(facts: Facts) -> Device:
     assert len(facts.devices) == 1
     return facts.devices[0]
 
@@ -35,7 +35,7 @@ def named(kind: str, pid: int, tid: int, name: str) -> dict[str, Any]:
 
 
 def step_of_torch() -> list[dict[str, Any]]:
-    """10 ms: 3 ms of data, a copy of 1 ms half hidden by a kernel of 2 ms, a collective of 2 ms half hidden by another of 2 ms."""
+    """Return 10 ms: 3 ms of data, a copy of 1 ms half hidden by a kernel of 2 ms, a collective of 2 ms half hidden by another kernel."""
     return [
         event("user_annotation", "ProfilerStep#3", NOW, 10_000, pid=99, tid=99),
         event("user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", NOW, 3000, pid=99, tid=99),
@@ -51,8 +51,8 @@ def step_of_torch() -> list[dict[str, Any]]:
 
 def kineto(events: list[dict[str, Any]], **keys: Any) -> dict[str, Any]:
     described = [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}, {"id": 1, "name": "NVIDIA H100 80GB HBM3"}]
-    told = {"schemaVersion": 1, "deviceProperties": described, "distributedInfo": {"rank": 5, "world_size": 8}}
-    return told | {"traceEvents": events} | keys
+    trace = {"schemaVersion": 1, "deviceProperties": described, "distributedInfo": {"rank": 5, "world_size": 8}}
+    return trace | {"traceEvents": events} | keys
 
 
 RENAMED = {
@@ -70,17 +70,17 @@ RENAMED = {
 
 @pytest.mark.parametrize("age", RENAMED)
 def test_all_names_of_categories_mean_the_same(age: str) -> None:
-    events = [one | {"cat": RENAMED[age].get(one["cat"], one["cat"])} for one in step_of_torch()]
+    events = [entry | {"cat": RENAMED[age].get(entry["cat"], entry["cat"])} for entry in step_of_torch()]
     assert read(kineto(events)) == read(kineto(step_of_torch()))
-    assert one(read(events)).split == one(read(kineto(step_of_torch()))).split
+    assert only(read(events)).split == only(read(kineto(step_of_torch()))).split
 
 
-def test_a_base_of_time_is_added_wherever_it_stands() -> None:
+def test_a_base_of_time_is_added_before_or_after_the_events() -> None:
     events = [entry | {"ts": f"{entry['ts'] - NOW}.125"} for entry in step_of_torch()]
     after = read(kineto(events, baseTimeNanoseconds=NOW * 1000))
     before = read({"baseTimeNanoseconds": NOW * 1000} | kineto(events))
     assert after == before
-    assert (after.clock, one(after).begin_ns, one(after).steps[0].begin_ns) == (
+    assert (after.clock, only(after).begin_ns, only(after).steps[0].begin_ns) == (
         "unix",
         NOW * 1000 + 3_000_125,
         NOW * 1000 + 125,
@@ -88,7 +88,7 @@ def test_a_base_of_time_is_added_wherever_it_stands() -> None:
     assert read(kineto(events)).clock == "none"
 
 
-def test_a_rank_is_taken_from_the_name_of_the_file_where_the_content_tells_none() -> None:
+def test_a_rank_is_read_from_the_name_of_the_file_if_the_content_has_none() -> None:
     alone = {"traceEvents": step_of_torch()}
     names = {
         "rank-3.json": 3,
@@ -97,8 +97,8 @@ def test_a_rank_is_taken_from_the_name_of_the_file_where_the_content_tells_none(
         "frank7.json": None,
         "t.json": None,
     }
-    assert {name: one(read(alone, name)).rank for name in names} == names
-    assert one(read(kineto(step_of_torch()), "rank-3.json")).rank == 5
+    assert {name: only(read(alone, name)).rank for name in names} == names
+    assert only(read(kineto(step_of_torch()), "rank-3.json")).rank == 5
 
 
 def test_flops_count_what_launched_and_each_operator_once() -> None:
@@ -111,8 +111,8 @@ def test_flops_count_what_launched_and_each_operator_once() -> None:
         event("cuda_runtime", "cuLaunchKernelEx", NOW + 22, 1, tid=1),
         event("cuda_runtime", "cudaLaunchKernel", NOW + 11, 1, tid=2),
     ]
-    assert one(read(kineto(events))).flops == Flops("shapes", 1024.0)
-    assert one(read(kineto(events[:2]))).flops is None
+    assert only(read(kineto(events))).flops == Flops("shapes", 1024.0)
+    assert only(read(kineto(events[:2]))).flops is None
 
 
 CONVOLUTION = {
@@ -146,7 +146,7 @@ def test_flops_of_an_operator(case: str) -> None:
         event("cpu_op", name, NOW, 9, args=arguments),
         event("cuda_runtime", "cudaLaunchKernel", NOW + 1, 1),
     ]
-    flops = one(read(kineto(events))).flops
+    flops = only(read(kineto(events))).flops
     assert (flops and flops.total) == expected
 
 
@@ -157,7 +157,7 @@ def test_a_trace_without_a_device_says_so() -> None:
 
 
 def ascend(*, is_whole: bool) -> list[dict[str, Any]]:
-    """Two tasks that compute, one that signals, a collective with a plane, a copy of it, and a copy of the program."""
+    """Return two tasks that compute, a task that signals, a collective with a plane and a copy, and a copy of the program."""
     return [
         named("process_name", 3, 0, "Ascend Hardware"),
         named("process_name", 11, 0, "HCCL"),
@@ -175,23 +175,23 @@ def ascend(*, is_whole: bool) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def test_calls_of_one_collective_are_added_up_and_their_group_is_not_told() -> None:
+def test_calls_of_one_collective_are_added_up_without_their_group() -> None:
     more = [
         event("", f"hcom_allReduce__428_{call}_1@10.1.2.3%eth0_6000", 2000 + 100 * call, 50, pid=11, tid=9)
         for call in range(3)
     ]
     facts = read([*ascend(is_whole=True), *more])
-    kernels = {kernel.name: (kernel.calls, kernel.total_ns) for kernel in one(facts).kernels}
+    kernels = {kernel.name: (kernel.calls, kernel.total_ns) for kernel in only(facts).kernels}
     assert kernels["hcom_allReduce"] == (4, 550_000)
     assert "10.1.2.3" not in repr(facts)
 
 
 def nanoseconds(name: str, pid: int, begin: int, end: int, **more: Any) -> dict[str, Any]:
-    told = {"BeginNs": str(begin), "EndNs": str(end), "DurationNs": str(end - begin)}
+    times = {"BeginNs": str(begin), "EndNs": str(end), "DurationNs": str(end - begin)}
     return (
         {"ph": "X", "name": name, "pid": pid, "tid": 1, "ts": str(begin // 1000), "dur": str((end - begin) // 1000)}
         | more
-        | {"args": told | more.get("args", {})}
+        | {"args": times | more.get("args", {})}
     )
 
 
@@ -220,7 +220,7 @@ def test_hipprof_and_rocprof_print_nanoseconds() -> None:
     splits = []
     for trace, tool, clock in ((hipprof, "hipprof", "unix"), (rocprof, "rocprof", "boot")):
         facts = read({"traceEvents": trace, "otherData": {"CMD": "a secret"}})
-        device = one(facts)
+        device = only(facts)
         assert (facts.tool, facts.clock, device.card.index) == (tool, clock, 1)
         assert [(call.name, call.total_ns) for call in facts.calls] == [("hipLaunchKernel", 1499)]
         assert next((kernel.name, kernel.work, kernel.total_ns) for kernel in device.kernels) == (
@@ -234,7 +234,7 @@ def test_hipprof_and_rocprof_print_nanoseconds() -> None:
 
 
 def iterations() -> list[dict[str, Any]]:
-    """The wait before an iteration belongs to it."""
+    """Return iterations, which include the wait before them."""
 
     def iteration(number: int, begin: float, length: float) -> dict[str, Any]:
         return event("Iteration Time", f"Iteration {number}", begin, length, args={"Iteration ID": number})
@@ -247,7 +247,7 @@ def iterations() -> list[dict[str, Any]]:
 
 
 def mindspore() -> list[dict[str, Any]]:
-    """Timelines of MindSpore know their lanes by number."""
+    """Return a timeline of MindSpore, whose lanes have fixed numbers."""
     return [
         event("", "MatMul-op1", 100, 50.5, pid=2, tid="5"),
         event("", "Default/DropoutGenMask-op9", 140, 20, pid=9000, tid="0"),

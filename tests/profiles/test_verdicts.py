@@ -1,4 +1,4 @@
-"""Each cause of the verdict with a trace that shows it and one that nearly does; steps by their launches; runs that do not belong together."""
+"""Each cause of the verdict, with a trace that shows it and a trace that nearly does; steps by their launches; independent runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from profiles.made_ranks import answered, combined
-from profiles.test_traces import NOW, kineto, one, read
+from profiles.test_traces import NOW, kineto, only, read
 from profiles.traces import event
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.profile_document import document
@@ -55,7 +55,7 @@ def verdict(events: Events, folder: Path, **keys: Any) -> dict[str, Any]:
 
 NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 FUSED = "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<2>(int)"
-# The cause, events that show it, and events that nearly do, with words of the verdict.
+# The cause, events that show it, events that nearly do, and words of the verdict.
 CAUSES: dict[str, tuple[str, Events, Events, str]] = {
     "data": ("data", [step(1000), loader(200), *runs(40, 20, 20, begin=200)],
              [step(1000), loader(40), *runs(48, 20, 20, begin=40)], "the data loader takes 200.0 µs of 1.0 ms"),
@@ -112,7 +112,7 @@ def test_kernels_belong_to_the_step_in_which_they_were_launched(
             events.append(event(runtime, function, launched, 1, pid=9, tid=9, args={"correlation": key}))
             events.append(event(kernels, "gemm", began, 1000, args={"correlation": key}))
             events += [event(kernels, "dma_request", began + at, 1) for at in (100, 200, 300)]
-    device = one(read(kineto(events)))
+    device = only(read(kineto(events)))
     assert device.step_basis == "launch"
     assert [
         (split.span_ns, split.compute_ns, split.launches) for split in (step.split for step in device.steps[1:])
@@ -184,9 +184,9 @@ def test_what_a_graph_capture_launches_has_no_flops() -> None:
     shapes = {"Input Dims": [[512, 512], [512, 512]], "Input type": ["c10::Half", "c10::Half"]}
     operators = [event("cpu_op", "aten::mm", NOW + 10 * number, 5, pid=9, tid=9, args=shapes) for number in range(40)]
     whole = [*operators, *runs(40, 5, 10)]
-    assert one(read(kineto(whole))).flops is not None
+    assert only(read(kineto(whole))).flops is not None
     captured = [*operators, *runs(40, 5, 10)[40:], *runs(1, 11, 11)[:1]]
-    assert one(read(kineto(captured))).flops is None
+    assert only(read(kineto(captured))).flops is None
 
 
 def test_many_devices_take_no_time_for_each_other(tmp_path: Path) -> None:

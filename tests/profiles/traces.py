@@ -1,4 +1,4 @@
-"""Chrome traces as tests write and read them."""
+"""Functions that write and read Chrome traces in tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from telemetry_profile.format_contract import HEAD_BYTES, Clue, Facts, TraceEven
 
 
 def profile_captures() -> Path | None:
-    """The folder of real profiles; None where it is not, which CI does not accept."""
+    """Return the folder of real profiles; None if it is missing, which CI does not accept."""
     folder = shared_folder()
     if folder is None:
         assert not in_ci(), "no shared captures although this is CI"
@@ -54,25 +54,25 @@ class Collector:
 
 
 def collect(stream: BinaryIO | bytes, block_bytes: int = BLOCK_BYTES) -> tuple[Collector, Facts | None]:
-    """All that a trace gives, and the problems with it."""
+    """Return the content of a trace, and its facts."""
     opened = io.BytesIO(stream) if isinstance(stream, bytes) else stream
     collector = Collector()
     return collector, read_trace(opened, Clue("trace.json", (), b""), lambda _: collector, block_bytes)
 
 
 def read_as(formats: Sequence[TraceFormat], trace: object, name: str = "trace.json") -> Facts | None:
-    """The facts that the one of these formats gives which knows the trace, printed or not."""
+    """Return the facts of a trace by the only format that recognises it; the trace is text, bytes or an object."""
     data = trace if isinstance(trace, bytes) else json.dumps(trace).encode()
     clue = Clue(name.rpartition("/")[2], tuple(name.split("/")[:-1]), data[:HEAD_BYTES])
 
     def choose(sample: TraceSample) -> TraceReader | None:
-        found = [one for one in formats if one.recognises(sample)]
-        assert len(found) <= 1, [one.name for one in found]
+        found = [trace_format for trace_format in formats if trace_format.recognises(sample)]
+        assert len(found) <= 1, [trace_format.name for trace_format in found]
         return found[0].reader(clue) if found else None
 
     return read_trace(io.BytesIO(data), clue, choose)
 
 
 def event(category: str, name: str, begin: float | str, length: float | str, **more: Any) -> dict[str, Any]:
-    """An event with a length, in microseconds."""
+    """Return an event with a length; times are in microseconds."""
     return {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": 7, "ts": begin, "dur": length, "args": {}} | more

@@ -201,10 +201,8 @@ def _read_analysis(tables: Tables) -> Facts:
     for table in _STEP_TABLES:
         for step, kind, rank, card, *times in records(tables, table, _STEP_COLUMNS):
             split = _split(*(_scaled(time, US) for time in times))
-            if split is not None and kind in (
-                None,
-                "rank",
-            ):  # a stage is a group of ranks, each of which has its own row
+            # A stage is a group of ranks, each of which has its own row.
+            if split is not None and kind in (None, "rank"):
                 ranks.add(integer(rank), integer(card), "" if step is None else str(step)[:20], split)
     for table in _LINK_TABLES:
         for source, target, kind, size, time, operation in records(tables, table, _LINK_COLUMNS):
