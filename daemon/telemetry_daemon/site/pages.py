@@ -9,19 +9,7 @@ from telemetry_daemon.site.page_files import script, style
 from telemetry_daemon.state.flights import Flight
 from telemetry_daemon.version import __version__
 from telemetry_exporters import human
-from telemetry_exporters.judgement.overview import (
-    Row,
-    Tile,
-    Trouble,
-    inventory,
-    notes,
-    number_of,
-    rows,
-    shares_host_memory,
-    source_condition,
-    tiles,
-    troubles,
-)
+from telemetry_exporters.judgement import overview
 from telemetry_exporters.judgement.verdict import Finding
 from telemetry_exporters.snapshot_filter import NO_METRICS, screen, usable_metrics
 from telemetry_exporters.terminal import details
@@ -56,15 +44,16 @@ class Links:
 def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
     """Return the whole page."""
     shown = screen(snapshot, extra).snapshot
+    rows = overview.rows(shown)
     return "".join(
         (
             "<!doctype html>\n",
             _head(shown),
             _header(shown),
             '<main id="main" class="plain" tabindex="-1">\n',
-            _tiles(tiles(shown)),
-            _troubles(troubles(shown)),
-            _devices(sorted(rows(shown), key=lambda row: row.condition.urgency)),
+            _tiles(overview.tiles_of((overview.figures(rows),))),
+            _troubles(overview.troubles(shown)),
+            _devices(sorted(rows, key=lambda row: row.condition.urgency)),
             _sources(shown),
             "</main>\n",
             _footer(links),
@@ -76,7 +65,7 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
 def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
     """Return the page of one device; empty if the node has no such device."""
     shown = screen(snapshot, extra).snapshot
-    row = next((row for row in rows(shown) if row.device.id == device_id), None)
+    row = next((row for row in overview.rows(shown) if row.device.id == device_id), None)
     if row is None:
         return ""
     lines = (*details.facts(row.device), *details.readings(row.device, usable_metrics(extra)))
@@ -112,10 +101,10 @@ def _head(snapshot: Snapshot) -> str:
 
 
 def _header(snapshot: Snapshot) -> str:
-    shown = "".join(f'<p class="note">{escaped(note)}</p>\n' for note in notes(snapshot))
+    shown = "".join(f'<p class="note">{escaped(note)}</p>\n' for note in overview.notes(snapshot))
     return (
         '<body>\n<a class="skip" href="#main">Skip to the devices</a>\n'
-        f"<header>\n{_titled('h1', snapshot.hostname)}{_titled('p', inventory(snapshot), 'inventory')}"
+        f"<header>\n{_titled('h1', snapshot.hostname)}{_titled('p', overview.inventory(snapshot), 'inventory')}"
         f'<span class="time">{human.utc(snapshot.wall_time)}</span>\n'
         '<noscript><a href="./">Reload</a></noscript>\n</header>\n'
         f'<div id="notes">{shown}</div>\n<p id="banner" class="note" role="status" hidden></p>\n'
@@ -128,19 +117,19 @@ def _titled(tag: str, text: str, classes: str = "") -> str:
     return f'<{tag} class="{classes}" title="{escaped(text)}">{escaped(text)}</{tag}>\n'
 
 
-def _tiles(given: Iterable[Tile]) -> str:
+def _tiles(tiles: Iterable[overview.Tile]) -> str:
     parts = [
         f"<div><dt>{escaped(tile.label)}</dt><dd>{escaped(tile.value)} <small>{escaped(tile.note)}</small></dd></div>\n"
-        for tile in given
+        for tile in tiles
     ]
     return f'<dl class="figures">\n{"".join(parts)}</dl>\n' if parts else ""
 
 
-def _troubles(given: Iterable[Trouble]) -> str:
+def _troubles(troubles: Iterable[overview.Trouble]) -> str:
     parts = [
         f'<li class="{trouble.severity.value}"><strong>{escaped(trouble.what)}</strong>: {escaped(trouble.reason)}<br>'
         f'<span class="dim">{_with_code(trouble.remedy)}</span></li>\n'
-        for trouble in given
+        for trouble in troubles
     ]
     return f'<ul class="troubles">\n{"".join(parts)}</ul>\n' if parts else ""
 
@@ -151,23 +140,18 @@ def _with_code(text: str) -> str:
     return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
 
 
-def _devices(given: Sequence[Row]) -> str:
-    if not given:
+def _devices(rows: Sequence[overview.Row]) -> str:
+    if not rows:
         return '<h2>Devices</h2>\n<p class="empty">No devices reported.</p>\n'
     headings = ("Device", "State", "Model", "Temperature", "Power", "Memory", "Utilization")
-    if not any(row.device.allocations for row in given):
-        return f"<h2>Devices</h2>\n{_table(headings, map(_device, given))}"
-
-    owners = (human.briefly(row.device.allocations) for row in given)
-    lines = (_device(row, _owner(words)) for row, words in zip(given, owners, strict=True))
+    if not any(row.device.allocations for row in rows):
+        return f"<h2>Devices</h2>\n{_table(headings, map(_device, rows))}"
+    cell = '<td class="wide" data-heading="Owner">{}</td>'.format
+    lines = (_device(row, cell(escaped(human.briefly(row.device.allocations)) or ABSENT)) for row in rows)
     return f"<h2>Devices</h2>\n{_table((*headings, 'Owner'), lines)}"
 
 
-def _owner(words: str) -> str:
-    return f'<td class="wide" data-heading="Owner">{escaped(words) or ABSENT}</td>'
-
-
-def _device(row: Row, owner: str = "") -> str:
+def _device(row: overview.Row, owner: str = "") -> str:
     device = row.device
     return "".join(
         (
@@ -229,7 +213,7 @@ def _bar(share: float) -> str:
 
 def _share(part: Value | None, whole: Value | None) -> float | None:
     """Return the part's share of the whole, or None if one is unknown."""
-    number, limit = number_of(part), number_of(whole)
+    number, limit = overview.number_of(part), overview.number_of(whole)
     return number / limit if number is not None and limit is not None and limit > 0 else None
 
 
@@ -247,13 +231,13 @@ def _words(value: Value | None, in_words: Callable[[float], str]) -> str:
 
 def _part(part: Value | None, whole: Value | None, in_words: Callable[[float], str]) -> tuple[str, float | None]:
     """Return the part in words, with the whole if known, and the part's share."""
-    if number_of(whole) is None:
+    if overview.number_of(whole) is None:
         return _words(part, in_words), None
     return f'{_words(part, in_words)} <span class="dim">of {_words(whole, in_words)}</span>', _share(part, whole)
 
 
-def _memory(row: Row) -> tuple[str, float | None]:
-    if shares_host_memory(row.device):
+def _memory(row: overview.Row) -> tuple[str, float | None]:
+    if overview.shares_host_memory(row.device):
         return escaped(human.SHARED), None
     return _part(row.memory_used, row.memory_total, human.byte_size)
 
@@ -269,7 +253,7 @@ def _source(source: SourceStatus, now: float) -> str:
     polls = ", ".join(_poll(poll, now) for poll in source.polls if poll.attempted)
     problems = "".join(_problem_lines(source))
     return (
-        f'<tr><th scope="row">{escaped(source.source)}</th>{_state(source_condition(source))}'
+        f'<tr><th scope="row">{escaped(source.source)}</th>{_state(overview.source_condition(source))}'
         f'<td data-heading="Version">{escaped(source.version or "") or ABSENT}</td>'
         f'<td class="wide" data-heading="Last polls">{polls or ABSENT}{problems}</td></tr>\n'
     )

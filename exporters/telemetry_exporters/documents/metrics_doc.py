@@ -85,14 +85,10 @@ def _row(metric: Metric) -> tuple[str, ...]:
 def _label(metric: Metric) -> str:
     if metric.name in _MANY_LABELS:
         names = ", ".join(f"`{name}`" for name in _MANY_LABELS[metric.name])
-        return f"{names}: {_words(metric)}" if metric.words else names
+        return f"{names}: {' '.join(metric.words)}" if metric.words else names
     if not metric.label:
         return ""
-    return f"`{metric.label}`: {_words(metric) if metric.words else 'as the vendor names it'}"
-
-
-def _words(metric: Metric) -> str:
-    return " ".join(metric.words)
+    return f"`{metric.label}`: {' '.join(metric.words) or 'as the vendor names it'}"
 
 
 def _range(metric: Metric) -> str:

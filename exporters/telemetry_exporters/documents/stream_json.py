@@ -10,17 +10,7 @@ from telemetry_exporters import human
 from telemetry_exporters.documents.history_json import EventJson, Seconds, SeriesByMetric
 from telemetry_exporters.documents.json_values import moment_text, utc_time
 from telemetry_exporters.documents.snapshot_parts import ConditionJson, PollJson, ProblemJson, SeverityWord, poll_json
-from telemetry_exporters.judgement.overview import (
-    Trouble,
-    inventory,
-    notes,
-    number_of,
-    shares_host_memory,
-    slowdown_celsius,
-    source_condition,
-    troubles,
-    value_of,
-)
+from telemetry_exporters.judgement import overview
 from telemetry_exporters.judgement.verdict import Finding, Verdict
 from telemetry_exporters.text import cleaned
 from telemetry_parsers.codec.derived import to_plain
@@ -200,19 +190,19 @@ def state(snapshot: Snapshot, verdict: Verdict, version: str, instance: str) -> 
         instance=instance,
         time=utc_time(snapshot.wall_time),
         hostname=cleaned(snapshot.hostname) or None,
-        inventory=cleaned(inventory(snapshot)),
+        inventory=cleaned(overview.inventory(snapshot)),
         columns=KEPT,
         scales=tuple([SCALES.get(metric, 1) for metric in KEPT]),
-        notes=tuple([cleaned(note) for note in notes(snapshot)]),
+        notes=tuple([cleaned(note) for note in overview.notes(snapshot)]),
         devices=(),
         sources=tuple([_source(source, snapshot.monotonic_time) for source in snapshot.sources]),
-        troubles=tuple(map(_trouble, troubles(snapshot, verdict))),
+        troubles=tuple(map(_trouble, overview.troubles(snapshot, verdict))),
     )
     entries = [device(merged, verdict[merged.id]) for merged in snapshot.devices]
     return {**to_plain(StateJson, whole), "devices": entries}
 
 
-def _trouble(trouble: Trouble) -> TroubleJson:
+def _trouble(trouble: overview.Trouble) -> TroubleJson:
     # Without `age`, which changes at each poll.
     return TroubleJson(cleaned(trouble.what), cleaned(trouble.why), cleaned(trouble.remedy), trouble.severity.value)
 
@@ -228,7 +218,7 @@ def without_ages(whole: Entry) -> Entry:
 
 def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
     """Return a device without its numbers."""
-    total = number_of(value_of(device, "memory_total_bytes"))
+    total = overview.number_of(overview.value_of(device, "memory_total_bytes"))
     shown = [
         FindingJson(finding.word, finding.severity.value, finding.remedy, finding.words, finding.meaning)
         for finding in findings
@@ -246,8 +236,8 @@ def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
         simulated=device.simulated,
         replayed=device.replayed,
         memory_total_bytes=None if total is None else int(total),
-        shares_host_memory=shares_host_memory(device),
-        limit_celsius=slowdown_celsius(device),
+        shares_host_memory=overview.shares_host_memory(device),
+        limit_celsius=overview.slowdown_celsius(device),
         throttled_by=_active(device, "throttled"),
         open_events=_active(device, "event_open"),
         # Without shares, which change at each poll.
@@ -296,7 +286,7 @@ def _active(device: MergedDevice, state: str) -> tuple[str, ...]:
 
 
 def _source(source: SourceStatus, now: float) -> SourceJson:
-    found = source_condition(source)
+    found = overview.source_condition(source)
     return SourceJson(
         source=source.source,
         state=source.state,

@@ -132,7 +132,7 @@ def asleep(view: View) -> list[str]:
 
 def recovery_action(view: View) -> list[str]:
     """Return the action that the driver requests."""
-    return [f"needs {_words(action)}" for action in view.active("recovery_action") if action != "none"]
+    return [f"needs {action.replace('_', ' ')}" for action in view.active("recovery_action") if action != "none"]
 
 
 def health(*states: str) -> Evidence:
@@ -245,10 +245,6 @@ def at_power_cap(view: View) -> list[str]:
 
 
 _CAPPED = throttled_by("cap_reasons", "at power cap")
-
-
-def _words(label: str) -> str:
-    return label.replace("_", " ")
 
 
 def _is(name: str, word: str) -> bool:

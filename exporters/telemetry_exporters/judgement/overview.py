@@ -313,13 +313,8 @@ def figures(all_rows: Iterable[Row]) -> Figures:
     return Figures(len(whole), len(up), tuple(numbers))
 
 
-def tiles(snapshot: Snapshot) -> tuple[Tile, ...]:
-    """Return the node in a few figures: devices up, the highest temperature, total power and memory, mean utilization."""
-    return tiles_of((figures(rows(snapshot)),))
-
-
 def tiles_of(nodes: Sequence[Figures]) -> tuple[Tile, ...]:
-    """Return the tiles of one or more nodes together."""
+    """Return the figures of one or more nodes: devices up, highest temperature, total power and memory, mean utilization."""
     whole, up = sum(node.whole for node in nodes), sum(node.up for node in nodes)
     all_tiles = [Tile("Devices up", str(up), "" if up == whole else f"of {whole}")] if whole else []
     for index, (label, _, in_words) in enumerate(_FIGURES):

@@ -18,7 +18,7 @@ class Threshold:
 
     value: float | str | timedelta
     meaning: str
-    origin: str
+    origin: str = "own figure"
 
     @property
     def promql(self) -> str:
@@ -29,22 +29,18 @@ class Threshold:
 _MINUTE = timedelta(minutes=1)
 
 THRESHOLDS: Mapping[str, Threshold] = {
-    "skew_seconds": Threshold(60, "seconds between the clocks of a node and of Prometheus", "own figure"),
+    "skew_seconds": Threshold(60, "seconds between the clocks of a node and of Prometheus"),
     "slow_seconds": Threshold(5, "seconds that a poll may take", "nvidia_gpu_exporter; precedes a wedged driver"),
-    "up_share": Threshold(0.5, "share of ten minutes in which a node or source must answer", "own figure"),
-    "restarts": Threshold(3, "starts of the daemon in an hour", "own figure"),
-    "event_window": Threshold(timedelta(hours=1), "time for which an Xid that asks for no repair fires", "own figure"),
+    "up_share": Threshold(0.5, "share of ten minutes in which a node or source must answer"),
+    "restarts": Threshold(3, "starts of the daemon in an hour"),
+    "event_window": Threshold(timedelta(hours=1), "time for which an Xid that asks for no repair fires"),
     "xid_critical": Threshold(
-        "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end a job", "nvidia_gpu_exporter, Azure NHC, Crusoe"
+        "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end jobs", "nvidia_gpu_exporter, Azure NHC, Crusoe"
     ),
-    "xid_application": Threshold(
-        "xid_(13|31|43|45)", "Xid codes that an application or its end causes", "NVIDIA's table of Xid codes"
-    ),
-    "application_window": Threshold(
-        timedelta(minutes=30), "time for which an Xid that an application causes is shown", "own figure"
-    ),
+    "xid_application": Threshold("xid_(13|31|43|45)", "Xid codes that an application or its end causes", "NVIDIA"),
+    "application_window": Threshold(timedelta(minutes=30), "time for which an Xid that an application causes is shown"),
     "own_alert": Threshold(
-        "gpu_lost|link_down", "codes that have an alert of their own", "AcceleratorLost, AcceleratorLinkDown"
+        "gpu_lost|link_down", "codes with an alert of their own", "AcceleratorLost, AcceleratorLinkDown"
     ),
     "ecc_corrected": Threshold(20_000_000, "corrected errors since the driver was loaded", "Azure NHC, for DRAM"),
     "ecc_corrected_sram": Threshold(10_000, "corrected errors in SRAM since the driver was loaded", "Azure NHC"),
@@ -53,15 +49,13 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "limit_margin_celsius": Threshold(5, "degrees below the device's own limit", "nvidia_gpu_exporter"),
     "inner_sensors": Threshold("junction|hotspot", "sensors that are hotter than the others by design", "AMD, NVIDIA"),
     "hot_celsius": Threshold(85, "degrees if the device reports no limit", "VESSL, gpud"),
-    "hot_junction_celsius": Threshold(
-        95, "the same at the junction or hotspot", "ten more, as AMD's own limits of edge and junction differ"
-    ),
+    "hot_junction_celsius": Threshold(95, "the same at the junction or hotspot", "ten more, like AMD's limits"),
     "critical_celsius": Threshold(95, "degrees if the device reports no critical temperature", "VESSL"),
     "critical_junction_celsius": Threshold(105, "the same at the junction or hotspot", "ten more, as above"),
-    "outlier_celsius": Threshold(15, "degrees above the mean of the node's cards of that model", "own figure"),
-    "busier_ratio": Threshold(0.1, "utilization above that mean which explains a higher temperature", "own figure"),
-    "busier_power": Threshold(1.2, "power as a multiple of their mean which explains it, too", "own figure"),
-    "fan_stopped_celsius": Threshold(70, "degrees at which a fan should turn", "own figure"),
+    "outlier_celsius": Threshold(15, "degrees above the mean of the node's cards of that model"),
+    "busier_ratio": Threshold(0.1, "utilization above that mean which explains a higher temperature"),
+    "busier_power": Threshold(1.2, "power as a multiple of their mean which explains it, too"),
+    "fan_stopped_celsius": Threshold(70, "degrees at which a fan should turn"),
     "heat_reasons": Threshold(
         ".*thermal.*|.*over_temperature|prochot",
         "reasons of throttling that mean heat",
@@ -69,48 +63,36 @@ THRESHOLDS: Mapping[str, Threshold] = {
     ),
     "brake_reasons": Threshold(".*power_brake.*", "reasons of throttling that mean the power brake", "NVIDIA"),
     "cap_reasons": Threshold(
-        POWER_LIMIT_REASONS,
-        "reasons of throttling that mean the power limit",
-        "NVIDIA; AMD, amdgpu's gpu_metrics; MetaX",
+        POWER_LIMIT_REASONS, "reasons of throttling that mean the power limit", "NVIDIA, AMD, MetaX"
     ),
     "vague_reasons": Threshold(VAGUE_REASONS, "reasons of throttling that may hide another", "NVIDIA; AMD; MetaX"),
-    "at_cap_ratio": Threshold(0.98, "power as a share of its limit at which a card is at it", "own figure"),
-    "throttled_share": Threshold(
-        0.6, "share of ten minutes in which heat or the power brake throttles the clocks", "gpud"
-    ),
-    "often_throttled_share": Threshold(0.05, "the same share of each of three hours, for heat", "own figure"),
+    "at_cap_ratio": Threshold(0.98, "power as a share of its limit at which a card is at it"),
+    "throttled_share": Threshold(0.6, "share of ten minutes in which heat or the power brake throttles", "gpud"),
+    "often_throttled_share": Threshold(0.05, "the same share of each of three hours, for heat"),
     "flaps": Threshold(6, "changes of a card or link within an hour: three times down and up", "gpud, for links"),
-    "long_flaps": Threshold(3, "the same of a card that was away for long: lost, back, and lost again", "own figure"),
-    "flapping_up_share": Threshold(0.9, "share of that hour below which it was away for long", "own figure"),
+    "long_flaps": Threshold(3, "the same of a card that was away for long: lost, back, and lost again"),
+    "flapping_up_share": Threshold(0.9, "share of that hour below which it was away for long"),
     "link_crc_per_second": Threshold(100, "checksum errors a second", "DCGM hardware limits"),
     "pcie_replays_per_minute": Threshold(8, "packets sent again a minute", "widely used, no source: tune it"),
-    "busy_ratio": Threshold(0.5, "utilization at which a link must run at full speed", "own figure"),
+    "busy_ratio": Threshold(0.5, "utilization at which a link must run at full speed"),
     "idle_ratio": Threshold(0.02, "utilization below which a device counts as idle", "Meta, jobstats"),
-    "held_ratio": Threshold(0.5, "memory held while the device is idle", "own figure"),
+    "held_ratio": Threshold(0.5, "memory held while the device is idle"),
     "foreign_bytes": Threshold(
-        268_435_456,
-        "bytes that other users' processes hold on an allocated card",
-        "own figure: a CUDA context has more",
+        268_435_456, "bytes of strangers on an allocated card", "own figure: a CUDA context has more"
     ),
-    "unowned_ratio": Threshold(
-        0.05, "memory in use on an unallocated card; drivers themselves keep less", "own figure"
-    ),
-    "straggler_ratio": Threshold(0.2, "utilization below the median of the node's cards", "own figure"),
-    "alike_ratio": Threshold(0.05, "median distance from that median of cards that do the same work", "own figure"),
+    "unowned_ratio": Threshold(0.05, "memory in use on an unallocated card; drivers themselves keep less"),
+    "straggler_ratio": Threshold(0.2, "utilization below the median of the node's cards"),
+    "alike_ratio": Threshold(0.05, "median distance from that median of cards that do the same work"),
     "same_work_memory": Threshold(
-        0.03, "distance from the peers' memory use of cards that do the same work", "own figure: one job's ranks"
+        0.03, "distance from the peers' memory use at the same work", "own figure: a job's ranks"
     ),
-    "node_less_share": Threshold(
-        0.25, "utilization of a job's node below the median of its nodes, as a share of it", "own figure"
-    ),
+    "node_less_share": Threshold(0.25, "utilization of a job's node below the median of its nodes, as a share of it"),
     "job_nodes": Threshold(3, "nodes of a job that make a median meaningful", "the fewest of which one can be alone"),
-    "hot_share": Threshold(0.75, "share of a node's cards that are hot together when its cooling fails", "own figure"),
-    "hung_seconds": Threshold(3000, "seconds for which a job's card with memory held is idle", "own figure"),
-    "slower_ratio": Threshold(0.5, "steps a second of a job as a share of the most within an hour", "own figure"),
-    "straggler_peers": Threshold(4, "devices of a model that make a median meaningful", "own figure"),
-    "hung_busy_ratio": Threshold(
-        0.99, "utilization while a kernel never ends", "V100, H100, GB200 in hung jobs: 100 %"
-    ),
+    "hot_share": Threshold(0.75, "share of a node's cards that are hot together when its cooling fails"),
+    "hung_seconds": Threshold(3000, "seconds for which a job's card with memory held is idle"),
+    "slower_ratio": Threshold(0.5, "steps a second of a job as a share of the most within an hour"),
+    "straggler_peers": Threshold(4, "devices of a model that make a median meaningful"),
+    "hung_busy_ratio": Threshold(0.99, "utilization while a kernel never ends", "hung jobs on V100, H100, GB200"),
     "rest_share": Threshold(
         0.2,
         "power above idle, as a share of what the model adds at most, of a card whose memory is quiet",
@@ -120,21 +102,19 @@ THRESHOLDS: Mapping[str, Threshold] = {
         0.05, "the same of a card without readings of memory activity", "below decoding on an H200: 137 to 300 of 700 W"
     ),
     "quiet_ratio": Threshold(0.05, "activity or bandwidth of idle memory", "own figure; 0 in a hung job on V100s"),
-    "empty_ratio": Threshold(0.02, "memory in use on a card that no job has", "own figure"),
+    "empty_ratio": Threshold(0.02, "memory in use on a card that no job has"),
     "power_follows": Threshold(
-        2, "highest power of a model as a multiple of its idle power", "own figure; some tools show a constant"
+        2, "highest power as a multiple of idle power", "own figure; some tools show a constant"
     ),
-    "same_load_ratio": Threshold(0.9, "utilization of cards that are compared by their speed", "own figure"),
-    "busy_minutes": Threshold(15, "minutes of the last thirty in which what is compared was busy", "own figure"),
+    "same_load_ratio": Threshold(0.9, "utilization of cards that are compared by their speed"),
+    "busy_minutes": Threshold(15, "minutes of the last thirty in which what is compared was busy"),
     "slower_share": Threshold(
-        0.85, "clock and power as a share of the peers' median", "own figure: cards of a model differ by up to 8 %"
+        0.85, "clock and power as a share of the peers' median", "own figure: cards differ by up to 8 %"
     ),
-    "lower_cap_share": Threshold(
-        0.95, "power limit as a share of the peers' median that explains a slower card", "own figure"
-    ),
-    "same_power_share": Threshold(0.1, "median distance of peers from their median power, as a share", "own figure"),
-    "same_memory_ratio": Threshold(0.1, "distance from the peers' memory use within one job", "own figure"),
-    "slow_node_peers": Threshold(4, "nodes with busy cards of a model that make a median meaningful", "own figure"),
+    "lower_cap_share": Threshold(0.95, "power limit as a share of the peers' median that explains a slower card"),
+    "same_power_share": Threshold(0.1, "median distance of peers from their median power, as a share"),
+    "same_memory_ratio": Threshold(0.1, "distance from the peers' memory use within one job"),
+    "slow_node_peers": Threshold(4, "nodes with busy cards of a model that make a median meaningful"),
 }
 
 

@@ -6,17 +6,7 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping
 
 from telemetry_exporters import human
-from telemetry_exporters.judgement.overview import (
-    Row,
-    Trouble,
-    device_list,
-    notes,
-    rows,
-    shares_host_memory,
-    source_condition,
-    title,
-    troubles,
-)
+from telemetry_exporters.judgement import overview
 from telemetry_exporters.judgement.verdict import judge
 from telemetry_exporters.snapshot_filter import NO_METRICS, screen, usable_metrics
 from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, GAP, OPTIONAL, VENDOR, Cell, Column, fitted, of_vendors
@@ -76,7 +66,7 @@ def table(
 
         blocks += details.blocks(shown, verdict, usable_metrics(extra), colour, width, chosen.patterns)
     elif shown.devices:
-        blocks.append(_device_lines(rows(shown, verdict), width, colour))
+        blocks.append(_device_lines(overview.rows(shown, verdict), width, colour))
     else:
         blocks.append(_without_devices(shown, width))
     if Detail.PROCESSES in detail:
@@ -85,27 +75,29 @@ def table(
         blocks.append(details.process_lines(shown.devices, chosen.command_lines, shown.wall_time, width, colour))
     if Detail.REASONS in detail:
         blocks.append(_owners(shown.devices, width))
-        blocks.append(_legend(rows(shown, verdict), width, colour))
-    blocks.append([line for trouble in troubles(shown, verdict) for line in _trouble_lines(trouble, width, colour)])
+        blocks.append(_legend(overview.rows(shown, verdict), width, colour))
+    blocks.append(
+        [line for trouble in overview.troubles(shown, verdict) for line in _trouble_lines(trouble, width, colour)]
+    )
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
 def _head(snapshot: Snapshot, origin: str, width: int, colour: Colour) -> list[str]:
-    heading = ", ".join(filter(None, (title(snapshot), origin)))
-    parts = ((heading, Style.BOLD), *((note, Style.WARNING) for note in notes(snapshot)))
+    heading = ", ".join(filter(None, (overview.title(snapshot), origin)))
+    parts = ((heading, Style.BOLD), *((note, Style.WARNING) for note in overview.notes(snapshot)))
     return [paint(line, style, colour) for text, style in parts for line in wrapped(text, width, "  ")]
 
 
 def _without_devices(snapshot: Snapshot, width: int) -> list[str]:
     """Return advice for a node without accelerators, with the installed sources."""
     present = [source for source in snapshot.sources if source.vendor and source.state != "missing"]
-    words = ", ".join(f"{source.source} ({source_condition(source).word})" for source in present)
+    words = ", ".join(f"{source.source} ({overview.source_condition(source).word})" for source in present)
     found = f"No accelerator found{f' by {words}' if words else ''}."
     ways = ("Try it with simulated cards: `telemetry top --demo`.", "To find out why: `telemetry doctor`.")
     return [line for text in (found, *ways) for line in wrapped(text, width, "  ")]
 
 
-def _trouble_lines(trouble: Trouble, width: int, colour: Colour) -> Iterator[str]:
+def _trouble_lines(trouble: overview.Trouble, width: int, colour: Colour) -> Iterator[str]:
     what = f"✗ {trouble.what}"
     first, *others = wrapped(f"{what}: {trouble.reason}", width, "  ")
     end = len(what) if first.startswith(what) else len(first)
@@ -114,7 +106,7 @@ def _trouble_lines(trouble: Trouble, width: int, colour: Colour) -> Iterator[str
     yield from wrapped(f"  → {trouble.remedy}", width, "    ")
 
 
-def _device_lines(rows: tuple[Row, ...], limit: int, colour: Colour) -> list[str]:
+def _device_lines(rows: tuple[overview.Row, ...], limit: int, colour: Colour) -> list[str]:
     columns = of_vendors(_COLUMNS if limit else _USUAL_COLUMNS, {row.device.vendor for row in rows})
     cells = [[column.cell(row) for row in rows] for column in columns]
 
@@ -133,7 +125,7 @@ def _device_lines(rows: tuple[Row, ...], limit: int, colour: Colour) -> list[str
     return [_line(line, gap, colour) for line in (heading, *lines)]
 
 
-def _line(parts: Iterable[tuple[Column[Row], Cell, int]], gap: str, colour: Colour) -> str:
+def _line(parts: Iterable[tuple[Column[overview.Row], Cell, int]], gap: str, colour: Colour) -> str:
     texts = [
         ((pad_right if column.is_text else pad_left)(cut(cell.text, width), width), cell.style)
         for column, cell, width in parts
@@ -154,7 +146,7 @@ def _owners(devices: Iterable[MergedDevice], width: int) -> list[str]:
     return ["Owners:", *(part for line in lines for part in wrapped(line, width, "    "))]
 
 
-def _legend(rows: tuple[Row, ...], width: int, colour: Colour) -> list[str]:
+def _legend(rows: tuple[overview.Row, ...], width: int, colour: Colour) -> list[str]:
     """Return the reasons of gaps in the table, by column, with their devices."""
     devices_by_gap: dict[tuple[str, str], list[MergedDevice]] = {}
     for row in rows:
@@ -162,16 +154,16 @@ def _legend(rows: tuple[Row, ...], width: int, colour: Colour) -> list[str]:
             if row.device.up is not False and (value is None or isinstance(value, Absent)):
                 why = "no source gives it" if value is None else value.value.replace("_", " ")
                 devices_by_gap.setdefault((name, why), []).append(row.device)
-    texts = [f"  {name}: {why} ({device_list(devices)})" for (name, why), devices in devices_by_gap.items()]
+    texts = [f"  {name}: {why} ({overview.device_list(devices)})" for (name, why), devices in devices_by_gap.items()]
     lines = [line for text in texts for line in wrapped(text, width, "    ")]
     return [paint(f"{ABSENT} is no reading:", Style.DIM, colour), *lines] if lines else []
 
 
-def _gaps(row: Row) -> Iterator[tuple[str, Value | None]]:
+def _gaps(row: overview.Row) -> Iterator[tuple[str, Value | None]]:
     yield "temperature", row.temperature
     yield "power", row.power
     yield "power cap", row.power_cap
-    if not shares_host_memory(row.device):
+    if not overview.shares_host_memory(row.device):
         yield "memory used", row.memory_used
         yield "memory total", row.memory_total
     yield "utilization", row.utilization

@@ -137,7 +137,9 @@ class AccessControl:
         if not self._rules.file or now - self._looked_at < SECONDS_BETWEEN_LOOKS:
             return
         self._looked_at = now
-        if self._trouble or self._rules.watch.changed() or self._has_many_sessions():
+        context = self._rules.context
+        has_many_sessions = context is not None and context.session_stats()["number"] > MOST_TLS_SESSIONS
+        if self._trouble or self._rules.watch.changed() or has_many_sessions:
             self._reload()
 
     def use(self, rules: Rules) -> None:
@@ -167,7 +169,8 @@ class AccessControl:
         elif not self._host_rule.answers(request.authority, caller.local_address):
             self._host_log.warning("a request for %r was refused; see web.allowed_hosts", request.authority)
             then(_MISDIRECTED)
-        elif not self._is_within_limit(caller.client, user):
+        # A logged-in user has a separate limit, apart from others at the same address.
+        elif not self._limits.allow((caller.client, user), time.monotonic()):
             then(status_page(429))
         elif self._auth.required and user is None:
             self._auth.check(credentials, caller, lambda result: then(_REFUSALS.get(result)))
@@ -187,10 +190,6 @@ class AccessControl:
         """Stop the password checks."""
         await self._auth.close()
 
-    def _is_within_limit(self, client: str, user: bytes | None) -> bool:
-        """Count the request and return whether it is allowed. A logged-in user has a separate limit, apart from others at the same address."""
-        return self._limits.allow((client, user), time.monotonic())
-
     def _reload(self) -> None:
         try:
             rules = load_rules(self._rules.file)
@@ -202,10 +201,6 @@ class AccessControl:
         if self._trouble:
             logger.info("%s: the web configuration is good again", rules.file)
         self.use(rules)
-
-    def _has_many_sessions(self) -> bool:
-        context = self._rules.context
-        return context is not None and context.session_stats()["number"] > MOST_TLS_SESSIONS
 
 
 class Watch:

@@ -47,12 +47,9 @@ _CLIENT_AUTH_TYPES = ("NoClientCert", "RequestClientCert", "VerifyClientCertIfGi
 _UNSUPPORTED_CLIENT_AUTH_TYPES = ("RequireAnyClientCert", "RequireClientCert")
 
 _TOP_KEYS = ("tls_server_config", "http_server_config", "basic_auth_users", "rate_limit")
-_TLS_KEYS = (
-    *("cert_file", "cert", "key_file", "key", "client_ca_file", "client_ca", "client_auth_type"),
-    *("client_allowed_sans", "min_version", "max_version", "cipher_suites", "curve_preferences"),
-    "prefer_server_cipher_suites",
-)
 _TLS_SWITCHES = ("cert_file", "cert", "key_file", "key", "client_ca_file", "client_ca", "client_auth_type")
+_OTHER_TLS_KEYS = ("client_allowed_sans", "min_version", "max_version", "cipher_suites", "curve_preferences")
+_TLS_KEYS = (*_TLS_SWITCHES, *_OTHER_TLS_KEYS, "prefer_server_cipher_suites")
 # The headers that may be set, and the values that they may have (none listed: any).
 _HEADERS: dict[str, tuple[str, ...]] = {
     "Content-Security-Policy": (),

@@ -60,7 +60,9 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Process the received bytes."""
         if self._phase is Phase.LEAVING:
-            self._discard(nbytes)
+            self._lingered_bytes += nbytes
+            if self._lingered_bytes > LINGER_BYTES:
+                self.abort()
         elif self._phase is Phase.FOLLOWING:
             self._hear_follower(bytes(self._shared.read_buffer[:nbytes]))
         elif not self._client_finished:
@@ -168,11 +170,6 @@ class Connection(asyncio.BufferedProtocol):
         if not self._client_finished:
             self._client_finished = True
             self._conversation.receive(b"")
-
-    def _discard(self, count: int) -> None:
-        self._lingered_bytes += count
-        if self._lingered_bytes > LINGER_BYTES:
-            self.abort()
 
     # Requests.
 
