@@ -1,7 +1,5 @@
 """Public dashboards of other exporters on a real Prometheus that scrapes our pages: each query answers, or is listed with the reason."""
 
-from __future__ import annotations
-
 import platform
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The rules that map dcgm-exporter's names of both generations: each series exists once under each name, and ends with its source."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

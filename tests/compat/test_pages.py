@@ -1,7 +1,5 @@
 """The pages under other exporters' names: goldens, Prometheus' checks, and no value for an absent reading."""
 
-from __future__ import annotations
-
 import math
 import re
 import subprocess

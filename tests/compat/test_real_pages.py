@@ -1,7 +1,5 @@
 """Real pages of other exporters: our names, types, labels and shapes of label values are the same, or the difference is listed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

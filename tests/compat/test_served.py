@@ -1,7 +1,5 @@
 """The real daemon serves other exporters' names at its own address and at the configured addresses."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import signal

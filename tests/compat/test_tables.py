@@ -1,7 +1,5 @@
 """The tables of other exporters: every row reads metrics of the catalogue and is documented."""
 
-from __future__ import annotations
-
 import pytest
 
 from kits.captures import ROOT

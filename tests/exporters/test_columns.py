@@ -1,7 +1,5 @@
 """The columns in which devices are listed: what their cells say, and which are shown in how much room."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The CSV table: a row for each reading, also for each that could not be taken."""
 
-from __future__ import annotations
-
 import csv
 import io
 

@@ -1,7 +1,5 @@
 """The terminal's view of everything: every reading or those that are asked for, with their sources, and processes."""
 
-from __future__ import annotations
-
 import pytest
 
 from kits import snapshots as kit

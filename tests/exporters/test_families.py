@@ -1,7 +1,5 @@
 """What becomes a series, under which labels, and what does not."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What every form shows of the same snapshots: read a golden file before it is accepted, `--update-golden` writes it again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

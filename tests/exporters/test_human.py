@@ -1,7 +1,5 @@
 """Values in words: right to the digits that are shown, and never a zero that is none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Job records as docs/job.schema.json describes them, and what `telemetry jobs` adds up."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

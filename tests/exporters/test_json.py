@@ -1,7 +1,5 @@
 """The JSON document: exactly the published schema, the same data as the snapshot, nothing that was not read."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The documentation of metrics is the catalogue's, whole and up to date."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

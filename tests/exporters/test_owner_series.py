@@ -1,7 +1,5 @@
 """What a page may show of owners besides their own metrics: processes, and labels of the owner on the series of its card."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Page after page of one renderer: byte for byte those of a renderer that has seen nothing before, whatever changes in between."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Pages of metrics: byte for byte as prometheus_client writes them, and accepted by every reader of pages."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What cannot be shown is left out and said, whatever merging may let through."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import fields, replace
 

@@ -1,7 +1,5 @@
 """The events of the stream are what docs/stream.schema.json says, whatever the node is like."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

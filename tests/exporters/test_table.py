@@ -1,7 +1,5 @@
 """The terminal's view: what an operator must see at a glance, in the width that there is."""
 
-from __future__ import annotations
-
 import re
 from itertools import takewhile
 

@@ -1,7 +1,5 @@
 """Texts from tools: harmless in a terminal and on a page, and as wide as they look."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

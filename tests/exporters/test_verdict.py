@@ -1,7 +1,5 @@
 """What is said against a device: each fault by itself, several at once, and the same wherever somebody looks."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The cases of alert_cases.txt: for each alert series that must make it fire and series that must not."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The dashboards as Grafana reads them, with the panels of closed rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}

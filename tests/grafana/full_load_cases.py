@@ -1,7 +1,5 @@
 """The cases of alerts that compare many cards at work: just over each threshold, and just within it."""
 
-from __future__ import annotations
-
 from grafana.alert_cases import Case, of_card
 
 

@@ -1,7 +1,5 @@
 """Nodes whose cards work in different manners, one after another, as promtool's series: healthy ones, hung ones, slow ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 

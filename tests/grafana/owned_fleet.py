@@ -1,7 +1,5 @@
 """A made-up fleet of cards with owners, as series, and what its owners had by plain sums."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the rules make of series, as `promtool test rules` plays it."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

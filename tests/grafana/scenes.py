@@ -1,7 +1,5 @@
 """Scenes that the alerts look at, each as a cluster of its own, so that one promtool plays all of them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """From a card in trouble to an alert at a real Alertmanager: daemon, Prometheus with our rules, Alertmanager."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Alertmanager as we ship it, with a real one: one trouble is told once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each alert fires where it must and stays silent where it must not, by promtool."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The compose file fits what it mounts: paths that exist, targets that are services, a configuration that promtool takes."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What fires for cards that are fully busy and hang or are slow, and that nothing fires for healthy ones that look alike."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

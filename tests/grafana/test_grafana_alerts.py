@@ -1,7 +1,5 @@
 """The alerts as Grafana provisions them: the same ones, with the traps of its files minded."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from functools import cache

@@ -1,7 +1,5 @@
 """What each query of the board of jobs answers for a fleet: rows and numbers, and sums that are the cards' own."""
 
-from __future__ import annotations
-
 import json
 import re
 import statistics

@@ -1,7 +1,5 @@
 """An alert lasts as long as its trouble: days later it still fires, and it ends when the trouble does."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

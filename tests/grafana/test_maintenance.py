@@ -1,7 +1,5 @@
 """Alerts of a node in maintenance are held back until the announced end, also while it is off; then they come."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Events fire until the repair, whatever happens to the daemon and the clock meanwhile.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

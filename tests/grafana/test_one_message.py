@@ -1,7 +1,5 @@
 """Grafana's own alerting has no inhibition: its rules themselves tell one trouble of a card once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

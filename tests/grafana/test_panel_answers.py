@@ -1,7 +1,5 @@
 """What panels and sums answer, by promtool: rates of what is polled once a minute, sources that fail, cards with partitions."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

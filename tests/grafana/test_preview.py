@@ -1,7 +1,5 @@
 """The pictures of the dashboards: drawn from pinned packages, complete, small, and shown somewhere."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

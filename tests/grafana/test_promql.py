@@ -1,7 +1,5 @@
 """A query that asks for what is not there does not build."""
 
-from __future__ import annotations
-
 import pytest
 
 from telemetry_grafana.promql import QueryError, checked

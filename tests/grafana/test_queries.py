@@ -1,7 +1,5 @@
 """Every query of every panel, asked of a real Prometheus that scrapes simulated nodes of many vendors."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The scores of stragglers: one card that is off stands out among few as among many, and alike cards do not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Joules per token by hand: pages of inference servers, pods that share cards, and jobs that count their steps."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What table, page and document say of a device agrees with the alerts: no alert of one card's present fires on one that is `ok`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The chart as it lies in the repository: its vendors, sources, tools and labels are the daemon's, its values are told."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib.metadata import entry_points

@@ -1,7 +1,5 @@
 """Fixtures for the tests with a fake NVML."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType

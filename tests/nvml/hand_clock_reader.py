@@ -1,7 +1,5 @@
 """The reader `nvml` with the clock of a test: the seconds in the file that HAND_CLOCK names."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

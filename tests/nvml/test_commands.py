@@ -1,7 +1,5 @@
 """What commands show of a node whose GPUs are NVIDIA's."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The fake NVML is held against pynvml's structures and the symbols of each driver, and says through pynvml what its profiles say."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import time

@@ -1,7 +1,5 @@
 """The whole daemon on a node whose NVML goes wrong: what is on the page, and that nothing else suffers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What goes wrong, and what is served during and after it: through the real worker and the parser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

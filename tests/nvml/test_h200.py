@@ -3,8 +3,6 @@
 `h200/` has what `telemetry record` and the flight recorder wrote there, masked, and a trace of torch.profiler of the same minute.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

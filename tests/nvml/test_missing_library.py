@@ -1,7 +1,5 @@
 """A library that is not there: a process is started for it when it may have come, and not to find that nothing has changed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

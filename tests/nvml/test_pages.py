@@ -1,7 +1,5 @@
 """The page of each node that the fake can be, line by line: `--update-golden` writes them again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What each tier costs: the driver calls on a device, counted; what is not there is asked once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Each driver is asked by its own numbers and calls, whatever the installed wheel thinks of them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Xid events come by a thread of their own, once each, and a driver that only fails is not asked in a loop."""
 
-from __future__ import annotations
-
 import threading
 import time
 from pathlib import Path

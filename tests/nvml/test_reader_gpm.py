@@ -1,7 +1,5 @@
 """GPM counts between two polls: the first has nothing to tell, one after a long pause neither."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """MIG: each instance a device of its own within its card, and the layout followed as it changes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

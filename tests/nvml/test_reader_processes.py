@@ -1,7 +1,5 @@
 """Each process once, of its kind, and how busy it kept the GPU since the poll before: from the fake library to the report."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

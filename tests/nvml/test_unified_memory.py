@@ -1,7 +1,5 @@
 """GPUs that use the host's memory (GB10, Jetson): never shown as memory of their own, on any surface."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The reader and its tables where no compiler is: on a pynvml in Python, with the nodes and the pages of the fake library."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

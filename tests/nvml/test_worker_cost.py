@@ -1,7 +1,5 @@
 """What a worker that asks NVML costs, in counts: modules, functions of Python for a poll, wake-ups."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the tests of the page share: one Chromium, and nodes that answer it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """How a page looks and reads, measured in the browser: what is cut, what overlaps, what axe-core finds."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """Nodes whose page is looked at: their cards say what a test says, and their daemon keeps its port over restarts."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Draws the page's pictures in docs/images, of staged nodes that have half an hour behind them: `make page-pictures`."""
 
-from __future__ import annotations
-
 import base64
 import struct
 import sys

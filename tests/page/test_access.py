@@ -1,7 +1,5 @@
 """The page for everybody: by the keyboard alone, with colours of one's own, without motion, read aloud."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """What somebody chose is in the address: it survives a reload, goes back and forward, and can be sent to a colleague."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

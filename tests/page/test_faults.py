@@ -1,7 +1,5 @@
 """Every fault that a card can show, planted once: the page says what the JSON document says, and of none of them `ok`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

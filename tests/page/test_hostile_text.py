@@ -1,7 +1,5 @@
 """What tools say is shown as text, however it is meant: no element, no script, no mirrored line, no burst layout."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

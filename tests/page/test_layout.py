@@ -1,7 +1,5 @@
 """The page on a phone, a laptop and a wall, with and without scripts: nothing is cut or overlaps; what it weighs and costs."""
 
-from __future__ import annotations
-
 import gzip
 import time
 from collections.abc import Callable

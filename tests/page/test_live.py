@@ -1,7 +1,5 @@
 """The page while the daemon runs, after it went in any way, and when it is back."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import signal

@@ -1,7 +1,5 @@
 """Who has each card: on its tile, in the table, in the filter, and in a card's own view; without a script as well."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The page below a path of a proxy, through TLS with a password, and when all streams are taken."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import socket

@@ -1,7 +1,5 @@
 """The page's script writes numbers as everything else does: as human.py has it."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a person sees on the page, found by what its elements are marked with."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 

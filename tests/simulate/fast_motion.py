@@ -1,7 +1,5 @@
 """Simulated sources in fast motion: a clock that tests move, and readings as easy to look at as a dictionary."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from telemetry_daemon.readers.base import Targets

@@ -1,7 +1,5 @@
 """The page, the stream, another node and `top` show the same condition of a fault."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Every scraper gets the syntax that it asks for, and everybody else plain text."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

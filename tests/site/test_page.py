@@ -1,7 +1,5 @@
 """The page for people: everything that matters is on it, and nothing that a tool printed can take it over."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

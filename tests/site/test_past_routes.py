@@ -1,7 +1,5 @@
 """`/api/v1/history` and `/api/v1/snapshot?device=`: what was asked for and nothing else, or one line that says why not."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

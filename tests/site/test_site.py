@@ -1,7 +1,5 @@
 """The site's answers: right, made once for each snapshot, whole when compressed."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """Clients of the stream get what is new: the state, changed devices, the newest numbers, made once for all clients."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What `top` itself reads of this node's processes, with the rights of its user: only while they are in sight, and never another process's."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

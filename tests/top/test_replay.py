@@ -1,7 +1,5 @@
 """A recording in the terminal: it stands still, goes elsewhere, plays faster, and says where it is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -6,8 +6,6 @@ TLS greeting, or of a request) or `drip` (a byte at a time), with `tls-` before 
 (the stream of events, which is not read), or a path, such as `/api/v1/history`, of which 100 answers are requested and not read.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

@@ -3,8 +3,6 @@
 Usage: served_page.py CONFIG_FILE SOFT_LIMIT HARD_LIMIT. It prints its address, and ends cleanly at SIGTERM.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import resource

@@ -1,7 +1,5 @@
 """The web configuration in force: headers, rate limit, and files that change while the server runs."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import logging

@@ -1,7 +1,5 @@
 """More hostile clients than may connect against a server process at the usual limits: scrapes go on, memory stays, it ends."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import os

@@ -1,7 +1,5 @@
 """Basic authentication: who is let in, what it costs, and what a flood of guesses does."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import select

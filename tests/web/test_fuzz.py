@@ -1,7 +1,5 @@
 """Whatever bytes arrive, the server answers the next good request."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """Which host names are answered for, and who counts as one client."""
 
-from __future__ import annotations
-
 import logging
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """HTTP as clients see it: requests good and bad, one after the other, and what the site's own mistakes become."""
 
-from __future__ import annotations
-
 import email.utils
 import http.client
 import logging

@@ -1,7 +1,5 @@
 """Listen addresses: their syntax, the errors when one cannot be used, and changing them while serving."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import os

@@ -1,7 +1,5 @@
 """How long the server waits for whom, and who has to go when there are too many."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import select

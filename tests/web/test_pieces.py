@@ -1,7 +1,5 @@
 """A response in pieces: complete for a client that reads, dropped for one that does not, without delay for others."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 

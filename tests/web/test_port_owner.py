@@ -1,7 +1,5 @@
 """What is said of a taken port: who holds it, where this user may see that, and else how to find out."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """TLS as clients see it: versions, ciphers, certificates of both sides, and what is no TLS at all."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import logging

@@ -1,7 +1,5 @@
 """Web configuration files, good and bad, as the exporter-toolkit's format has them."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a person sees of a state, and which state keys lead to."""
 
-from __future__ import annotations
-
 from telemetry_exporters.terminal.frames.frame import frame
 from telemetry_exporters.terminal.frames.keys import press
 

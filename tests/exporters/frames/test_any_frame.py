@@ -1,7 +1,5 @@
 """Frames of any state in any size: they always fit, no key breaks them, and no number is shown in part."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

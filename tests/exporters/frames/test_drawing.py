@@ -1,7 +1,5 @@
 """Sparklines, bars and charts: what is high, what is low, and that a gap stays a gap."""
 
-from __future__ import annotations
-
 import math
 from array import array
 

@@ -1,7 +1,5 @@
 """Frames as people see them: read a golden file before it is accepted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

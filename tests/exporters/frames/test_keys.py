@@ -1,7 +1,5 @@
 """What the keys do."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """No number of a list is shown in part: it stands there whole, or its column is not there."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Going back through the last half hour: exactly what is kept is shown, and nothing of the present."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

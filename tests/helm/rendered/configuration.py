@@ -1,7 +1,5 @@
 """The rendered telemetry.toml is one that the daemon takes, and the rendered probes are answered."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What helm makes of the chart: objects that Kubernetes and the Prometheus operator take, and that fit one another."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import tarfile

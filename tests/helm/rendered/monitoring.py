@@ -1,7 +1,5 @@
 """Prometheus gets the same rules as without Kubernetes, labels that they and the dashboards use, and the dashboards."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
