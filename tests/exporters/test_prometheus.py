@@ -1,8 +1,10 @@
-"""Pages of metrics: byte for byte as prometheus_client writes them, and accepted by every reader of pages."""
+"""Pages of metrics equal prometheus_client's, every reader of pages accepts them, and docs/metrics.md is current."""
 
 import pickle
 import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from kits import page_oracle
 from kits import snapshots as kit
 from kits.page_lint import complaints
 from kits.snapshots import openmetrics_page
+from telemetry_exporters.documents.metrics_doc import metrics_list, metrics_markdown
 from telemetry_exporters.prometheus.renderer import EOF, Renderer, Syntax, text_page
 from telemetry_parsers.metrics import CATALOGUE
 from telemetry_parsers.model import MergedReading, Metric, Sample
@@ -174,3 +177,27 @@ def test_a_series_that_comes_back_is_rendered_as_before():
     first = renderer.text(full)
     assert renderer.text(empty) == b""
     assert renderer.text(full) == first
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+
+
+def test_the_page_in_docs_is_the_generated_one():
+    assert PAGE.read_text(encoding="utf-8") == metrics_markdown(), (
+        "run: python -m telemetry_exporters.documents.metrics_doc > docs/metrics.md"
+    )
+
+
+def test_the_command_that_writes_the_page_prints_it():
+    done = subprocess.run(
+        [sys.executable, "-m", "telemetry_exporters.documents.metrics_doc"], capture_output=True, check=True
+    )
+    assert done.stdout.decode() == metrics_markdown()
+
+
+def test_the_list_has_a_line_for_each_metric_and_its_columns_line_up():
+    extra = Metric("accelerator_acme_tank_ratio", "gauge", "ratio", "Level of the tank.", 0, 1, "tank")
+    lines = metrics_list((extra,)).splitlines()
+    assert [line.split()[0] for line in lines] == [metric.name for metric in (*CATALOGUE, extra)]
+    assert lines[-1].split()[1:4] == ["gauge", "ratio", "tank"]
+    assert len({line.index(metric.help) for line, metric in zip(lines, (*CATALOGUE, extra), strict=True)}) == 1

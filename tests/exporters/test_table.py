@@ -1,4 +1,4 @@
-"""The terminal's view: what an operator must see at a glance, in the width that there is."""
+"""The terminal's tables: columns by width, every reading with its source, and processes."""
 
 import re
 from itertools import takewhile
@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kits import snapshots as kit
+from telemetry_exporters.judgement.overview import rows
+from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, OPTIONAL, Column, fitted, text_cell, text_rank
 from telemetry_exporters.terminal.style import Colour
-from telemetry_exporters.terminal.table import Detail, table
+from telemetry_exporters.terminal.table import Chosen, Detail, table
 from telemetry_exporters.text import display_width
-from telemetry_parsers.model import Problem
+from telemetry_parsers.model import MergedReading, Metric, Problem
 
 POWER = kit.reading("power_watts", 80.0)
 READINGS = [Detail.BRIEF, Detail.REASONS, Detail.EVERYTHING]
@@ -65,3 +67,97 @@ def test_absent_values_are_dim_and_states_coloured():
     assert "\x1b[2m" in text
     assert "\x1b[32mok\x1b[0m" in text
     assert "\x1b[31mlost\x1b[0m" in text
+
+
+def cell(heading, *readings, **facts):
+    """What that column says of a device."""
+    (row,) = rows(kit.snapshot(kit.device(0, *readings, **facts)))
+    return next(column.cell(row).text for column in DEVICE_COLUMNS if column.heading == heading)
+
+
+USED, TOTAL = kit.reading("memory_used_bytes", 20.0 * 2**30), kit.reading("memory_total_bytes", 80.0 * 2**30)
+
+
+def test_texts_are_sorted_by_their_numbers():
+    assert sorted(["gpu10", "GPU2", "gpu1"], key=text_rank) == ["gpu1", "GPU2", "gpu10"]
+
+
+def column(priority, least=0, slot="", most=0, whole=0):
+    return Column(str(priority), text_cell, text_rank, priority, least=least, slot=slot, most=most, whole=whole)
+
+
+@pytest.mark.parametrize(
+    ("columns", "widths", "limit", "wanted"),
+    [
+        ((column(0), column(1)), (4, 4), 10, {0: 4, 1: 4}),
+        ((column(0), column(1)), (4, 4), 9, {0: 4}),
+        ((column(1), column(0)), (4, 4), 9, {1: 4}),
+        ((column(0, least=3), column(1)), (9, 4), 9, {0: 3, 1: 4}),
+        ((column(0, least=3), column(1)), (9, 4), 12, {0: 6, 1: 4}),
+        ((column(0, slot="a"), column(1, slot="a")), (4, 8), 8, {1: 8}),
+        ((column(0, slot="a"), column(1, slot="a")), (4, 8), 7, {0: 4}),
+        ((column(0, least=4, most=9), column(1, least=4, most=9)), (9, 9), 16, {0: 7, 1: 7}),
+        ((column(0), column(1), column(2)), (9, 9, 1), 13, {0: 9, 2: 1}),
+        ((column(0, least=4, whole=9), column(1)), (9, 4), 12, {0: 9}),
+        ((column(0, least=4, whole=9), column(1, least=4, whole=9)), (9, 9), 16, {0: 9, 1: 5}),
+        ((column(0, least=4, whole=9), column(1)), (12, 4), 15, {0: 9, 1: 4}),
+        ((column(0, least=4), column(OPTIONAL)), (9, 4), 14, {0: 9}),
+        ((column(0, least=4, whole=9),), (9,), 3, {0: 3}),
+    ],
+)
+def test_the_columns_that_fit(columns, widths, limit, wanted):
+    assert fitted(columns, widths.__getitem__, limit, 2) == wanted
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.integers(0, 4), st.sampled_from(["", "a"]), st.integers(4, 30)), max_size=8
+    ),
+    st.integers(0, 90),
+)
+def test_no_column_is_wider_than_the_room_nor_narrower_than_it_may_be(parts, limit):
+    columns = [column(priority, least, slot) for priority, least, slot, _ in parts]
+    widths = [width for *_, width in parts]
+    kept = fitted(columns, widths.__getitem__, limit, 2)
+    assert sum(kept.values()) + 2 * (len(kept) - 1) <= max(limit, 0)
+    for place, width in kept.items():
+        assert (columns[place].least or widths[place]) <= width <= widths[place]
+
+
+def test_a_device_that_is_shown_alone_is_judged_beside_its_peers():
+    """Its links are down while those of others of its model are up."""
+    power = kit.reading("power_watts", 80.0)
+    links = [(kit.reading("link_up", 1.0, "0"), kit.reading("link_up", float(place > 0), "1")) for place in range(8)]
+    snapshot = kit.snapshot(*(kit.device(place, power, *each) for place, each in enumerate(links)))
+    assert alone(snapshot, "GPU-00000000").splitlines()[3].endswith("1 link down")
+    assert "1 link down" in alone(snapshot, "GPU-00000000", Detail.EVERYTHING)
+    assert alone(snapshot, "GPU-00000001").endswith("  ok\n")
+
+
+def alone(snapshot, device_id, detail=Detail.BRIEF):
+    return table(snapshot, 0, Colour.NEVER, detail, chosen=Chosen(ids=frozenset({device_id})))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "wanted"),
+    [
+        (("power*",), {"power", "power cap"}),
+        (("accelerator_power_watts",), {"power"}),
+        (("*_load1", "util*"), {"utilization", "load1"}),
+        (("no_such_metric",), set()),
+    ],
+)
+def test_patterns_choose_metrics_and_not_what_is_said_of_the_devices(patterns, wanted):
+    load = MergedReading("telemetry_host_load1", "", 0.25, "host")
+    lost = kit.device(1, up=False)
+    snapshot = kit.snapshot(kit.full_device(), lost, host=(load,), sources=(kit.source(),))
+    text = table(snapshot, 0, Colour.NEVER, Detail.EVERYTHING, chosen=Chosen(patterns=patterns))
+    assert {line.split("  ")[1] for line in text.splitlines() if line.endswith((" nvml", " host"))} == wanted
+    assert "nvidia 1 NVIDIA H100 80GB HBM3 (lost)\n" in text
+
+
+def test_a_plugins_metric_is_among_everything():
+    metric = Metric("accelerator_acme_tank_ratio", "gauge", "ratio", "Level of the tank.", 0, 1, "tank")
+    snapshot = kit.snapshot(kit.device(0, MergedReading("acme_tank_ratio", "left", 0.5, "acme")))
+    text = table(snapshot, 0, Colour.NEVER, Detail.EVERYTHING, {metric.key: metric})
+    assert "  acme tank left  50 %  acme\n" in text
