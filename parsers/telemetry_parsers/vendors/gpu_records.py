@@ -169,8 +169,8 @@ AMD = Vendor(
     ),
     pool=Pool(
         comment=(
-            "The driver's files below /sys, which every container has: no device, no library, no rights. For what "
-            "only rocm-smi or amd-smi tells, use an image that has them, `privileged`, and add them to `sources`."
+            "The driver's files below /sys, which every container has: no device, no library, no rights. For readings that "
+            "only rocm-smi or amd-smi reports, use an image that has them, `privileged`, and add them to `sources`."
         ),
         sources=("amdgpu-sysfs",),
         classes=("0300", "0380", "1200"),

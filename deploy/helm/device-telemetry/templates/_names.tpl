@@ -13,7 +13,7 @@
 {{- default (ternary (include "telemetry.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name }}
 {{- end }}
 
-{{/* What tells the pods of this release, all pools of it. */}}
+{{/* The labels that select the pods of all pools of this release. */}}
 {{- define "telemetry.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "telemetry.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
