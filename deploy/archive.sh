@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# archive.sh FILE ARGUMENTS: a compressed archive that depends on names and contents alone, whoever makes it and when.
+# archive.sh FILE ARGUMENTS: a compressed archive that depends only on names and contents, not on user and time.
 # ARGUMENTS go to tar.
 set -euo pipefail
 file=$1

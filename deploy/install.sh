@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs device telemetry on this node as a service, upgrades it, or takes it away. Run it again at any time: what is
-# as it should be stays untouched. It lies beside what it installs, in a checkout or in an unpacked offline bundle.
+# Installs device telemetry on this node as a service, upgrades or removes it. Run it again at any time: correct files
+# stay untouched. It installs from its own folder, a checkout or an unpacked offline bundle.
 set -euo pipefail
 umask 022
 
@@ -54,7 +54,7 @@ run() {
     changed=yes
     if [ -n "$dry_run" ]; then say "would run: $*"; else "$@"; fi
 }
-told() { if [ -z "$dry_run" ]; then say "$@"; fi; }
+report() { if [ -z "$dry_run" ]; then say "$@"; fi; }
 
 # Whether there is such a file, or a link to whatever.
 there() { [ -e "$root$1" ] || [ -L "$root$1" ]; }
@@ -156,7 +156,7 @@ install_program() {
     release=$app/$version-$identity
     # Before the first installation there is no link, and nothing is as it should be.
     if [ "$(readlink -- "$root$app/venv" || true)" = "$version-$identity" ] &&
-        program version >/dev/null 2>&1; then  # one that does not run is installed anew
+        program version >/dev/null 2>&1; then  # a program that does not run is installed again
         say "as it should be: $(program version)"
         return
     fi
@@ -189,7 +189,7 @@ install_program() {
 put() {
     if cmp -s "$1" "$root$2"; then return; fi
     run install -D -m 644 "$1" "$root$2"
-    told "installed: $root$2"
+    report "installed: $root$2"
 }
 
 install_links() {
@@ -309,7 +309,7 @@ devices = re.findall(r'^telemetry_devices{model="(.*?)",vendor="(.*?)"} ([\d.]+)
 for model, vendor, count in devices:
     print(f"found: {float(count):g} x {vendor} {model}")
 if status == 200 and not devices:
-    print("found no accelerator; `telemetry doctor` tells where it looked")
+    print("found no accelerator; `telemetry doctor` shows which sources were read")
 sys.exit(status not in WANTS)
 END
 }
@@ -344,7 +344,7 @@ install_all() {
 
 # --- the way back -----------------------------------------------------------------------------------------------------
 
-gone() { if there "$1"; then run rm -rf "$root$1"; told "removed: $root$1"; fi; }
+gone() { if there "$1"; then run rm -rf "$root$1"; report "removed: $root$1"; fi; }
 
 uninstall() {
     local pair
@@ -352,7 +352,7 @@ uninstall() {
     gone "$unit"
     gone /etc/systemd/system/multi-user.target.wants/telemetry.service
     if systemd_runs && [ -n "$changed" ]; then run systemctl daemon-reload; fi
-    # A service that failed would be told of for as long as the node runs.
+    # Otherwise a failed service would be listed until the next boot.
     if systemd_runs && systemctl is-failed --quiet telemetry; then run systemctl reset-failed telemetry; fi
     for pair in "${links[@]}"; do gone "${pair#* }"; done
     gone "$app"
@@ -376,7 +376,7 @@ purge() {
     # An account of that name with another home was there before, and is not ours to remove.
     if [ -z "$root" ] && [ "$(getent passwd telemetry | cut -d : -f 6)" = /var/lib/telemetry ]; then
         run userdel telemetry || fail "the user telemetry could not be removed; see: ps -u telemetry"
-        told "removed: the user telemetry; the groups video and render stay, they are the drivers'"
+        report "removed: the user telemetry; the groups video and render stay, because drivers use them"
     fi
 }
 

@@ -3,8 +3,8 @@
 #   HealthCheckProgram=/usr/lib/telemetry/health-check.sh
 #   HealthCheckInterval=300
 #   HealthCheckNodeState=ANY
-# It logs what is critical and ends with 1. It never drains: to have that, take the scontrol line below into use.
-# Warnings, and what nobody knows, are logged and end with 0: a node goes on while its monitor does not answer.
+# It logs critical states and exits with 1. It never drains a node: for that, enable the scontrol line below.
+# Warnings and unknown states are logged and exit with 0: a node continues while its monitor does not answer.
 set -u
 PATH=/usr/local/bin:/usr/bin:/bin
 verdict=$(telemetry check --timeout 20s 2>&1)

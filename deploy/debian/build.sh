@@ -50,7 +50,7 @@ build_environment() { # the virtual environment, at the place where it will lie
     "$python" -m venv --without-pip "$root$home"
     # With the bindings that no vendor's driver brings: one package for every node.
     "${pip[@]}" --python "$root$home/bin/python" install --quiet --no-compile --only-binary :all: "${wheel[0]}[moorethreads]"
-    # What knows of the place where it was built, and what nobody uses.
+    # Files with paths of the build machine, and unused files.
     rm -f "$root$home"/bin/{activate*,Activate*} "$root$home"/lib/python*/site-packages/device_telemetry-*/direct_url.json
     rm -rf "$root$home"/{include,share}
     find "$root$home/bin" -type f ! -name telemetry -delete

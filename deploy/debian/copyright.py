@@ -20,15 +20,15 @@ its licence and the names of its authors.
 
 
 def licence(found: Distribution) -> str:
-    """What the distribution says of its licence, in few words."""
-    told = found.metadata.get_all("License-Expression", [])
-    told = told or [line for line in found.metadata.get_all("License", []) if "\n" not in line]
+    """Return the licence of the distribution in a few words."""
+    names = found.metadata.get_all("License-Expression", [])
+    names = names or [line for line in found.metadata.get_all("License", []) if "\n" not in line]
     classified = [text for text in found.metadata.get_all("Classifier", []) if text.startswith("License :: ")]
-    return next(iter([*told, *(text.rpartition(" :: ")[2] for text in classified)]), "see its folder")
+    return next(iter([*names, *(text.rpartition(" :: ")[2] for text in classified)]), "see its folder")
 
 
 def main() -> None:
-    """Write the file for the environment that runs this."""
+    """Print the file for the environment of this Python."""
     others = {found.name: found for found in distributions() if found.name != OWN}
     sys.stdout.write(HEAD)
     for name, found in sorted(others.items(), key=lambda item: item[0].lower()):

@@ -1,4 +1,4 @@
-"""Takes the entry of /opt out of a Debian package: dpkg removes each empty folder that a package lists, and /opt is the system's."""
+"""Removes the entry of /opt from a Debian package: dpkg removes each empty folder that a package lists, but /opt belongs to the system."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ DATA = b"data.tar.xz"
 
 
 def members(package: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Header and content of each member of an `ar` archive."""
-    place = len(MAGIC)
-    while place < len(package):
-        header = package[place : place + HEADER_BYTES]
+    """Yield header and content of each member of an `ar` archive."""
+    offset = len(MAGIC)
+    while offset < len(package):
+        header = package[offset : offset + HEADER_BYTES]
         size = int(header[48:58])
-        begin = place + HEADER_BYTES
+        begin = offset + HEADER_BYTES
         yield header, package[begin : begin + size]
-        place = begin + size + size % 2
+        offset = begin + size + size % 2
 
 
 def without(folder: str, archive: bytes) -> bytes:
-    """The tar archive without the header of that folder; all else is the same bytes."""
+    """Return the tar archive without the header of that folder, otherwise unchanged."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as listed:
         found = listed.getmember(f"./{folder}")
     return archive[: found.offset] + archive[found.offset_data :]
 
 
 def rewritten(package: bytes) -> bytes:
-    """The package with a list of files that begins below /opt."""
+    """Return the package with a list of files that begins below /opt."""
     found = list(members(package))
     if not any(header.startswith(DATA) for header, _ in found):
         sys.exit(f"the package has no {DATA.decode()}")
@@ -45,7 +45,7 @@ def rewritten(package: bytes) -> bytes:
 
 
 def main(file: Path) -> None:
-    """Write the package anew in its place."""
+    """Replace the package."""
     file.write_bytes(rewritten(file.read_bytes()))
 
 

@@ -1,7 +1,7 @@
 # ruff: noqa: INP001  # PBS runs it by itself
-"""Tells the telemetry daemon of the jobs that PBS begins and ends on this node. README.md says how to import it.
+"""Reports jobs that PBS starts and ends on this node to the telemetry daemon. README.md describes how to import it.
 
-It never rejects an event: PBS takes a node out of service whose hook fails.
+It never rejects an event, because PBS takes a node out of service if its hook fails.
 """
 
 import shutil
@@ -14,10 +14,10 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK")
 
 
-def _told(event: "pbs.event") -> "dict[str, str]":
-    """What `telemetry job` finds in its environment."""
+def _environment(event: "pbs.event") -> "dict[str, str]":
+    """Return the environment for `telemetry job`."""
     job = event.job
-    told = {
+    found = {
         "PATH": _PATH,
         "PBS_JOBID": job.id,
         "PBS_JOBNAME": getattr(job, "Job_Name", None),
@@ -26,16 +26,16 @@ def _told(event: "pbs.event") -> "dict[str, str]":
         "PBS_ACCOUNT": getattr(job, "Account_Name", None) or getattr(job, "project", None),
         "PBS_RUN_COUNT": getattr(job, "run_count", None),
     }
-    # Which cards, the hook pbs_cgroups says when the job is launched.
-    given = getattr(event, "env", None)
-    for name in _DEVICES if given is not None else ():
-        if name in given:
-            told[name] = given[name]
-    return {name: str(value) for name, value in told.items() if value not in (None, "")}
+    # The hook pbs_cgroups sets the job's cards when it is launched.
+    job_environment = getattr(event, "env", None)
+    for name in _DEVICES if job_environment is not None else ():
+        if name in job_environment:
+            found[name] = job_environment[name]
+    return {name: str(value) for name, value in found.items() if value not in (None, "")}
 
 
 def _run(action: str, environment: "dict[str, str]") -> None:
-    """Call it, and wait for as long as it may take."""
+    """Run `telemetry job` within the time limit."""
     program = shutil.which("telemetry", path=_PATH)
     if program is None:
         return
@@ -50,6 +50,6 @@ def _run(action: str, environment: "dict[str, str]") -> None:
 try:
     _event = pbs.event()
     _ends = _event.type in (pbs.EXECJOB_END, pbs.EXECJOB_ABORT)
-    _run("end" if _ends else "start", _told(_event))
-except Exception as error:  # noqa: BLE001  # whatever it is, the job and the node must not suffer from it
+    _run("end" if _ends else "start", _environment(_event))
+except Exception as error:  # noqa: BLE001  # no error may affect the job or the node
     pbs.logmsg(pbs.LOG_WARNING, f"telemetry: {error}")

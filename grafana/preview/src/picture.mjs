@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import puppeteer from 'puppeteer-core';
 import UPNG from 'upng-js';
 
-// A page without an address has no local storage, which Grafana's components look into. Nobody serves this one.
+// A page needs an address to have local storage, which Grafana's components read. No server answers at this address.
 const ADDRESS = 'http://localhost/';
 const ICONS = fileURLToPath(new URL('../node_modules/@grafana/ui/dist/', import.meta.url));
 // Lines and texts on plain ground: so many colours look the same as all of them, in a third of the bytes.
