@@ -26,12 +26,12 @@ def test_every_reading_is_read_back(snapshot):
     rows = list(csv.DictReader(io.StringIO(render(snapshot), newline="")))
     assert all(tuple(row) == COLUMNS for row in rows)
     readings = [*shown.host, *(reading for device in shown.devices for reading in device.readings)]
-    told = [
+    cells = [
         (row["metric"], row["label"], row["reason"] or float(row["value"]), row["source"])
         for row in rows
         if row["metric"] != "up"
     ]
-    assert told == [
+    assert cells == [
         (
             reading.metric,
             reading.label,

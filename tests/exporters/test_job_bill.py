@@ -103,7 +103,7 @@ def test_a_line_that_is_too_long_is_not_parsed():
 
 
 def test_bills_in_every_form(assert_golden):
-    """Records of several nodes are joined by job; what was not measured is neither busy nor idle; nobody stands last."""
+    """Records of several nodes are joined by job; unmeasured time is neither busy nor idle; the unallocated row is last."""
     records = [
         record("7", host="n1"),
         record("7", card("GPU-b", 3.0, 1.0, 5e9), host="n2"),

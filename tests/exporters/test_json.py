@@ -99,11 +99,11 @@ def test_a_plain_number_is_that_very_number(value):
 
 def test_command_lines_are_told_where_they_were_read(validator):
     snapshot = kit.snapshot(kit.shared_device(), kit.full_device(1))
-    told = with_processes(document(snapshot), snapshot, {4711: "train.py\x1b[2J\n--secret", 9: "another"})
-    validator.validate(told)
-    first, second, third = told["devices"][0]["processes"]
+    filled = with_processes(document(snapshot), snapshot, {4711: "train.py\x1b[2J\n--secret", 9: "another"})
+    validator.validate(filled)
+    first, second, third = filled["devices"][0]["processes"]
     assert first["command_line"] == "train.py\ufffd[2J --secret"
-    assert (second["command_line"], third["command_line"], told["devices"][1]["processes"]) == (None, None, [])
+    assert (second["command_line"], third["command_line"], filled["devices"][1]["processes"]) == (None, None, [])
     assert first == {**document(snapshot)["devices"][0]["processes"][0], "command_line": first["command_line"]}
     assert "command_line" not in render(snapshot)
 
@@ -128,12 +128,12 @@ def events(snapshot):
 @given(snapshot=kit.snapshots())
 @settings(max_examples=20)
 def test_every_snapshot_gives_events_of_the_schema(snapshot):
-    told = {name: json.loads(data) for name, data in events(snapshot)}
+    documents = {name: json.loads(data) for name, data in events(snapshot)}
     for name, data in events(snapshot):
         assert "\n" not in data
         assert "\r" not in data
         validate(name, json.loads(data))
-    state, readings = told["state"], told["readings"]
+    state, readings = documents["state"], documents["readings"]
     assert len(readings["values"]) == len(state["devices"]) == len(snapshot.devices)
     assert all(row is None or len(row) == len(state["columns"]) == len(state["scales"]) for row in readings["values"])
 

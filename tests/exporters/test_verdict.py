@@ -110,16 +110,16 @@ def test_no_condition_makes_the_table_wider_than_a_terminal():
 
 def test_every_device_that_needs_somebody_is_named_with_its_remedy_worst_first():
     node, _ = node_with(FAULTS)
-    told = list(troubles(node))
-    named = " ".join(one.what for one in told)
+    found = list(troubles(node))
+    named = " ".join(trouble.what for trouble in found)
     for row in rows(node):
         needs_somebody = row.condition.severity in (Severity.BAD, Severity.WARNING) or row.device.up is None
         assert bool(re.search(rf"\b{row.device.device}\b", named)) == needs_somebody, row
-    assert all(one.remedy for one in told)
+    assert all(trouble.remedy for trouble in found)
     ranks = {f"{finding.words}: {finding.meaning}": finding.rank for row in rows(node) for finding in row.findings}
-    order = [ranks[trouble.why] for trouble in told if trouble.why != "unknown"]
+    order = [ranks[trouble.why] for trouble in found if trouble.why != "unknown"]
     assert order == sorted(order)
-    assert {trouble.severity for trouble in told} == {Severity.BAD, Severity.QUIET, Severity.WARNING}
+    assert {trouble.severity for trouble in found} == {Severity.BAD, Severity.QUIET, Severity.WARNING}
 
 
 def test_lost_and_broken_devices_are_grouped_and_come_before_sources_and_warnings():

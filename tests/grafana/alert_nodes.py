@@ -28,7 +28,7 @@ def then(before: float, after: str) -> str:
 
 
 def gone(value: float) -> str:
-    """Told until the turn, and not any more, which Prometheus notes."""
+    """Exposed until the turn, then stale."""
     return then(value, "stale")
 
 
@@ -114,11 +114,11 @@ class Node:
         return self.unscraped().answering(then(1, f"0x{END}"))
 
     def unscraped(self) -> Node:
-        """Nobody scrapes the node any more, or whoever does cannot tell it, from the turn on."""
+        """From the turn on the node is not scraped, or its scrapes do not arrive."""
         return self._each(list(self.series), lambda values: gone(first(values))).clock("stale")
 
     def restarted(self) -> Node:
-        """The daemon starts anew: two scrapes without anything, and its own counters from 0."""
+        """The daemon restarts: two scrapes without anything, then its own counters start at 0."""
         self._each(list(self.series), lambda values: restarted(first(values)))
         self.answering(then(1, f"0 0 1x{END}"))
         self.tells(then(5, f"stale _ {60 * TURN}x{END}"), "process_start_time")
@@ -128,7 +128,7 @@ class Node:
         return self
 
     def reimaged(self, *missing: int) -> Node:
-        """The daemon starts anew and remembers nothing; these cards are not there any more, and nothing tells that."""
+        """The daemon restarts without memory; these cards are gone, and nothing reports that."""
         self.restarted()
         for card in missing:
             self._each(self.found("accelerator_", f'id="id{card}"'), lambda values: gone(first(values)))
@@ -142,7 +142,7 @@ class Node:
         return self.tells(f"0+60x{TURN - 1} {after}", "telemetry_time_seconds")
 
     def without_cards(self) -> Node:
-        """Nobody says anything of the cards from the turn on."""
+        """From the turn on no source reports the cards."""
         self._each(self.found("accelerator_"), lambda values: gone(first(values)))
         return self.tells(gone(CARDS), "telemetry_devices{")
 
@@ -175,7 +175,7 @@ def first(values: str) -> float:
 
 
 def all_of(*nodes: Node) -> Series:
-    """The series of these nodes, none of which is told twice."""
+    """Return the series of these nodes, each exactly once."""
     series: Series = {}
     for node in nodes:
         assert not series.keys() & node.series.keys()

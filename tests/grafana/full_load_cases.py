@@ -5,8 +5,8 @@ from grafana.alert_cases import Case, of_card
 
 def _loaded(device: str, watts: float, busy: float = 1, **others: float) -> dict[str, str]:
     """A card at work: its power as read and as counted, its utilization likewise, and whatever else it tells."""
-    told = {"accelerator_power_watts": watts, "accelerator_utilization_ratio": busy, **others}
-    series = [of_card(metric, device, f"{value}x120") for metric, value in told.items()]
+    readings = {"accelerator_power_watts": watts, "accelerator_utilization_ratio": busy, **others}
+    series = [of_card(metric, device, f"{value}x120") for metric, value in readings.items()]
     series += [of_card("accelerator_energy_estimated_joules_total", device, f"0+{60 * watts}x120")]
     series += [of_card("accelerator_busy_seconds_total", device, f"0+{60 * busy}x120")]
     return {name: values for of_metric in series for name, values in of_metric.items()}
@@ -20,11 +20,11 @@ def _clocked(device: str, watts: float, hertz: float, node: str = "") -> dict[st
     return {name.replace("{V", place): values for name, values in series.items()}
 
 
-def _peers(count: int, one: tuple[float, float], node: str = "") -> dict[str, str]:
+def _peers(count: int, last: tuple[float, float], node: str = "") -> dict[str, str]:
     """Cards of one node, or each of a node of its own, at 600 W and 1.6 GHz but for the last one."""
     places = [(str(n), f"{node}{n}" if node else "") for n in range(count)]
-    told = [_clocked(device, *(one if n == count - 1 else (600, 1.6e9)), at) for n, (device, at) in enumerate(places)]
-    return {name: values for of_card in told for name, values in of_card.items()}
+    cards = [_clocked(device, *(last if n == count - 1 else (600, 1.6e9)), at) for n, (device, at) in enumerate(places)]
+    return {name: values for of_card in cards for name, values in of_card.items()}
 
 
 SEEN = {**_loaded("idle", 100, 0), **_loaded("busy", 600)}

@@ -10,7 +10,7 @@ ALL = range(CARDS)
 
 @dataclass(frozen=True)
 class Work:
-    """What a card tells while it does one thing; None is not told."""
+    """The readings of a card during one kind of work; None is not exposed."""
 
     busy: float
     watts: float
@@ -24,7 +24,7 @@ IDLE = Work(busy=0, watts=75, hertz=3.5e8, activity=0, held=0.01)
 TRAINS = Work(busy=0.98, watts=600)
 # Measured on an H200: 137 to 300 W.
 DECODES = Work(busy=1, watts=137, hertz=1.98e9, activity=0.5)
-# As told of hung jobs on H100: 100 to 152 W.
+# As reported for hung jobs on H100: 100 to 152 W.
 HANGS = Work(busy=1, watts=130, hertz=1.98e9, activity=0)
 SPINS = Work(busy=1, watts=80, hertz=1.98e9, activity=0)
 SLOW = replace(TRAINS, hertz=1.2e9, watts=430)
@@ -46,16 +46,16 @@ def works(node: Node, course: Course, cards: Iterable[int] = ALL) -> Node:
     """These cards of the node do this, one thing after another."""
     for card in cards:
         for name in list(node.series):
-            told = _of_course(name, course) if f'id="id{card}"' in name else None
-            if told == "":
+            values = _of_course(name, course) if f'id="id{card}"' in name else None
+            if values == "":
                 del node.series[name]
-            elif told is not None:
-                node.series[name] = told
+            elif values is not None:
+                node.series[name] = values
     return node
 
 
 def _of_course(name: str, course: Course) -> str | None:
-    """The values of a series, an empty text if it is not told, None if it has nothing to do with the work."""
+    """Return the values of a series; empty if it is not exposed, None if it is independent of the work."""
     if name.startswith("accelerator_busy_seconds_total"):
         return _counted([(minutes, 60 * work.busy) for minutes, work in course])
     if name.startswith("accelerator_energy_estimated_joules_total"):
@@ -92,7 +92,7 @@ def seen_before(target: dict[str, str], model: str = "m") -> Series:
         labels = {**target, "instance": "other", "vendor": "v", "device": device, "id": device, "model": model}
         text = ",".join(f'{name}="{value}"' for name, value in sorted(labels.items()))
         for metric in ("accelerator_utilization_ratio", "accelerator_power_watts"):
-            told = _of_course(metric, always(work))
-            assert told
-            series[f"{metric}{{{text}}}"] = told
+            values = _of_course(metric, always(work))
+            assert values
+            series[f"{metric}{{{text}}}"] = values
     return series

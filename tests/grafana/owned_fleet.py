@@ -78,7 +78,7 @@ def card(number: int) -> Card:
 
 
 def owners(one: Card) -> Sequence[Had]:
-    """Who has a card, by its last digit: nobody, two jobs, two pods on partitions, a pod, a job that has ended, an idle job."""
+    """Return the owners of a card by its last digit: none, two jobs, two pods on partitions, a pod, a job that has ended, an idle job."""
     number, wide = one.number, one.number // 20
     kinds: Mapping[int, Sequence[Had]] = {
         0: (),
@@ -114,8 +114,8 @@ def summed(had: Sequence[Had], labels: Sequence[str], value: Callable[[Had], flo
 
 
 def grouped(had: Had, labels: Sequence[str]) -> Key:
-    told = {**had.card.labels, **had.who}
-    return tuple(told.get(label, "") for label in labels)
+    labels_of_owner = {**had.card.labels, **had.who}
+    return tuple(labels_of_owner.get(label, "") for label in labels)
 
 
 @dataclass(frozen=True)

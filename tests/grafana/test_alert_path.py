@@ -55,7 +55,7 @@ def test_heat_a_hung_tool_a_missing_and_a_lost_card_arrive_at_alertmanager(
     assert not {"AcceleratorLost", "TelemetrySourceFailing"} & manager.names()
     tools.hangs("mthreads-gmi")
     until(lambda: "TelemetrySourceFailing" in manager.names(), "a hung tool")
-    assert "AcceleratorLost" not in manager.names(), "nobody knows whether a card is there whose tool hangs"
+    assert "AcceleratorLost" not in manager.names(), "the state of a card whose tool hangs is unknown"
     card = next(line for line in TABLE.splitlines() if "MTT" in line)
     tools.prints("mthreads-gmi", TABLE.replace(card, card.replace("0 ", "1 ", 1)).replace(":1a:", ":1b:"))
     until(lambda: "AcceleratorLost" in manager.names(), "another card in the place of the first one")

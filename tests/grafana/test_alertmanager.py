@@ -1,4 +1,4 @@
-"""Alertmanager as we ship it, with a real one: one trouble is told once."""
+"""Alertmanager as we ship it, with a real one: one trouble is one message."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -42,7 +42,7 @@ PLACES = {
     "card": CARD,
     "other card": OTHER_CARD,
 }
-# What fires, where, and with which code; and how much of it is told.
+# What fires, where, and with which code; and what is sent.
 HELD_BACK = {
     "a dead node with what is remembered of it": (
         "TelemetryDown; AcceleratorUncorrectedErrors, card; TelemetryRestarting",
@@ -101,7 +101,7 @@ def test_one_trouble_is_told_once(manager: Alertmanager) -> None:
     for why, (alerts, _) in HELD_BACK.items():
         manager.send(list(alerts_of(alerts, why)))
     # All at one moment: what holds others back does so a moment after it has come, the wrong ones too.
-    until(lambda: {why: names(why) for why in wanted} == wanted, "that one trouble is told once")
+    until(lambda: {why: names(why) for why in wanted} == wanted, "that one trouble is one message")
     manager.send([alert("TelemetryAbsent", {})])
     until(lambda: "TelemetryDown" not in names(), "nodes of an absent cluster")
     assert "TelemetryAbsent" in names()
@@ -121,8 +121,8 @@ def test_eight_cards_that_fall_off_the_bus_are_one_message_that_names_them(tmp_p
             until(lambda: len(messages.of("AcceleratorEventCritical")) == 2, "that another card has fallen")
             manager.send([alert("TelemetryRestarting", OTHER_NODE)])
             until(lambda: messages.of("TelemetryRestarting"), "what came last")
-    told = [sorted(labels["id"] for labels in message) for message in messages.of("AcceleratorEventCritical")]
-    assert told == [[f"GPU-{n}" for n in range(8)], [f"GPU-{n}" for n in range(9)]]
+    ids = [sorted(labels["id"] for labels in message) for message in messages.of("AcceleratorEventCritical")]
+    assert ids == [[f"GPU-{n}" for n in range(8)], [f"GPU-{n}" for n in range(9)]]
     assert messages.of("AcceleratorLost") == []
 
 

@@ -27,7 +27,7 @@ from grafana.promtool import ALERTS, RECORDING, Group, groups_of
 from grafana.scenes import assert_firing
 
 # Of the nodes' other troubles test_on_call tells.
-TOLD = re.compile("accelerator_(busy|clock|energy|memory|power|temperature|throttled|utilization)[_{]")
+PLAYED = re.compile("accelerator_(busy|clock|energy|memory|power|temperature|throttled|utilization)[_{]")
 LEFT_OUT = {f"telemetry-{name}" for name in ("monitor", "presence", "broken", "sums", "stragglers", "memories")}
 MINUTES = (20, 29, 34, 42, 46, 53, 63)
 
@@ -54,7 +54,7 @@ def many(count: int, course: Course, last: Course) -> Nodes:
     return (*(works(node(name), course) for name in names[:-1]), works(node(names[-1]), last))
 
 
-def told(of: Nodes, values: str, *words: str) -> Nodes:
+def with_values(of: Nodes, values: str, *words: str) -> Nodes:
     for each in of:
         each.tells(values, *words)
     return of
@@ -97,7 +97,7 @@ def healthy() -> dict[str, Nodes]:
     return {
         "idle": one(always(IDLE)),
         "decoding for one user": one(always(DECODES)),
-        "decoding where the memory is not told": one(always(DECODES_UNSEEN)),
+        "decoding without memory readings": one(always(DECODES_UNSEEN)),
         "a power-capped fleet": many(5, always(CAPPED), always(CAPPED)),
         "one card with a lower cap": one(always(CAPPED), (3,)),
         "warm-up, the ranks wait for twenty minutes": one(((10, IDLE), (20, HANGS), (END, TRAINS))),
@@ -120,7 +120,7 @@ def broken() -> dict[tuple[str, int], dict[str, Nodes]]:
             "all cards of a node hang": one(later(HANGS)),
             "one card hangs, the others work": one(later(SPINS), (3,)),
             "hung since before Prometheus saw it": one(always(HANGS)),
-            "hung without memory and cap told": one(later(SPINS_UNSEEN, MEMORY_NOT_TOLD)),
+            "hung without memory readings and cap": one(later(SPINS_UNSEEN, MEMORY_NOT_TOLD)),
             "a power-capped fleet hangs": one(later(replace(HANGS, cap=300), CAPPED)),
         },
         (SLOWER, 1): {
@@ -128,16 +128,16 @@ def broken() -> dict[tuple[str, int], dict[str, Nodes]]:
             "one card is slow in a job that pauses": (
                 works(works(node(), PAUSING), turns(SLOW, 20, IN_PAUSE, 4), (3,)),
             ),
-            "one card is slow, and heat held it down before": told(
+            "one card is slow, and heat held it down before": with_values(
                 one(((15, replace(SLOW, hertz=8e8)), (END, SLOW)), (3,)), "1x14 0x60", *hot
             ),
         },
-        (THROTTLED, 1): {"one card is slow because of heat": told(one(later(SLOW), (3,)), steady(1), *hot)},
+        (THROTTLED, 1): {"one card is slow because of heat": with_values(one(later(SLOW), (3,)), steady(1), *hot)},
         (NODE_SLOW, 1): {"one node is slow": many(5, always(TRAINS), later(SLOW))},
         (BRAKE, CARDS): {
             "one node is slow because of the power brake": (
                 *many(4, always(TRAINS), always(TRAINS)),
-                *told((works(node("node5"), later(SLOW)),), steady(1), *brake),
+                *with_values((works(node("node5"), later(SLOW)),), steady(1), *brake),
             )
         },
     }
@@ -145,7 +145,7 @@ def broken() -> dict[tuple[str, int], dict[str, Nodes]]:
 
 # One scene of each kind of trouble, and those that look most like one.
 QUICK = (
-    "decoding where the memory is not told",
+    "decoding without memory readings",
     "one card with a lower cap",
     "a job that pauses",
     "a rank writes a checkpoint, the others wait",
@@ -154,7 +154,7 @@ QUICK = (
     "lower power at the same clock",
     "all cards of a node hang",
     "one card hangs, the others work",
-    "hung without memory and cap told",
+    "hung without memory readings and cap",
     "one card is slow",
     "one card is slow because of heat",
 )
@@ -172,7 +172,7 @@ def assert_scenes(folder: Path, is_wanted: Callable[[str], bool]) -> None:
         name: {
             key: values
             for key, values in {**all_of(*nodes), **seen_before({"job": "accelerators"})}.items()
-            if TOLD.match(key)
+            if PLAYED.match(key)
         }
         for name, nodes in series.items()
         if is_wanted(name)

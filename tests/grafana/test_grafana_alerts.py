@@ -106,14 +106,14 @@ def test_the_package_installs_the_page_of_the_runbooks() -> None:
     assert commands is not None
     installed = commands[1].split()
     for page in installed:
-        told = ["bash", "-c", f"page={page}; {commands[2]}"]
-        text = subprocess.run(told, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        command = ["bash", "-c", f"page={page}; {commands[2]}"]
+        text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
         linked = set(re.findall(r"\]\((\w[^)#]*)", text))
         assert linked <= {f"{name}.md" for name in installed}, "a link of it leads nowhere"
 
 
 def test_every_recorded_series_is_used() -> None:
-    """By an alert, a dashboard, or another rule: what nobody asks for costs memory for nothing."""
+    """By an alert, a dashboard, or another rule: an unused rule costs memory for nothing."""
     asked = {rule["alert"]: rule["expr"] for rule in alerts()}
     asked |= {rule.name: rule.expression for group in GROUPS for rule in group.rules}
     asked |= {path.name: path.read_text() for path in (ROOT / "grafana" / "dashboards").glob("*.json")}

@@ -158,11 +158,11 @@ def scenes() -> dict[str, Scene]:
     return {
         "all is well": quiet(Node(), is_full=True),
         "the daemon is restarted": quiet(Node().restarted(), is_full=True),
-        "the driver is loaded anew": quiet(
+        "the driver is reloaded": quiet(
             Node().tells(counting_anew(58), "busy_seconds").tells(counting_anew(1), "pcie_replays"), is_full=True
         ),
         "the cards are released": quiet(released()),
-        "a card is partitioned anew": quiet(partitioned_anew()),
+        "a card is repartitioned": quiet(partitioned_anew()),
         "cards that tell no limit": quiet(told_by_none(Node())),
         "a junction as hot as they get, without a limit": quiet(
             told_by_none(Node().tells(steady(94), "temperature_celsius", "junction"))
@@ -221,7 +221,7 @@ def scenes() -> dict[str, Scene]:
 QUICK = (
     "all is well",
     "the daemon is restarted",
-    "a card is partitioned anew",
+    "a card is repartitioned",
     "two agents that send the same of a node with a card less than expected",
     "one of two nodes dies",
     "the driver is gone",

@@ -90,7 +90,7 @@ def test_one_trouble_of_a_card_is_one_alert(tmp_path: Path) -> None:
 
 
 def test_who_holds_back_is_an_alert_of_a_card_that_is_held_for_a_shorter_time() -> None:
-    """Else the weaker one would have been told before."""
+    """Otherwise the weaker alert would be sent first."""
     by_name = {alert.name: alert for group in ALERTS for alert in group.alerts}
     for alert in by_name.values():
         for stronger in (by_name[name] for name in alert.held_back_by):

@@ -117,7 +117,7 @@ def partition(number: int, busy: str) -> dict[str, str]:
 
 
 def test_a_partition_that_was_taken_away_is_not_unwatched(tmp_path: Path) -> None:
-    """Of two cards with a partition each the first is parted anew, and the second's source is released."""
+    """Of two cards with a partition each the first is repartitioned, and the second's source is released."""
     series = {}
     for card, up in enumerate(("1x30", "1x20 stale")):
         whole = f'{NODE},vendor="v",device="{card}",id="i{card}",model="m"'

@@ -39,7 +39,7 @@ LATE_SECONDS = 60.0
 EMPTY = {
     "telemetry-fleet Firing alerts": "alerts come by chance",
     "telemetry-node Firing alerts": "alerts come by chance",
-    "telemetry-fleet Maintenance": "nobody works on these nodes",
+    "telemetry-fleet Maintenance": "no node is in maintenance",
     "telemetry-jobs Strangers": "simulated processes are all of the owners",
     "telemetry-jobs Names that fit no card": "all fit",
     "telemetry-jobs Tokens by model": "no inference server is scraped",

@@ -89,14 +89,14 @@ def series_of(node: Snapshot) -> Mapping[str, str]:
 def assert_agree(folder: Path, node: Snapshot, silent: Sequence[str] = ()) -> None:
     """Exactly those alerts fire that the findings name, but none on the silent cards."""
     verdict = judge(node)
-    told = {
+    answers = {
         f'{{alertname="{alert}",id="{device_id}"}}': 1
         for device_id, findings in verdict.items()
         for alert in sorted(alerts_of(findings))
         if device_id not in silent
     }
     firing = f'group by (alertname, id) (ALERTS{{alertstate="firing",alertname=~"{"|".join(sorted(COMPARED))}"}})'
-    assert_told(folder, rules(), [Story(series_of(node), [Question(firing, f"{MINUTES - 1}m", told)])])
+    assert_told(folder, rules(), [Story(series_of(node), [Question(firing, f"{MINUTES - 1}m", answers)])])
 
 
 def rules() -> list[Mapping[str, object]]:

@@ -1,4 +1,4 @@
-"""The chart as it lies in the repository: its vendors, sources, tools and labels are the daemon's, its values are told."""
+"""The chart in the repository: its vendors, sources, tools and labels are the daemon's, and its values are documented."""
 
 import json
 import re

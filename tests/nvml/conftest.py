@@ -12,13 +12,11 @@ from kits.fake_nvml.reader import Bench, loaded, reading
 
 @pytest.fixture
 def fake(tmp_path: Path) -> FakeNvml:
-    """A node with eight H100."""
     return FakeNvml(tmp_path / "nvml", "h100")
 
 
 @pytest.fixture
 def nvml(fake: FakeNvml) -> Iterator[ModuleType]:
-    """The real pynvml, initialised with it."""
     with loaded(fake) as pynvml:
         pynvml.nvmlInit()
         yield pynvml
@@ -26,6 +24,5 @@ def nvml(fake: FakeNvml) -> Iterator[ModuleType]:
 
 @pytest.fixture
 def bench(fake: FakeNvml) -> Iterator[Bench]:
-    """A reader of it."""
     with reading(fake) as found:
         yield found

@@ -1,4 +1,4 @@
-"""The reader `nvml` with the clock of a test: the seconds in the file that HAND_CLOCK names."""
+"""The reader `nvml` with a test's clock: the seconds in the file that HAND_CLOCK names."""
 
 import os
 from pathlib import Path

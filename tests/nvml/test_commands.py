@@ -1,4 +1,4 @@
-"""What commands show of a node whose GPUs are NVIDIA's."""
+"""What commands show of a node with NVIDIA GPUs."""
 
 import json
 from pathlib import Path

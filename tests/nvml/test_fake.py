@@ -1,4 +1,4 @@
-"""The fake NVML is held against pynvml's structures and the symbols of each driver, and says through pynvml what its profiles say."""
+"""The fake NVML has pynvml's structures and each driver branch's symbols, and returns its profiles' values."""
 
 import ctypes
 import re
@@ -26,7 +26,7 @@ NAMES_IN_PYNVML = {
 
 
 def layout() -> list[tuple[str, str, int, int]]:
-    """Structure, member ("" for the whole), offset and size as the C compiler has them."""
+    """Return structure, member ("" for the whole), offset and size according to the C compiler."""
     tell = ctypes.CDLL(str(library(580))).fakeNvmlLayout
     structure, member, offset, size = ctypes.c_char_p(), ctypes.c_char_p(), ctypes.c_size_t(), ctypes.c_size_t()
     places = [ctypes.byref(place) for place in (structure, member, offset, size)]
@@ -41,17 +41,17 @@ def in_pynvml(structure: str) -> Any:
 
 
 def test_structures_are_as_pynvml_has_them() -> None:
-    told = layout()
+    rows = layout()
     # As many metrics as the caller says: the C structure has one.
-    members = [row for row in told if row[1] not in ("", "metrics")]
+    members = [row for row in rows if row[1] not in ("", "metrics")]
     fields = [getattr(in_pynvml(structure), member) for structure, member, *_ in members]
     assert [row[2:] for row in members] == [(field.offset, field.size) for field in fields], members
-    assert ("nvmlGpmMetricsGet_t", "metrics", pynvml.c_nvmlGpmMetricsGet_t.metrics.offset) in [row[:3] for row in told]
-    wholes = {structure: size for structure, member, _, size in told if not member}
+    assert ("nvmlGpmMetricsGet_t", "metrics", pynvml.c_nvmlGpmMetricsGet_t.metrics.offset) in [row[:3] for row in rows]
+    wholes = {structure: size for structure, member, _, size in rows if not member}
     assert wholes == {structure: ctypes.sizeof(in_pynvml(structure)) for structure in wholes}
     defined = set(re.findall(r"^\} (nvml\w+_t);", (SOURCES / "nvml_types.h").read_text(), re.MULTILINE))
     # pynvml has this one wrong.
-    assert {structure for structure, *_ in told} == defined - {"nvmlUnrepairableMemoryStatus_v1_t"}
+    assert {structure for structure, *_ in rows} == defined - {"nvmlUnrepairableMemoryStatus_v1_t"}
 
 
 @pytest.mark.parametrize("level", [450, 535, 595])

@@ -1,4 +1,4 @@
-"""The whole daemon on a node whose NVML goes wrong: what is on the page, and that nothing else suffers."""
+"""The whole daemon on a node whose NVML fails: the page shows it, and no other source suffers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ PATIENT = "[sources.nvml]\ninterval = 0.5\ndeadline = 60.0\n"
 # No call that hangs ends by itself; on a slow machine other polls may miss this deadline, too, and are asked again.
 STRICT = "[sources.nvml]\ninterval = 0.5\ndeadline = 2.0\n"
 KEPT, LOST = (f"GPU-5f1c2a90-77b3-4d0e-9a51-0c3e8800010{number}" for number in (1, 2))
-# What took the card away may have been told together with its loss, so its events are still to be seen.
+# The event that removed the card may come with its loss, so its events are still shown.
 STAYS = {
     "accelerator_up", "accelerator_info", "accelerator_events_total", "accelerator_event_last_timestamp_seconds",
     "accelerator_event_open",
@@ -25,13 +25,10 @@ STAYS = {
 
 
 class Node(NamedTuple):
-    """A daemon, and the NVML that it reads."""
-
     daemon: Daemon
     fake: FakeNvml
 
     def series(self, name: str, **labels: str) -> list[str]:
-        """The lines of one metric with these labels."""
         wanted = [f'{key}="{text}"' for key, text in labels.items()]
         lines = [line for line in self.daemon.page().splitlines() if line.startswith(f"{name}{{")]
         return [line for line in lines if all(label in line for label in wanted)]
@@ -40,7 +37,7 @@ class Node(NamedTuple):
         return [line.rpartition(" ")[2] for line in self.series(name, **labels)]
 
     def workers(self) -> list[int]:
-        """The processes in which the daemon asks NVML."""
+        """Return the processes in which the daemon calls NVML."""
         tasks = Path(f"/proc/{self.daemon.pid}/task").iterdir()
         children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
         return [child for child in children if b"\0nvml\0" in Path(f"/proc/{child}/cmdline").read_bytes()]
@@ -60,7 +57,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture
 def node(shared: Node) -> Node:
-    """The shared node, on which all is well."""
     shared.fake.heal()
     shared.daemon.until(lambda: len(shared.values("accelerator_utilization_ratio", vendor="nvidia")) == 3)
     return shared
@@ -77,7 +73,7 @@ def test_a_call_that_hangs_leaves_no_stale_reading(node: Node) -> None:
 
 
 def test_cards_stay_listed_as_unread_while_every_call_hangs(node: Node) -> None:
-    """The recent inventory lists them all, but does not hold them up beside a source that fails."""
+    """The recent inventory lists them, but does not keep them up beside a failing source."""
     node.daemon.until(lambda: 'telemetry_source_poll_up{poll="inventory",source="nvml"} 1.0' in node.daemon.page())
     node.fake.hang("*", 3600.0)
     node.daemon.until(lambda: 'telemetry_source_up{source="nvml"} 0.0' in node.daemon.page())
@@ -134,7 +130,7 @@ def test_a_lost_gpu_is_down_without_a_reading_and_its_xid_stays_open_over_a_rest
     with Daemon(tmp_path, PATIENT, environment=fake.environment) as daemon:
         node = Node(daemon, fake)
         daemon.until(lambda: opened(node) == ["1.0", "1.0"])
-        assert node.series("accelerator_up", id=KEPT) == [], "nobody knows whether the card is there"
+        assert node.series("accelerator_up", id=KEPT) == [], "the state of the card is unknown"
         config = ("--config", str(daemon.config_path))
         assert run_main("forget", KEPT, *config)[:2] == (0, f"forgot the open events of {KEPT}: xid_79\n")
         assert run_main("forget", LOST, *config)[:2] == (0, f"forgot the open events of {LOST}: xid_79, gpu_lost\n")

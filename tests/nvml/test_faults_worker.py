@@ -1,4 +1,4 @@
-"""What goes wrong, and what is served during and after it: through the real worker and the parser."""
+"""Faults of NVML through the real worker and the parser: what is served during and after each."""
 
 from pathlib import Path
 
@@ -118,7 +118,7 @@ def test_unknown_errors_three_times_in_a_row_are_a_lost_gpu(bench: Bench) -> Non
 
 
 def test_unknown_errors_of_all_fans_are_no_lost_gpu(bench: Bench) -> None:
-    """A card that cannot read its fans says so for each of them, and answers all else."""
+    """A card that cannot read its fans returns the error for each fan, and answers all other calls."""
     bench.fake.tell(0, "nvmlDeviceGetNumFans", 3)
     bench.fake.fail("nvmlDeviceGetFanSpeed_v2", UNKNOWN, 0)
     bench.fake.fail("nvmlDeviceGetFanSpeed", UNKNOWN, 0)
@@ -219,7 +219,7 @@ def test_the_pauses_between_initialisations_grow_to_a_minute(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("code", "reason"), [(1, "driver_gone"), (9, "driver_gone"), (18, "library_mismatch")])
 def test_a_library_that_ends_is_initialised_again(bench: Bench, code: int, reason: str) -> None:
-    """At once when it lived for a while; what ends again and again is put off."""
+    """At once if it lived for a while; repeated failures are delayed."""
     bench.report()
     bench.move(61)
     bench.fake.fail("nvmlDeviceGetPerformanceState", code, 0, times=1)
@@ -274,7 +274,7 @@ def test_a_growing_process_list_is_read_to_its_end(bench: Bench) -> None:
 
 
 def test_an_upgraded_driver_needs_and_gets_a_new_process(fake: FakeNvml) -> None:
-    """The old library stays mapped: only leaving the process lets go of it."""
+    """The old library stays mapped until its process ends."""
     with reading_in_worker(fake) as bench:
         bench.report()
         pid = bench.worker.pid
@@ -286,7 +286,7 @@ def test_an_upgraded_driver_needs_and_gets_a_new_process(fake: FakeNvml) -> None
 
 
 def is_back(bench: Bench) -> bool:
-    """Whether it reads again: a worker that failed once is started again after a second."""
+    """Return whether the reader works again: a failed worker is restarted after a second."""
     return comes_true(lambda: bench.capture().failure is None)
 
 
@@ -353,13 +353,12 @@ def test_many_faults_leave_no_thread_and_no_descriptor(tmp_path: Path, faults: i
 
 
 def resources(pid: int | None) -> tuple[int, int]:
-    """Threads and open descriptors of a process."""
     process = Path(f"/proc/{pid}")
     return len(list((process / "task").iterdir())), len(list((process / "fd").iterdir()))
 
 
 def test_a_worker_that_ends_lets_go_of_the_library(fake: FakeNvml) -> None:
-    """It has a fifth of a second for it, which on a loaded machine is not always enough."""
+    """It has a fifth of a second, which on a busy machine is not always enough."""
     with reading_in_worker(fake) as bench:
 
         def ends() -> bool:

@@ -1,6 +1,6 @@
-"""What a real H200 told (driver 580.159.04): the readings beside nvidia-smi's of that second, an Xid as it came, and why a step was slow.
+"""Recordings of a real H200 (driver 580.159.04): readings equal nvidia-smi's, an Xid, and the reason of a slow step.
 
-`h200/` has what `telemetry record` and the flight recorder wrote there, masked, and a trace of torch.profiler of the same minute.
+`h200/` contains the masked output of `telemetry record` and the flight recorder, and a trace of torch.profiler.
 """
 
 import json
@@ -38,7 +38,7 @@ NVIDIA_SMI = [
 
 
 def shown(*arguments: str | Path) -> dict[str, Any]:
-    """The one device of a recording at a moment."""
+    """Return the only device of a recording at a time."""
     status, out, errors = run_main("snapshot", "--format", "json", *map(str, arguments))
     assert status == 0, errors
     (device,) = json.loads(out)["devices"]
@@ -48,8 +48,10 @@ def shown(*arguments: str | Path) -> dict[str, Any]:
 def test_the_readings_are_those_of_nvidia_smi() -> None:
     device = shown("--replay", RECORDING, "--at", "10:52:56")
     readings = device["readings"]
-    told = {(name, label): readings[name] if label is None else readings[name][label] for name, label, *_ in NVIDIA_SMI}
-    assert told == {
+    readings_shown = {
+        (name, label): readings[name] if label is None else readings[name][label] for name, label, *_ in NVIDIA_SMI
+    }
+    assert readings_shown == {
         (name, label): pytest.approx(value, rel=1e-9, abs=tolerance) for name, label, value, tolerance in NVIDIA_SMI
     }
     (process,) = device["processes"]
@@ -64,7 +66,7 @@ def test_the_readings_are_those_of_nvidia_smi() -> None:
 
 
 def test_the_flight_recorder_kept_what_led_to_an_xid() -> None:
-    """A program wrote to an address that is not mapped."""
+    """A program wrote to an unmapped address."""
     assert shown("--replay", FLIGHT, "--at", "30s")["condition"]["word"] != "xid_31"
     device = shown("--replay", FLIGHT)
     assert device["condition"] == {"word": "xid_31", "severity": "quiet"}

@@ -1,4 +1,4 @@
-"""A library that is not there: a process is started for it when it may have come, and not to find that nothing has changed."""
+"""A missing library: a process starts only if the library may have been installed meanwhile."""
 
 from pathlib import Path
 
@@ -33,6 +33,6 @@ def test_a_process_is_started_where_a_place_changes_in_which_the_loader_looks(tm
         assert reader.look(PARSER.polls[0]) is not None
         (tmp_path / "libother.so").touch()
         assert (states(1, 1, 1), len(launcher.pids)) == ("missing missing missing", 2)
-        assert (states(31), len(launcher.pids)) == ("missing", 3), "behind a link it may lie where nobody looks"
+        assert (states(31), len(launcher.pids)) == ("missing", 3), "behind a link it may be in an unknown folder"
         fake.install()
         assert states(0.5, 0.5) == "missing ok", "it had looked half a minute before"

@@ -1,4 +1,4 @@
-"""The page of each node that the fake can be, line by line: `--update-golden` writes them again."""
+"""The page of each node of the fake, line by line: `--update-golden` writes them."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What each tier costs: the driver calls on a device, counted; what is not there is asked once."""
+"""The cost of each tier: the driver calls on a device, counted; missing features are queried once."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.needs("cc")
 
 
 def settled(bench: Bench) -> None:
-    """Every tier was read once: what is not supported is known."""
+    """Read every tier once, so that the reader knows what is not supported."""
     for tier in TIERS:
         bench.data(tier)
 
@@ -134,7 +134,7 @@ def test_after_an_initialisation_everything_is_asked_anew(bench: Bench) -> None:
 
 
 def test_exchanged_handles_are_noticed_at_the_next_slow_poll(tmp_path: Path) -> None:
-    """From one moment on each GPU's handle answers as the other: a minute later all that is told is of the right one."""
+    """From some time on each GPU's handle answers as the other: a minute later all readings are of the right GPU."""
     fake = FakeNvml(tmp_path, load_profile("h100").with_gpus(2))
     with reading(fake) as bench:
         settled(bench)

@@ -1,4 +1,4 @@
-"""Each driver is asked by its own numbers and calls, whatever the installed wheel thinks of them."""
+"""Each driver is called with its own numbers and functions, whatever the installed wheel knows."""
 
 import itertools
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def h100(**gpu: object) -> Profile:
 
 
 @pytest.mark.parametrize(
-    ("driver", "windows", "told"),
+    ("driver", "windows", "is_shown"),
     [
         ("535.183.06", None, False),
         ("570.133.20", None, False),
@@ -39,7 +39,7 @@ def h100(**gpu: object) -> Profile:
     ],
 )
 def test_the_throttle_counters_have_the_drivers_own_numbers(
-    driver: str, windows: str | None, told: bool, tmp_path: Path
+    driver: str, windows: str | None, is_shown: bool, tmp_path: Path
 ) -> None:
     fake = FakeNvml(tmp_path, h100(reason_ns=REASONS, power_smoothing=SMOOTHING), driver=driver)
     if windows:
@@ -48,7 +48,7 @@ def test_the_throttle_counters_have_the_drivers_own_numbers(
     with reading(fake) as bench:
         report = bench.report("counters")
     found = [value(report, "throttled_seconds_total", word) for word in REASONS]
-    assert found == ([1.0, 2.0, 3.0] if told else [Absent.NOT_REPORTED] * 3)
+    assert found == ([1.0, 2.0, 3.0] if is_shown else [Absent.NOT_REPORTED] * 3)
     assert (report.devices[0].driver, report.problems) == (windows or driver, ())
 
 
@@ -56,7 +56,7 @@ def test_the_throttle_counters_have_the_drivers_own_numbers(
     "driver", ["450.80.02", "470.57.02", "515.65.01", "525.60.13", "535.183.06", "550.54.15", "560.35.03"]
 )
 def test_an_a100_gives_the_same_under_every_driver(driver: str, tmp_path: Path) -> None:
-    """By other calls where those of today are not there: memory, temperature, reasons, power, limits, links."""
+    """By older calls if needed: memory, temperature, reasons, power, limits, links."""
     with reading(FakeNvml(tmp_path, "a100", driver=driver)) as bench:
         fast, slow, links, processes = (bench.report(tier) for tier in ("fast", "slow", "links", "processes"))
     assert value(fast, "memory_total_bytes") == 80 * 2.0**30
@@ -106,7 +106,7 @@ def test_a_card_that_never_told_an_average_gives_the_power_of_the_moment(bench: 
 
 
 def test_memory_that_was_told_without_what_the_driver_keeps_is_not_told_with_it(bench: Bench) -> None:
-    """The older call counts it as used: a number that jumps for one poll is worse than none."""
+    """The older call counts reserved memory as used: a number that jumps for one poll is worse than none."""
     before = value(bench.report(), "memory_used_bytes")
     bench.fake.fail("nvmlDeviceGetMemoryInfo_v2", UNKNOWN, 0, times=1)
     found = [value(bench.report(), "memory_used_bytes") for _ in range(2)]
@@ -140,7 +140,7 @@ def test_the_older_call_of_the_power_is_the_average_from_ampere_on(tmp_path: Pat
 
 
 def test_a_wrong_type_and_an_untouched_counter_are_known(bench: Bench) -> None:
-    """Drivers leave ECC counters as they were while ECC is off, and gave some of them with a wrong type."""
+    """Drivers leave ECC counters untouched while ECC is off, and returned some with a wrong type."""
     bench.fake.blank_field(0, 3)
     bench.fake.refuse(0, "nvmlDeviceGetMemoryErrorCounter.0.0.2")
     bench.fake.refuse(0, "nvmlDeviceGetMemoryErrorCounter.0.0.7")
@@ -174,7 +174,7 @@ def test_a_counter_that_is_all_ones_is_implausible(bench: Bench) -> None:
 
 @pytest.mark.parametrize("driver", ["560.35.03", "580.105.08"])
 def test_a_temperature_with_all_bits_set_is_none_by_the_older_and_the_newer_call(tmp_path: Path, driver: str) -> None:
-    """The newer one has a signed number, which is -1 then."""
+    """The newer call has a signed number, which is -1 then."""
     fake = FakeNvml(tmp_path, "a100", driver=driver)
     fake.tell(0, "nvmlDeviceGetTemperature.0", 2**32 - 1)
     fake.field(0, 82, -1, kind="int")
@@ -213,14 +213,14 @@ def real(pynvml: ModuleType) -> ModuleType:
 
 
 def shadowed(pynvml: ModuleType) -> ModuleType:
-    """An old package `pynvml` that lies before the module: its functions, and nothing private."""
+    """Return an old package `pynvml` that shadows the module: its functions, and nothing private."""
     module = ModuleType("pynvml")
     vars(module).update({name: found for name, found in vars(pynvml).items() if not name.startswith("_")})
     return module
 
 
 def of_2023(pynvml: ModuleType) -> ModuleType:
-    """Without newer calls, one with other parameters."""
+    """Return a library without newer calls, and with other parameters of one call."""
     newer = (
         "NVMLLibraryMismatchError", "nvmlDeviceGetTemperatureV", "nvmlDeviceGetMarginTemperature",
         "nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetAddressingMode", "c_nvmlGpuFabricInfo_v2_t",
@@ -274,13 +274,13 @@ def test_what_the_board_counts_over_its_life_is_told_apart(profile: str, dram: f
         slow, inventory = bench.report("slow"), bench.report("inventory")
     assert value(inventory, "ecc_corrected_lifetime_total", "dram") == dram
     assert value(inventory, "ecc_uncorrected_lifetime_total", "sram") == 0.0
-    assert value(inventory, "ecc_corrected_lifetime_total", "all") is Absent.NOT_REPORTED, "told by place"
-    assert value(inventory, "ecc_corrected_lifetime_total", "all", device=1) == dram, "where no place is told"
+    assert value(inventory, "ecc_corrected_lifetime_total", "all") is Absent.NOT_REPORTED, "reported by location"
+    assert value(inventory, "ecc_corrected_lifetime_total", "all", device=1) == dram, "reported as a whole"
     assert value(slow, "ecc_corrected_total", "dram") == dram - (3.0 if profile == "h100" else 1.0)
 
 
 def test_a_utilization_that_is_another_number_costs_itself(bench: Bench) -> None:
-    """Drivers have given clocks in its place, and all ones (NVIDIA/DCGM #199)."""
+    """Drivers have returned clocks in its place, and all ones (NVIDIA/DCGM #199)."""
     bench.fake.tell(0, "nvmlDeviceGetUtilizationRates", 1980, 41)
     bench.fake.tell(1, "nvmlDeviceGetUtilizationRates", 2**32 - 1, 2**32 - 1)
     report = bench.report()

@@ -1,4 +1,4 @@
-"""Xid events come by a thread of their own, once each, and a driver that only fails is not asked in a loop."""
+"""Xid events come by a thread of their own, once each; a driver that only fails is not called in a loop."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ WAIT = "nvmlEventSetWait_v2"
 
 
 def seen_by_the_reader(bench: Bench, waits_before: int, events: int) -> bool:
-    """Whether the reader's thread has taken so many events: each ends one wait, and one wait may have ended just before."""
+    """Return whether the reader's thread has received so many events; each event ends one wait."""
     return comes_true(lambda: bench.fake.calls(WAIT) > waits_before + events)
 
 
@@ -55,7 +55,7 @@ def test_a_storm_keeps_the_newest_and_counts_the_others(tmp_path: Path) -> None:
 
 
 def test_a_wait_that_fails_at_once_is_put_off(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lost GPU answers without waiting: a loop around that keeps a core busy."""
+    """A lost GPU answers at once: without a delay the loop would use a whole core."""
     pauses: list[float | None] = []
 
     class Stopped(threading.Event):

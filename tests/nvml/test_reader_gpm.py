@@ -1,4 +1,4 @@
-"""GPM counts between two polls: the first has nothing to tell, one after a long pause neither."""
+"""GPM measures between two polls: the first poll and the first after a long pause have no values."""
 
 import shutil
 import subprocess
@@ -16,14 +16,14 @@ METRICS = ("sm_active_ratio", "sm_occupancy_ratio", "tensor_active_ratio", "memo
 
 
 def gpm(bench: Bench, *, after: float = 2.0) -> list[object]:
-    """What the poll gives so many seconds later."""
+    """Return the metrics of a poll so many seconds later."""
     bench.settle(after)
     report = bench.report("gpm")
     return [value(report, metric) for metric in METRICS]
 
 
 def test_the_first_poll_tells_what_was_since_the_initialisation(bench: Bench) -> None:
-    """A tenth of a second at least, for which it waits: a snapshot has no second poll."""
+    """It waits a tenth of a second: a snapshot has no second poll."""
     report = bench.report("gpm")
     assert [value(report, metric) for metric in METRICS] == [0.914, 0.4725, 0.63, 0.555]
     assert [value(report, "sm_active_ratio", device=gpu) for gpu in range(8)] == [0.914] * 8
@@ -59,11 +59,11 @@ def test_a_host_engine_of_dcgm_is_a_problem_where_gpm_is_read(bench: Bench, tmp_
     assert bench.report("gpm").problems == ()
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(0.05, False), (0.1, True), (120.0, True), (120.1, False)])
-def test_the_time_between_two_samples_is_bounded(bench: Bench, seconds: float, told: bool) -> None:
+@pytest.mark.parametrize(("seconds", "is_given"), [(0.05, False), (0.1, True), (120.0, True), (120.1, False)])
+def test_the_time_between_two_samples_is_bounded(bench: Bench, seconds: float, is_given: bool) -> None:
     gpm(bench)
     found = gpm(bench, after=seconds)
-    assert found == ([0.914, 0.4725, 0.63, 0.555] if told else [Absent.NOT_REPORTED] * 4)
+    assert found == ([0.914, 0.4725, 0.63, 0.555] if is_given else [Absent.NOT_REPORTED] * 4)
 
 
 def test_a_real_zero_is_a_reading_and_a_metric_that_is_none_is_not(bench: Bench) -> None:

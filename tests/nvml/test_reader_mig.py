@@ -1,4 +1,4 @@
-"""MIG: each instance a device of its own within its card, and the layout followed as it changes."""
+"""MIG: each instance is a device of its own within its card, and the reader follows changes of the layout."""
 
 from pathlib import Path
 
@@ -16,7 +16,6 @@ INVALID_ARGUMENT = 2
 
 @pytest.fixture
 def mig(tmp_path: Path):
-    """One A100 with three instances."""
     with reading(FakeNvml(tmp_path, "a100-mig")) as bench:
         yield bench
 

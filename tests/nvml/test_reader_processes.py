@@ -1,4 +1,4 @@
-"""Each process once, of its kind, and how busy it kept the GPU since the poll before: from the fake library to the report."""
+"""Each process once, with its kind and its utilization since the previous poll: from the fake library to the report."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ CALL = "nvmlDeviceGetProcessUtilization"
 
 
 def used(bench: Bench, *samples: str) -> dict[int, float | None]:
-    """The ratio of each process of the first GPU at a poll before which the driver took these samples."""
+    """Return the ratio of each process of the first GPU at a poll after the driver took these samples."""
     if samples:
         bench.fake.tell(0, CALL, *samples)
     return {one.pid: one.utilization_ratio for one in bench.report("processes").processes if one.device == 0}
@@ -21,7 +21,7 @@ def used(bench: Bench, *samples: str) -> dict[int, float | None]:
 
 @pytest.fixture
 def two(bench: Bench) -> Bench:
-    """Two processes run on the first GPU, and one poll was made."""
+    """Start two processes on the first GPU, and poll once."""
     bench.fake.processes(0, [Process(71, 1 << 20), Process(72, 1 << 20)])
     assert used(bench, "71:50:0:0:0:5000000", "72:50:0:0:0:5000000") == {71: None, 72: None}
     return bench

@@ -1,4 +1,4 @@
-"""GPUs that use the host's memory (GB10, Jetson): never shown as memory of their own, on any surface."""
+"""GPUs that use the host's memory (GB10, Jetson): it is never shown as memory of their own, on any surface."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The reader and its tables where no compiler is: on a pynvml in Python, with the nodes and the pages of the fake library."""
+"""The reader and its tables without a compiler: on a pynvml in Python, with the fake library's nodes and pages."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ NOT_HERE = re.compile(
 
 
 def lines(reports: list[Report]) -> set[str]:
-    """Metric, label and number of each reading of the first card."""
+    """Return metric, label and number of each reading of the first card."""
     found = set()
     for report in reports:
         for each in report.readings:
@@ -31,7 +31,6 @@ def lines(reports: list[Report]) -> set[str]:
 
 
 def lines_of_page(name: str) -> set[str]:
-    """The same of a page."""
     labels = {metric.name: metric.label for metric in BY_KEY.values()}
     found = set()
     for row in (PAGES / f"{name}.txt").read_text().splitlines():

@@ -1,4 +1,4 @@
-"""What a worker that asks NVML costs, in counts: modules, functions of Python for a poll, wake-ups."""
+"""The cost of a worker that calls NVML, in counts: modules, Python functions per poll, wake-ups."""
 
 import subprocess
 import sys
