@@ -42,7 +42,7 @@ class Collector(BaseCollector):
         yield from found
 
     def _families(self) -> Iterator[ClientMetric]:
-        shown = screen(snapshot_of(read_document(self._url, self._timeout))).snapshot
+        shown = screen(snapshot_of(read_document(self._url, self._timeout)))
         columns = columns_of(shown, OwnSamples())
         for family in families(shown, columns):
             if family.metric.scope in _SHOWN:

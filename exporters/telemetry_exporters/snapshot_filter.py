@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -12,7 +13,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from telemetry_exporters.text import clean, cleaned
-from telemetry_parsers.dataclass import dataclass, fields, replace
+from telemetry_parsers.dataclass import fields, replace
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
 from telemetry_parsers.model import (
     Absent,
@@ -56,23 +57,8 @@ class Fault(enum.Enum):
     UNFIT = "not a value that the metric can have"
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """Something that was left out; `source` is empty for the daemon's own samples."""
-
-    source: str
-    where: str
-    metric: str
-    label: str
-    fault: Fault
-
-
-@dataclass(frozen=True, slots=True)
-class Screened:
-    """A snapshot that can be shown, and what was left out of it."""
-
-    snapshot: Snapshot
-    dropped: tuple[Dropped, ...] = ()
+# What was left out, by source.
+_Problems = defaultdict[str, list[Problem]]
 
 
 def family_name(metric: Metric) -> str:
@@ -98,30 +84,32 @@ def _is_well_formed(metric: Metric) -> bool:
     return bool(_NAME.match(metric.name) and suffixes == expected and label_fits and metric.scope == "device")
 
 
-def screen(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> Screened:
-    """Return the snapshot with clean texts and without unknown, duplicate or invalid values. Lost devices keep only their events."""
+def screen(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> Snapshot:
+    """Return the snapshot with clean texts, and with a problem of its source for each unknown, duplicate or invalid reading. Lost devices keep only their events."""
     metrics = usable_metrics(extra)
     of_device, of_host = _Judge("device", metrics), _Judge("host", metrics)
-    dropped: list[Dropped] = []
-    devices, second = _unique(map(_clean_device, snapshot.devices), lambda device: device.id)
-    dropped += [Dropped("", _name(device), "info", "", Fault.DUPLICATE) for device in second]
+    problems: _Problems = defaultdict(list)
+    devices, _ = _unique(map(_clean_device, snapshot.devices), lambda device: device.id)
     sources, again = _unique(map(cleaned, snapshot.sources), lambda source: source.source)
-    dropped += [
-        Dropped(source.source, source.source, "telemetry_source_state", "", Fault.DUPLICATE) for source in again
-    ]
+    for source in again:
+        _report(problems, source.source, source.source, "telemetry_source_state", Fault.DUPLICATE)
     shown = Snapshot(
         hostname=clean(snapshot.hostname),
         wall_time=snapshot.wall_time,
         monotonic_time=snapshot.monotonic_time,
         valid_until=snapshot.valid_until,
-        devices=tuple(_screen_device(device, of_device, dropped) for device in devices),
-        host=_screen_readings(snapshot.host, "host", of_host, dropped),
-        sources=tuple(_screen_polls(source, dropped) for source in sources),
-        own=_screen_samples(map(cleaned, snapshot.own), metrics, dropped),
+        devices=tuple(_screen_device(device, of_device, problems) for device in devices),
+        host=_screen_readings(snapshot.host, "host", of_host, problems),
+        sources=tuple(_screen_polls(source, problems) for source in sources),
+        own=_screen_samples(map(cleaned, snapshot.own), metrics),
         maintenance=cleaned(snapshot.maintenance),
         recorded=cleaned(snapshot.recorded),
     )
-    return Screened(_with_problems(shown, dropped), tuple(dropped)) if dropped else Screened(shown)
+    return _with_problems(shown, problems) if problems else shown
+
+
+def _report(problems: _Problems, source: str, where: str, name: str, fault: Fault) -> None:
+    problems[source].append(Problem(where, f"{name}: {fault.value}, left out"))
 
 
 def _unique(things: Iterable[_T], key: Callable[[_T], str]) -> tuple[list[_T], list[_T]]:
@@ -160,15 +148,16 @@ def _is_clean(device: MergedDevice) -> bool:
     return "".join(texts).isprintable()
 
 
-def _screen_device(device: MergedDevice, judge: _Judge, dropped: list[Dropped]) -> MergedDevice:
+def _screen_device(device: MergedDevice, judge: _Judge, problems: _Problems) -> MergedDevice:
     if judge.all_fit(device.readings):
         return device
-    return replace(device, readings=_screen_readings(device.readings, _name(device), judge, dropped))
+    return replace(device, readings=_screen_readings(device.readings, _name(device), judge, problems))
 
 
-def _screen_polls(source: SourceStatus, dropped: list[Dropped]) -> SourceStatus:
+def _screen_polls(source: SourceStatus, problems: _Problems) -> SourceStatus:
     polls, again = _unique(source.polls, lambda poll: poll.poll)
-    dropped += [Dropped(poll.source, poll.poll, "telemetry_source_poll_up", "", Fault.DUPLICATE) for poll in again]
+    for poll in again:
+        _report(problems, poll.source, poll.poll, "telemetry_source_poll_up", Fault.DUPLICATE)
     return replace(source, polls=tuple(polls)) if again else source
 
 
@@ -214,7 +203,7 @@ def _value_fault(metric: Metric, value: float) -> Fault | None:
 
 
 def _screen_readings(
-    readings: Iterable[MergedReading], where: str, judge: _Judge, dropped: list[Dropped]
+    readings: Iterable[MergedReading], where: str, judge: _Judge, problems: _Problems
 ) -> tuple[MergedReading, ...]:
     """Return the valid readings, the first of each metric and word."""
     kept: dict[tuple[str, str], MergedReading] = {}
@@ -224,40 +213,28 @@ def _screen_readings(
         if fault is None:
             kept[key] = reading
         else:
-            dropped.append(Dropped(reading.source, where, reading.metric, reading.label, fault))
+            _report(problems, reading.source, where, f"{reading.metric} {reading.label}".strip(), fault)
     return tuple(kept.values())
 
 
-def _screen_samples(
-    samples: Iterable[Sample], metrics: Mapping[str, Metric], dropped: list[Dropped]
-) -> tuple[Sample, ...]:
+def _screen_samples(samples: Iterable[Sample], metrics: Mapping[str, Metric]) -> tuple[Sample, ...]:
+    """Return the daemon's valid samples, the first of each metric and labels."""
     kept: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
     for sample in samples:
-        key = (sample.metric, sample.labels)
-        fault = Fault.DUPLICATE if key in kept else _sample_fault(sample, metrics.get(sample.metric))
-        if fault is None:
-            kept[key] = sample
-        else:
-            dropped.append(Dropped("", "the daemon", sample.metric, str(dict(sample.labels)), fault))
+        if _is_valid(sample, metrics.get(sample.metric)):
+            kept.setdefault((sample.metric, sample.labels), sample)
     return tuple(kept.values())
 
 
-def _sample_fault(sample: Sample, metric: Metric | None) -> Fault | None:
-    if metric is None or metric.scope != "daemon":
-        return Fault.UNKNOWN
-    if sample.metric in _MADE_HERE:
-        return Fault.DUPLICATE
-    if tuple(name for name, _ in sample.labels) != OWN_LABELS[sample.metric]:
-        return Fault.MISLABELLED
-    return _value_fault(metric, sample.value)
+def _is_valid(sample: Sample, metric: Metric | None) -> bool:
+    if metric is None or metric.scope != "daemon" or sample.metric in _MADE_HERE:
+        return False
+    names = tuple(name for name, _ in sample.labels)
+    return names == OWN_LABELS[sample.metric] and _value_fault(metric, sample.value) is None
 
 
-def _with_problems(snapshot: Snapshot, dropped: Iterable[Dropped]) -> Snapshot:
-    """Return the snapshot with a problem in its source for each reading that was left out."""
-    problems: dict[str, list[Problem]] = {}
-    for item in dropped:
-        name = f"{item.metric} {item.label}".strip()
-        problems.setdefault(item.source, []).append(Problem(item.where, f"{name}: {item.fault.value}, left out"))
+def _with_problems(snapshot: Snapshot, problems: _Problems) -> Snapshot:
+    """Return the snapshot with these problems in its sources."""
     sources = tuple(
         replace(source, problems=(*source.problems, *problems[source.source])) if source.source in problems else source
         for source in snapshot.sources

@@ -22,7 +22,7 @@ STAMP = "2026-01-01T00:00:00.000Z,node17"
 @given(kit.snapshots())
 @settings(max_examples=20)
 def test_every_reading_is_read_back(snapshot):
-    shown = screen(snapshot).snapshot
+    shown = screen(snapshot)
     rows = list(csv.DictReader(io.StringIO(render(snapshot), newline="")))
     assert all(tuple(row) == COLUMNS for row in rows)
     readings = [*shown.host, *(reading for device in shown.devices for reading in device.readings)]
@@ -47,5 +47,5 @@ def test_every_reading_is_read_back(snapshot):
 def test_of_any_snapshot_each_process_is_a_whole_row(snapshot):
     lines = {process.pid: "\x1b[2J\r\n" for device in snapshot.devices for process in device.processes}
     heading, *rows = csv.reader(io.StringIO(processes(snapshot, lines)))
-    assert len(rows) == sum(len(device.processes) for device in screen(snapshot).snapshot.devices)
+    assert len(rows) == sum(len(device.processes) for device in screen(snapshot).devices)
     assert all(len(row) == len(heading) and clean("".join(row)) == "".join(row) for row in rows)

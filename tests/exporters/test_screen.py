@@ -1,4 +1,4 @@
-"""What cannot be shown is left out and said, whatever merging may let through."""
+"""Readings that cannot be shown are left out and reported, even if the merge lets them through."""
 
 import math
 from dataclasses import fields, replace
@@ -9,8 +9,8 @@ from kits import snapshots as kit
 from kits.page_lint import complaints
 from telemetry_exporters.documents import snapshot_csv, snapshot_json
 from telemetry_exporters.prometheus.renderer import text_page
-from telemetry_exporters.snapshot_filter import Dropped, Fault, screen, usable_metrics
-from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric, Sample
+from telemetry_exporters.snapshot_filter import Fault, screen, usable_metrics
+from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric, Problem, Sample
 
 
 @pytest.mark.parametrize(
@@ -36,10 +36,10 @@ def test_a_reading_that_does_not_fit_is_left_out_and_its_source_has_a_problem_mo
     good = kit.reading("power_watts", 80.0)
     snapshot = kit.snapshot(kit.device(0, good, reading), sources=(kit.source("nvml"), kit.source("hy-smi")))
     screened = screen(snapshot)
-    assert screened.dropped == (Dropped("nvml", "nvidia 0 GPU-00000000", reading.metric, reading.label, fault),)
-    assert screened.snapshot.devices[0].readings == (good,)
-    nvml, hy_smi = screened.snapshot.sources
-    assert [problem.where for problem in nvml.problems] == ["nvidia 0 GPU-00000000"]
+    assert screened.devices[0].readings == (good,)
+    nvml, hy_smi = screened.sources
+    name = f"{reading.metric} {reading.label}".strip()
+    assert nvml.problems == (Problem("nvidia 0 GPU-00000000", f"{name}: {fault.value}, left out"),)
     assert hy_smi.problems == ()
     page = text_page(snapshot).decode()
     assert 'telemetry_source_problems{source="nvml"} 1.0\n' in page
@@ -58,22 +58,22 @@ def test_a_reading_that_does_not_fit_is_left_out_and_its_source_has_a_problem_mo
     ],
 )
 def test_a_reading_that_fits_stays(reading):
-    screened = screen(kit.snapshot(kit.device(0, reading)))
-    assert screened.dropped == ()
-    assert screened.snapshot.devices[0].readings == (reading,)
+    screened = screen(kit.snapshot(kit.device(0, reading), sources=(kit.source("nvml"),)))
+    assert screened.devices[0].readings == (reading,)
+    assert screened.sources[0].problems == ()
 
 
 def test_a_sound_device_is_not_even_copied():
     snapshot = kit.big_snapshot(3)
     screened = screen(snapshot)
-    assert all(shown is given for shown, given in zip(screened.snapshot.devices, snapshot.devices, strict=True))
-    assert screened.snapshot == snapshot
+    assert all(shown is given for shown, given in zip(screened.devices, snapshot.devices, strict=True))
+    assert screened == snapshot
 
 
 def test_one_reading_that_does_not_fit_costs_no_other_device_anything():
     bad = kit.device(0, kit.reading("power_watts", math.nan), kit.reading("fan_ratio", 0.5))
     screened = screen(kit.snapshot(bad, kit.device(1, kit.reading("power_watts", 80.0))))
-    assert [[one.metric for one in device.readings] for device in screened.snapshot.devices] == [
+    assert [[reading.metric for reading in device.readings] for device in screened.devices] == [
         ["fan_ratio"],
         ["power_watts"],
     ]
@@ -83,36 +83,36 @@ def test_one_reading_that_does_not_fit_costs_no_other_device_anything():
 def test_two_devices_with_one_id_are_one_device(other):
     first, second = kit.device(0, id=other.replace("\x00", "\x01")), kit.device(1, id=other)
     screened = screen(kit.snapshot(first, second))
-    assert [device.device for device in screened.snapshot.devices] == ["0"]
-    assert [item.fault for item in screened.dropped] == [Fault.DUPLICATE]
+    assert [device.device for device in screened.devices] == ["0"]
 
 
 def test_a_source_or_poll_that_comes_twice_is_shown_once():
     twice = replace(kit.source(), polls=(kit.poll(), kit.poll()))
     screened = screen(kit.snapshot(sources=(twice, kit.source("nvml", "failed"))))
-    (source,) = screened.snapshot.sources
+    (source,) = screened.sources
     assert (source.state, len(source.polls)) == ("ok", 1)
-    assert [item.fault for item in screened.dropped] == [Fault.DUPLICATE, Fault.DUPLICATE]
+    assert [problem.text.partition(": ")[2] for problem in source.problems] == [
+        f"{Fault.DUPLICATE.value}, left out"
+    ] * 2
 
 
 @pytest.mark.parametrize(
-    ("sample", "fault"),
+    "sample",
     [
-        (Sample("no_such_metric", 1.0), Fault.UNKNOWN),
-        (Sample("power_watts", 1.0), Fault.UNKNOWN),
-        (Sample("telemetry_devices", 1.0, (("vendor", "amd"), ("model", ""))), Fault.DUPLICATE),
-        (Sample("telemetry_source_up", 1.0, (("source", "nvml"),)), Fault.DUPLICATE),
-        (Sample("telemetry_pci_devices", 1.0), Fault.MISLABELLED),
-        (Sample("telemetry_pci_devices", math.nan, (("vendor", "amd"),)), Fault.UNFIT),
-        (Sample("telemetry_build_info", 0.0, (("version", "1"), ("python", "3"))), Fault.UNFIT),
-        (Sample("telemetry_config_last_reload_successful", 0.0), Fault.DUPLICATE),
+        Sample("no_such_metric", 1.0),
+        Sample("power_watts", 1.0),
+        Sample("telemetry_devices", 1.0, (("vendor", "amd"), ("model", ""))),
+        Sample("telemetry_source_up", 1.0, (("source", "nvml"),)),
+        Sample("telemetry_pci_devices", 1.0),
+        Sample("telemetry_pci_devices", math.nan, (("vendor", "amd"),)),
+        Sample("telemetry_build_info", 0.0, (("version", "1"), ("python", "3"))),
+        Sample("telemetry_config_last_reload_successful", 0.0),
     ],
 )
-def test_a_sample_of_our_own_that_does_not_fit_is_left_out(sample, fault):
+def test_a_sample_of_our_own_that_does_not_fit_is_left_out(sample):
     good = Sample("telemetry_config_last_reload_successful", 1.0)
     screened = screen(kit.snapshot(own=(good, sample)))
-    assert screened.snapshot.own == (good,)
-    assert [item.fault for item in screened.dropped] == [fault]
+    assert screened.own == (good,)
 
 
 def test_texts_are_clean_wherever_they_stand():
@@ -122,8 +122,8 @@ def test_texts_are_clean_wherever_they_stand():
             hostname="no\ude00de",
         )
     )
-    (device,) = screened.snapshot.devices
-    assert screened.snapshot.hostname == "no�de"
+    (device,) = screened.devices
+    assert screened.hostname == "no�de"
     assert (device.serial, device.facts, device.readings[0].label) == ("1 2", (("x", "�"),), "a�[2Jb")
 
 
@@ -132,7 +132,7 @@ TEXTS = [item.name for item in fields(MergedDevice) if item.type in ("str", "str
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_each_text_of_a_device_is_clean(name: str) -> None:
-    (device,) = screen(kit.snapshot(replace(kit.device(), **{name: "a\x1b[2Jb"}))).snapshot.devices
+    (device,) = screen(kit.snapshot(replace(kit.device(), **{name: "a\x1b[2Jb"}))).devices
     assert getattr(device, name) == "a\ufffd[2Jb"
 
 
@@ -157,7 +157,7 @@ def test_a_plugins_metric_that_cannot_stand_on_a_page_is_unknown(metric):
     assert usable == usable_metrics({})
     snapshot = kit.snapshot(kit.device(0, MergedReading(metric.key, "", 1.0, "acme")))
     if metric.name != "accelerator_power_watts":
-        assert [item.fault for item in screen(snapshot, {metric.key: metric}).dropped] == [Fault.UNKNOWN]
+        assert screen(snapshot, {metric.key: metric}).devices[0].readings == ()
 
 
 def test_of_two_plugins_metrics_of_one_family_the_first_stands():

@@ -12,7 +12,7 @@ from telemetry_exporters.snapshot_filter import screen
 
 def shown_families(snapshot, extra=None):
     """Return each metric of a snapshot with the labels and values of its series."""
-    shown = screen(snapshot, extra or {}).snapshot
+    shown = screen(snapshot, extra or {})
     columns = columns_of(shown, OwnSamples())
     for family in families(shown, columns, extra or {}):
         yield family.metric, [(family.labels(series), columns.values[series[2]] + 0.0) for series in family.series]

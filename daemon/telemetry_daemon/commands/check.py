@@ -123,7 +123,7 @@ def _checkup(arguments: argparse.Namespace) -> Checkup:
 
     changes = Changes() if arguments.thresholds is None else changes_in(arguments.thresholds)
     answer = _answer(arguments)
-    shown = screen(answer.snapshot).snapshot
+    shown = screen(answer.snapshot)
     wanted = None
     if arguments.device is not None:
         wanted = {device.id for device in shown.devices if options.is_called(device, arguments.device)}

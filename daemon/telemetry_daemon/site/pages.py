@@ -43,7 +43,7 @@ class Links:
 
 def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
     """Return the whole page."""
-    shown = screen(snapshot, extra).snapshot
+    shown = screen(snapshot, extra)
     rows = overview.rows(shown)
     return "".join(
         (
@@ -64,7 +64,7 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
 
 def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
     """Return the page of one device; empty if the node has no such device."""
-    shown = screen(snapshot, extra).snapshot
+    shown = screen(snapshot, extra)
     row = next((row for row in overview.rows(shown) if row.device.id == device_id), None)
     if row is None:
         return ""

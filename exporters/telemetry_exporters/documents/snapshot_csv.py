@@ -24,13 +24,13 @@ _HOST = ("", "", "", "")
 
 def render(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> str:
     """Return the table of readings with its heading."""
-    shown = screen(snapshot, extra).snapshot
+    shown = screen(snapshot, extra)
     return _table(COLUMNS, shown, _rows(shown))
 
 
 def processes(snapshot: Snapshot, command_lines: Mapping[int, str]) -> str:
     """Return the processes on the devices, a row each, with the known command lines by pid."""
-    shown = screen(snapshot).snapshot
+    shown = screen(snapshot)
     return _table(_OF_PROCESSES, shown, _processes(shown, command_lines))
 
 

@@ -34,7 +34,7 @@ def document(
     snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS, ids: Collection[str] | None = None
 ) -> dict[str, Any]:
     """Return the document as plain data, of all devices or those with these ids. All keys are always present; unknown values are None."""
-    shown = screen(snapshot, extra).snapshot
+    shown = screen(snapshot, extra)
     metrics = usable_metrics(extra)
     verdict = judge(shown)
     # Devices are judged in comparison with all devices of their model.

@@ -181,7 +181,7 @@ class Renderer:
         """Return the page in that syntax; OpenMetrics without its end (`EOF`), so that other families can follow."""
         columns = columns_of(snapshot, self._own, self._of_owners)
         if not self._plan.holds(columns):
-            shown = screen(snapshot, self._extra).snapshot
+            shown = screen(snapshot, self._extra)
             columns = columns_of(shown, self._own, self._of_owners)
             self._plan = Plan(columns.names, families(shown, columns, self._extra), len(columns.values))
         return self._plan.page(columns.values, syntax)

@@ -55,7 +55,7 @@ def table(
     chosen: Chosen = EVERY,
 ) -> str:
     """Return the node as text for a terminal of that width (0: unlimited). Numbers are never cut."""
-    shown = screen(snapshot, extra).snapshot
+    shown = screen(snapshot, extra)
     # A device is judged beside all others of its model.
     verdict = judge(shown)
     if chosen.ids is not None:

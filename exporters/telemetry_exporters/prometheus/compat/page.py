@@ -44,7 +44,7 @@ class PeerRenderer:
         columns = columns_of(snapshot, self._own, _OF_OWNERS)
         numbers = None if self._table is None else self._table.numbers(columns, snapshot.hostname)
         if self._table is None or numbers is None:
-            shown = screen(snapshot).snapshot
+            shown = screen(snapshot)
             columns = columns_of(shown, self._own, _OF_OWNERS)
             self._table = _Table(_Plotter(self._peer, self._node, shown, columns, everybody=self._everybody))
             numbers = self._table.numbers(columns, shown.hostname) or ()

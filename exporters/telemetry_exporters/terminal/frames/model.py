@@ -217,7 +217,7 @@ def scene_at(node: NodeState, moment: float | None) -> Scene:
 
 
 def _look_through(snapshot: Snapshot) -> Seen:
-    shown = screen(snapshot).snapshot
+    shown = screen(snapshot)
     all_rows = rows(shown)
     return Seen(shown, all_rows, figures(all_rows), tuple(filter(None, (simulation_note(shown),))))
 
