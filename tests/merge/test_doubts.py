@@ -36,6 +36,12 @@ class Lists:
         return Lists(MergeState(identities=self.node.state.identities))
 
 
+def after_both() -> Lists:
+    lists = Lists()
+    lists.tell(FIRST, SECOND)
+    return lists
+
+
 def ups(merged):
     return {device.id: device.up for device in merged.devices}
 
@@ -75,8 +81,7 @@ def test_a_garbled_number_that_is_all_that_is_told_leaves_nothing_behind() -> No
 
 
 def test_a_card_that_was_replaced_is_shown_at_the_second_list() -> None:
-    lists = Lists()
-    lists.tell(FIRST, SECOND)
+    lists = after_both()
     new = card(0, uuid=UUID2, bus_id=BUS0)
     assert ups(lists.tell(new, SECOND)) == {UUID0: True, UUID1: True}
     merged = lists.tell(new, SECOND)
@@ -133,8 +138,7 @@ def test_a_garbled_inventory_does_not_blind_the_fast_polls_beside_it() -> None:
 
 
 def test_a_tool_that_invents_a_uuid_at_each_poll_publishes_none() -> None:
-    lists = Lists()
-    lists.tell(FIRST, SECOND)
+    lists = after_both()
     for number in range(50):
         merged = lists.tell(card(0, uuid=f"GPU-{number:08x}-aaaa", bus_id=BUS0), SECOND)
         assert (ups(merged), merged.events) == ({UUID0: True, UUID1: True}, ())
@@ -145,8 +149,7 @@ def test_a_tool_that_invents_a_uuid_at_each_poll_publishes_none() -> None:
 
 def test_a_card_in_a_new_slot_is_shown_at_once() -> None:
     """Hot-plugged, also if the tool counts by address and gives the new card another card's number."""
-    lists = Lists()
-    lists.tell(FIRST, SECOND)
+    lists = after_both()
     assert len(ups(lists.tell(FIRST, SECOND, card(2, uuid=UUID2, bus_id=BUS2)))) == 3
     lists = Lists()
     lists.tell(FIRST)
@@ -156,24 +159,21 @@ def test_a_card_in_a_new_slot_is_shown_at_once() -> None:
 
 
 def test_exchanged_cards_are_told_by_their_uuids() -> None:
-    lists = Lists()
-    lists.tell(FIRST, SECOND)
+    lists = after_both()
     merged = lists.tell(card(0, uuid=UUID1, bus_id=BUS0), card(1, uuid=UUID0, bus_id=BUS1))
     assert {device.id: device.bus_id for device in merged.devices} == {UUID0: BUS1, UUID1: BUS0}
     assert (merged.events, merged.problems) == ((), ())
 
 
 def test_a_card_in_the_slot_of_a_lost_one_is_shown_at_once() -> None:
-    lists = Lists()
-    lists.tell(FIRST, SECOND)
+    lists = after_both()
     lists.tell(SECOND)
     assert ups(lists.tell(card(0, uuid=UUID2, bus_id=BUS0), SECOND)) == {UUID0: False, UUID1: True, UUID2: True}
 
 
 def test_after_a_start_what_is_there_is_shown_at_once() -> None:
     """A card may be replaced while the machine is off."""
-    lists = Lists()
-    lists.tell(FIRST, SECOND)
+    lists = after_both()
     merged = lists.restarted().tell(card(0, uuid=UUID2, bus_id=BUS0), SECOND)
     assert ups(merged) == {UUID0: False, UUID1: True, UUID2: True}
     assert ups(Lists().tell(FIRST)) == {UUID0: True}
@@ -181,8 +181,7 @@ def test_after_a_start_what_is_there_is_shown_at_once() -> None:
 
 @pytest.mark.parametrize("lists_of_it", [1, 2, 5])
 def test_what_was_published_wrongly_goes_when_its_slot_is_held_by_the_known_card_again(lists_of_it: int) -> None:
-    lists = Lists()
-    lists.tell(FIRST, SECOND)
+    lists = after_both()
     lists = lists.restarted()
     for _ in range(lists_of_it):
         merged = lists.tell(card(0, uuid=GARBLED, bus_id=BUS0), SECOND)
@@ -193,8 +192,7 @@ def test_what_was_published_wrongly_goes_when_its_slot_is_held_by_the_known_card
 
 
 def test_it_goes_also_when_the_slot_was_empty_in_between() -> None:
-    lists = Lists()
-    lists.tell(FIRST, SECOND)
+    lists = after_both()
     lists = lists.restarted()
     lists.tell(card(0, uuid=UUID2, bus_id=BUS0), SECOND)
     lists.tell(SECOND)
@@ -202,8 +200,7 @@ def test_it_goes_also_when_the_slot_was_empty_in_between() -> None:
 
 
 def test_a_returning_card_takes_no_lost_one_of_another_slot_along() -> None:
-    lists = Lists()
-    lists.tell(FIRST, SECOND)
+    lists = after_both()
     lists.tell()
     assert ups(lists.tell(FIRST)) == {UUID0: True, UUID1: False}
     assert ups(lists.tell(card(0, uuid=UUID1, bus_id=BUS1))) == {UUID0: False, UUID1: True}
@@ -230,8 +227,7 @@ def test_partitions_of_a_doubted_card_stay_its_own() -> None:
 
 
 def test_a_number_still_stands_for_the_known_card_after_a_doubt() -> None:
-    lists = Lists()
-    lists.tell(FIRST, SECOND)
+    lists = after_both()
     lists.tell(card(0, uuid=GARBLED, bus_id=BUS0), SECOND)
     merged = lists.tell(card(0), card(1))
     assert [(device.id, values(device)) for device in merged.devices] == [(UUID0, WATTS), (UUID1, WATTS)]

@@ -17,6 +17,14 @@ from telemetry_parsers.ownership import Claim
 from telemetry_parsers.past import PastEvent
 
 
+def after(seconds, *owners):
+    """Return a node whose card these owners have had for so long."""
+    node = Node()
+    node.gives(*owners)
+    node.runs(seconds)
+    return node
+
+
 def test_a_job_has_what_was_read_between_its_begin_and_its_end():
     node = Node()
     node.runs(20)
@@ -60,16 +68,12 @@ def test_where_the_begin_is_from(started, is_allocated, start, seconds):
 
 
 def test_who_is_there_with_the_first_answers_was_there_at_the_daemons_start():
-    node = Node()
-    node.gives(has(pod("a")))
-    node.runs(20)
+    node = after(20, has(pod("a")))
     assert by_name(node.ends())["ml/a/main"].start == Moment(START + 2, "daemon_start")
 
 
 def test_what_was_before_the_daemon_is_told_as_a_gap():
-    node = Node()
-    node.gives(has(job("7"), started=START - 1000))
-    node.runs(20)
+    node = after(20, has(job("7"), started=START - 1000))
     record = by_name(node.ends())["7"]
     assert record.start == Moment(START - 1000, "hook")
     assert record.seconds == pytest.approx(18.0)
@@ -90,9 +94,7 @@ def test_between_two_samples_time_is_divided_where_the_owner_changed():
 
 
 def test_one_job_after_another_on_the_same_card():
-    node = Node()
-    node.gives(has(job("1"), started=START))
-    node.runs(20)
+    node = after(20, has(job("1"), started=START))
     node.gives(has(job("2"), started=START + 20.5))
     node.claims = (Claim(job("1"), ended=START + 20.25),)
     node.runs(20)
@@ -103,9 +105,7 @@ def test_one_job_after_another_on_the_same_card():
 
 
 def test_shares_divide_time_and_energy_and_nobody_has_the_rest():
-    node = Node()
-    node.gives(has(job("1"), 0.25), has(job("2"), 0.5))
-    node.runs(42)
+    node = after(42, has(job("1"), 0.25), has(job("2"), 0.5))
     records = by_name(node.ends())
     assert [records[name].seconds for name in ("1", "2", "nobody")] == pytest.approx([10.0, 20.0, 10.0])
     assert [records[name].energy_joules for name in ("1", "2", "nobody")] == pytest.approx([1000.0, 2000.0, 1000.0])
@@ -145,9 +145,7 @@ def test_what_was_not_measured_is_none_and_never_0():
 
 
 def test_a_hole_in_the_samples_is_not_filled():
-    node = Node()
-    node.gives(has(job("7")))
-    node.runs(10)
+    node = after(10, has(job("7")))
     node.now += 30.0
     node.runs(10)
     record = by_name(node.ends())["7"]
@@ -168,9 +166,7 @@ def test_events_and_throttled_seconds_are_of_those_who_had_the_card():
 
 
 def test_counters_are_of_present_owners_only_and_gone_at_the_next_poll():
-    node = Node()
-    node.gives(has(job("7")))
-    node.runs(12)
+    node = after(12, has(job("7")))
     found = node.ledger.counters("GPU-a")[("job", "7")]
     assert (found.seconds, found.busy_seconds, found.energy_joules) == (10.0, 5.0, pytest.approx(1000.0))
     device = node.ledger.with_totals(node.device("GPU-a"))
@@ -182,9 +178,7 @@ def test_counters_are_of_present_owners_only_and_gone_at_the_next_poll():
 
 
 def test_a_requeued_job_of_the_same_id_has_a_record_of_its_own():
-    node = Node()
-    node.gives(has(job("7"), started=START))
-    node.runs(20)
+    node = after(20, has(job("7"), started=START))
     node.gives(has(job("7"), started=START + 19))
     node.runs(20)
     first, second, _ = node.ends()
@@ -195,9 +189,7 @@ def test_a_requeued_job_of_the_same_id_has_a_record_of_its_own():
 
 
 def test_a_source_that_fails_for_a_moment_ends_nobody():
-    node = Node()
-    node.gives(has(pod("a")))
-    node.runs(20)
+    node = after(20, has(pod("a")))
     node.gives()
     node.runs(10)
     node.gives(has(pod("a")))
@@ -209,9 +201,7 @@ def test_a_source_that_fails_for_a_moment_ends_nobody():
 
 
 def test_who_stays_away_has_ended_when_it_was_seen_last():
-    node = Node()
-    node.gives(has(pod("a")))
-    node.runs(20)
+    node = after(20, has(pod("a")))
     node.gives()
     node.runs(70)
     (record,) = node.records
@@ -256,9 +246,7 @@ def test_a_daemon_that_saw_nothing_has_nothing_to_save():
 
 
 def test_a_restarted_daemon_goes_on_and_tells_the_gap():
-    node = Node()
-    node.gives(has(job("7"), started=START))
-    node.runs(100)
+    node = after(100, has(job("7"), started=START))
     node = node.restarted(30.0)
     node.poll()
     node.runs(100)
@@ -273,9 +261,7 @@ def test_a_restarted_daemon_goes_on_and_tells_the_gap():
 
 
 def test_who_ended_while_no_daemon_ran_ends_at_the_next_start_and_the_gap_says_what_is_unknown():
-    node = Node()
-    node.gives(has(pod("a")))
-    node.runs(100)
+    node = after(100, has(pod("a")))
     node = node.restarted(30.0, owners={})
     node.poll()
     node.runs(70)
@@ -285,9 +271,7 @@ def test_who_ended_while_no_daemon_ran_ends_at_the_next_start_and_the_gap_says_w
 
 
 def test_a_hook_tells_the_end_also_of_who_ended_while_no_daemon_ran():
-    node = Node()
-    node.gives(has(job("7"), started=START))
-    node.runs(100)
+    node = after(100, has(job("7"), started=START))
     node = node.restarted(30.0, owners={}, claims=(Claim(job("7"), ended=START + 110),))
     node.poll()
     node.runs(70)
@@ -297,9 +281,7 @@ def test_a_hook_tells_the_end_also_of_who_ended_while_no_daemon_ran():
 
 
 def test_nobody_outlives_the_machines_start():
-    node = Node()
-    node.gives(has(job("7"), started=START))
-    node.runs(100)
+    node = after(100, has(job("7"), started=START))
     node = node.restarted(-50.0, boot="boot-2", wall_ahead=START + 400.0)
     node.poll()
     node.runs(100)
@@ -313,9 +295,7 @@ def test_nobody_outlives_the_machines_start():
 
 
 def test_a_restart_while_the_clock_was_set_back_changes_no_sum():
-    node = Node()
-    node.gives(has(job("7"), started=START))
-    node.runs(100)
+    node = after(100, has(job("7"), started=START))
     node = node.restarted(30.0, wall_ahead=START - 5000.0)
     node.poll()
     node.runs(100)

@@ -20,13 +20,19 @@ from telemetry_parsers.model import (
 )
 
 
+def fed(*polls):
+    node = Node()
+    for poll in polls:
+        node.put(poll=poll)
+    return node
+
+
 def forgets(node, device_id):
     return bool(node.store.forget(lambda lost: lost.id == device_id))
 
 
 def test_the_same_snapshot_until_something_changes():
-    node = Node()
-    node.put()
+    node = fed(FAST)
     first = node.store.snapshot()
     assert node.store.snapshot() is first
     node.store.facts.set_own(
@@ -47,8 +53,7 @@ def test_readings_expire_whatever_the_poller_does():
 
 
 def test_what_was_read_before_the_machine_was_suspended_is_gone():
-    node = Node()
-    node.put()
+    node = fed(FAST)
     assert node.powers() == [50.0, 60.0]
     node.slept += 8 * 3600.0
     assert (node.powers(), node.ups()) == ([], [None, None])
@@ -69,8 +74,7 @@ def test_what_was_read_before_the_machine_was_suspended_is_gone():
     ids=lambda item: f"{item.state} {item.reason}" if isinstance(item, PollResult) else "",
 )
 def test_known_cards_stay_listed_while_their_source_fails(result, shown):
-    node = Node()
-    node.put()
+    node = fed(FAST)
     last_read = node.wall
     node.now += 40.0
     node.put(None, result)
@@ -84,8 +88,7 @@ def test_known_cards_stay_listed_while_their_source_fails(result, shown):
 
 
 def test_remembered_cards_are_listed_if_the_first_poll_after_a_restart_fails():
-    before = Node()
-    before.put()
+    before = fed(FAST)
     node = Node(before.store.identities())
     assert node.ups() == []
     node.fail("timeout")
@@ -93,8 +96,7 @@ def test_remembered_cards_are_listed_if_the_first_poll_after_a_restart_fails():
 
 
 def test_a_failed_poll_removes_its_own_report():
-    node = Node()
-    node.put()
+    node = fed(FAST)
     node.fail("timeout")
     assert (node.powers(), node.ups()) == ([], [None, None])
     assert [status.state for status in node.store.snapshot().sources] == ["failed"]
@@ -112,8 +114,7 @@ def test_a_failed_poll_removes_its_own_report():
     ],
 )
 def test_some_failures_end_all_of_the_sources_reports(result, left):
-    node = Node()
-    node.put(poll=INVENTORY)
+    node = fed(INVENTORY)
     node.put()
     node.now += 2.0
     node.put(None, result)
@@ -131,8 +132,7 @@ def test_some_failures_end_all_of_the_sources_reports(result, left):
     ],
 )
 def test_what_only_adds_to_a_list_may_be_forbidden_alone(result, left):
-    node = Node()
-    node.put()
+    node = fed(FAST)
     node.put(None, result, replace(INVENTORY, lists_devices=False))
     assert node.ups() == left
 
@@ -147,8 +147,7 @@ def test_devices_wait_for_their_vendors_first_inventory():
 
 
 def test_lost_and_forgotten():
-    node = Node()
-    node.put()
+    node = fed(FAST)
     events = node.put(replace(CARDS, devices=CARDS.devices[:1], readings=CARDS.readings[:1]))
     assert [(event.id, event.what) for event in events] == [("0000:53:00.0", "lost")]
     assert node.ups() == [True, False]
@@ -178,8 +177,7 @@ DAY = 24 * 3600.0
 @pytest.mark.parametrize("step", [30 * 365 * DAY, -10 * 365 * DAY], ids=["forward", "back"])
 def test_a_device_is_lost_for_a_week_however_the_clock_is_set(step):
     """A node may start with a wrong clock: a loss by that clock is not seven days old when it is set."""
-    node = Node()
-    node.put()
+    node = fed(FAST)
     only_first = replace(CARDS, devices=CARDS.devices[:1], readings=CARDS.readings[:1])
     node.put(only_first)
     node.wall_at_start += step
@@ -239,8 +237,7 @@ def test_what_a_removed_source_went_on_telling_is_open_no_more():
 
 
 def test_cpu_time_adds_up_and_overruns_count():
-    node = Node()
-    node.put()
+    node = fed(FAST)
     node.fail("timeout")
     node.store.count_overrun(("tool", "readings"))
     status = node.store.snapshot().sources[0]
@@ -248,8 +245,7 @@ def test_cpu_time_adds_up_and_overruns_count():
 
 
 def test_a_removed_source_leaves_nothing_behind():
-    node = Node()
-    node.put()
+    node = fed(FAST)
     node.store.remove_source("tool")
     node.put()
     snapshot = node.store.snapshot()
@@ -257,8 +253,7 @@ def test_a_removed_source_leaves_nothing_behind():
 
 
 def test_counts_go_on_where_they_were_when_a_source_is_made_anew():
-    node = Node()
-    node.put()
+    node = fed(FAST)
     node.fail("timeout")
     node.store.count_overrun(("tool", "readings"))
     node.store.remove_source("tool")
@@ -270,8 +265,7 @@ def test_counts_go_on_where_they_were_when_a_source_is_made_anew():
 
 
 def test_two_sources_fail_apart():
-    node = Node()
-    node.put()
+    node = fed(FAST)
     other = Report(devices=(Device("amd", 0, bus_id="0000:83:00.0"),), readings=(Reading(0, "power_watts", 70.0),))
     node.store.add_source(SourceFacts("other", "amd", ()))
     node.put(other, source="other")
@@ -289,9 +283,7 @@ def test_failure_words():
 
 def test_nobody_knows_what_is_there_while_the_most_frequent_list_fails():
     """An older list, though fresh, must not keep the cards up beside a failing source; a new one does."""
-    node = Node()
-    node.put(poll=INVENTORY)
-    node.put(poll=FAST)
+    node = fed(INVENTORY, FAST)
     assert node.ups() == [True, True]
     node.now += 2.0
     node.fail("timeout", FAST)
@@ -307,8 +299,7 @@ def test_nobody_knows_what_is_there_while_the_most_frequent_list_fails():
 
 
 def test_a_rarer_list_and_what_it_told_are_back_as_soon_as_the_most_frequent_one_is():
-    node = Node()
-    node.put(poll=INVENTORY)
+    node = fed(INVENTORY)
     node.put(Report(devices=CARDS.devices), poll=FAST)
     node.now += 2.0
     node.fail("timeout", FAST)
@@ -320,9 +311,7 @@ def test_a_rarer_list_and_what_it_told_are_back_as_soon_as_the_most_frequent_one
 
 def test_a_rarer_list_does_not_hold_cards_up_when_the_most_frequent_one_is_too_old():
     """Its thread may wait for a poll that hangs."""
-    node = Node()
-    node.put(poll=INVENTORY)
-    node.put(poll=FAST)
+    node = fed(INVENTORY, FAST)
     node.now += 9.9
     assert node.ups() == [True, True]
     node.now += 0.1
@@ -339,25 +328,20 @@ def test_a_list_that_never_came_puts_none_of_the_others_in_doubt():
 
 
 def test_a_list_that_a_version_cannot_give_decides_nothing():
-    node = Node()
-    node.put(poll=INVENTORY)
-    node.put(poll=FAST)
+    node = fed(INVENTORY, FAST)
     node.now += 2.0
     node.put(None, PollResult("not_supported"), FAST)
     assert node.ups() == [True, True]
 
 
 def test_a_rarer_list_that_fails_costs_itself():
-    node = Node()
-    node.put(poll=FAST)
+    node = fed(FAST)
     node.fail("timeout", INVENTORY)
     assert node.ups() == [True, True]
 
 
 def test_a_lost_card_stays_lost_while_nobody_knows():
-    node = Node()
-    node.put(poll=INVENTORY)
-    node.put(poll=FAST)
+    node = fed(INVENTORY, FAST)
     node.now += 2.0
     node.put(Report(devices=CARDS.devices[:1]), poll=FAST)
     node.now += 2.0
