@@ -1,5 +1,9 @@
-"""The answers of the worker that reads files, as the daemon decodes them."""
+"""Files: what the worker that reads them answers, as the daemon decodes it; and a limit of their size."""
 
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from telemetry_daemon.processes import driver_files
@@ -11,3 +15,15 @@ from telemetry_parsers.model import Files, Output
 
 def read_files(request: Files, root: Path = Path("/")) -> tuple[Output, ...]:
     return from_plain(Readout, readout(driver_files.read_files(to_plain(Files, request), str(root)))).outputs
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)

@@ -1,22 +1,19 @@
 """Recordings are whole, appended and private; the tap writes each capture once for all listeners."""
 
-import contextlib
 import errno
 import gzip
 import io
 import json
 import logging
 import os
-import resource
-import signal
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kits.files import files_of_at_most
 from telemetry_daemon.recordings import last_minutes as module
 from telemetry_daemon.recordings.last_minutes import Line, Tap
 from telemetry_daemon.recordings.recorder import Recorder, RecordError
@@ -43,18 +40,6 @@ CAPTURES = (
     Capture("nvml", "readings", Library("nvml"), failure=Failure("failed", "driver_gone", "no driver")),
 )
 LARGE = Capture("s", "p", Library("x"), (Output(text="x" * 10_000),))
-
-
-@contextlib.contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, ignored)
 
 
 def test_each_capture_is_in_the_file_or_stream_at_once(tmp_path: Path) -> None:

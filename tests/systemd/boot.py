@@ -338,18 +338,18 @@ def run(package: Path, trees: Path, suite: str) -> int:
     return checks.result()
 
 
-def main(arguments: list[str]) -> int:
-    """Test the given package, on this machine's Debian or on the named one."""
+def main(run: Callable[..., int], arguments: list[str], packages: int = 1) -> int:
+    """Run the checks on these packages, on this machine's Debian or on the one named behind them."""
     missing = [tool for tool in NEEDED if shutil.which(tool) is None]
     if missing or os.geteuid() != 0:
         wanted = ", ".join([*missing, *(["root"] if os.geteuid() != 0 else [])])
         sys.exit(f"test-systemd needs {wanted} (Debian: apt-get install systemd-container debootstrap)")
-    package, *rest = arguments
+    suite = arguments[packages] if arguments[packages:] else suite_of_this_machine()
     try:
-        return run(Path(package), CHECKOUT / "build/systemd-trees", rest[0] if rest else suite_of_this_machine())
+        return run(*map(Path, arguments[:packages]), CHECKOUT / "build/systemd-trees", suite)
     except MachineError as error:
         sys.exit(f"test-systemd: {error}")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(run, sys.argv[1:]))

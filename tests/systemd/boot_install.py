@@ -4,8 +4,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from boot import CARD, CONFIGURATION, NEEDED, Checks, restarted, scraped, suite_of_this_machine
-from machine import GIFTS, Machine, MachineError, booted, until
+from boot import CARD, CONFIGURATION, Checks, main, restarted, scraped
+from machine import GIFTS, Machine, booted, until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 INSTALL = "/srv/bundle/install.sh"
@@ -136,17 +136,5 @@ def run(bundle: Path, trees: Path, suite: str) -> int:
     return checks.result()
 
 
-def main(arguments: list[str]) -> int:
-    """Test the given bundle, on this machine's Debian or on the named one."""
-    missing = [tool for tool in NEEDED if shutil.which(tool) is None]
-    if missing:
-        sys.exit(f"this needs {', '.join(missing)} (Debian: apt-get install systemd-container debootstrap)")
-    bundle, *rest = arguments
-    try:
-        return run(Path(bundle), CHECKOUT / "build/systemd-trees", rest[0] if rest else suite_of_this_machine())
-    except MachineError as error:
-        sys.exit(f"no machine: {error}")
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(run, sys.argv[1:]))

@@ -5,8 +5,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from boot import CARD, CHECKOUT, CONFIGURATION, NEEDED, Checks, journal, restarted, status, suite_of_this_machine
-from machine import GIFTS, Machine, MachineError, booted, until
+from boot import CARD, CONFIGURATION, Checks, journal, main, restarted, status
+from machine import GIFTS, Machine, booted, until
 
 OLD_PAGE, NEW_PAGE, REPLAY_PAGE = (f"http://127.0.0.1:{port}/metrics" for port in (19400, 19820, 19555))
 # What an administrator may have set: the port is left at its default, which is another one now.
@@ -114,17 +114,5 @@ def run(old: Path, new: Path, trees: Path, suite: str) -> int:
     return checks.result()
 
 
-def main(arguments: list[str]) -> int:
-    """Upgrade from the first package to the second, on this machine's Debian or on the named one."""
-    missing = [tool for tool in NEEDED if shutil.which(tool) is None]
-    if missing:
-        sys.exit(f"test-systemd needs {', '.join(missing)} (Debian: apt-get install systemd-container debootstrap)")
-    old, new, *rest = arguments
-    try:
-        return run(Path(old), Path(new), CHECKOUT / "build/systemd-trees", rest[0] if rest else suite_of_this_machine())
-    except MachineError as error:
-        sys.exit(f"test-systemd: {error}")
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(run, sys.argv[1:], packages=2))

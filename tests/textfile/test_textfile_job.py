@@ -1,14 +1,11 @@
 """The file for node_exporter's collector: whole and current, or missing."""
 
-import resource
-import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from kits.files import files_of_at_most
 from telemetry_daemon.service.textfile_job import TextfileJob
 from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_parsers.model import MergedDevice, Snapshot
@@ -27,18 +24,6 @@ class Bench:
 
     def ups(self) -> int:
         return self.path.read_text().count("\naccelerator_up{")
-
-
-@contextmanager
-def no_file_larger_than(count: int) -> Iterator[None]:
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (count, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, ignored)
 
 
 def test_the_file_is_replaced_whole_and_may_be_read_by_all(tmp_path: Path) -> None:
@@ -61,7 +46,7 @@ def test_a_file_that_cannot_be_replaced_is_taken_away_and_said_so_once(
     """The collector would expose old numbers for as long as the disk is full."""
     bench = Bench(tmp_path)
     bench.job.run()
-    with no_file_larger_than(10):
+    with files_of_at_most(10):
         for _ in range(3):
             bench.job.run()
     assert list(tmp_path.iterdir()) == []
