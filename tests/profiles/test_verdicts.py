@@ -123,6 +123,13 @@ def test_kernels_belong_to_the_step_in_which_they_were_launched(
     assert (found["step_basis"], found["step"]["span_seconds"]) == ("host", 0.004)
 
 
+def test_the_end_of_the_profiler_is_no_part_of_the_last_step(tmp_path: Path) -> None:
+    steps = [step(4000, number=number, begin=4000 * number) for number in range(3)]
+    work = [entry for number in range(4) for entry in runs(35, 100, 100, begin=4000 * number)]
+    device = only(read(kineto([*steps, step(14_000, number=3, begin=12_000), *work])))
+    assert [item.split.span_ns for item in device.steps] == [4_000_000] * 4
+
+
 def test_a_long_gap_is_reported_and_the_rest_judged(tmp_path: Path) -> None:
     found = verdict([*runs(1, 4, 4), *runs(40, 1000, 1000, begin=463_000)], tmp_path)
     assert (found["cause"], found["share"]) == ("compute", 1.0)

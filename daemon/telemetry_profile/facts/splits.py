@@ -58,7 +58,7 @@ class Splitter:
 
     def long_gaps(self, begin: int, end: int) -> list[Interval]:
         """Return the times without work that are a large part of the span."""
-        least = max(_LEAST_GAP_NS, round((end - begin) * _LONG_GAP))
+        least = _least_gap(begin, end)
         return [(since, until) for since, until in self._busy.gaps(begin, end) if until - since >= least]
 
     def without(self, left_out: Sequence[Interval]) -> Split:
@@ -71,6 +71,10 @@ class Splitter:
                 rest = rest.joined(self.split(since, until))
         # A gap that is long in a piece is not long in the whole time.
         return replace(rest, gaps=0, gap_ns=0)
+
+
+def _least_gap(begin: int, end: int) -> int:
+    return max(_LEAST_GAP_NS, round((end - begin) * _LONG_GAP))
 
 
 def waiting_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
@@ -139,12 +143,12 @@ class Launches:
 
 
 class _WorkOfSteps:
-    """The end of the last work that was launched in each step."""
+    """The ends of the work that was launched in each step."""
 
     def __init__(self, steps: Sequence[Interval]) -> None:
         self._steps = steps
         self._begins = [begin for begin, _ in steps]
-        self._ends = [end for _, end in steps]
+        self._work_ends = list(self._begins)
         self._first: int | None = None
         self._before = steps[0][0]
         self._unlaunched: list[Interval] = []
@@ -158,15 +162,21 @@ class _WorkOfSteps:
         if step < 0:
             self._before = max(self._before, end)
         elif launched < self._steps[step][1]:
-            self._ends[step] = max(self._ends[step], end)
+            self._work_ends[step] = max(self._work_ends[step], end)
             self._first = begin if self._first is None else min(self._first, begin)
 
     def windows(self) -> list[Interval]:
         """Return a span for each step, each from the end of the previous span."""
         first = self._first if self._first is not None else self._steps[0][0]
         since = max([self._before, *(end for begin, end in self._unlaunched if begin < first)])
+        ends = [max(end, work_end) for (_, end), work_end in zip(self._steps, self._work_ends, strict=True)]
+        tails = [end - work_end for end, work_end in zip(ends, self._work_ends, strict=True)]
+        # The profiler ends in the last step: 80 ms after the work in samples of Kineto with steps of 120 ms.
+        excess = tails[-1] - max(tails[:-1], default=tails[-1])
+        if excess >= _least_gap(self._begins[-1], ends[-1]) and self._work_ends[-1] > self._begins[-1]:
+            ends[-1] -= excess
         found = []
-        for (begin, _), end in zip(self._steps, self._ends, strict=True):
+        for begin, end in zip(self._begins, ends, strict=True):
             window = max(begin, since), max(begin, since, end)
             found.append(window)
             since = window[1]

@@ -64,8 +64,8 @@ class _Reader:
         self._timeline = Timeline()
         self._is_whole = False
         self._index = _index(clue)
-        self._processes: dict[int | str, str] = {}
-        self._threads: dict[tuple[int | str, int | str], str] = {}
+        self._processes: dict[str, str] = {}  # by their printed numbers, quoted or not
+        self._threads: dict[tuple[str, str], str] = {}
         self._collectives: list[_Run] = []
         self._tasks: list[_Run] = []
         self._hardware: set[int | str] = set()
@@ -122,17 +122,17 @@ class _Reader:
     def _name(self, event: TraceEvent) -> None:
         name = event.args().get("name")
         if isinstance(name, str) and event.name == "process_name":
-            self._processes[event.pid] = name
+            self._processes[str(event.pid)] = name
             self._is_whole |= name in _OTHERS
         elif isinstance(name, str) and event.name == "thread_name":
-            self._threads[event.pid, event.tid] = name
+            self._threads[str(event.pid), str(event.tid)] = name
 
     def _lane(self, event: TraceEvent) -> None:
-        process = self._processes.get(event.pid, "")
+        process = self._processes.get(str(event.pid), "")
         if process in _HARDWARE:
             self._task(event)
         elif process in _COLLECTIVES:
-            if self._threads.get((event.pid, event.tid), "").startswith("Plane"):
+            if self._threads.get((str(event.pid), str(event.tid)), "").startswith("Plane"):
                 self._plane(event)
             else:
                 self._collectives.append(_run("communication", event, event.tid))

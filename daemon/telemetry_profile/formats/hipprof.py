@@ -194,7 +194,7 @@ class _Reader:
     def __init__(self, format_name: str, tool: str, clock: Clock, clue: Clue) -> None:
         self._format, self._tool, self._clock = format_name, tool, clock
         self._timeline = Timeline()
-        self._processes: dict[int | str, tuple[_Kind, int | None]] = {}
+        self._processes: dict[str, tuple[_Kind, int | None]] = {}  # by their printed numbers, quoted or not
         self._rank = rank_in_name(clue)
 
     def key(self, name: str, value: Any) -> None:  # JSON of any shape
@@ -203,9 +203,9 @@ class _Reader:
     def events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
             if event.ph == "M" and event.name == "process_name":
-                self._processes[event.pid] = _process(event.args().get("name"))
+                self._processes[str(event.pid)] = _process(event.args().get("name"))
             elif event.ph == "X":
-                kind = _CATEGORIES.get(event.cat) or self._processes.get(event.pid, ("", None))[0]
+                kind = _CATEGORIES.get(event.cat) or self._processes.get(str(event.pid), ("", None))[0]
                 if kind:
                     self._run(kind, event)
 
@@ -223,7 +223,7 @@ class _Reader:
         if kind == "range":
             self._timeline.marked(event.name, begin, length)
             return
-        index = _index(arguments, self._processes.get(event.pid, ("", None))[1])
+        index = _index(arguments, self._processes.get(str(event.pid), ("", None))[1])
         self._timeline.card(index, Card(index))
         self._timeline.add(index, "copy" if kind == "copy" else work_of(event.name), begin, length, event.name)
 

@@ -90,8 +90,9 @@ class Evidence:
             return "of the step" if any(rank.steps for rank in self.ranks) else "of the time"
         longest = max(gaps, key=lambda gap: gap.length_ns)
         length = f"of {human.span(longest.length_ns)} at {human.span(longest.since_ns)}"
-        which = f"1 idle gap {length}" if len(gaps) == 1 else f"{len(gaps)} idle gaps (the longest {length})"
-        return f"of the time outside {which}"
+        together = human.span(sum(gap.length_ns for gap in gaps))
+        which = f"{len(gaps)} idle gaps of together {together} (the longest {length})"
+        return f"of the time outside {which if len(gaps) > 1 else f'1 idle gap {length}'}"
 
     @property
     def kernels(self) -> list[Kernel]:
