@@ -41,18 +41,9 @@ def test_the_counter_is_billed_not_the_power() -> None:
     assert record.cards[0].readings["power_watts"].mean == pytest.approx(645.0)
 
 
-def test_without_a_counter_the_energy_is_estimated() -> None:
-    node = Node(power=300.0)
-    node.poll()
-    node.gives(has(job("a")))
-    node.runs(100.0)
-    record = by_name(node.ends())["a"]
-    assert record.energy_joules == pytest.approx(300.0 * 98.0, rel=0.03)
-    assert [card.energy_source for card in record.cards] == ["estimated"]
-
-
-def test_a_counter_that_never_grows_is_none() -> None:
-    node = Node(power=300.0, more={COUNTER: 5.0})
+@pytest.mark.parametrize("more", [{}, {COUNTER: 5.0}], ids=["no counter", "a counter that never grows"])
+def test_without_a_counter_the_energy_is_estimated(more) -> None:
+    node = Node(power=300.0, more=more)
     node.poll()
     node.gives(has(job("a")))
     node.runs(100.0)
