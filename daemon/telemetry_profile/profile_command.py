@@ -18,8 +18,8 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.terminal.streams import columns
 from telemetry_exporters.text import clean
 from telemetry_exporters.text import named as named_few
-from telemetry_parsers.card_peaks import peak_of
 from telemetry_profile import profile_document
+from telemetry_profile.facts.trace_facts import shifted
 from telemetry_profile.files.read_files import BadFormatError, Found, Outcome, find, installed, read_all, read_one
 from telemetry_profile.profile_screen import screen
 from telemetry_profile.verdict.combine import Member, Profile, ReadFile, combine
@@ -179,36 +179,24 @@ def _answer(profile: Profile, arguments: argparse.Namespace) -> Answer:
     members = _with_begin(profile.members, arguments.begin)
     profile = replace(profile, members=members)
     ranks = tuple(usual_of(member) for member in members)
-    achieved = tuple(achieved_of(rank, arguments.flops_per_step, arguments.dtype, _peak) for rank in ranks)
+    achieved = tuple(achieved_of(rank, arguments.flops_per_step, arguments.dtype) for rank in ranks)
     telemetry = arguments.recording or arguments.prometheus or ""
     return Answer(profile, ranks, achieved, _then(members, arguments), telemetry)
 
 
-def _peak(model: str, dtype: str) -> float | None:
-    peak = peak_of(model)
-    return None if peak is None or not dtype else peak.flops(dtype)
-
-
 def _with_begin(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
     """Return the members with the time that the user states, unless their files contain a time."""
-    starts = [
-        member.device.begin_ns
-        for member in members
-        if member.begin_unix_ns is None and member.device.begin_ns is not None
-    ]
-    if begin is None or not starts:
+    starts = [member.device.begin_ns for member in members if member.begin_unix_ns is None]
+    stated = [start for start in starts if start is not None]
+    if begin is None or not stated:
         return members
-    offset = round(begin * 1e9) - min(starts)
-    return tuple(_moved(member, offset) if member.begin_unix_ns is None else member for member in members)
+    offset = round(begin * 1e9) - min(stated)
+    return tuple(_dated(member, offset) if member.begin_unix_ns is None else member for member in members)
 
 
-def _moved(member: Member, offset: int) -> Member:
-    first, last = member.device.begin_ns, member.device.end_ns
-    return replace(
-        member,
-        begin_unix_ns=None if first is None else first + offset,
-        end_unix_ns=None if last is None else last + offset,
-    )
+def _dated(member: Member, offset: int) -> Member:
+    (device,) = shifted([member.device], offset)
+    return replace(member, begin_unix_ns=device.begin_ns, end_unix_ns=device.end_ns)
 
 
 def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[Then | None, ...]:

@@ -41,11 +41,6 @@ class Union:
     before: Sequence[int]
 
     @staticmethod
-    def of(intervals: Iterable[Interval]) -> Union:
-        """Return the union of intervals in any order."""
-        return Union.of_ordered(sorted(intervals))
-
-    @staticmethod
     def of_ordered(intervals: Iterable[Interval]) -> Union:
         """Return the union of intervals in the order of their begins."""
         begins, ends = array("q"), array("q")

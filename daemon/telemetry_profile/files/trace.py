@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from telemetry_parsers.model import Problem
@@ -33,6 +33,7 @@ _STRUCTURE = re.compile(rb"[\"\[\]{},]")
 _IN_STRING = re.compile(rb"[\"\\]")
 _TAIL = 64  # what the recognition of a next event may need
 _MOST_KEYS = 1000
+_Key = tuple[str, Any]
 Choose = Callable[[TraceSample], TraceReader | None]
 
 
@@ -41,8 +42,8 @@ def read_trace(stream: BinaryIO, clue: Clue, choose: Choose, block_bytes: int = 
     damage, keys, has_events = Damage(), dict[str, Any](), False
     reader: TraceReader | None = None
     for member in members(Window(stream, damage, block_bytes), damage):
-        if isinstance(member, Key):
-            _take_key(member, keys, reader)
+        if isinstance(member, tuple):
+            _read_key(*member, keys, reader)
             continue
         has_events = True
         if member and reader is None and (reader := _reader(choose, TraceSample(clue, keys, member))) is None:
@@ -63,12 +64,12 @@ def _reader(choose: Choose, sample: TraceSample) -> TraceReader | None:
     return reader
 
 
-def _take_key(key: Key, keys: dict[str, Any], reader: TraceReader | None) -> None:
+def _read_key(name: str, value: Any, keys: dict[str, Any], reader: TraceReader | None) -> None:
     """Let the reader read a key, or keep the key until there is a reader."""
     if reader is not None:
-        reader.key(key.name, key.value)
+        reader.key(name, value)
     elif len(keys) < _MOST_KEYS:
-        keys[key.name] = key.value
+        keys[name] = value
 
 
 def _problems_of(damage: Damage) -> tuple[Problem, ...]:
@@ -94,15 +95,7 @@ def _partial(device: Device) -> Device:
     return replace(device, steps=tuple(replace(step, is_cut=True) for step in device.steps), flops=flops)
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key of the document, with its value."""
-
-    name: str
-    value: Any
-
-
-def members(window: Window, damage: Damage) -> Iterator[Key | list[Event]]:
+def members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
     """Yield the keys and events of a trace, which is an object or a list; nothing if the stream contains neither."""
     window.grow()
     window.data = window.data.removeprefix(b"\xef\xbb\xbf")
@@ -114,7 +107,7 @@ def members(window: Window, damage: Damage) -> Iterator[Key | list[Event]]:
         yield from _events(window, damage)
 
 
-def _of_object(window: Window, damage: Damage) -> Iterator[Key | list[Event]]:
+def _of_object(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
     while True:
         try:
             yield from _rest_of_object(window, damage)
@@ -127,7 +120,7 @@ def _of_object(window: Window, damage: Damage) -> Iterator[Key | list[Event]]:
         return
 
 
-def _rest_of_object(window: Window, damage: Damage) -> Iterator[Key | list[Event]]:
+def _rest_of_object(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
     while (char := window.first(b",")) != b"}":
         yield from _member(_name(char, window), window, damage)
 
@@ -141,7 +134,7 @@ def _name(first: bytes, window: Window) -> str:
     return name
 
 
-def _member(name: str, window: Window, damage: Damage) -> Iterator[Key | list[Event]]:
+def _member(name: str, window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
     if window.first() != b":":
         raise MalformedError
     window.use(1)
@@ -149,7 +142,7 @@ def _member(name: str, window: Window, damage: Damage) -> Iterator[Key | list[Ev
         window.use(1)
         yield from _events(window, damage)
     elif (value := _value(window)) is not _NOT_READ:
-        yield Key(name, value)
+        yield name, value
     else:
         _skip_value(window)
 

@@ -73,7 +73,7 @@ def _collectives(row: Mapping[str, str]) -> int | None:
     begin, end = _ticks(row, "start_point"), _ticks(row, "end_point")
     if not intervals or begin is None or end is None or end < begin:
         return None
-    return Union.of(intervals).within(begin, end)
+    return Union.of_ordered(sorted(intervals)).within(begin, end)
 
 
 def _is_of_cluster(cells: Sequence[str]) -> bool:

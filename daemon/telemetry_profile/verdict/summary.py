@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from telemetry_parsers.card_peaks import peak_of
 from telemetry_profile.format_contract import Kernel
 from telemetry_profile.verdict.combine import Member, Profile
 from telemetry_profile.verdict.runs import runs_of
@@ -15,8 +16,6 @@ from telemetry_profile.verdict.usual_step import Usual
 Match = Literal["uuid", "bus_id", "rank", "index"]
 # Where FLOPs come from: the user states them, or the file as `Basis` says.
 AchievedBasis = Literal["given", "told", "shapes"]
-# Returns the peak in FLOP/s of a model and a dtype, None if no table contains it.
-FindPeak = Callable[[str, str], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +85,17 @@ class Answer:
         return Answer(profile, ranks, achieved, then, self.telemetry)  # type: ignore[arg-type]  # the kinds of items are those above
 
 
-def achieved_of(rank: Usual, flops_per_step: float | None, dtype: str, find_peak: FindPeak) -> Achieved | None:
+def achieved_of(rank: Usual, flops_per_step: float | None, dtype: str) -> Achieved | None:
     """Return the FLOP/s of a rank; None if neither the file nor the user states its FLOPs."""
     device = rank.member.device
     dtype = dtype or device.dtype
     rate, basis = _rate(rank, flops_per_step)
     if rate is None or basis is None:
         return None
+    found = peak_of(device.card.model)
     if dtype == "float":  # fp32, or tf32 if the card has it
-        dtype = "" if find_peak(device.card.model, "tf32") else "fp32"
-    peak = find_peak(device.card.model, dtype) if dtype else None
+        dtype = "" if found and found.flops("tf32") else "fp32"
+    peak = found.flops(dtype) if found and dtype else None
     return Achieved(rate, basis, basis == "shapes", dtype or None, peak, rate / peak if peak else None)
 
 
