@@ -1,7 +1,4 @@
-"""What a card can do at best without sparsity: a table of models, what it says of a device, and of the part of a card.
-
-A model whose figures no document quotes, or whose units, clock and rate do not agree with them, is left out: it has no peak.
-"""
+"""The peak rates of cards without sparsity: a table of models, and its lookup for a device or a part of a card."""
 
 from __future__ import annotations
 
@@ -61,19 +58,15 @@ class Quote(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One model as the tools name it. `units` are the multiprocessors or compute units of what they list as one device.
-
-    `pci_ids` are `vendor:device`; a card that shares its id with another model is known by its name only. Where the sources
-    contradict each other about memory, it is None. `.ci/peak_sources.py` has what `sources` name.
-    """
+    """One model as the tools name it."""
 
     names: tuple[str, ...]
-    pci_ids: tuple[str, ...]
+    pci_ids: tuple[str, ...]  # `vendor:device`; a card that shares its id with another model is known by its name only
     architecture: str
-    units: int
+    units: int  # multiprocessors or compute units of what the tools list as one device
     quoted: tuple[tuple[str, Quote], ...]
-    memory_gigabytes_per_second: float | None
-    sources: tuple[str, ...]
+    memory_gigabytes_per_second: float | None  # None if the sources contradict each other
+    sources: tuple[str, ...]  # named in `.ci/peak_sources.py`
 
 
 # Dense operations (a fused multiply-add is two) of one unit in one cycle: `fp32` on the vector units, all others on the matrix
@@ -162,7 +155,6 @@ ROWS: tuple[Row, ...] = (
 )
 # fmt: on
 
-
 # The vendor calls a memory slice of MIG "roughly one eighth of the total GPU memory resources, including both capacity and
 # bandwidth" (MIG user guide, Concepts). A compute instance (1c.3g.40gb) shares its slices with others: its profile does not match.
 _MIG_PROFILE = re.compile(r"[0-9]g\.([0-9]+)gb(?:[+-][a-z.]+)?\Z")
@@ -173,17 +165,14 @@ _UNDIVIDED = frozenset({"", "SPX", "N/A"})
 
 
 class Part(NamedTuple):
-    """How a device is partitioned: `units` are its own compute units, `model_units` those of an uncut card.
+    """How a device is partitioned."""
 
-    `profile` is that of a MIG instance, `card_memory_bytes` all memory of the card that it was cut from.
-    """
-
-    units: float | None
-    model_units: int | None
+    units: float | None  # its own compute units
+    model_units: int | None  # those of an uncut card
     is_partition: bool = False
     compute_partition: str = ""
-    profile: str = ""
-    card_memory_bytes: float | None = None
+    profile: str = ""  # of a MIG instance
+    card_memory_bytes: float | None = None  # all memory of the card
 
     @property
     def is_cut(self) -> bool:

@@ -39,10 +39,7 @@ class ChipPlaces:
         self._has_all = None not in chip_places and len(chip_places) > 0
 
     def find(self, device: Device, in_output: ChipPlaces) -> int | None:
-        """Return the position of the device on the same chip; `in_output` are the chips of the output that names it.
-
-        An output that names no chip means the card's only chip, if both outputs have one chip on that card.
-        """
+        """Return the position of the device on the same chip. A device without a chip means the card's only chip."""
         chip = chip_place_of(device)
         if chip is None:
             return None
@@ -168,10 +165,7 @@ def combine_reports(reports: Sequence[Report]) -> Report:
 
 
 def _same(first: Device, second: Device, *, by_partition: bool) -> bool:
-    """Return whether two devices without a common chip are equal: same index and partition, and no contradiction.
-
-    The partition may be missing from one of them, if each partition has its own index.
-    """
+    """Return whether two devices without a common chip are equal: same index and partition, no contradiction. One may lack its partition."""
     if first.vendor != second.vendor or first.index != second.index:
         return False
     is_unknown = None in (first.partition, second.partition) and not by_partition

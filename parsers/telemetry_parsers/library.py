@@ -10,11 +10,7 @@ if TYPE_CHECKING:  # every worker that calls a library imports this module; the 
 
 
 class ReaderRefusal(Exception):  # noqa: N818  # a refusal is an answer, not an error of the reader
-    """Why the library gives nothing at all, as a source's state and reason.
-
-    `ReaderRefusal("missing", None, "libacme.so is not installed")`, or state `failed` with the reason
-    `driver_gone`, `no_permission` or `library_mismatch`, or `no_devices`.
-    """
+    """Why the library returns nothing: a state, with `failed` a reason (`driver_gone`, `no_permission`, `library_mismatch`), and a text."""
 
     def __init__(self, state: State, reason: Reason | None, text: str) -> None:
         super().__init__(text)
@@ -31,10 +27,7 @@ class CallError(NamedTuple):
 
 
 class LibraryReader(Protocol):
-    """Reads one library. All three methods run in one thread of the worker; an exception costs this poll only.
-
-    After an exception the worker closes the reader and opens it again for the next poll.
-    """
+    """Reads one library. All methods run in one thread of the worker. An exception costs this poll only; then the reader is opened again."""
 
     def open(self) -> None:
         """Load and initialise the library, before the first read; ReaderRefusal says why it can't."""

@@ -72,18 +72,14 @@ def mapping(answer: Plain) -> dict[str, Plain]:
 
 @dataclass(frozen=True, slots=True)
 class RecordedLibrary:
-    """A library and its reader: what it calls devices (an answer's key for them, too), and the most that a node has.
-
-    `reasons` are its error numbers for one call: what the card or its driver does not have, what we may not see, what was
-    not to be had this time.
-    """
+    """A library and its reader."""
 
     name: str
     source: str
     vendor: str
-    devices: str
-    most: int
-    reasons: Mapping[int, Absent]
+    devices: str  # the word for devices, also the key of their list in an answer
+    most: int  # the most devices of a node
+    reasons: Mapping[int, Absent]  # the absence for each error number of a call
 
     def draft(self) -> Draft:
         """Return an empty draft for an answer of the library."""

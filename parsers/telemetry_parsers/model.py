@@ -67,30 +67,24 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Run a tool. The alternatives are command lines, tried in turn if a version does not support a flag.
-
-    `per` repeats the command with `{card}` or `{device}` filled from the inventory. `folders` are the vendor's usual
-    folders, searched after PATH.
-    """
+    """Run a tool. The alternatives are command lines, tried in turn if a version does not support a flag."""
 
     alternatives: tuple[tuple[str, ...], ...]
     env: tuple[tuple[str, str], ...] = ()
     on_deadline: Literal["kill", "abandon"] = "kill"
+    # Repeat the command with `{card}` or `{device}` filled from the inventory.
     per: Literal["card", "device"] | None = None
-    folders: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()  # the vendor's usual folders, searched after PATH
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Read small files: text by `globs`, link targets by `links`, bytes by `binary`.
-
-    `skip_when` has pairs of a file name and a text: a folder whose file of this name has this text is skipped.
-    """
+    """Read small files: text by `globs`, link targets by `links`, bytes by `binary`."""
 
     globs: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     binary: tuple[str, ...] = ()
-    skip_when: tuple[tuple[str, str], ...] = ()
+    skip_when: tuple[tuple[str, str], ...] = ()  # skip a folder whose file of this name has this text
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +116,13 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output of one run, one file or one call.
+    """The output of one run, one file or one call."""
 
-    `name` is the command line, the path or the call; `target` is the card or device for which the command was repeated.
-    `status` is the exit status (negative: the signal) or the errno, None when unknown.
-    """
-
-    name: str = ""
-    target: str = ""
+    name: str = ""  # the command line, the path or the call
+    target: str = ""  # the card or device for which the command was repeated
     text: str = ""
     stderr: str = ""
-    status: int | None = None
+    status: int | None = None  # the exit status (negative: the signal) or the errno, None if unknown
     data: Plain = None
 
 
@@ -163,10 +153,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device as one source reports it; `parent` is a position in the same report.
-
-    `facts` go to `accelerator_info` as labels (firmware, numa_node, power_kind …).
-    """
+    """A device as one source reports it."""
 
     vendor: str
     index: int | None = None
@@ -174,12 +161,12 @@ class Device:
     uuid: str | None = None
     bus_id: str | None = None
     partition: str | None = None
-    parent: int | None = None
+    parent: int | None = None  # a position in the same report
     serial: str | None = None
     driver: str | None = None
     up: bool = True
     simulated: bool = False
-    facts: tuple[tuple[str, str], ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()  # labels of `accelerator_info`: firmware, numa_node, power_kind …
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,16 +181,13 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a device: an Xid, a reset, a lost link.
-
-    An ongoing event, such as an error code, is reported as long as it lasts and counted when it starts.
-    """
+    """Something that happened to a device: an Xid, a reset, a lost link."""
 
     device: int | None
     code: str
     text: str = ""
     wall_time: float | None = None
-    is_ongoing: bool = False
+    is_ongoing: bool = False  # reported as long as it lasts and counted when it starts, such as an error code
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +200,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of `parse(capture)`. `form` ranks the report: data before JSON before printed text.
-
-    `is_cut`: devices may be missing at the end of the list, so that no missing device is lost.
-    """
+    """The result of `parse(capture)`."""
 
     outcome: Outcome = "ok"
     reason: Reason | None = None
@@ -231,8 +212,8 @@ class Report:
     unknown_fields: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     index_space: str = ""
-    form: Form = "text"
-    is_cut: bool = False
+    form: Form = "text"  # ranks the report: data before JSON before printed text
+    is_cut: bool = False  # devices may be missing at the end of the list, so that no missing device is lost
     claims: tuple[Claim, ...] = ()
     tasks: tuple[Task, ...] = ()
     steps: tuple[StepCounts, ...] = ()
@@ -240,11 +221,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The health of one (source, poll) after the newest attempt.
-
-    Times of day are Unix seconds; `expires` and `fails_since` are monotonic. `fails_since` is the first failure after
-    the last success; `failures` counts by reason.
-    """
+    """The health of one (source, poll) after the newest attempt. Times are Unix seconds, except those of the monotonic clock."""
 
     source: str
     poll: str
@@ -254,12 +231,12 @@ class Health:
     reason: Reason | None = None
     detail: str = ""
     attempted: float = 0.0
-    attempted_monotonic: float = 0.0
+    attempted_monotonic: float = 0.0  # of the monotonic clock, as the next one and `fails_since`
     expires: float = 0.0
     seconds: float = 0.0
     last_success: float | None = None
-    fails_since: float | None = None
-    failures: tuple[tuple[str, int], ...] = ()
+    fails_since: float | None = None  # the first failure after the last success
+    failures: tuple[tuple[str, int], ...] = ()  # by reason
     overruns: int = 0
 
 
@@ -292,10 +269,7 @@ class MergedReading:
 
 @dataclass(frozen=True, slots=True)
 class MergedDevice:
-    """A device of the node with its final identity. While its source fails, `up` is None and `last_read` the Unix time of its last list.
-
-    Devices from merge have their readings by columns (`readings.Readings`), which are a sequence like any other.
-    """
+    """A device of the node with its final identity. While its source fails, `up` is None."""
 
     vendor: str
     index: int | None
@@ -307,13 +281,13 @@ class MergedDevice:
     serial: str | None = None
     driver: str | None = None
     up: bool | None = True
-    last_read: float | None = None
+    last_read: float | None = None  # Unix time of its last list, while its source fails
     parent: str | None = None
     partition: str | None = None
     simulated: bool = False
     replayed: bool = False
     facts: tuple[tuple[str, str], ...] = ()
-    readings: Sequence[MergedReading] = ()
+    readings: Sequence[MergedReading] = ()  # merge returns a `readings.Readings`
     processes: tuple[Process, ...] = ()
     current_model: str | None = None
     allocations: tuple[Allocation, ...] = ()
@@ -348,31 +322,23 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The whole node at one point in time: the only input of an exporter.
-
-    `wall_time` and `monotonic_time` are when the snapshot was made; `valid_until` is monotonic. `maintenance` is None
-    without a daemon. `recorded` is None unless a recording is replayed.
-    """
+    """The whole node at one point in time: the only input of an exporter."""
 
     hostname: str
     wall_time: float
-    monotonic_time: float
+    monotonic_time: float  # the same moment by the monotonic clock, as `valid_until`
     valid_until: float
     devices: tuple[MergedDevice, ...] = ()
     host: Sequence[MergedReading] = ()
     sources: tuple[SourceStatus, ...] = ()
     own: tuple[Sample, ...] = ()
-    maintenance: Maintenance | None = None
-    recorded: Recorded | None = None
+    maintenance: Maintenance | None = None  # None without a daemon
+    recorded: Recorded | None = None  # None unless a recording is replayed
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The id and label of a device, kept as long as the process or its state directory exists.
-
-    `listed_by` are the sources that last listed the device, `lost_since` is the Unix time of its loss. `polls` counts
-    the lists with the device, rounded down to a power of two, so that the state file is not written at every poll.
-    """
+    """The id and label of a device, kept as long as the process or its state directory exists."""
 
     id: str
     vendor: str
@@ -385,7 +351,7 @@ class Identity:
     parent: str | None = None
     serial: str | None = None
     power_kind: str | None = None
-    listed_by: tuple[str, ...] = ()
-    lost_since: float | None = None
+    listed_by: tuple[str, ...] = ()  # the sources that last listed the device
+    lost_since: float | None = None  # Unix time of its loss
     simulated: bool = False
-    polls: int = 1
+    polls: int = 1  # lists with the device, rounded down to a power of two, so that the state file is written rarely

@@ -18,19 +18,15 @@ Basis = Literal["whole", "partition", "utilization", "memory", "equal"]
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of a card. Unknown fields are empty.
-
-    `name` is unique on the node for its kind: `namespace/pod/container`, a job's id, a container's id or name, a unit,
-    a user. `job_name` is the name that the user gave the job.
-    """
+    """The owner of a card. Unknown fields are empty."""
 
     kind: OwnerKind
-    name: str
+    name: str  # unique on the node for its kind: `namespace/pod/container`, a job's or container's id, a unit, a user
     pod_namespace: str = ""
     pod_name: str = ""
     container_name: str = ""
     job_id: str = ""
-    job_name: str = ""
+    job_name: str = ""  # given by the user
     user: str = ""
     account: str = ""
     partition: str = ""
@@ -38,32 +34,26 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class DeviceName:
-    """A name of a device: `text` as printed, `value` normalized for this way of naming.
+    """A name of a device."""
 
-    `vendor` is empty if the vendor is unknown; `instance` is the number of the GPU instance or partition on the card.
-    """
-
-    text: str
+    text: str  # as printed
     way: Way
-    value: str
-    vendor: str = ""
-    instance: str = ""
+    value: str  # normalized for this way of naming
+    vendor: str = ""  # empty if unknown
+    instance: str = ""  # the number of the GPU instance or partition on the card
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A source's report that an owner was given a device. A claim without a device only reports the owner.
-
-    `keys` are names under which other sources know the same owner: `pod:UID`, `container:ID`,
-    `podname:NAMESPACE/POD/CONTAINER`, `slurm:ID`, `sluid:ID`, `pbs:ID`, `flux:ID`. `names` are tried in turn; `replica`
-    is the owner's part of a shared device. `lives` is False if the owner has ended. Times are Unix seconds.
-    """
+    """A source's report that an owner was given a device. A claim without a device only reports the owner. Times are Unix seconds."""
 
     owner: Owner
-    keys: tuple[str, ...] = ()
-    names: tuple[DeviceName, ...] = ()
-    replica: str = ""
-    lives: bool | None = None
+    keys: tuple[
+        str, ...
+    ] = ()  # names of the owner in other sources: `pod:UID`, `container:ID`, `podname:NAMESPACE/POD/CONTAINER`, `slurm:ID` …
+    names: tuple[DeviceName, ...] = ()  # tried in turn
+    replica: str = ""  # the owner's part of a shared device
+    lives: bool | None = None  # False if the owner has ended
     started: float | None = None
     ended: float | None = None
 
@@ -79,10 +69,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A process as the kernel reports it. (`pid`, `ticks`) is unique; `started` is in Unix seconds.
-
-    `owner` is the innermost job or container, else the unit or the user, by the cgroup; `keys` are as in a claim.
-    """
+    """A process as the kernel reports it. (`pid`, `ticks`) is unique; `started` is in Unix seconds."""
 
     pid: int
     ticks: int
@@ -90,8 +77,8 @@ class Task:
     user: str = ""
     command: str = ""
     container: str = ""
-    owner: Owner | None = None
-    keys: tuple[str, ...] = ()
+    owner: Owner | None = None  # the innermost job or container, else the unit or the user, by the cgroup
+    keys: tuple[str, ...] = ()  # as in a claim
     rank: int | None = None
     holds: tuple[Hold, ...] = ()
 
@@ -116,18 +103,13 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What an owner has of a device. `share` is a share of the whole card; all shares add up to at most 1.
-
-    `is_allocated`: a source claims the device for the owner. `is_used`: the owner has processes there, None if no
-    source lists processes. The totals are this share of the card's time, busy time and energy so far, None if not
-    counted.
-    """
+    """The allocation of a device to an owner. The totals are its share of the card's values so far, None if not counted."""
 
     owner: Owner
-    share: float
+    share: float  # of the whole card; all shares add up to at most 1
     basis: Basis
-    is_allocated: bool
-    is_used: bool | None
+    is_allocated: bool  # a source claims the device for the owner
+    is_used: bool | None  # the owner has processes on the device; None if no source lists processes
     sources: tuple[str, ...] = ()
     memory_used_bytes: float | None = None
     started: float | None = None
@@ -146,12 +128,9 @@ class PartSeconds:
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """The counts of one rank so far, None for what the job does not count; `file` is the path of the file.
+    """The counts of one rank so far; None for a count that the job does not report."""
 
-    A quiet file was not written recently.
-    """
-
-    file: str
+    file: str  # its path
     user_id: int
     job_id: str
     rank: str
@@ -160,4 +139,4 @@ class StepCounts:
     tokens: float | None = None
     flops: float | None = None
     seconds: tuple[PartSeconds, ...] = ()
-    is_quiet: bool = False
+    is_quiet: bool = False  # not written recently

@@ -1,7 +1,4 @@
-"""Parses the steps that jobs report: files `telemetry.steps/1`, and the samples made from them.
-
-The files are written by users, so that all content is untrusted. A malformed file does not affect the others.
-"""
+"""Parses the steps that jobs report in files `telemetry.steps/1`, which are untrusted, since users write them, and makes samples from them."""
 
 from __future__ import annotations
 
@@ -135,10 +132,7 @@ def _bus_id(printed: str) -> str:
 
 
 def _first_of_each_rank(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[Problem]]:
-    """Return one file of each rank, limited in number for each user, and problems.
-
-    If several users report the same job, the first one wins. Active files win over quiet ones.
-    """
+    """Return one file of each rank, limited for each user, and problems. The first user of a job wins, and an active file."""
     owners: dict[str, int] = {}
     for item in counts:
         owners.setdefault(item.job_id, item.user_id)

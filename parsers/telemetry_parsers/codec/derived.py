@@ -29,14 +29,10 @@ class _Way:
 
 @dataclass(frozen=True, slots=True)
 class _Special:
-    """Properties of a type's fields beyond their types.
+    """Properties of a type's fields beyond their types."""
 
-    A field in `left_out`, or whose metadata has `left_out`, is omitted if it has the default. `null` maps a field to
-    the number that null stands for.
-    """
-
-    left_out: tuple[str, ...] = ()
-    null: Mapping[str, float] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()  # omitted if they have the default, as fields whose metadata has `left_out`
+    null: Mapping[str, float] = field(default_factory=dict)  # by field, the number that null stands for
 
 
 _SPECIAL: Mapping[Any, _Special] = {

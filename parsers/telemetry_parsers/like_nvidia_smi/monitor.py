@@ -102,7 +102,6 @@ _Head = Sequence[tuple[str, str]]
 # The newest row of each card: its line, the headings above it, its cells.
 _Newest = dict[str, tuple[Line, _Head, list[str]]]
 
-
 # The fields that tools took over from nvidia-smi.
 USUAL_FIELDS: Mapping[str, Target] = {
     "index": identity("index"),

@@ -10,19 +10,18 @@ from telemetry_parsers.model import Device, Identity
 
 @dataclass(frozen=True, slots=True)
 class MergeState:
-    """The known devices and what was learnt about them.
-
-    `learnt` maps (vendor, index space) and index to address and uuid; `counters` pins (id, metric, label) to a source.
-    `seen` has the number of lists and the time of the newest list of each device seen since the start. `doubts` has the
-    witnesses of each device that is not accepted yet; `forgotten` counts by vendor and source.
-    """
+    """The known devices and what was learnt about them."""
 
     identities: tuple[Identity, ...] = ()
-    seen: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    doubts: Mapping[tuple[str, str], frozenset[tuple[str, str, float]]] = field(default_factory=dict)
-    forgotten: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    learnt: Mapping[tuple[str, str], Mapping[int, Device]] = field(default_factory=dict)
-    counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    seen: Mapping[str, tuple[int, float]] = field(default_factory=dict)  # lists since the start, and time of the newest
+    doubts: Mapping[tuple[str, str], frozenset[tuple[str, str, float]]] = field(
+        default_factory=dict
+    )  # witnesses of devices not accepted yet
+    forgotten: Mapping[tuple[str, str], int] = field(default_factory=dict)  # by vendor and source
+    learnt: Mapping[tuple[str, str], Mapping[int, Device]] = field(
+        default_factory=dict
+    )  # by vendor and index space, address and uuid of each index
+    counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # the source of each (id, metric, label)
 
     def is_as(self, other: MergeState) -> bool:
         """Return whether the states are identical except for `seen`; always False while a device is doubted."""

@@ -76,11 +76,7 @@ def merge(
     pending_vendors: Collection[str] = (),
     before: Merged | None = None,
 ) -> Merged:
-    """Return the view of the node from every report that has not expired at `now` (monotonic).
-
-    First the devices are arranged: which there are, their names, and which readings count. Then the values are filled
-    in. An arrangement of the previous merges is kept as long as the result would be the same.
-    """
+    """Return the view of the node from every report that has not expired at `now` (monotonic)."""
     fresh, pending = Fresh.of(reports, now), frozenset(pending_vendors)
     arrangements = (before.arrangement, *before.previous) if before is not None else ()
     kept = next((arrangement for arrangement in arrangements if arrangement.holds(fresh, state, wall, pending)), None)

@@ -34,21 +34,16 @@ _VALUE_OF = attrgetter("value")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """The readings that a report offers, and the limits of each.
-
-    `positions` are the positions of the offered readings among all readings of the report; metrics of the others are
-    unknown. Memory ratios follow the readings: `ratios` maps the positions of used and total to the position of the
-    ratio.
-    """
+    """The readings that a report offers, and the limits of each. Memory ratios follow the readings."""
 
     names: Names
     extra: Mapping[str, Metric]
-    positions: tuple[int, ...]
+    positions: tuple[int, ...]  # of the offered readings among all readings of the report, without unknown metrics
     keys: tuple[ReadingKey, ...]
     devices: tuple[int | None, ...]
     limits: tuple[Limits, ...]
     counters: frozenset[int]
-    ratios: Mapping[tuple[int, int], int]
+    ratios: Mapping[tuple[int, int], int]  # the position of the ratio by those of used and total
 
     def values(self, readings: Sequence[Reading]) -> tuple[Value | None, ...]:
         """Return the value of each offered reading, then the memory ratios: a number in its range, or the absence."""

@@ -37,14 +37,12 @@ _BARE: tuple[str, Way] = (rf"(?P<name>{_NUMBER})", "index")
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """The resources of one vendor: `strict` names always mean its cards.
-
-    Network plugins use the same domains (`loose`), so that other names there count only if the id matches the pattern.
-    """
+    """The resources of one vendor."""
 
     vendor: str
     domains: tuple[str, ...]
-    strict: re.Pattern[str]
+    strict: re.Pattern[str]  # names that always mean its cards
+    # For other names in these domains, which network plugins use, too: the id of a card.
     loose: re.Pattern[str] | None = None
     ids: tuple[tuple[re.Pattern[str], Way], ...] = ()
 
@@ -119,10 +117,7 @@ def is_wanted(resource: str, configured: Collection[str]) -> bool:
 
 
 def named(resource: str, device: str, configured: Collection[str], render_nodes: Mapping[str, str]) -> Named | None:
-    """Return the names of a device of a wanted resource, or None if the form of its id is unknown.
-
-    `render_nodes` has the number of the render node of each platform device and bus id that has one.
-    """
+    """Return the names of a device of a wanted resource, or None if the form of its id is unknown. `render_nodes` is by device and bus id."""
     family = _family_of(resource, configured)
     for pattern, way in () if family is None else (*_OF_ANY_VENDOR, *family.ids):
         match = pattern.fullmatch(device)

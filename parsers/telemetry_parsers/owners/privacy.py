@@ -34,15 +34,12 @@ _FIELDS: Mapping[str, _Category] = {
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """How users, pods and jobs are exposed. Hashes are made with `key`, so that names cannot be guessed without the key.
-
-    A hidden owner gets a number that does not reveal the name, so that the owners of a card stay distinct.
-    """
+    """How users, pods and jobs are exposed. A hidden owner gets a number without its name, so that the owners of a card stay distinct."""
 
     users: Shown
     pods: Shown
     jobs: Shown
-    key: bytes = b""
+    key: bytes = b""  # for hashes, so that names cannot be guessed
 
     @property
     def needs_key(self) -> bool:

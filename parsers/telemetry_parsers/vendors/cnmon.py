@@ -44,7 +44,6 @@ _BOX = Box(
     expected=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
 )
 
-
 _GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
 # The keys that public programs read. Other keys become unknown fields.
 _LIST = CardList(

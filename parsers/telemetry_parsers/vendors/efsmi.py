@@ -57,7 +57,6 @@ _MONITOR = Monitor(
     quiet=frozenset({"sip", "dpm", "lpm", "txpci", "rxpci"}),
 )
 
-
 _LIST = CardList(
     card=re.compile(r"DEV ID[ \t]{1,8}([0-9]{1,4})\Z"),
     card_gives=(identity("index"),),
@@ -103,7 +102,6 @@ _LIST = CardList(
     ),
     address=tuple(("pcie info", key) for key in ("domain", "bus", "dev", "func")),
 )  # fmt: skip
-
 
 _TOOL = Tool(
     name=TOOL,

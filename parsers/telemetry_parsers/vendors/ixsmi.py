@@ -71,7 +71,6 @@ _QUERY = Query(
     ),
 )  # fmt: skip
 
-
 # The power of a die is read. The power of the board is printed for each of its dies here, too.
 _LOG = CardList(
     card=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),

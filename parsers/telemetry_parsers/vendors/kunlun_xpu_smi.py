@@ -113,7 +113,6 @@ POWER, MODEL = 8, 21
 _POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
 _FEWEST_FIELDS = 22
 
-
 _START = re.compile(
     r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7][ \t]{1,8}[0-9]{1,4}[ \t]{1,8}[0-9]{1,4}[ \t]"
 )
@@ -162,7 +161,6 @@ def _take(fields: Sequence[str], line: Line, draft: Draft) -> None:
 
 
 _COMMANDS = ("xpu-smi", "xpu_smi")
-
 
 _TOOL = Tool(
     name="xpu-smi-kunlun",

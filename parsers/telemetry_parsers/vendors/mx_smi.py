@@ -184,7 +184,6 @@ _MONITOR = Monitor(
     quiet=frozenset({"die", "visvram", "xtt"}),
 )
 
-
 _LONGEST = 400
 
 

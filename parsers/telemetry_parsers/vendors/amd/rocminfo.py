@@ -61,7 +61,6 @@ _HYGON_TYPES = frozenset({"DCU", "HCU"})
 _NO_CARDS = frozenset({"CPU", "DSP", "AIE"})
 _HYGON_NAMES = ("hygon", "haiguang", "c-3000")
 
-
 _AGENT = re.compile(r"Agent ([0-9]{1,5})\Z")
 _NUMBERED = re.compile(r"(?:Pool|ISA) [0-9]{1,4}\Z")
 _KEY = re.compile(r"([A-Za-z][^:]{0,60}):{1,2}[ \t]{0,80}(.{0,400})\Z")

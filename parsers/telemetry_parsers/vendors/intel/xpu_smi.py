@@ -100,7 +100,6 @@ _LISTS: Mapping[str, Callable[[_Object, Draft], None]] = {
     "datas": saved.take_stats,
 }
 
-
 _NAME = "xpu-smi"
 # Utilization, power, clock, temperatures, memory used as a share and in MiB: the numbers are those of 1.x.
 _DUMPED = "0,1,2,3,4,5,18"

@@ -11,7 +11,6 @@ VENDOR = "moorethreads"
 ECC: Mapping[str, float] = {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
 _YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 
-
 # Section and key, in lower case with single blanks; the section of a card's own keys is empty.
 Key = tuple[str, str]
 

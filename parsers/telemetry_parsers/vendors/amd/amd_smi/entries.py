@@ -50,7 +50,6 @@ TOOL = "amd-smi"
 # Other devices that amd-smi lists: processors, their cores, network cards and switches.
 OTHER_KINDS = frozenset({"cpu", "core", "nic", "ainic", "brcm_nic", "switch", "brcm_switch"})
 
-
 # A placeholder for a confidential value, such as `<redacted>`.
 _MASK = re.compile(r"<.{0,100}>\Z|(?:0x)?[xX*?-]{4,}\Z")
 ACTIVE: Mapping[str, float] = {"active": 1.0, "not active": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}

@@ -128,7 +128,6 @@ _ATTRIBUTES: Mapping[int, str] = {
 _ATTRIBUTE_TYPES = ("B", "b", "H", "h", "I", "i", "Q", "q")
 _MOST_PARTITIONS = 8
 
-
 _MOST_ATTRIBUTES = 512
 _WHOLE_CARD = 0
 

@@ -97,7 +97,6 @@ _POLLS = (
     ),
 )
 
-
 SOURCE = "amdgpu-sysfs"
 
 

@@ -51,7 +51,6 @@ MAY_HAVE_HBM = frozenset(
 )  # fmt: skip
 BITS = ("single", "double")
 
-
 # Sensors of the whole card, even if a chip is named: its air, module, USB hub and disk, as Huawei documents them.
 CARD_SENSORS: Mapping[str, Target] = {
     **{f"lm75{letter}_te": metric("temperature_celsius", f"lm75_{letter}") for letter in "abc"},

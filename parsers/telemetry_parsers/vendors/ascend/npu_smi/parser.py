@@ -76,7 +76,6 @@ _ADDED: Mapping[str, frozenset[str]] = {
     "mapping": frozenset(),
 }
 
-
 _IN_THE_TABLE = ("temperature_celsius", "core")
 _LOG_HEAD_CHARACTERS = 16_384
 

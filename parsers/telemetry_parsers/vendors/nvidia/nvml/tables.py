@@ -27,7 +27,6 @@ _REASONS = MappingProxyType(
 )
 NVML = RecordedLibrary("NVML", "nvml", "nvidia", devices="GPUs", most=256, reasons=_REASONS)
 
-
 _MHZ = 10**6
 _NS = 10**9
 _DOMAINS = ("graphics", "sm", "memory", "video")
