@@ -48,9 +48,9 @@ class Claim:
     """A source's report that an owner was given a device. A claim without a device only reports the owner. Times are Unix seconds."""
 
     owner: Owner
-    keys: tuple[
-        str, ...
-    ] = ()  # names of the owner in other sources: `pod:UID`, `container:ID`, `podname:NAMESPACE/POD/CONTAINER`, `slurm:ID` …
+    # Names of the owner in other sources: `pod:UID`, `container:ID`, `podname:NAMESPACE/POD/CONTAINER`, `slurm:ID`, `sluid:ID`,
+    # `pbs:ID`, `flux:ID`.
+    keys: tuple[str, ...] = ()
     names: tuple[DeviceName, ...] = ()  # tried in turn
     replica: str = ""  # the owner's part of a shared device
     lives: bool | None = None  # False if the owner has ended

@@ -14,13 +14,11 @@ class MergeState:
 
     identities: tuple[Identity, ...] = ()
     seen: Mapping[str, tuple[int, float]] = field(default_factory=dict)  # lists since the start, and time of the newest
-    doubts: Mapping[tuple[str, str], frozenset[tuple[str, str, float]]] = field(
-        default_factory=dict
-    )  # witnesses of devices not accepted yet
+    # Witnesses of devices not accepted yet.
+    doubts: Mapping[tuple[str, str], frozenset[tuple[str, str, float]]] = field(default_factory=dict)
     forgotten: Mapping[tuple[str, str], int] = field(default_factory=dict)  # by vendor and source
-    learnt: Mapping[tuple[str, str], Mapping[int, Device]] = field(
-        default_factory=dict
-    )  # by vendor and index space, address and uuid of each index
+    # By vendor and index space, address and uuid of each index.
+    learnt: Mapping[tuple[str, str], Mapping[int, Device]] = field(default_factory=dict)
     counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # the source of each (id, metric, label)
 
     def is_as(self, other: MergeState) -> bool:
