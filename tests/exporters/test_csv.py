@@ -11,13 +11,6 @@ from telemetry_exporters.snapshot_filter import screen
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import Absent
 
-HEADING = "time,hostname,vendor,device,id,model,metric,label,value,reason,source"
-PROCESS_HEADING = (
-    "time,hostname,vendor,device,id,pid,name,kind,instance,memory_used_bytes,"
-    "utilization_ratio,started,user,command,container,owner_kind,owner,command_line"
-)
-STAMP = "2026-01-01T00:00:00.000Z,node17"
-
 
 @given(kit.snapshots())
 @settings(max_examples=20)

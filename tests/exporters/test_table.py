@@ -75,9 +75,6 @@ def cell(heading, *readings, **facts):
     return next(column.cell(row).text for column in DEVICE_COLUMNS if column.heading == heading)
 
 
-USED, TOTAL = kit.reading("memory_used_bytes", 20.0 * 2**30), kit.reading("memory_total_bytes", 80.0 * 2**30)
-
-
 def test_texts_are_sorted_by_their_numbers():
     assert sorted(["gpu10", "GPU2", "gpu1"], key=text_rank) == ["gpu1", "GPU2", "gpu10"]
 

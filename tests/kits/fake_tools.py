@@ -57,10 +57,6 @@ class ToolFolder:
         cases = [f"  {shlex.quote(words)})\n{self._print(answer)}\n  ;;" for words, answer in answers.items()]
         return self.script(name, "\n".join(['case "$*" in', *cases, "esac", self._print(otherwise)]))
 
-    def changes(self, name: str, answers: Sequence[Answer]) -> Path:
-        """Write a tool that gives one answer after the other, and repeats the last one."""
-        return self.script(name, self._by_call(answers, f"n=$({self._count(name)})"))
-
     def alternates(self, name: str, answers: Sequence[Answer]) -> Path:
         """Write a tool that cycles through its answers."""
         return self.script(name, self._by_call(answers, f"n=$(( ($({self._count(name)}) - 1) % {len(answers)} + 1 ))"))

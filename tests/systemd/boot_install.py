@@ -7,7 +7,6 @@ from pathlib import Path
 from boot import CARD, CONFIGURATION, Checks, main, restarted, scraped
 from machine import GIFTS, Machine, booted, until
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 INSTALL = "/srv/bundle/install.sh"
 # What an installation may touch, and a purge must leave as it was.
 PLACES = "/etc /opt /usr/local /var/lib"

@@ -36,7 +36,6 @@ DRIVER_NOT_LOADED, TIMEOUT, GPU_IS_LOST, RESET_REQUIRED, OPERATING_SYSTEM = 9, 1
 LIB_RM_VERSION_MISMATCH, NO_DATA, GPU_NOT_FOUND, UNKNOWN = 18, 21, 28, 999
 
 Where = int | str
-_KERNEL = Key(NODE, "kernel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +90,8 @@ class FakeNvml:
         that library and driver no longer match when it initialises again; a new process finds that they do."""
         self._version = version
         self._from_profile = self.profile.answers(version)
-        self._told.pop(_KERNEL, None)
         self._write()
         self.install()
-
-    def mismatch(self) -> None:
-        """Simulate upgraded packages under an old kernel module: no process can initialise (error 18)."""
-        self._told[_KERNEL] = "0"
-        self._write()
-
-    # --- what it answers
 
     def tell(self, where: Where, call: str, *answer: object) -> None:
         """What a call answers from now on: `tell(0, "nvmlDeviceGetClockInfo.1", 1980)`, `tell(0, "nvmlDeviceGetEccMode", 1, 0)`."""
@@ -122,10 +113,6 @@ class FakeNvml:
     def blank_field(self, where: Where, number: int, *, scope: int = 0) -> None:
         """Let the driver leave a field untouched: no error, time, type or value (ECC counters while ECC is off)."""
         self.tell(where, _field(number, scope), "blank")
-
-    def gpm(self, where: Where, metric: int, value: float) -> None:
-        """Set a GPM metric of a GPU or a MIG device."""
-        self.tell(where, f"gpm.{metric}", repr(float(value)))
 
     def memory(self, where: Where, *, total: int, used: int, reserved: int = 0) -> None:
         """Set the device's memory in bytes for both calls; the older call counts reserved memory as used."""
