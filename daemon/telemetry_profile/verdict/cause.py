@@ -91,7 +91,7 @@ class Evidence:
         longest = max(gaps, key=lambda gap: gap.length_ns)
         length = f"of {human.span(longest.length_ns)} at {human.span(longest.since_ns)}"
         together = human.span(sum(gap.length_ns for gap in gaps))
-        which = f"{len(gaps)} idle gaps of together {together} (the longest {length})"
+        which = f"{len(gaps)} idle gaps totalling {together} (the longest {length})"
         return f"of the time outside {which if len(gaps) > 1 else f'1 idle gap {length}'}"
 
     @property
