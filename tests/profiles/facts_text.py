@@ -1,7 +1,5 @@
 """The facts of a profile as text for golden files: sums of kernels and calls, or every kernel and step."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 

@@ -1,7 +1,5 @@
 """Databases like those of profilers, made of the rows of a test."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from collections.abc import Mapping, Sequence

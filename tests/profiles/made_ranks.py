@@ -1,7 +1,5 @@
 """Made results of several ranks, like those of Ascend's tools and MindSpore: the same job, with a rank that may be slow."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

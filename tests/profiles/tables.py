@@ -1,7 +1,5 @@
 """Functions that read text profiles in tests."""
 
-from __future__ import annotations
-
 from telemetry_profile.files.read_files import installed
 from telemetry_profile.format_contract import HEAD_BYTES, Clue, Facts, TextFormat
 

@@ -1,7 +1,5 @@
 """Traces in blocks: the same events as the whole file has, whatever its size and damage."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

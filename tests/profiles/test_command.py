@@ -1,7 +1,5 @@
 """`telemetry profile` from outside: traces of our own, ranks, recordings, a Prometheus, and what goes wrong."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The facts of databases."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

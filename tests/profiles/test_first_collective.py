@@ -1,7 +1,5 @@
 """The collective in which ranks wait for each other's profiler: left out if no steps are marked, and nothing else."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

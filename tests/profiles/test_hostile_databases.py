@@ -1,7 +1,5 @@
 """Databases that are made to block, mislead or harm their reader, and damaged databases."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import os

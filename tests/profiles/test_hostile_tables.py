@@ -1,7 +1,5 @@
 """Tables and documents of Ascend and MindSpore that are cut, damaged, or contain private data."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

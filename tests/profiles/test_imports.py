@@ -1,7 +1,5 @@
 """The package `telemetry_profile` imports few modules of the other packages, and no other command imports it."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The real profiles: their facts are in `real.txt`, which `--update-golden` writes, and each has a screen."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

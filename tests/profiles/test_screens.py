@@ -1,7 +1,5 @@
 """Screens of 80 and of 200 columns, byte for byte: `--update-golden` writes them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

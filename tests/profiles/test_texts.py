@@ -1,7 +1,5 @@
 """Tables in csv and text: the facts of made tables, and of damaged tables."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable, Iterator
 from pathlib import Path

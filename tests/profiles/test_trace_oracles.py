@@ -1,7 +1,5 @@
 """Splits of traces, compared with a raster of the same intervals; and damaged real traces."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """The facts of each format of Chrome traces: made traces with expected answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each cause of the verdict, with a trace that shows it and a trace that nearly does; steps by their launches; independent runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.profile_document import document
 
 Events = list[dict[str, Any]]
-GRID = {"grid": [512, 1, 1]}
 
 
 def step(length: int, *, number: int = 1, begin: int = 0) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Functions that write and read Chrome traces in tests."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Sequence
