@@ -130,7 +130,6 @@ def _device(counter_ages: Mapping[str, float], plain: Mapping[str, Any]) -> Devi
 
 
 def _frozen(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a read-only copy."""
     return MappingProxyType(
         {name: MappingProxyType(dict(value)) if isinstance(value, Mapping) else value for name, value in table.items()}
     )

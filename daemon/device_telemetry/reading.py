@@ -123,7 +123,6 @@ def _over_http() -> Address | None:
 
 
 def _credentials() -> Credentials:
-    """Return the user and password from the environment, as the commands do."""
     return Credentials(os.environ.get("TELEMETRY_USER", ""), os.environ.get("TELEMETRY_PASSWORD", ""))
 
 

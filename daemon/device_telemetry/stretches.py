@@ -154,7 +154,6 @@ class Stretch:
 
 
 def _overlap(spans: Iterable[tuple[float, float]], begin: float, end: float) -> float:
-    """Return how many of the seconds between `begin` and `end` are within the spans."""
     return sum(max(0.0, min(span_end, end) - max(span_begin, begin)) for span_begin, span_end in spans)
 
 

@@ -124,11 +124,9 @@ class _Command(Protocol):
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments."""
-        ...
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Run; returns the exit status."""
-        ...
 
 
 def module_of(command: str) -> _Command:
@@ -174,7 +172,6 @@ def _main(arguments: list[str]) -> int:
 
 
 def _bug(error: Exception) -> int:
-    """Report a bug in one line, with the traceback if TELEMETRY_DEBUG is set."""
     import traceback
 
     if os.environ.get("TELEMETRY_DEBUG"):

@@ -116,7 +116,6 @@ def refused(why: str) -> int:
 
 
 def _checkup(arguments: argparse.Namespace) -> Checkup:
-    """Return the verdict on the node. Raises CommandError if the node cannot be judged."""
     from telemetry_exporters.judgement import thresholds
     from telemetry_exporters.judgement.checkup import examine
     from telemetry_exporters.snapshot_filter import screen
@@ -166,7 +165,6 @@ def _should_have(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool
 
 
 def _has_accelerators() -> bool:
-    """Return whether this node has an accelerator on its PCI bus or a device node of an accelerator's driver."""
     from telemetry_daemon.readers.device_nodes import NODES
     from telemetry_daemon.readers.pci import scan
 
@@ -205,7 +203,6 @@ def _document(path: str) -> dict[str, Any]:
 def _problems(
     section: str, given: Any, kind: str, words: Sequence[str], fits: Callable[[Any], bool], wanted: str
 ) -> Iterator[str]:
-    """Yield the unknown names and invalid values in a section."""
     from telemetry_daemon.terminal.suggestions import nearest_or_all
 
     if not isinstance(given, dict):

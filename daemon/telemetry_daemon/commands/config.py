@@ -87,7 +87,6 @@ def _print_measured(name: str | None, model: str | None) -> int:
 
 
 def _check_rank_table(settings: RankSettings) -> None:
-    """Print what the rank table contains about this node. A missing file is no error."""
     from telemetry_daemon.state import ranks
     from telemetry_daemon.state import ranks as rank_table
     from telemetry_parsers.vendors.ascend.rank_table import RankTableError

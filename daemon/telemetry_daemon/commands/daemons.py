@@ -140,7 +140,6 @@ def _certificate(web_config_file: str) -> str:
 
 
 def _reached_at(listen_address: str) -> str:
-    """Return the address at which a client of this node reaches a listen address."""
     address = parse_address(listen_address)
     if isinstance(address, UnixAddress):
         return f"unix:{address.path}"
@@ -171,7 +170,6 @@ def fetched(arguments: argparse.Namespace, address: Address, target: str, second
 
 
 def _fetch(address: Address, given: Credentials, seconds: float, *targets: str) -> bytes:
-    """Return the answer to the last of these requests. Raises NodeError."""
     with contextlib.closing(Client(address, given, seconds)) as client:
         return [client.get(target).body for target in targets][-1]
 
@@ -189,10 +187,7 @@ def of_daemon(arguments: argparse.Namespace) -> Answer:
 
 
 def of_daemon_here(arguments: argparse.Namespace) -> Answer | None:
-    """Return what the daemon of this node reports; None if there is none, or it is not ready, or reads something else.
-
-    Raises NotAskedError if a daemon runs that does not answer this user.
-    """
+    """Return this node's snapshot from its daemon, or None if there is none, or it reads something else. Raises NotAskedError if it refuses this user."""
     with contextlib.closing(_client_here(arguments)) as client:
         try:
             client.get("/readyz")
@@ -244,7 +239,6 @@ def daemon_reads_the_same(arguments: argparse.Namespace) -> bool:
 
 
 def _client_here(arguments: argparse.Namespace) -> Client:
-    """Return a client of the socket of the daemon that uses this configuration."""
     return Client(Address("the daemon", unix=str(options.local_socket(arguments))), seconds=_SHORT_PATIENCE_SECONDS)
 
 
@@ -260,7 +254,6 @@ def _answer(body: bytes, name: str, now: float | None) -> Answer:
 
 
 def _age(snapshot: Snapshot) -> float:
-    """Return the age of the slowest working source at the time of the snapshot."""
     ages = [
         min(snapshot.monotonic_time - poll.attempted_monotonic for poll in source.polls if poll.attempted)
         for source in snapshot.sources

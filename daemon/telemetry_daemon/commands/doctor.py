@@ -59,7 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Refuse arguments that exclude each other. Raises CommandError."""
     if arguments.source and (arguments.node is not None or arguments.bundle is not None):
         flag = "--node" if arguments.node is not None else "--bundle"
         raise CommandError(f"--source looks at this source alone, and {flag} at all; leave one of them out")

@@ -67,7 +67,6 @@ def bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
 
 
 def _of_other_node(arguments: argparse.Namespace) -> Examined:
-    """Return the examination of another node, from its daemon's report. Raises CommandError."""
     (address,) = daemons.addresses([arguments.node], None)
     try:
         return examination.examined_afar(daemon.ask(address, daemons.credentials(arguments)))
@@ -110,7 +109,6 @@ def _daemon(arguments: argparse.Namespace, settings: Settings) -> Beside:
 
 
 def _flights(state_directory: str) -> tuple[Flight, ...]:
-    """Return the files of the flight recorder, newest first."""
     try:
         return kept(state_directory)
     except OSError:  # a finding reports what is wrong with the folder

@@ -73,7 +73,6 @@ def _told(arguments: argparse.Namespace, done: Forgotten) -> str:
 
 
 def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], bool], directory: str) -> Forgotten:
-    """Forget lost devices, or the events of the named device, in the state file."""
     path = devices_file.path_in(directory)
     found = devices_file.load(path)
     kept = found.only(lambda identity: identity.lost_since is None or not chosen(identity))
@@ -92,7 +91,6 @@ def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], 
 
 
 def _check_names(arguments: argparse.Namespace, settings: Settings, lost: Sequence[str]) -> None:
-    """Refuse an id that is not of a lost device, and an unknown vendor. Raises CommandError."""
     if not arguments.all_lost:
         names = ", ".join(map(shlex.quote, lost))
         lost_text = f"the lost devices are {names}" if names else "no device is lost"

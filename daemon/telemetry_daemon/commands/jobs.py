@@ -54,7 +54,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _since(text: str) -> float:
-    """Return the Unix time of a duration ago or a day. Raises ArgumentTypeError."""
     with contextlib.suppress(argparse.ArgumentTypeError):  # it may be a day
         return time.time() - options.seconds(text)
     try:
@@ -102,7 +101,6 @@ def _is_wanted(record: JobRecord, arguments: argparse.Namespace) -> bool:
 
 
 def _contents(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
-    """Yield each file with its name. Raises CommandError."""
     if arguments.files:
         remedy = "give a jobs.jsonl that you may read"
         yield from ((name, options.content_of(name, _LARGEST_FILE_BYTES, remedy)) for name in arguments.files)
@@ -119,7 +117,6 @@ def _contents(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
 
 
 def _own_files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the existing files of this node."""
     from telemetry_daemon.guarded.own_folder import OwnFolder
     from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER
 
@@ -136,7 +133,6 @@ def _own_files(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecord]:
-    """Yield the records in a file; invalid lines are reported and noted."""
     from telemetry_parsers.codec.plain import CodecError
 
     wrong: list[str] = []

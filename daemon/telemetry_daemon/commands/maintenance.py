@@ -81,7 +81,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Refuse arguments that exclude each other. Raises CommandError."""
     if arguments.action != "on" and (arguments.seconds is not None or arguments.reason is not None):
         raise CommandError("--for and --reason go with 'telemetry maintenance on'", status=exits.USAGE)
     reason = arguments.reason or ""

@@ -83,7 +83,6 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _compare(arguments: argparse.Namespace, table: Peer) -> int:
-    """Compare the names in a dashboard with those on the daemon's page."""
     from telemetry_exporters.prometheus.compat import doc
     from telemetry_exporters.prometheus.compat.doc import asked_names
 
@@ -104,7 +103,6 @@ def _document(path: str) -> object:
 
 
 def _reported_names(arguments: argparse.Namespace) -> frozenset[str]:
-    """Return the names of the samples on the page of this node's daemon, or of another."""
     from telemetry_daemon.commands import daemons
 
     address = daemons.address_asked(arguments, "give --node")

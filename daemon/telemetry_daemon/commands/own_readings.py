@@ -57,7 +57,6 @@ def of_tools(arguments: argparse.Namespace) -> Iterator[Read]:
 
 
 def _opened(arguments: argparse.Namespace, end: ExitStack) -> tuple[Settings, Node]:
-    """Return the settings and the node. Raises CommandError for an unknown source."""
     if arguments.demo is not None:
         from telemetry_daemon.simulate.node import DemoNode
 
@@ -75,8 +74,6 @@ def _opened(arguments: argparse.Namespace, end: ExitStack) -> tuple[Settings, No
 
 
 def _from_daemon(settings: Settings) -> Substitute:
-    """Return a function that gets the readings of a busy tool from the running daemon."""
-
     def substitute(source: Source, answer: Polled) -> Polled:
         if not tool_lock.is_busy(answer.capture.failure):
             return answer
@@ -153,7 +150,6 @@ def of_recording(arguments: argparse.Namespace) -> Iterator[Read]:
 
 
 def _played(node: ReplayNode, arguments: argparse.Namespace, settings: Settings) -> Store:
-    """Return a store with the recording at the requested time, or playing from there."""
     from telemetry_daemon.state.accumulate import Accumulator
     from telemetry_daemon.state.attribution import Attribution
     from telemetry_daemon.state.events import Events

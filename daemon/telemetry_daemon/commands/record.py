@@ -64,9 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how long to record once each source has answered, such as 60s or 5m (default: 30s)",
     )
     parser.add_argument(
-        "--before",
-        action="store_true",
-        help="begin with the two minutes that the daemon's flight recorder has",
+        "--before", action="store_true", help="begin with the two minutes that the daemon's flight recorder has"
     )
     parser.add_argument(
         "--from",
@@ -101,7 +99,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _recorder(output: Path | None) -> Recorder:
-    """Return the recorder for the output. Raises CommandError."""
     if output is None or output == _STANDARD_OUTPUT:
         return Recorder(sys.stdout)
     try:
@@ -111,7 +108,6 @@ def _recorder(output: Path | None) -> Recorder:
 
 
 def _check(keep: FromFirstAnswer) -> None:
-    """Raise CommandError if no source of accelerators worked."""
     if keep.has_begun:
         return
     if keep.failures:
@@ -122,8 +118,6 @@ def _check(keep: FromFirstAnswer) -> None:
 
 
 def _kept(recorder: Recorder, mask: Mask | None, tell: Callable[[], None]) -> Keep:
-    """Return a function that masks and writes a capture. Raises RecordError."""
-
     def keep(capture: Capture, report: Report | None) -> None:
         masked = replace(capture, hostname=platform.node()) if mask is None else mask.capture(capture, report)
         recorder.add(masked)
@@ -147,7 +141,6 @@ def _way(arguments: argparse.Namespace) -> tuple[str, _Record]:
 def _record_daemon(
     loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FromFirstAnswer, progress: _Progress
 ) -> None:
-    """Record the captures of the daemon's sources. Raises RecordError and CommandError."""
     reports = Reports(loaded)
     begun = time.monotonic()
     daemon = FromDaemon(
@@ -189,7 +182,6 @@ def _say_what_is_missing(daemon: FromDaemon, arguments: argparse.Namespace, earl
 def _record_tools(
     loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FromFirstAnswer, progress: _Progress
 ) -> None:
-    """Poll like the daemon. Raises RecordError if writing fails."""
     failure: list[RecordError] = []
     ended = threading.Event()
 

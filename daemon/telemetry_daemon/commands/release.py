@@ -10,9 +10,7 @@ from telemetry_daemon.remote.control_socket import ask_daemon
 from telemetry_daemon.terminal import exits
 from telemetry_exporters import human
 
-EXAMPLES = {
-    "telemetry release nvml --for 10m": "Let go of NVML for ten minutes, to reset a GPU.",
-}
+EXAMPLES = {"telemetry release nvml --for 10m": "Let go of NVML for ten minutes, to reset a GPU."}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A snapshot, where it is from, and the metrics that plugins declare; `document` is the daemon's own, with those metrics, too.
-
-    `command_lines` are those of its processes by pid, where this command itself may read them.
-    """
+    """A snapshot with its origin, the metrics of plugins, the daemon's own `document`, and the command lines of processes by PID."""
 
     snapshot: Snapshot
     origin: str = ""

@@ -9,9 +9,7 @@ from telemetry_daemon.remote.control_requests import Resumed
 from telemetry_daemon.remote.control_socket import ask_daemon
 from telemetry_daemon.terminal import exits
 
-EXAMPLES = {
-    "telemetry resume nvml": "Poll NVML again.",
-}
+EXAMPLES = {"telemetry resume nvml": "Poll NVML again."}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -96,7 +96,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Refuse arguments that exclude each other. Raises CommandError."""
     _check_format(arguments)
     options.check_replay(arguments)
     if arguments.origin == "daemon" or arguments.node is not None:
@@ -124,7 +123,6 @@ def _check_format(arguments: argparse.Namespace) -> None:
 
 
 def _read_by(arguments: argparse.Namespace, end: ExitStack) -> _Read:
-    """Return a function that returns a new snapshot at each call."""
     if arguments.node is not None or arguments.origin == "daemon":
         from telemetry_daemon.commands import daemons
 
@@ -240,7 +238,6 @@ def _is_same(process: Process, task: Task, seen: float) -> bool:
 
 
 def _with_task(process: Process, task: Task | None) -> Process:
-    """Return the process as the kernel reports it, with the owner that the source reported, if any."""
     if task is None:
         return process
     return replace(
@@ -286,7 +283,6 @@ def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *,
 
 
 def _check_patterns(patterns: Sequence[str], answer: Answer) -> None:
-    """Refuse a pattern that matches no metric. Raises CommandError."""
     if not patterns:
         return
     from telemetry_daemon.terminal.suggestions import did_you_mean, near_beginnings, nearest
@@ -304,8 +300,6 @@ def _check_patterns(patterns: Sequence[str], answer: Answer) -> None:
 
 
 def _chosen(snapshot: Snapshot, arguments: argparse.Namespace) -> frozenset[str]:
-    """Return the ids of the selected devices, as they are shown."""
-
     def is_shown(device: MergedDevice) -> bool:
         is_named = arguments.device is None or options.is_called(device, arguments.device)
         return arguments.vendor in (None, device.vendor) and is_named
@@ -314,7 +308,6 @@ def _chosen(snapshot: Snapshot, arguments: argparse.Namespace) -> frozenset[str]
 
 
 def _unmatched(arguments: argparse.Namespace, devices: Sequence[MergedDevice]) -> str:
-    """Return why nothing is shown although there are devices."""
     from telemetry_exporters.judgement.overview import device_list
 
     flags = (("--vendor", arguments.vendor), ("--device", arguments.device))

@@ -76,7 +76,6 @@ def _feed(arguments: argparse.Namespace) -> Feed:
 
 
 def _of_this_node(arguments: argparse.Namespace, credentials: Credentials) -> Feed:
-    """Return the feed of the daemon that listens where the settings say, else one that this process polls."""
     from telemetry_daemon.commands import daemons
 
     settings = options.settings(arguments)
@@ -99,14 +98,12 @@ def _follow(title: str, name: str, address: Address, credentials: Credentials) -
 
 
 def _with_commands(feed: Feed) -> Feed:
-    """Return the feed of this node with what this user may read of its processes."""
     from telemetry_daemon.top.commands import Processes, WithCommands
 
     return WithCommands(feed, Processes())
 
 
 def _polled_here(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
-    """Return a feed that this process polls: this machine without its daemon, a simulation or a recording."""
     from telemetry_daemon.service.unused_imports import WITHOUT_ASYNCIO, left_out
     from telemetry_daemon.times import Clock
 

@@ -9,9 +9,7 @@ import sys
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.version import __version__
 
-EXAMPLES = {
-    "telemetry version": "Print the version.",
-}
+EXAMPLES = {"telemetry version": "Print the version."}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -75,7 +75,6 @@ def path_of(inputs: ConfigInputs) -> str:
 
 
 def _document(inputs: ConfigInputs) -> Document:
-    """Return the document of the requested file, or of the default file if it exists, or an empty document."""
     given_path = inputs.path or inputs.variables().get(FILE_VARIABLE)
     path = given_path or inputs.default_path
     try:
@@ -98,7 +97,6 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def _text(path: str, content: bytes) -> str:
-    """Return the file as text with plain line ends."""
     if b"\0" in content:
         raise ConfigError(f"{path}: is binary or UTF-16, not a TOML file; save it as UTF-8 text")
     try:
@@ -128,13 +126,11 @@ def _syntax_error(path: str, message: str) -> str:
 
 
 def _printable(path: str) -> str:
-    """Return the path on one line and as valid text."""
     text = path.encode("utf-8", "backslashreplace").decode("utf-8")
     return text if text.isprintable() else ascii(text)
 
 
 def _merged(document: Document, inputs: ConfigInputs) -> Document:
-    """Return the file's document, overridden by the environment and the flags."""
     data = document.data
     origins: dict[KeyPath, str] = {}
     for path, origin, value in (*_from_environment(inputs), *_from_flags(inputs)):
@@ -144,7 +140,6 @@ def _merged(document: Document, inputs: ConfigInputs) -> Document:
 
 
 def _unknown_variables(inputs: ConfigInputs) -> list[str]:
-    """Return one line for each variable that has a setting's prefix but is not a setting."""
     names = {row.variable.removeprefix(VARIABLE_PREFIX): row.variable for row in settings_rows() if row.variable}
     lines = []
     for variable in sorted(inputs.variables()):

@@ -30,11 +30,7 @@ _LIKE_IPV4 = re.compile(r"[0-9.]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Metadata of a setting beside its name, type and default.
-
-    `rule`, `low` and `high` apply to the value, or to each item of a list and each count of a mapping; `name_rule` to
-    the names in a mapping. A single item that may be `alone` needs no brackets.
-    """
+    """Metadata of a setting. `rule`, `low` and `high` apply to each item of a list and each count of a mapping, `name_rule` to its names."""
 
     text: str
     example: object = None

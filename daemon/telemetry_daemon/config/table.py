@@ -105,7 +105,6 @@ def _sections(kind: Any, path: KeyPath) -> Iterator[SectionRow]:
 
 
 def _inner(hint: Any, name: str) -> tuple[Any, KeyPath] | None:
-    """Return the dataclass and path of a section, or None for a setting."""
     if is_dataclass(hint):
         return hint, (name,)
     if get_origin(hint) is Mapping and is_dataclass(get_args(hint)[1]):
@@ -140,10 +139,7 @@ def dotted(path: Iterable[str]) -> str:
 
 
 def default_toml() -> str:
-    """The full commented file: every setting with what it does and its default, as `# section.key = value`.
-
-    A full name stands for one setting wherever its line is: a script may uncomment it, and no heading needs to precede it.
-    """
+    """Return the full commented file: each setting with its description and default. Full names need no section headings."""
     blocks = [_HEAD]
     for section in sections():
         if section.path:
@@ -154,7 +150,6 @@ def default_toml() -> str:
 
 
 def _example(path: KeyPath) -> KeyPath:
-    """Return the path with an example in place of each placeholder."""
     return tuple(_EXAMPLES.get(part, part) for part in path)
 
 
@@ -209,7 +204,6 @@ def _tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
 
 
 def _tables_at(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
-    """Yield the table at the path, or one table for each name of a path with placeholders."""
     if not path:
         yield (), table
         return

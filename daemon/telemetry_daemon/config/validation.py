@@ -1,8 +1,4 @@
-"""Validates a configuration: models derived from the dataclasses of the settings, and one line for each error.
-
-Each line has the position, the full path of the setting, and the remedy. Without any setting, commands do not import
-this module.
-"""
+"""Validates a configuration with models derived from the settings' dataclasses. Each error is one line with position, full path and remedy."""
 
 from __future__ import annotations
 
@@ -117,7 +113,6 @@ def _as_list(value: Any) -> Any:
 
 
 def _explained(error: ValidationError, document: Document) -> list[str]:
-    """Return one line for each error of pydantic, in the order of the file's lines."""
     refused = error.errors(include_url=False)
     lines = sorted((_line_of_refused(item, document) for item in refused[:_MOST_LINES]), key=lambda line: line[0])
     more = len(refused) - len(lines)
@@ -130,7 +125,6 @@ def _line_of_refused(item: Mapping[str, Any], document: Document) -> tuple[int, 
 
 
 def _unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
-    """Yield a line for each unknown source and vendor of a valid document."""
     checks: tuple[tuple[KeyPath, str, Iterable[str] | None], ...] = (
         (("sources",), "no such source", inputs.known_sources),
         (("expect", "devices"), "no such vendor", VENDOR_WORDS),
@@ -148,7 +142,6 @@ def _unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
 
 
 def _unknown_versions(document: Document) -> list[str]:
-    """Return one line for each exporter of a valid document whose version of names is unknown."""
     lines = []
     for name, compat in document.data.get("compat", {}).items():
         problem = version_problem(name, compat.get("version", ""))
@@ -181,7 +174,6 @@ def _origin(path: KeyPath, document: Document) -> str | None:
 
 
 def _line(path: KeyPath, document: Document) -> int:
-    """Return the line in the file, or 0 for a variable, a flag, or an unknown line."""
     return 0 if _origin(path, document) else _line_of(document.text, path) or 0
 
 
@@ -219,14 +211,9 @@ def _unknown_setting(path: KeyPath, item: Mapping[str, Any]) -> str:
 
 
 def _siblings(path: KeyPath) -> list[str]:
-    """Return the names of the settings and sections that are valid at the path."""
     section = general_path(path)[:-1]
-    paths = {part for row in settings_rows() for part in _beginnings(row.path)}
+    paths = {row.path[:length] for row in settings_rows() for length in range(1, len(row.path) + 1)}
     return sorted(path[-1] for path in paths if path[:-1] == section)
-
-
-def _beginnings(path: KeyPath) -> Iterable[KeyPath]:
-    return (path[:length] for length in range(1, len(path) + 1))
 
 
 def _not_a_word(path: KeyPath, item: Mapping[str, Any]) -> str:
@@ -256,7 +243,6 @@ def _line_of(text: str, path: Sequence[str]) -> int | None:
 
 
 def _keys(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield each line that has a key, with the key's full path."""
     section: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), start=1):
         header = _HEADER.match(line)

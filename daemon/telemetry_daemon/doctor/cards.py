@@ -172,7 +172,6 @@ def _by_runtime(vendor: str) -> str:
 
 
 def _denied(machine: Machine, vendor: str, nodes: Sequence[DeviceNode]) -> Iterator[Finding]:
-    """Yield nodes that may not be opened, once for each reason and group."""
     alike: dict[tuple[int, str], list[DeviceNode]] = {}
     for node in nodes:
         if node.refusal:

@@ -258,7 +258,6 @@ def fine(beside: Beside) -> frozenset[str]:
 
 
 def _findings(here: Snapshot, beside: Beside) -> Iterator[tuple[str, str]]:
-    """Yield each finding with its remedy."""
     view = beside.view
     if view is None:
         yield from _of_silence(beside)

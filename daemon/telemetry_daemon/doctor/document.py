@@ -241,7 +241,6 @@ def _versions(other: DaemonView | None) -> VersionsJson:
 
 
 def _cleaned(plain: Any) -> Any:
-    """Return the data with every text made safe to print."""
     if isinstance(plain, dict):
         return {clean(key): _cleaned(value) for key, value in plain.items()}
     if isinstance(plain, list):

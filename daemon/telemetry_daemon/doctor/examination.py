@@ -29,10 +29,7 @@ _OUTPUTS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A node's facts and findings; of another node only its daemon's view (`other`).
-
-    `known` are findings made while facts were collected; `expected` devices by vendor. `is_partial`: only some sources were examined.
-    """
+    """A node's facts and findings; for another node, its daemon's report (`other`). `expected`: devices by vendor."""
 
     snapshot: Snapshot
     patients: tuple[Patient, ...]
@@ -155,7 +152,6 @@ def _head(facts: Examined) -> Iterator[str]:
 
 
 def _of_source(patient: Patient) -> Iterator[_Row]:
-    """Yield the lines about one source, its heading first."""
     status = patient.status
     yield "", _heading(patient)
     if status.state not in ("missing", "disabled"):

@@ -111,7 +111,6 @@ def findings_of_folders(folders: Sequence[Folder], container: str) -> Iterator[F
 
 
 def _wrong_with(folder: Folder) -> tuple[str, str]:
-    """Return what is wrong and the remedy, or empty texts."""
     if folder.is_read_only:
         remedy = f"mount it writable, or set {folder.setting} to a folder that is (in a container: a volume)"
         return "it is on a file system that is mounted read-only", remedy
@@ -159,7 +158,6 @@ def _cpu_shares(root: Path) -> Iterator[float]:
 
 
 def _control_groups(root: Path, controller: str) -> Iterator[Path]:
-    """Yield our control groups that have the controller, and their parents."""
     for line in text_at(f"{root}/proc/self/cgroup").splitlines():
         _, listed, path = (*line.split(":", 2), "", "")[:3]
         if not listed or controller in listed.split(","):
@@ -184,7 +182,6 @@ def _of_unit(unit: Unit) -> Limits:
 
 
 def _hides_processes(root: Path, daemon: Unit | None) -> bool:
-    """Return whether the daemon, or without its unit this process, sees only its own processes."""
     if daemon.sees_all_processes if daemon is not None else (os.geteuid() == 0):
         return False
     groups = daemon.groups if daemon is not None else {os.getegid(), *os.getgroups()}
@@ -197,7 +194,6 @@ def _hides_processes(root: Path, daemon: Unit | None) -> bool:
 
 
 def _hides(options: Mapping[str, str], groups: Collection[int]) -> bool:
-    """Return whether a /proc with these mount options hides processes from members of these groups."""
     is_let_in = options.get("gid", "").isdecimal() and int(options["gid"]) in groups
     return options.get("hidepid") in _FOR_NO_GROUP or (options.get("hidepid") in _BUT_FOR_A_GROUP and not is_let_in)
 
@@ -233,7 +229,6 @@ def _folder(setting: str, path: Path) -> Folder | None:
 
 
 def _missing(setting: str, path: Path) -> Folder | None:
-    """Return why the daemon cannot create the folder, or None."""
     above = [path, *path.parents]
     link = next((path for path in above if path.is_symlink() and not path.exists()), None)
     if link is not None:

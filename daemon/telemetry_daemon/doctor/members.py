@@ -182,7 +182,6 @@ def _machine(examined: Examined) -> Iterator[str]:
 
 
 def _versions(material: Material) -> Iterator[str]:
-    """Yield a line for each installed package."""
     yield f"telemetry {__version__}"
     yield f"Python {platform.python_version()} ({platform.python_implementation()}, {sys.platform}, {platform.machine()})"
     for package in _PACKAGES:

@@ -144,7 +144,6 @@ def read(
 
 
 def _listed(patients: Sequence[Patient], captures: Sequence[tuple[Capture, Report | None]]) -> Iterator[Listing]:
-    """Yield the newest listing of each working source."""
     for patient in patients:
         status, polls = patient.status, patient.parser.polls if patient.parser is not None else ()
         listing = {(status.source, poll.name) for poll in polls if poll.lists_devices}

@@ -1,3 +1,1 @@
-"""Opens every written file, and files and sockets in folders where other users may create files. docs/architecture.md,
-"What is written", lists who writes which file; tests/guarded/test_who_opens_files.py checks the list.
-"""
+"""Opens every written file, and files in folders where others may create files; tests/guarded/test_who_opens_files.py lists the exceptions."""

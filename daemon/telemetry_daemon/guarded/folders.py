@@ -94,10 +94,7 @@ def reach(path: Path) -> int:
 
 
 def reach_own(path: Path) -> tuple[int, os.stat_result]:
-    """Return a descriptor and the status of a folder in which no other user can write.
-
-    Root also accepts the service user's folder, if root put it there and only that user may write to it.
-    """
+    """Return a descriptor and the status of a folder that only this user can write, or, for root, the service user's folder."""
     guide = _Own()
     with ExitStack() as unless_good:
         descriptor = walk(path, guide.visit)
@@ -162,7 +159,6 @@ class _Own(_Shared):
 
 
 def _held(held: ExitStack, descriptor: int) -> int:
-    """Return the descriptor, which is closed at the end of the walk."""
     held.callback(os.close, descriptor)
     return descriptor
 
@@ -237,10 +233,7 @@ def append(descriptor: int, content: bytes) -> None:
 
 
 def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
-    """Return which other user or group could replace the file, with the remedy, or None:
-
-    `/opt/x can be written by others …`. Raises OSError if the path cannot be followed to its end.
-    """
+    """Return which other user or group could replace the file, with the remedy, or None. Raises OSError if the path cannot be followed."""
     real = path.resolve(strict=True)
     # In a sticky folder further up, such as /tmp, no user can replace the files of another.
     close = (real, real.parent)

@@ -121,7 +121,6 @@ class Claim:
             os.close(held)
 
     def _check(self, folder: int) -> None:
-        """Raise BlockingIOError if another process was faster."""
         if not folders.has(folder, self._path.name, self._held):
             raise BlockingIOError(errno.EAGAIN, "another process created the file meanwhile", str(self._path))
 

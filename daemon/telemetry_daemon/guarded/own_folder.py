@@ -177,7 +177,6 @@ def remove_socket(path: Path) -> None:
 
 
 def _make(path: Path, mode: int) -> None:
-    """Create a folder and its parents."""
     try:
         above = reach(path.parent)
     except FileNotFoundError:  # the parent is created as well
@@ -225,10 +224,7 @@ class Entry:
 
 @final
 class Inbox:
-    """A folder in which root, its owner, or any user leaves files: links in it are not followed.
-
-    Every method raises OSError; an UnsafeError names the other writer and the remedy.
-    """
+    """A folder in which other users leave files. Links are not followed. Every method raises OSError; an UnsafeError names the remedy."""
 
     def __init__(self, descriptor: int, owner: int | None) -> None:
         self._descriptor = descriptor
@@ -302,7 +298,6 @@ def _refusal_of_everybody(step: Step) -> str:
 
 
 def _refusal(step: Step, owners: tuple[int, ...]) -> str:
-    """Return why the folder is not read, or an empty text."""
     owner = step.status.st_uid
     if owners and owner not in owners:
         return f"{step.path} belongs to user {owner}: chown root {step.path}"

@@ -85,9 +85,7 @@ class Unpacked(io.RawIOBase):
         return packed
 
     def _before_damage(self) -> bytes:
-        """Return the intact data of the current member that was not yet returned, because the decoder drops a whole
-        piece with a damaged byte.
-        """
+        """Return the intact data of the current member that was not yet returned, because the decoder drops a whole piece with a damaged byte."""
         self._packed.seek(self._begin + self._member_read)
         left, rest = self._given - self._member_given, bytearray()
         try:

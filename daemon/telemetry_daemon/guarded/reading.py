@@ -1,7 +1,4 @@
-"""Reads files that others may have created: regular files only, without blocking, up to a limit.
-
-No pathlib: importing it costs every worker 0.4 MiB.
-"""
+"""Reads files that others may have created: regular files only, without blocking, up to a limit. No pathlib: importing it costs every worker 0.4 MiB."""
 
 from __future__ import annotations
 
@@ -81,10 +78,7 @@ def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
 
 
 def read_named(path: str, limit_bytes: int) -> bytes:
-    """Return all bytes of a file, device or pipe that the user named, or raise OSError.
-
-    A pipe without a writer is refused: it may never have one.
-    """
+    """Return all bytes of a file, device or pipe that the user named, or raise OSError. A pipe without a writer is refused: it may never have one."""
     descriptor = os.open(path, _FLAGS)
     try:
         first = _first_bytes(descriptor)

@@ -70,9 +70,7 @@ class Disguise:
         return self._stand_ins[value]
 
     def _unlike_others(self, value: str, replaced: Callable[[str, bytes], str]) -> str:
-        """Return a stand-in that differs from all values and stand-ins so far, if possible: a UUID of nearly all zeros
-        has only nine digits to choose from.
-        """
+        """Return a stand-in that differs from all values and stand-ins so far, if possible: a UUID of nearly all zeros has only nine digits to choose from."""
         others = []
         for attempt in range(_MOST_ATTEMPTS):
             stand_in = replaced(value, self._stream(value, attempt))

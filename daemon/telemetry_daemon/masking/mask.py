@@ -166,7 +166,6 @@ class Mask:
 
 
 def _calls(request: Request) -> Collection[str]:
-    """Return the names of a library's or built-in reader's outputs."""
     return request.calls if isinstance(request, Library) else ()
 
 
@@ -192,10 +191,7 @@ def _measured(report: Report) -> Iterator[str]:
 
 
 def names_here(
-    hosts: Path = _HOSTS,
-    users: Path = _USERS,
-    environment: Mapping[str, str] = os.environ,
-    groups: Path = _GROUPS,
+    hosts: Path = _HOSTS, users: Path = _USERS, environment: Mapping[str, str] = os.environ, groups: Path = _GROUPS
 ) -> frozenset[str]:
     """Return all these names; a host name also without its domain."""
     own_name = os.uname().nodename

@@ -70,7 +70,6 @@ class WholeWords:
                     break
 
     def _end(self, head: str, text: str, start: int) -> int:
-        """Return the end of the word that begins at this position, or 0."""
         for length in self._lengths[head]:
             end = start + length
             is_whole = end <= len(text) and text[end : end + 1].lower() not in _NO_END

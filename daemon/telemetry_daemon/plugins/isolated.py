@@ -24,10 +24,7 @@ Placed = TypeVar("Placed", Event, Process)
 
 
 def checked(report: Report, parser: DescribedParser) -> Report:
-    """Return the report with only declared readings, in range, about listed devices.
-
-    An invalid device list makes the report `failed`, because every reading refers to it.
-    """
+    """Return the report with only declared readings, in range, about listed devices; an invalid device list makes it `failed`."""
     wrong = _wrong_devices(report.devices, parser.vendor)
     if wrong:
         return Report(outcome="failed", reason="internal", problems=_problems(parser.name, wrong))

@@ -19,10 +19,7 @@ from telemetry_parsers.model import Library, Metric
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a plugin may take to be imported and described, and to parse one capture.
-
-    A correct parser reads a mebibyte in under a second; a parser that takes five seconds hangs.
-    """
+    """How long a plugin may take to be imported, and to parse a capture. A correct parser reads a mebibyte in under a second."""
 
     describe_seconds: float = 10.0
     parse_seconds: float = 5.0
@@ -48,10 +45,7 @@ class LoadedParser:
 @final
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The parsers, the plugins left out, the library readers' targets by name, and the loading time.
-
-    As a context manager it closes its workers at the end.
-    """
+    """The parsers, the plugins left out, the library readers' targets by name, and the loading time. As a context manager it closes its workers at the end."""
 
     parsers: tuple[LoadedParser, ...] = ()
     failures: tuple[PluginFailure, ...] = ()

@@ -96,7 +96,9 @@ def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterat
     for given in paths:
         try:
             folder = Path(given).resolve(strict=True)
-            files = sorted(file for file in folder.iterdir() if _is_module(file))
+            files = sorted(
+                file for file in folder.iterdir() if file.suffix == ".py" and not file.name.startswith(("_", "."))
+            )
         except OSError as error:
             text = f"cannot be read ({error.strerror}): create the folder, or take it out of parsers.paths"
             failures.append(PluginFailure(given, given, text))
@@ -107,10 +109,6 @@ def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterat
                 yield file.resolve()
             else:
                 failures.append(PluginFailure(str(file), str(file), unsafe))
-
-
-def _is_module(file: Path) -> bool:
-    return file.suffix == ".py" and not file.name.startswith(("_", "."))
 
 
 def _unsafe(file: Path) -> str | None:

@@ -113,11 +113,7 @@ class RealNode(Node):
     """This machine, read by all installed parsers."""
 
     def __init__(
-        self,
-        loaded: Loaded,
-        clock: Clock,
-        on_capture: OnCapture = no_capture,
-        pci_root: Path = SYS_PCI,
+        self, loaded: Loaded, clock: Clock, on_capture: OnCapture = no_capture, pci_root: Path = SYS_PCI
     ) -> None:
         super().__init__(loaded, clock)
         self._on_capture = on_capture

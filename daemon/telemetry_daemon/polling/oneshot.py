@@ -105,7 +105,6 @@ class OneShot:
         return store.snapshot()
 
     def _wait(self, threads: Mapping[str, threading.Thread], until: float) -> None:
-        """Wait until all threads have ended or until that time. Report the slow sources, and at the end that none is left."""
         now = self._clock.monotonic()
         reported: tuple[str, ...] = ()
         report_at = now + _SILENT_SECONDS
@@ -120,7 +119,6 @@ class OneShot:
             self._on_waiting(())
 
     def _attribution(self) -> Attribution | None:
-        """Return the attribution of cards to owners, if a source reports owners."""
         if not any(tells_owners(source.parser) for source in self._sources):
             return None
         from telemetry_daemon.state.attribution import Attribution  # most nodes report no owners
@@ -128,10 +126,7 @@ class OneShot:
         return Attribution(self._clock)
 
     def prime(self, name: str, gap_seconds: float) -> None:
-        """Poll one source and drop the answer, because its next answer counts from this one, such as the CPU's load.
-
-        The source is polled again after the gap at the earliest; other sources are polled meanwhile.
-        """
+        """Poll one source and drop the answer, because values such as the CPU's load count from the previous answer."""
         for source in self._sources:
             if source.name == name:
                 for poll in source.parser.polls:

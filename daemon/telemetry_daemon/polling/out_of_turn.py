@@ -52,7 +52,6 @@ class OutOfTurn:
         return now != previous
 
     def _rarer(self, source: Source, poll: Poll) -> Iterator[SourcePoll]:
-        """Yield the source's polls of the slower tiers."""
         for other in source.parser.polls:
             if other.tier != "fast" and other.name != poll.name and self._store.health_of((source.name, other.name)):
                 yield source.name, other

@@ -70,10 +70,7 @@ class PciBus:
 
 
 def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
-    """Return the problem of a source that lists fewer devices than the PCI bus has, or None if its list is complete.
-
-    `addresses` are those on the bus. Missing devices are named if every listed device has its own address.
-    """
+    """Return the problem of a source that lists fewer devices than the PCI bus has, with their addresses if known, or None."""
     whole = [device for device in devices if device.vendor == vendor and device.parent is None]
     listed = {device.bus_id for device in whole if device.bus_id is not None}
     missing = [address for address in addresses if not _is_listed(address, listed)] if len(listed) == len(whole) else []

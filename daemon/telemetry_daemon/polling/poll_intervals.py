@@ -79,7 +79,6 @@ def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
 
 
 def _core_origins(readings: Readings) -> set[str]:
-    """Return the sources of a device's core readings that have a value."""
     shape = readings.shape
     places = {
         origin

@@ -116,9 +116,7 @@ class Poller:
             self.add(make())
 
     def release(self, name: str, make: Callable[[], Source], seconds: float) -> tuple[int, ...]:
-        """Release a source's tool or library until it is resumed or the time is over; `make` creates the source for
-        then. Return the processes that did not exit and may still hold the device.
-        """
+        """Release a source's tool or library for a time. Return the processes that did not exit and may still hold the device."""
         with self._changing:
             return self._release(self.sources()[name], make(), seconds)
 
@@ -221,7 +219,6 @@ class Poller:
             thread.join(timeout=max(0.0, end - self._clock.monotonic()))
 
     def _attempts(self) -> dict[tuple[str, str], float | None]:
-        """Return when the newest attempt at each poll began, or None before the first has ended."""
         keys = ((name, poll.name) for name, source in self.sources().items() for poll in source.parser.polls)
         healths = {key: self._store.health_of(key) for key in keys}
         return {key: health.attempted_monotonic if health else None for key, health in healths.items()}
@@ -231,7 +228,6 @@ class Poller:
         return SteadyTrigger(interval, spread(source.name, poll.name, interval), self._clock.monotonic)
 
     def _run(self, name: str, poll: Poll) -> None:
-        """Run one job: poll if due, and store the answer."""
         source = self.sources().get(name)
         if source is None:
             return  # removed since the job was due
@@ -274,7 +270,6 @@ class Poller:
         return self._store.targets(source.name) if is_repeated or not source.parser.vendor else Targets()
 
     def _take_in(self, source: Source, poll: Poll, answer: Answer) -> None:
-        """Store an answer, unless its source was removed or released meanwhile."""
         need = self._needs.get(source.name, Need())
         interval = poll_intervals.interval_now(poll, source.settings, answer.result.state, need)
         with self._lock:  # else the source could be released or removed between this check and `put`
@@ -328,12 +323,10 @@ class Poller:
             log.info(text, extra={"source": source.name})
 
     def _released(self, name: str) -> Failure | None:
-        """Return the failure for the polls of a released source, or None if it is not released."""
         text = self._releases.text_of(name)
         return Failure("released", None, text) if text else None
 
     def _ask_now(self, name: str, poll: Poll, delay_seconds: float = 0.0) -> None:
-        """Run a poll at once or after the delay, even if it is not due."""
         self._started.pop((name, poll.name), None)
         self._missing.take_back(name, poll)
         due = datetime.now(timezone.utc) + timedelta(seconds=delay_seconds)

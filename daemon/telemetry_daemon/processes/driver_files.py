@@ -1,7 +1,4 @@
-"""Reads small files, link targets and bytes by pattern, in a worker, because a hung driver's file may block.
-
-The model and pathlib are not imported: they would cost that worker 4 MiB.
-"""
+"""Reads small files, link targets and bytes by pattern, in a worker, because a hung driver's file may block. Imports no model."""
 
 from __future__ import annotations
 
@@ -139,7 +136,6 @@ class Folders:
         return self._errors.get("".join(f"{part}/" for part in beginning(pattern)))
 
     def _folders(self, parts: tuple[str, ...]) -> list[str]:
-        """Return the folders that match the first parts of a pattern, which many patterns share."""
         if parts not in self._matching:
             above = self._folders(parts[:-1])
             self._matching[parts] = [path for folder in above for path in self._below(folder, parts[-1])]
@@ -151,7 +147,6 @@ class Folders:
         return [f"{folder}{name}/" for name in names]
 
     def _named(self, folder: str, part: str) -> Collection[str]:
-        """Return the names in a folder that match a part of a pattern."""
         names = self._listed(folder)
         if not _is_pattern(part):
             return [part] if part in names else []
@@ -159,7 +154,6 @@ class Folders:
         return matching if part.startswith(".") else [name for name in matching if not name.startswith(".")]
 
     def _listed(self, folder: str) -> frozenset[str]:
-        """Return the names in a folder, or none if the folder is missing or unreadable."""
         if folder not in self._names:
             self._names[folder] = frozenset()
             try:

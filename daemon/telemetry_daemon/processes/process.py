@@ -138,7 +138,6 @@ def _group_exists(group: int) -> bool:
 
 
 def _members(group: int) -> Mapping[int, int]:
-    """Return the start time of each living process of the group, by PID."""
     pids = (int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit())
     stats = ((pid, _stat(pid)) for pid in pids)
     return {pid: stat.start_ticks for pid, stat in stats if stat is not None and stat.group == group}
@@ -151,10 +150,7 @@ class _Stat:
 
 
 def _stat(pid: int) -> _Stat | None:
-    """Return the fields of /proc/PID/stat (proc_pid_stat(5)) of a living process.
-
-    The name in brackets may contain anything, so fields are counted from the last bracket.
-    """
+    """Return the fields of /proc/PID/stat of a living process, counted from the last bracket: the name may contain anything."""
     try:
         text = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:  # the process has exited

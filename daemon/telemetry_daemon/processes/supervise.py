@@ -1,6 +1,4 @@
-"""One run of a tool from start to exit: read its output, end it at the deadline, and find remaining processes.
-docs/architecture.md, "When a tool hangs", has the table of the outcomes for the poll.
-"""
+"""One run of a tool from start to exit: reads its output, ends it at the deadline, and finds remaining processes."""
 
 from __future__ import annotations
 

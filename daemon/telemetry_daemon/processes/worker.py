@@ -61,10 +61,7 @@ class WorkerFaultError(WorkerError):
 
 
 class Worker:
-    """At most one process that runs foreign code.
-
-    Safe to use from several threads; calls take turns. `readers` are the targets of the library readers by name.
-    """
+    """At most one process that runs foreign code. Safe to use from several threads; calls take turns. `readers` are the targets of the library readers by name."""
 
     def __init__(
         self,
@@ -160,7 +157,6 @@ class Worker:
         return self._link
 
     def _settle_stuck(self) -> Link | None:
-        """Return the worker that still does not exit, or None."""
         if self._stuck is not None and self._stuck.over():
             self._count_end(self._stuck)
             self._stuck = None
@@ -204,14 +200,12 @@ class Worker:
         raise kind(f"{self.label}: {answer.error.text}")
 
     def _understood(self, line: bytes) -> Answer:
-        """Return the answer, if it belongs to the current question."""
         answer = answer_in(line)
         if answer.id != self._serial:
             raise CodecError("id", f"expected {self._serial}, found {answer.id}")
         return answer
 
     def _ended(self, link: Link, error: type[WorkerError], trouble: str) -> WorkerError:
-        """End a failed worker and return the error to raise: this error, or that the worker is stuck."""
         over = self._retire(link, link.end)
         self._back_off(error, trouble or link.fate())
         if over:
@@ -219,7 +213,6 @@ class Worker:
         return WorkerStuckError(f"{self.label}: {self._trouble}, and worker {link.pid} does not end even when killed")
 
     def _retire(self, link: Link, make_end: Callable[[], bool]) -> bool:
-        """End the process and return whether it is gone. If not, it is remembered as stuck."""
         over = make_end()
         self._link = None
         if over:

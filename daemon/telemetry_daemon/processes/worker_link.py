@@ -141,7 +141,6 @@ class Link:
         return GoneError()
 
     def _receive(self) -> bytes | None:
-        """Return the complete answer once its end has been received."""
         chunk = os.read(self._process.stdout, _CHUNK_BYTES)
         if not chunk:
             raise self._gone()

@@ -1,7 +1,4 @@
-"""The main program of a worker process: it answers one question after another with a plugin or a library reader.
-
-It exits at the end of the question pipe. Every worker pays for the imports: no model, no dataclasses, no pathlib.
-"""
+"""The main program of a worker, which answers questions until its pipe closes. It imports neither the model nor dataclasses nor pathlib."""
 
 from __future__ import annotations
 

@@ -61,7 +61,6 @@ class Reader(Protocol):
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         """Return the source's output, or the failure that prevented it."""
-        ...
 
     def close(self) -> None:
         """Stop all processes of the reader within a second; safe to call twice and while `read` runs."""

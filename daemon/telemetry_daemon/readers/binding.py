@@ -61,10 +61,7 @@ class Binding:
         return given
 
     def call(self, name: str, *arguments: Any, plain: Callable[[Any], Any] | None = None) -> Any:
-        """Return the function's result, or Refused if the call fails or is missing.
-
-        `plain` converts a structure to plain data and decodes its texts.
-        """
+        """Return the function's result, or Refused if the call fails or is missing. `plain` converts a structure to plain data and decodes its texts."""
         function = getattr(self.module, name, None)
         if function is None:  # the module is older than the call
             return self._not_found

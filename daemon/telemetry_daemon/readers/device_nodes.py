@@ -1,6 +1,4 @@
-"""Device nodes that systemd denies to the service because their driver was loaded after the service started. systemd
-resolves `DeviceAllow=char-nvidia*` when it starts the unit, so later nodes need a restart.
-"""
+"""Device nodes that systemd denies until the service restarts: it resolves `DeviceAllow=char-nvidia*` when it starts the unit."""
 
 from __future__ import annotations
 
@@ -25,10 +23,7 @@ _LARGEST_MEMORY_BYTES = 1 << 20
 
 
 def why_denied(path: str) -> int:
-    """Return the errno with which the kernel denies the node, or 0.
-
-    The node is opened only if the kernel denies it: the denial comes before the driver, which would wake the card.
-    """
+    """Return the errno with which the kernel denies the node, or 0. A node is opened only if it is denied: the driver would wake the card."""
     if os.access(path, os.R_OK):
         return 0
     try:

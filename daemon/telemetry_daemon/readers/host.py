@@ -69,10 +69,7 @@ def reader(_path: str, _settings: object) -> HostReader:
 
 
 class CpuMeter:
-    """The share of CPU time in use since the previous call, or None for the first call or if no time has passed.
-
-    `times` returns the seconds that all CPUs have spent in each state, by the names of proc_stat(5).
-    """
+    """The share of CPU time used since the previous call, None at first. `times` returns the seconds of each state (proc_stat(5))."""
 
     def __init__(self, times: Callable[[], Mapping[str, float]]) -> None:
         self._times = times
@@ -95,7 +92,6 @@ class CpuMeter:
 
 
 def _cpu_times(stat: Path) -> Mapping[str, float]:
-    """Return the seconds of all CPUs together, from the first line."""
     with stat.open("rb") as lines:
         name, *ticks = lines.readline().split()
     if name != b"cpu":

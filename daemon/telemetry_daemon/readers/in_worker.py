@@ -1,7 +1,4 @@
-"""Reads a library or files in a worker process, so that a hung driver blocks only that process.
-
-A missing library is tried again once its folders change.
-"""
+"""Reads a library or files in a worker process, so that a hung driver blocks only that process. A missing library is tried again once its folders change."""
 
 from __future__ import annotations
 

@@ -110,7 +110,6 @@ class KubeletReader(Reader):
         return listed
 
     def _answer(self, method: str, ends: float) -> bytes:
-        """Return the answer of the first kubelet that answers. Raises ReaderRefusal."""
         refusals = []
         for path in self._sockets:
             answer = self._asked(path, method, ends)
@@ -156,7 +155,6 @@ def _call_of(poll: Poll) -> str:
 
 
 def _broken(path: str, error: OSError) -> ReaderRefusal:
-    """Return why the connection failed or ended."""
     if error.errno in _ABSENT:
         return ReaderRefusal("missing", None, path)
     if isinstance(error, UnsafeError):

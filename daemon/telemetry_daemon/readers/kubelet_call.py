@@ -177,7 +177,6 @@ class _Answer:
 
 
 def _pairs(headers: Iterable[tuple[bytes | str, bytes | str]]) -> Iterable[tuple[bytes, bytes]]:
-    """Return the headers as bytes."""
     return ((name, value) for name, value in headers if isinstance(name, bytes) and isinstance(value, bytes))
 
 

@@ -36,10 +36,7 @@ class PciDevice:
 
 
 def scan(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
-    """Return the accelerators below `root`, sorted by bus address.
-
-    Virtual functions count in a guest, but not beside their physical function.
-    """
+    """Return the accelerators below `root`, sorted by bus address. Virtual functions count in a guest, but not beside their physical function."""
     try:
         folders = sorted(root.iterdir())
     except OSError:  # no PCI bus, as on some boards
@@ -80,7 +77,6 @@ def _is_suspended(folder: Path) -> bool | None:
 
 
 def _driver(folder: Path) -> str:
-    """Return the name of the bound driver, or an empty text."""
     try:
         return (folder / "driver").readlink().name
     except OSError:  # no driver is bound
@@ -88,7 +84,6 @@ def _driver(folder: Path) -> str:
 
 
 def _hexadecimal(path: Path) -> int:
-    """Return the number in a file, or -1."""
     try:
         return int(_read(path), 16)
     except ValueError:  # the file is gone; no card has this number
@@ -96,7 +91,6 @@ def _hexadecimal(path: Path) -> int:
 
 
 def _read(path: Path) -> str:
-    """Return a file's text, or an empty text if the device was removed or never existed."""
     try:
         return path.read_text(encoding="ascii", errors="replace").strip()
     except OSError:  # unplugged between listing and reading

@@ -1,6 +1,4 @@
-"""Reads processes on cards from /proc: start, user, variables and open cards once per process, then only whether the
-process is still the same.
-"""
+"""Reads processes on cards from /proc: start, user, variables and open cards once per process, then only whether the process is still the same."""
 
 from __future__ import annotations
 

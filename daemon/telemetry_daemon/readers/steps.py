@@ -65,12 +65,10 @@ class StepsSettings(Protocol):
     @property
     def directory(self) -> str:
         """Return the folder."""
-        ...
 
     @property
     def expire_after(self) -> float:
         """Return the seconds after which a file that is no longer written is ignored."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,10 @@ class StepsReader(Reader):
         too_many = {"file": str(self._path), "problem": f"has {MOST_LISTED} files or more: not all are looked at"}
         return [
             *([too_many] if len(names) == MOST_LISTED else ()),
-            *(_told(read, now) for read in sorted(self._known.values(), key=lambda read: read.first)),
+            *(
+                {**read.content, "is_quiet": now - read.entry.changed / 1e9 > _QUIET_SECONDS}
+                for read in sorted(self._known.values(), key=lambda read: read.first)
+            ),
         ]
 
     def _fresh(self, entries: Mapping[str, Entry], now: float) -> list[tuple[str, Entry]]:
@@ -144,10 +145,6 @@ class StepsReader(Reader):
         if "problem" not in content and not self._newcomers.admits(entry.owner, content, now):
             content = {"problem": f"exceeds the limit of {MOST_NEW_OF_A_USER} new ranks per user and hour"}
         return _Read(entry, now, first, {"file": name, "uid": entry.owner, **content})
-
-
-def _told(read: _Read, now: float) -> Plain:
-    return {**read.content, "is_quiet": now - read.entry.changed / 1e9 > _QUIET_SECONDS}
 
 
 def _content(inbox: Inbox, name: str) -> Mapping[str, Plain]:

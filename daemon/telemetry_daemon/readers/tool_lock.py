@@ -132,7 +132,6 @@ class ToolLocks:
                 raise ToolBusyError(f"{tool}: {BUSY}: {self._holder(tool)}")
 
     def _holder(self, tool: str) -> str:
-        """Return a description of the lock's holder."""
         for folder in self._folders:
             with contextlib.suppress(OSError), OwnFolder.at(folder) as opened:  # not in this folder
                 descriptor = opened.existing_lock_file(_file_name(tool))

@@ -30,10 +30,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where a source's tools are searched: only the configured path, if set.
-
-    A folder may be a pattern, for vendors who install each version into a separate folder.
-    """
+    """Where a source's tools are searched. A configured path is the only one. Folders may be patterns, as for versions."""
 
     source: str
     configured: str
@@ -66,13 +63,11 @@ class Whereabouts:
 
 
 def _or_in(folders: tuple[str, ...]) -> str:
-    """Return ` or in /a, /b or /c`, or an empty text without folders."""
     *others, last = folders or ("",)
     return f" or in {' or '.join(filter(None, (', '.join(others), last)))}" if last else ""
 
 
 def _matching(folder: str) -> list[str]:
-    """Return the folders that match a pattern such as `/opt/dtk*/bin`, the newest version first."""
     return sorted(glob.glob(folder), reverse=True) if glob.has_magic(folder) else [folder]  # noqa: PTH207  # a Path of `/opt/dtk*` is no folder
 
 

@@ -223,7 +223,6 @@ class CommandReader:
         return choice
 
     def _missing(self, request: Command) -> Failure | None:
-        """Return the failure of a request if no tool is found."""
         whereabouts = self._whereabouts(request)
         names = {line[0] for line in request.alternatives if line}
         return _not_found(request, whereabouts) if names and not any(map(whereabouts.find, names)) else None
@@ -297,7 +296,6 @@ def _was_spared(run: Run, request: Command) -> bool:
 
 
 def _lines(request: Command, choice: Choice, targets: Targets) -> list[tuple[str, tuple[str, ...]]]:
-    """Return each target with its command line. A request that is not repeated has one target, `""`."""
     if request.per is None:
         return [("", choice.line)]
     names = targets.cards if request.per == "card" else targets.devices

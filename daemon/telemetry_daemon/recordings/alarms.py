@@ -113,7 +113,6 @@ class Alarms:
                 self._raised(Alarm(FAILED, key[0], Rank.MINOR, key[0]))
 
     def _look(self, device: MergedDevice) -> None:
-        """Return whether a card is worse than before; a condition of a new card did not begin now."""
         if device.up:
             self._note(device.id)
         if not device.readings:
@@ -142,7 +141,6 @@ class Alarms:
 
 
 def _troubles(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    """Yield each cause with the values of its readings."""
     for cause, keys in _places(readings.shape):
         found = ((key, readings.values[position]) for key, position in keys)
         yield cause, {key: value for key, value in found if not isinstance(value, Absent)}
@@ -168,7 +166,6 @@ def _places_of_heat(shape: Shape) -> Positions:
 
 @lru_cache(maxsize=_MOST_SHAPES)
 def _places(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int], ...]], ...]:
-    """Return the causes that readings of this shape can report, with the metric, label and position of each."""
     found = (
         (cause, tuple((key, at) for key, at in shape.places.items() if key[0] == metric and labels.fullmatch(key[1])))
         for cause, metric, labels in _READINGS
@@ -263,7 +260,6 @@ class Bursts:
 
 
 def _is_worth(alarm: Alarm, now: float, day: Sequence[Entry]) -> bool:
-    """Return whether the files of the day leave room for this alarm."""
     hour = [file for file in day if now - file.begun < _HOUR_SECONDS and not file.is_beside]
     of_card = [file for file in hour if file.alarm.whose == alarm.whose]
     of_fault = [file for file in day if (file.alarm.cause, file.alarm.whose) == (alarm.cause, alarm.whose)]
@@ -277,7 +273,6 @@ def _is_worth(alarm: Alarm, now: float, day: Sequence[Entry]) -> bool:
 
 
 def _is_first_loss(alarm: Alarm, day: Sequence[Entry]) -> bool:
-    """Return whether a card is lost that was up for a while, and no file of the day is about its loss."""
     if (alarm.cause, alarm.rank) != (LOST, Rank.GRAVE) or alarm.up_seconds < SETTLED_SECONDS:
         return False
     losses = [file for file in day if file.is_beside and file.alarm.source == alarm.source]

@@ -79,7 +79,6 @@ class Playback:
         return rest
 
     def _perform(self) -> None:
-        """Play from the requested position until the end or until another position is requested."""
         try:
             self._play(self.begin())
         except RecordingError as error:  # the file was changed or removed after the survey
@@ -118,7 +117,6 @@ class Playback:
         return list(newest.values()), iter(())
 
     def _caught_up(self, every: Iterator[PlacedCapture], goal: float) -> Iterator[PlacedCapture]:
-        """Put the captures up to the goal, unless another position is requested meanwhile, and return the rest."""
         for placed in every:
             if placed.position > goal or self._clock.is_elsewhere():
                 return _and(placed, every)
@@ -148,13 +146,11 @@ class Playback:
         return not self._clock.is_elsewhere()
 
     def _halt(self, why: str) -> None:
-        """Stop until another position is requested."""
         self._clock.halt(why)
         self._store.renew()
         self._clock.wait(math.inf)
 
     def _reach(self, position: float, goal: float) -> None:
-        """Move the clock to that position on the way to the goal, and end the slots before it."""
         while self._slot_end() <= position:
             self._clock.put(max(self._slot_end(), self._clock.position()), goal)
             self._look()
@@ -264,7 +260,6 @@ class PlaybackControls:
         return Playback(self._file, self.survey.length, self._clock, store, feed, history, loops=self._options.loops)
 
     def _wall(self) -> float:
-        """Return the recorded time, or the current time less what playback is behind."""
         if self._options.tells_then:
             return self.wall_time(self._clock.position())
         return time.time() - self._clock.behind

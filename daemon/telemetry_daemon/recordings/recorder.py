@@ -71,10 +71,7 @@ class Recorder:
 
     @classmethod
     def to_file(cls, path: Path) -> Recorder:
-        """Write to a new file for its owner alone, gzipped if it is called `.gz`, or to a device or pipe.
-
-        The first capture replaces an earlier recording. Another existing file is refused. Raises RecordError.
-        """
+        """Write to a new private file (gzipped for `.gz`), device or pipe. Only an earlier recording is replaced. Raises RecordError."""
         try:
             return cls(_WholeLines(path), str(path))
         except OSError as error:
@@ -156,7 +153,6 @@ class _WholeLines:
             self._end()
 
     def _append(self, data: bytes) -> None:
-        """Write all of the data, or nothing."""
         begin = self._end_of_file()
         try:
             self._put(data)
@@ -196,7 +192,6 @@ class _WholeLines:
 
 
 def _claimed(path: Path) -> named.Claim:
-    """Claim the name for a new file, or in place of an earlier recording. Raises OSError."""
     try:
         claim = named.Claim(path)
     except BlockingIOError:
@@ -208,7 +203,6 @@ def _claimed(path: Path) -> named.Claim:
 
 
 def _may_be_replaced(head: bytes) -> bool:
-    """Return whether a file that begins like this is a recording, or empty."""
     try:
         unpacked = zlib.decompressobj(GZIP).decompress(head) if is_packed(head) else head
     except zlib.error:  # packed by another program
@@ -268,10 +262,7 @@ class _Note:
 
 
 class FromDaemon:
-    """The captures until each poll has completed once (at most `longest_round` seconds), and for some seconds after that.
-
-    `lost` counts captures that the daemon dropped because this client was slow. `until` is the monotonic end of the recording.
-    """
+    """The captures until each poll has completed once, and for some seconds after that. `lost` counts those that a slow client missed."""
 
     def __init__(
         self,

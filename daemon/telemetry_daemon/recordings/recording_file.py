@@ -123,7 +123,6 @@ def _end(line: bytes, number: int, reason: str, in_vain: int) -> str:
 
 
 def _capture(line: bytes) -> Capture | str:
-    """Return the capture of a line, or why it is invalid; an empty text for an empty line."""
     if not line.strip():
         return ""
     if line.startswith(_BUNDLE):

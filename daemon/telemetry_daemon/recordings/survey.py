@@ -203,7 +203,6 @@ def _first(survey: Survey, wanted: Callable[[Stretch], float]) -> float | None:
 
 
 def _of_day(time: timedelta, survey: Survey) -> float | None:
-    """Return the first position since the recording began at which the clock in UTC showed this time of day."""
     return _first(survey, partial(_next, time))
 
 
@@ -216,7 +215,6 @@ def _next(time: timedelta, stretch: Stretch) -> float:
 
 
 def _times(survey: Survey) -> str:
-    """Return the start and end of each part as text, at most for the first parts."""
     stretches = [
         (human.utc(stretch.wall_time), human.utc(stretch.wall_time + stretch.seconds))
         for stretch in survey.wall_times.stretches()

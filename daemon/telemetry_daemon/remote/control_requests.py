@@ -65,10 +65,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Captures:
-    """Request the sources' captures as they come; before them the last minutes, or the newest capture of each poll.
-
-    Without `live`, only those.
-    """
+    """Request the sources' captures as they come; before them the last minutes, or the newest capture of each poll. Without `live`, only those."""
 
     minutes_before: bool
     live: bool

@@ -102,7 +102,6 @@ class ControlServer:
     async def _answer(
         self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Mapping[str, Plain] | None:
-        """Return the answer to a request, or None if the verb has answered already."""
         name = ""
         try:
             request = decode_line(line)
@@ -172,7 +171,6 @@ def _pieces(connection: socket.socket, until: Callable[[], float]) -> Iterator[b
 
 @contextlib.contextmanager
 def _talking(path: Path, verb: str, arguments: Mapping[str, Plain]) -> Iterator[socket.socket]:
-    """Open a connection and send the request. Errors are raised as ControlError with a remedy."""
     try:
         with connected(path, _TIMEOUT_SECONDS) as connection:
             connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, TypeVar, get_args
 
 from telemetry_daemon.remote import lenient
-from telemetry_exporters.documents.history_json import EventJson, GapJson, HistoryJson, SeriesJson
+from telemetry_exporters.documents.history_json import EventJson, HistoryJson, SeriesJson
 from telemetry_exporters.documents.snapshot_parts import (
     AllocationJson,
     DeviceJson,
@@ -150,7 +150,6 @@ def _device(read: DeviceJson) -> MergedDevice:
 
 
 def _labelled(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield metric, label and value of each entry with a known metric."""
     entries = 0
     for metric, value in values.items():
         for label, entry in value.items() if isinstance(value, dict) else (("", value),):
@@ -223,11 +222,10 @@ def _recorded(read: ReplayJson) -> Recorded:
 def _series(read: SeriesJson, slots: int, position: str) -> Series:
     last = _slots(read.last, slots, position)
     highest = _slots(read.highest, slots, position) if read.highest else last
-    return Series(last, highest, tuple(_gap(gap, slots, position) for gap in read.gaps))
-
-
-def _gap(read: GapJson, slots: int, position: str) -> Gap:
-    return Gap(_count(read.first, position, slots), _count(read.slots, position, slots), read.reason)
+    gaps = (
+        Gap(_count(gap.first, position, slots), _count(gap.slots, position, slots), gap.reason) for gap in read.gaps
+    )
+    return Series(last, highest, tuple(gaps))
 
 
 def _slots(read: tuple[float | None, ...], slots: int, position: str) -> array[float]:
@@ -285,7 +283,6 @@ def _kind(kind: OwnerKind) -> OwnerKind:
 
 
 def _process(read: ProcessJson, device_id: str, owners: Mapping[tuple[OwnerKind, str], Owner]) -> Process:
-    """Return the process, with the owner of its device that it names."""
     named = None if read.owner is None else Owner(_kind(read.owner.kind), read.owner.name or "")
     return Process(
         device=0,
@@ -312,7 +309,6 @@ def _moment_or_none(value: str | None, position: str) -> float | None:
 
 
 def _moment(value: str, position: str) -> float:
-    """Return the Unix seconds of an RFC 3339 timestamp."""
     try:
         found = datetime.fromisoformat(value.replace("Z", "+00:00"))
         if found.tzinfo is not None:

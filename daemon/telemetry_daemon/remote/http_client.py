@@ -49,10 +49,7 @@ class AddressError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A daemon's address, and its name on the screen; `unix` is the path of its socket, else empty.
-
-    `certificate` is a file with the only accepted certificate of the daemon, for any host name.
-    """
+    """A daemon's address and shown name. `unix` is the path of its socket. `certificate` is a file with its only accepted certificate."""
 
     name: str
     host: str = "localhost"
@@ -357,7 +354,6 @@ def _events(pieces: Iterator[bytes]) -> Iterator[tuple[str, str]]:
 
 
 def _node_error(error: Exception) -> NodeError:
-    """Return the reason for a missing answer, in one line."""
     if isinstance(error, TimeoutError):
         why = "no answer in time"
     elif isinstance(error, FileNotFoundError | ConnectionRefusedError):

@@ -66,8 +66,6 @@ def _is_object(kind: Any) -> bool:
 
 
 def _or_none(reader: _Read) -> _Read:
-    """Return a reader that returns None for null and for an empty text."""
-
     def read_known(plain: Plain) -> Any:
         value = None if plain is None else reader(plain)
         return None if value == "" else value
@@ -99,7 +97,6 @@ def _items(reader: _Read, most: int | None) -> _Read:
 
 
 def _values(kind: Any) -> _Read:
-    """Return a reader of an object with arbitrary keys."""
     if kind is Any:
         return _table
     reader = _reader(kind)

@@ -35,7 +35,6 @@ class Round(Protocol):
 
     def __call__(self, *, ask: bool) -> Callable[[], bool]:
         """If `ask`, run all polls now; else the round counts from the start of polling."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +46,7 @@ class _Running:
 
 
 class BlackBox:
-    """Records the node's captures if the settings say so, and while a command records.
-
-    During maintenance, the loss of a card starts no recording.
-    """
+    """Records the node's captures if the settings say so, and while a command records. During maintenance, the loss of a card starts no recording."""
 
     def __init__(
         self, tap: Tap, clock: Clock, begin_round: Round, in_maintenance: Callable[[], bool] = lambda: False
@@ -118,7 +114,6 @@ class BlackBox:
     async def _send(
         self, request: control_requests.Captures, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Send captures as lines until the client or the daemon ends the stream."""
         received = _Received(asyncio.get_running_loop())
         before = partial(self._before, minutes=request.minutes_before)
         try:
@@ -132,7 +127,6 @@ class BlackBox:
             self._tap.leave(received.add)
 
     def _before(self, *, minutes: bool) -> Iterator[bytes]:
-        """Yield the earlier captures, if they are kept."""
         running = self._running
         if running is None:
             return iter(())

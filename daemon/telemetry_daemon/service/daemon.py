@@ -132,7 +132,6 @@ class Service:
         self._reload_waits = False
 
     def _device_memory(self, now: float) -> tuple[devices_file.DeviceMemory | None, Remembered]:
-        """Return the file of recorded devices and its content; no file for simulations and recordings."""
         if not self._start.remembers_devices:
             return None, Remembered(since=now)
         memory = devices_file.DeviceMemory(devices_file.path_in(self._settings.state.directory), now)
@@ -174,7 +173,6 @@ class Service:
         )
 
     def _owners_of(self, node: Node) -> Owners | None:
-        """Return the owners of cards, if they are reported or were recorded."""
         if not self._settings.attribution.enabled and node.recorded is None:
             return None
         from telemetry_daemon.service.owners import Owners  # imported only if needed
@@ -236,7 +234,6 @@ class Service:
             task.cancel()
 
     async def _end(self) -> None:
-        """Stop everything: each part within its limit, all parts within a common limit."""
         logger.info("stopping")
         systemd.stopping()
         last_moment = threading.Timer(LONGEST_END_SECONDS, self._leave_unfinished)
@@ -259,7 +256,6 @@ class Service:
         log.leave(self._status)
 
     async def _start_local(self, server: ControlServer | LocalSite, lost: str) -> None:
-        """Open a socket for root and the daemon's user; without it the daemon continues."""
         try:
             await server.start()
         except OSError as error:
@@ -318,7 +314,6 @@ class Service:
             await self._reload()
 
     async def _reload(self) -> None:
-        """Apply a changed configuration; an invalid configuration changes nothing."""
         systemd.reloading()
         try:
             given = self._start.given()
@@ -338,7 +333,6 @@ class Service:
         systemd.ready("serving on " + ", ".join(self._web.addresses))
 
     def _apply(self, settings: Settings) -> None:
-        """Apply changed settings; a source whose settings are unchanged continues undisturbed."""
         log.setup(settings.log.level, settings.log.format)
         previous = self._settings
         for name in _FIXED:
@@ -365,7 +359,6 @@ class Service:
             self._black_box.configure(self._settings)
 
     def _source(self, name: str) -> Source:
-        """Return a new source with the current settings."""
         return self._node.source(name, self._settings)
 
     def _round(self, *, ask: bool) -> Callable[[], bool]:
@@ -381,7 +374,6 @@ class Service:
             await asyncio.sleep(interval / 2)
 
     def _housekeeping(self) -> None:
-        """Run periodic chores, on a separate thread."""
         self._own.set_pci(self._node.pci_counts())
         self._maintenance.keep()
         self._black_box.look()

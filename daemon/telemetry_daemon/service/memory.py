@@ -24,10 +24,7 @@ def give_large_blocks_back() -> None:
 
 
 def share_one_heap() -> None:
-    """Have all threads allocate from one heap, so that freed memory is shared: 0.3 MiB less with eight cards.
-
-    Threads rarely wait for each other, because Python runs one at a time.
-    """
+    """Have all threads allocate from one heap: 0.3 MiB less with eight cards, and Python runs one thread at a time."""
     _call_c_library("mallopt", _M_ARENA_MAX, 1)
 
 

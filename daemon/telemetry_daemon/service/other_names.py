@@ -42,10 +42,7 @@ def _address() -> str:
 
 
 class OtherNames:
-    """The configured pages of other exporters; `tells_owners` is whether pods are reported at all.
-
-    `on_change` receives, for each exporter with an address, whether that address is served.
-    """
+    """The configured pages of other exporters. `on_change` receives whether the address of each is served."""
 
     def __init__(
         self, settings: Settings, on_change: Callable[[Mapping[str, bool]], None], *, tells_owners: bool
@@ -100,7 +97,6 @@ class OtherNames:
         self._on_change({name: not problem for name, problem in problems.items()})
 
     async def _try_again(self) -> None:
-        """Try again until every address is served."""
         while self._sites is not None and any(self._problems.values()):
             await asyncio.sleep(_TRY_AGAIN_SECONDS)
             try:

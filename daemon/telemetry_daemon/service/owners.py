@@ -52,7 +52,6 @@ class Owners:
 
 
 def _privacy(settings: AttributionSettings, state_directory: str | None) -> Privacy:
-    """Return how names are exposed. Raises ConfigError."""
     by_name = Privacy(settings.users, settings.pods, settings.jobs)
     return replace(by_name, key=owner_key(settings.hash_key_file, state_directory)) if by_name.needs_key else by_name
 

@@ -30,10 +30,7 @@ class PeerSites:
         self._servers: dict[str, WebServer] = {}
 
     async def serve(self, settings: Settings) -> Mapping[str, str]:
-        """Serve what these settings request. Return why each exporter's address cannot be served, empty on success.
-
-        Raises WebError, which names the setting, if the web configuration is invalid.
-        """
+        """Serve the requested pages. Return why each exporter's address cannot be served, empty on success. Raises WebError."""
         wanted = {name: compat for name, compat in settings.compat.items() if compat.listen_address}
         for name in self._servers.keys() - wanted.keys():
             await self._servers.pop(name).close()

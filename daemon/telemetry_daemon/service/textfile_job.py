@@ -29,11 +29,7 @@ class TextfileJob:
     """
 
     def __init__(
-        self,
-        path: str,
-        snapshot: Callable[[], Snapshot],
-        metrics: Mapping[str, Metric],
-        of_owners: OwnerSeries = PLAIN,
+        self, path: str, snapshot: Callable[[], Snapshot], metrics: Mapping[str, Metric], of_owners: OwnerSeries = PLAIN
     ) -> None:
         self._path = Path(path)
         self._snapshot = snapshot

@@ -17,10 +17,7 @@ from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Origin, Readings
 
 # Each counter and the reading that it integrates.
-INTEGRALS = (
-    ("busy_seconds_total", "utilization_ratio"),
-    ("energy_estimated_joules_total", "power_watts"),
-)
+INTEGRALS = (("busy_seconds_total", "utilization_ratio"), ("energy_estimated_joules_total", "power_watts"))
 LONGEST_GAP_INTERVALS = 2.0
 # The event that the daemon itself reports, and the source under which it is stored.
 LINK_DOWN, _OF_LINKS = "link_down", (SOURCE, "links")
@@ -42,15 +39,12 @@ class Bill(Protocol):
 
     def count(self, device_id: str, metric: str, increment: Increment) -> None:
         """Add an increment of the integral of a reading."""
-        ...
 
     def event(self, event: PastEvent) -> None:
         """Add an event of a device."""
-        ...
 
     def forget(self, device_id: str) -> None:
         """Drop a device that is gone for good."""
-        ...
 
 
 class Watch(Protocol):
@@ -58,11 +52,9 @@ class Watch(Protocol):
 
     def event(self, event: PastEvent) -> None:
         """Add an event that began while the daemon was watching."""
-        ...
 
     def see(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
         """Read the devices and the health of the polls, which are current from now on."""
-        ...
 
 
 @dataclass(slots=True)
@@ -208,7 +200,6 @@ class Accumulator:
 
 
 def _inputs(device: MergedDevice) -> Iterator[tuple[str, str, float, Origin]]:
-    """Yield each counter of a device with the reading that it integrates, and its current value."""
     readings = Readings.of(device.readings)
     for counter, metric in INTEGRALS:
         value, origin = readings.find(metric) or (Absent.NOT_REPORTED, Origin(""))

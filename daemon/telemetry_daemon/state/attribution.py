@@ -55,12 +55,7 @@ class _Input:
 class Attribution:
     """The owners of the previous merge, for one thread at a time. `privacy` decides how names are exposed and stored."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        ledger: Ledger | None = None,
-        privacy: Privacy = BY_NAME,
-    ) -> None:
+    def __init__(self, clock: Clock, ledger: Ledger | None = None, privacy: Privacy = BY_NAME) -> None:
         self._clock = clock
         self._ledger = ledger
         self.privacy = privacy

@@ -215,7 +215,6 @@ class BilledCard(Generic[_Holder]):
         return self._recent
 
     def _count_events(self, tallies: Tallies[_Holder], events: list[tuple[float, str]]) -> None:
-        """Count each event for every owner of the card."""
         for moment, code in events:
             for holder in self._tenure.span_of(moment)[2] or (self.unallocated,):
                 tally_of(tallies, holder).events[code] += 1
@@ -278,7 +277,6 @@ def shaped(whole: Increment, power: Iterable[Increment]) -> list[Increment]:
 
 
 def _courses(readings: Readings) -> Iterator[tuple[str, float, Origin]]:
-    """Yield the values of the readings with a mean and a peak; of a reading with labels, the highest value."""
     values, shape = readings.values, readings.shape
     for metric, places in _places(shape):
         found = [(value, at) for at in places if not isinstance(value := values[at], Absent)]
@@ -289,7 +287,6 @@ def _courses(readings: Readings) -> Iterator[tuple[str, float, Origin]]:
 
 @lru_cache(maxsize=_MOST_SHAPES)
 def _places(shape: Shape) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the positions of these readings' values in readings of this shape."""
     alone = tuple((metric, (shape.places[(metric, "")],)) for metric in _UNLABELLED if (metric, "") in shape.places)
     kept = kept_places(shape)
     return alone + tuple((metric, kept[KEPT.index(metric)]) for metric in _HIGHEST)

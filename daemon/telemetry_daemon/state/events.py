@@ -71,7 +71,8 @@ class OpenEvents:
         """Return these events with the current counts of the card."""
         least = {(count.metric, count.label, count.source): count.least for count in self.counts}
         more = {key: floor for key, value in counts.items() if (floor := _rounded(value)) > least.get(key, 0.0)}
-        return replace(self, counts=_as_counts({**least, **more})) if more else self
+        counts_now = sorted({**least, **more}.items())
+        return replace(self, counts=tuple(Count(*key, value) for key, value in counts_now)) if more else self
 
 
 @dataclass(slots=True)
@@ -186,7 +187,6 @@ class Events:
             yield MergedReading("event_open", code, 1.0, SOURCE)
 
     def _count(self, device_id: str, code: str, wall_time: float) -> str:
-        """Count one event, and return the code under which it was counted."""
         counted = self._counted.setdefault(device_id, {})
         if code not in counted and len(counted) >= bounds.MOST_EVENT_CODES:
             code = OTHER_CODE
@@ -221,7 +221,3 @@ class Events:
 
 def _rounded(value: float) -> float:
     return 2.0 ** math.floor(math.log2(value)) if value > 0.0 else 0.0
-
-
-def _as_counts(least: _Counts) -> tuple[Count, ...]:
-    return tuple(Count(*key, value) for key, value in sorted(least.items()))

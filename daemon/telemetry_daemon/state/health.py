@@ -165,7 +165,7 @@ def status(
         reason=worst.reason,
         detail=worst.detail,
         up=up,
-        version=_version(fresh_reports),
+        version={key: value for report in fresh_reports for key, value in report.facts}.get("tool_version"),
         problems=_distinct((*_failure_problem(worst), *problems, *merge_problems)),
         unknown_fields=tuple(sorted({field for report in fresh_reports for field in report.unknown_fields})),
         polls=tuple(healths),
@@ -181,10 +181,6 @@ def _deciding(healths: Sequence[Health]) -> Sequence[Health]:
         return [replace(health, state="failed", reason="not_understood") for health in listing]
     answering = [health for health in healths if health.state not in OF_ONE_POLL]
     return [health for health in answering if health.lists_devices or health.tier == "fast"] or answering or healths
-
-
-def _version(reports: Iterable[Report]) -> str | None:
-    return {key: value for report in reports for key, value in report.facts}.get("tool_version")
 
 
 def _distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -137,7 +137,6 @@ class Line:
 
 
 def _cut(slots: _Slots, span: Span) -> _Slots:
-    """Return a copy of these slots, oldest first."""
     begin, count = span.first % LENGTH, span.end - span.first
     return slots[begin : begin + count] + slots[: max(0, begin + count - LENGTH)]
 
@@ -301,11 +300,9 @@ class History:
         }
 
     def _now(self) -> float:
-        """Return the seconds since boot, including suspension."""
         return self._clock.monotonic() + self._clock.slept()
 
     def _take(self, device: MergedDevice, kept: Device, givers: Mapping[tuple[str, float], Giver]) -> None:
-        """Accept a device's values. A device has no history if it has no value, or if there is no room."""
         if device.id not in self._devices and len(self._devices) >= MOST_DEVICES:
             return
         kept.take(device, lambda origin: givers.get((origin.source, origin.taken), (origin.source, "")), self._open)
@@ -338,7 +335,6 @@ class History:
             device.end(slot, self._why)
 
     def _begin(self, slot: int, *, in_force: bool) -> None:
-        """Begin a slot, and drop what is too old to show."""
         for device in self._devices.values():
             device.begin(in_force=in_force)
         self._unclosed = {gap_slot: reason for gap_slot, reason in self._unclosed.items() if gap_slot >= slot - LENGTH}

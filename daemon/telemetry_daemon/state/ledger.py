@@ -167,7 +167,6 @@ class Ledger:
                 self._entries[entry.key] = entry
 
     def _look(self, device: MergedDevice) -> None:
-        """Update a card that is present."""
         card = self._cards.get(device.id)
         if card is None:
             card = self._cards[device.id] = BilledCard(self._unallocated, self._now)
@@ -185,13 +184,11 @@ class Ledger:
         self._add(device.id, card.divide_old())
 
     def _lose(self, device_id: str) -> None:
-        """Note that a card is missing: this time is not counted."""
         card = self._cards[device_id]
         self._allocations.pop(device_id, None)
         self._share(card, self._devices.pop(device_id), {})
 
     def _arrange(self, card: BilledCard[Entry], device: MergedDevice) -> None:
-        """Update the owners of a card."""
         shares: dict[Entry, float] = {}
         came: list[tuple[Entry, float]] = []
         for allocation in device.allocations:
@@ -223,7 +220,6 @@ class Ledger:
         card.change(shares)
 
     def _entry(self, allocation: Allocation) -> Entry:
-        """Return the entry of an allocation's owner, a new one for an owner that started again."""
         key = key_of(allocation.owner)
         entry = self._entries.get(key)
         begun = begun_of(allocation, self._wall)
@@ -249,7 +245,6 @@ class Ledger:
         return self._passed(begun.time) if is_news or device_id not in entry.parts else None
 
     def _replace(self, entry: Entry, begun: Moment) -> None:
-        """End an entry, because an owner of the same name started again."""
         del self._entries[entry.key]
         last = entry.last if entry.missing_since is not None and entry.last is not None else Moment(self._wall, "seen")
         entry.end = Moment(min(last.time, begun.time), last.told_by)
@@ -257,7 +252,6 @@ class Ledger:
         self._left(entry, self._passed(begun.time))
 
     def _end(self, claim: Claim, devices: Sequence[MergedDevice]) -> None:
-        """Record the end of an owner that is no longer seen."""
         entry = self._entries.get(key_of(claim.owner))
         ended = claim.ended
         if ended is None or not math.isfinite(ended) or ended > self._wall:
@@ -302,7 +296,6 @@ class Ledger:
             entry.gap(started, ended, ended - started - counted)
 
     def _gives_way(self, entry: Entry) -> bool:
-        """Return whether an owner has cards only because its processes run there."""
         return not any(part.is_allocated for part in entry.parts.values())
 
     def _remember_end(self, key: Key, ended: float) -> None:
@@ -342,7 +335,6 @@ class Ledger:
         return max((card.patience for card in cards), default=PATIENCE_SECONDS)
 
     def _finish(self, entry: Entry) -> None:
-        """Write the record of an owner that has ended."""
         gone = self._now if entry.missing_since is None else entry.missing_since
         for device_id in entry.parts:
             card = self._cards.get(device_id)
@@ -372,7 +364,6 @@ class Ledger:
             card.replace_unallocated(self._unallocated)
 
     def _add(self, device_id: str, divided: Tallies[Entry]) -> None:
-        """Add a final division to each owner's part of a card."""
         for entry, tally in divided.items():
             (self._unallocated if entry.is_over else entry).parts[device_id].tally.add(tally)
 
@@ -382,7 +373,6 @@ class Ledger:
 
 
 def _billed(devices: Sequence[MergedDevice]) -> Iterator[MergedDevice]:
-    """Return the whole cards that are present or allocated."""
     ids = {device.id for device in devices}
     for device in devices:
         is_whole = device.parent is None or device.parent not in ids

@@ -128,7 +128,6 @@ class Entry:
             self.gaps[-1] = Gap(last.start, max(last.start, end), max(0.0, min(last.seconds, end - last.start)))
 
     def _gone(self) -> Moment | None:
-        """Return the last sighting of a missing owner, which has probably ended then."""
         is_gone = self.missing_since is not None and self.last is not None and self.last.told_by == "seen"
         return self.last if is_gone else None
 
@@ -249,16 +248,11 @@ def _course(metric_sum: Sum) -> Course:
     return Course(
         metric_sum.seconds,
         metric_sum.integral / metric_sum.seconds if metric_sum.seconds > 0.0 else None,
-        _known(metric_sum.peak),
+        None if metric_sum.peak == -math.inf else metric_sum.peak,
     )
 
 
-def _known(peak: float) -> float | None:
-    return None if peak == -math.inf else peak
-
-
 def _integral(sums: Mapping[str, Sum], metric: str) -> float | None:
-    """Return the integral, or None if it was never measured for any time."""
     return sums[metric].integral if metric in sums and sums[metric].seconds > 0.0 else None
 
 

@@ -77,10 +77,7 @@ class LedgerFile:
         except FileNotFoundError:  # the first start
             return None
         except (OSError, CodecError) as error:
-            log.warning(
-                "the ledger starts again: its file is unusable",
-                extra={"path": str(path), "error": error},
-            )
+            log.warning("the ledger starts again: its file is unusable", extra={"path": str(path), "error": error})
             return None
         return replace(saved, jobs=tuple(job for job in saved.jobs if job.id.encode() not in ended))
 
@@ -120,7 +117,6 @@ class LedgerFile:
 
 
 def _newest(folder: OwnFolder) -> bytes:
-    """Return the end of the file of records."""
     try:
         return folder.read(JOBS, 2 * LARGEST_JOBS_BYTES)[-_TAIL_BYTES:]
     except FileNotFoundError:  # no records yet

@@ -69,5 +69,4 @@ def _down(links: dict[str, _Link]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_MOST_SHAPES)
 def _links(shape: Shape) -> tuple[tuple[str, int], ...]:
-    """Return the label and position of each link."""
     return tuple((label, position) for (metric, label), position in shape.places.items() if metric == "link_up")

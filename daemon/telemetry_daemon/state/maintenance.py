@@ -55,10 +55,7 @@ class _Announced:
 
 
 class MaintenanceBook:
-    """The announced maintenance, in a file if a path is given; only writers wait for the disk.
-
-    A maintenance of this process ends by the monotonic clock, one from the file by the wall clock, but never later than was left when it was written.
-    """
+    """The announced maintenance, by the monotonic clock; one from the file by the wall clock, at most for what was left."""
 
     def __init__(self, path: Path | None, clock: Clock) -> None:
         self.path = path

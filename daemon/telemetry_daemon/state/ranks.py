@@ -76,7 +76,6 @@ def main() -> int:
 
 
 def _read_in_child(settings: RankSettings, names: Collection[str]) -> RanksHere:
-    """Return the result of `_ranks_here` from a child process."""
     question = json.dumps({"settings": asdict(settings), "names": list(names)})
     try:
         ended = short_lived.ask(short_lived.running(__name__), question, _DEADLINE_SECONDS)
@@ -191,7 +190,6 @@ class RankWatch:
 
 
 def _mark(path: str) -> tuple[int, int, int, int] | None:
-    """Return a mark that changes with the file and its permissions, or None if there is no file."""
     if not path:
         return None
     try:

@@ -21,16 +21,7 @@ from telemetry_parsers.merge.admission import admit, short
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.merged import Merged, merge, with_unread
 from telemetry_parsers.merge.report_columns import offered
-from telemetry_parsers.model import (
-    Capture,
-    Health,
-    Identity,
-    MergedDevice,
-    Metric,
-    Poll,
-    Report,
-    Snapshot,
-)
+from telemetry_parsers.model import Capture, Health, Identity, MergedDevice, Metric, Poll, Report, Snapshot
 from telemetry_parsers.recorded import Recorded
 
 if TYPE_CHECKING:  # imported only if attribution is on
@@ -372,7 +363,7 @@ class Store:
         )
 
     def _shown(self, merged: Merged, now: float) -> tuple[MergedDevice, ...]:
-        """Return the devices, and the state devices that no source can list or that have open events."""
+        """Return the devices, and the remembered devices that no source can list or that have open events."""
         merged_ids = {device.id for device in merged.devices}
         missing = [identity for identity in self._state.merge.identities if identity.id not in merged_ids]
         if not missing:

@@ -87,7 +87,6 @@ class Tenure(Generic[_Holder]):
         self._begins[0] = -math.inf
 
     def _from(self, moment: float) -> range:
-        """Return the positions of the spans from this time on. A span that contains it is split."""
         position = bisect_right(self._begins, moment)
         if position and self._begins[position - 1] < moment:
             self._begins.insert(position, moment)
@@ -193,7 +192,6 @@ def count_increments(
 def _count_together(
     tallies: Tallies[_Holder], shares: list[tuple[_Holder, float]], metric: str, numbers: array[float]
 ) -> None:
-    """Count increments during which no owner changed."""
     lasts = numbers[3::WIDTH]
     lengths = list(map(sub, numbers[1::WIDTH], numbers[::WIDTH]))
     seconds = sum(lengths)

@@ -161,12 +161,6 @@ def _flux_devices(environment: Mapping[str, str]) -> tuple[str, ...]:
     try:
         ranks = json.loads(environment.get("FLUX_JOB_R", ""))["execution"]["R_lite"]
         mine = [entry["children"].get("gpu", "") for entry in ranks if rank in _listed(entry["rank"])]
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ):  # resources missing or malformed
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # resources missing or malformed
         return ()
     return _listed(",".join(cards for cards in mine if isinstance(cards, str)))

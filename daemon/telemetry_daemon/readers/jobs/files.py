@@ -115,11 +115,7 @@ def _make_room(folder: OwnFolder, now: float) -> None:
 
 
 def _remove_old(folder: OwnFolder, until: float) -> int:
-    """Remove the oldest files of jobs that ended by `until` or before the last boot.
-
-    Return how many were removed. A hook has little time, so each call looks at a few files, and the next call
-    continues.
-    """
+    """Remove a few of the oldest files of jobs that ended by `until` or before the last boot, and return how many. A hook has little time."""
     boot, removed = boot_id("/"), 0
     old = sorted((changed, name) for name, changed in folder.changed().items() if changed < until)
     for _, name in [entry for entry in old if entry[1].endswith(SUFFIX)][:_MOST_LOOKED_AT]:

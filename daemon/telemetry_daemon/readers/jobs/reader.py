@@ -41,12 +41,10 @@ class JobSettings(Protocol):
     @property
     def job_directory(self) -> str:
         """Return the folder of `telemetry job`."""
-        ...
 
     @property
     def job_maps(self) -> tuple[str, ...]:
         """Return the folders of other tools, each with its kind: `jobstats:/run/gpustat`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +182,6 @@ class JobsReader:
         return Output(path, status=0, data={"kind": kind, "files": [self._with_users(file) for file in files]})
 
     def _with_users(self, file: Mapping[str, Plain]) -> Plain:
-        """Return the file with the names of the users whose UIDs it contains."""
         uids = [int(word) for word in file.get("text", "").split()[1:2] if _UID(word)]
         self._users.learn(uids)
         return {**file, "users": {str(uid): self._users.name(uid) for uid in uids}} if uids else file
@@ -203,7 +200,6 @@ def _without_its_end(read: _Read, now: float) -> _Read:
 
 
 def _job_file(_name: str, content: bytes) -> Plain:
-    """Return the recognized fields of a job file. Raises ValueError."""
     content_fields = json.loads(content)
     if not isinstance(content_fields, dict):
         raise ValueError("the content is not a JSON object")

@@ -41,7 +41,6 @@ _PCI = members("pciMaxGen", "pciCurGen", "pciMaxWidth", "pciCurWidth")
 
 
 def _ecc_counters(span: int) -> tuple[Call, ...]:
-    """Return the calls for corrected and uncorrected errors."""
     return tuple(_call("memory", "EccErrorCounter", kind, span, _DRAM) for kind in (0, 1))
 
 

@@ -76,7 +76,6 @@ class Card:
             yield from map(calls.link_state, range(self._links))
 
     def _answer(self, call: Call) -> Plain:
-        """Return the value of a call, or {"error": number}."""
         code = self._off.get(call.key)
         if code is not None:
             return {"error": code}

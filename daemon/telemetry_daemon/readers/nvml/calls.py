@@ -22,10 +22,7 @@ def _bar1(found: Any) -> Plain:
 
 
 class Call(NamedTuple):
-    """A function of pynvml with its arguments after the handle.
-
-    `key` names the answer. After an error in `switches_off` the call is not repeated before the next initialisation.
-    """
+    """A function of pynvml with its arguments. `key` names the answer. After an error in `switches_off` it is not repeated."""
 
     key: str
     function: str
@@ -100,11 +97,7 @@ SLOW = (
     *_ecc_counters(0),
 )
 # Used only if the limit fields are unknown.
-LIMITS = (
-    _call("EnforcedPowerLimit"),
-    _call("PowerManagementDefaultLimit"),
-    _call("PowerManagementLimitConstraints"),
-)
+LIMITS = (_call("EnforcedPowerLimit"), _call("PowerManagementDefaultLimit"), _call("PowerManagementLimitConstraints"))
 INVENTORY = (
     *(_call("TemperatureThreshold", kind) for kind in (0, 1, 2)),
     *(_call("MaxClockInfo", domain) for domain in (0, 1, 2, 3)),

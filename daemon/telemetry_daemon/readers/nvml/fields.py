@@ -166,9 +166,7 @@ def driver_version(text: str) -> tuple[int, int]:
 
 
 def branch_of(library: str, driver: str) -> str:
-    """Return the version that defines numbers and structures: the library's, which follows the CUDA version that it
-    prints first. Under WSL the driver is that of Windows and has other versions; else both are equal.
-    """
+    """Return the version that defines numbers and structures: the library's, because WSL reports the driver of Windows."""
     _, _, version = library.partition(".")
     return version if driver_version(version) >= _FIRST_BRANCH else driver
 

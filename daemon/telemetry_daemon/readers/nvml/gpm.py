@@ -82,10 +82,7 @@ class Gpm:
         return 0
 
     def _is_too_early(self) -> bool:
-        """Return whether the last sample is too recent.
-
-        The first poll waits once for all GPUs of a node, because all of them took the first sample before.
-        """
+        """Return whether the last sample is too recent. The first poll waits once for all GPUs of a node, because all of them took the first sample before."""
         left = 0.0 if self._taken is None else SHORTEST_SECONDS - (self._clock() - self._taken)
         if left > 0 and self._is_first:
             time.sleep(left)
@@ -94,7 +91,6 @@ class Gpm:
         return left > 0
 
     def _take(self) -> int:
-        """Take a sample. Return the error if that fails."""
         code = 0 if self._samples else self._begin()
         now = self._clock()
         code = code or self._sample()
@@ -104,7 +100,6 @@ class Gpm:
         return code
 
     def _sample(self) -> int:
-        """Swap the samples, and take the newer one."""
         self._samples.reverse()
         handle, newer = self._asker.handle, self._samples[1]
         if self._gpu_instance is None:

@@ -1,7 +1,4 @@
-"""A GPU that answers: its identity, the calls of each tier, and its fans.
-
-`stale` says that the GPU has changed since the library was initialised, so that a new initialisation is needed.
-"""
+"""A GPU that answers: identity, calls of each tier, fans. `stale` means that it has changed and needs a new initialisation."""
 
 from __future__ import annotations
 

@@ -55,7 +55,6 @@ class Links:
         return {"each": links, "together": {} if apart else self._together()}
 
     def _counted(self) -> Plain:
-        """Return the number of links, up to the first missing link. An unrelated error is returned as the answer."""
         count = self._asker.fields((fields.LINK_COUNT,))[fields.LINK_COUNT.name]
         if is_answered(count):
             return min(int(count), _MOST_LINKS)

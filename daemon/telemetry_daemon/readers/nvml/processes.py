@@ -56,7 +56,6 @@ def _number(value: int | None, otherwise: int) -> int:
 
 
 def _instances(process: Any) -> tuple[int, int]:
-    """Return the numbers of a process's instances, which older wheels do not have."""
     names = ("gpuInstanceId", "computeInstanceId")
     gpu, compute = (_number(getattr(process, name, None), _NO_INSTANCE) for name in names)
     return gpu, compute
@@ -97,7 +96,6 @@ class ProcessLists:
         return [self._plain(entry) for entry in entries]
 
     def _fill(self, asker: Asker, kind: str) -> tuple[int, int]:
-        """Return the return code and the number of entries."""
         code, count = codes.FUNCTION_NOT_FOUND, 0
         for form in (self._forms[kind],) if kind in self._forms else _FORMS:
             code, count = self._ask(asker.handle, f"nvmlDeviceGet{kind}RunningProcesses{form}")

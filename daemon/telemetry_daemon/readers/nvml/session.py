@@ -203,7 +203,6 @@ class Session:
         return given
 
     def _has_changed(self) -> bool:
-        """Return whether GPUs or the driver have changed since the initialisation."""
         count, driver = self._node_value("nvmlDeviceGetCount"), self._node_value("nvmlSystemGetDriverVersion")
         return (count is not None and count != self._count) or (driver is not None and driver != self._driver)
 
