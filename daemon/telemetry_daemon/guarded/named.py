@@ -73,11 +73,7 @@ def existing(path: Path) -> int | None:
 
 @final
 class Claim:
-    """Holds a file name against other claims.
-
-    The existing file stays until a new file replaces it. Raises BlockingIOError if another process holds the name,
-    OSError if no file can be created.
-    """
+    """Holds a file name. The existing file stays until it is replaced. Raises BlockingIOError if another process holds the name, else OSError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -22,11 +22,7 @@ FOLDER_MODE = 0o755
 
 @final
 class OwnFolder:
-    """A private folder, held open.
-
-    Files that root creates in the service user's folder are given to that user. Every method raises OSError; an
-    UnsafeError names the other writer and the remedy.
-    """
+    """A private folder, held open. Files of root become the service user's. Methods raise OSError; an UnsafeError names the remedy."""
 
     def __init__(self, descriptor: int, owner: tuple[int, int]) -> None:
         self._descriptor = descriptor

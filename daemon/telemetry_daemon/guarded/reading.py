@@ -37,11 +37,7 @@ class TooLargeError(OSError):
 
 
 def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
-    """Return the content of a regular file up to the limit, or raise OSError.
-
-    Below a folder's descriptor no link is followed. Other file types are not opened, because opening a device may wake
-    it and opening a pipe may unblock another process.
-    """
+    """Return the content of a regular file up to the limit, or raise OSError. Devices and pipes are not opened: that might wake them."""
     descriptor = open_file(path, folder)
     try:
         if os.fstat(descriptor).st_size > limit_bytes:

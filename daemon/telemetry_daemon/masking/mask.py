@@ -34,11 +34,7 @@ _LOGINS = ("USER", "LOGNAME", "SUDO_USER")
 
 
 class Mask:
-    """Masks the captures of one recording, from any thread.
-
-    Identities found by a parser are masked in all later captures. `names` are the names of hosts and people that this
-    machine knows.
-    """
+    """Masks the captures of one recording. Thread-safe. Identities found by a parser, and `names` of hosts and people, are masked everywhere."""
 
     def __init__(self, key: bytes, names: Iterable[str]) -> None:
         self._turn = threading.Lock()

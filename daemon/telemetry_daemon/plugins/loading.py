@@ -87,10 +87,7 @@ class _Attempt:
 
 
 def load(candidates: Candidates, worker_factory: WorkerFactory = Worker, patience: Patience = PATIENCE) -> Loaded:
-    """Return all valid parsers, and never raise for an invalid one.
-
-    A name belongs to the built-in parser, else to the first distribution by name, else to the first module file.
-    """
+    """Return all valid parsers, and never raise. A name belongs to the built-in parser, else to the first distribution, else to the first file."""
     started = time.monotonic()
     described = built_in.descriptions()
     attempts = [

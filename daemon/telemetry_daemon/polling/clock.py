@@ -14,11 +14,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ClockGuard:
-    """Compares the wall clock with the monotonic clock twice a second, and calls `on_step(seconds)` after a step.
-
-    A clock set back by an hour would otherwise stop all polls for an hour, because APScheduler uses only the wall
-    clock. Steps since the last call are added up, so that many small steps count like a large step.
-    """
+    """Compares the wall clock with the monotonic clock twice a second, and calls `on_step` after a step, which would stop APScheduler's polls."""
 
     def __init__(
         self,

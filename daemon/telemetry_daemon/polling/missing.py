@@ -29,11 +29,7 @@ class _PutAway:
 
 
 class MissingPolls:
-    """Suspends the jobs of such polls, and looks for all of them in one job on one thread.
-
-    Its interval is the shortest of their intervals. So a node without any tool wakes up a few times a minute, and a
-    newly installed tool is found within the interval of its poll.
-    """
+    """Suspends the jobs of such polls, and looks for all of them in one job at the shortest of their intervals."""
 
     def __init__(self, scheduler: BaseScheduler, monotonic: Callable[[], float], look: Look) -> None:
         self._scheduler = scheduler

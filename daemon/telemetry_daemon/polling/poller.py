@@ -179,11 +179,7 @@ class Poller:
                     self._ask_now(name, poll, delay)
 
     def round(self, *, ask: bool) -> Callable[[], bool]:
-        """Start a round of all polls, and return a function that reports whether it has ended.
-
-        A round ends when each poll has ended once or has used up its time. If `ask`, all polls run now; else the round
-        counts from the start.
-        """
+        """Start a round of all polls and return a function that reports whether each has ended or used up its time. If `ask`, all run now."""
         sources = self.sources().values()
         until = self._clock.monotonic() + poll_intervals.round_seconds(
             (source.parser, source.settings) for source in sources

@@ -20,11 +20,7 @@ _EARLY = 0.25
 
 
 class SteadyTrigger(BaseTrigger):  # type: ignore[misc]  # apscheduler ships no types
-    """Fires at `phase_seconds` plus any number of intervals on the monotonic clock.
-
-    A late run does not shift the ticks, missed ticks are skipped, and after a reload or a step of the wall clock the
-    same ticks continue.
-    """
+    """Fires at `phase_seconds` plus any number of intervals on the monotonic clock. Missed ticks are skipped."""
 
     __slots__ = ("_interval", "_monotonic", "_phase")
 
@@ -63,11 +59,7 @@ def respread(scheduler: BaseScheduler) -> None:
 
 
 class OneThread(BasePoolExecutor):  # type: ignore[misc]  # APScheduler has no types
-    """An executor with a single thread, which is started at once.
-
-    A pool starts its thread with its first job. The job would fail if a tool has used up the service's tasks
-    (TasksMax=) by then.
-    """
+    """An executor with one thread, started at once: later, a tool may have used up the service's tasks (TasksMax=)."""
 
     def __init__(self) -> None:
         pool = ThreadPoolExecutor(1)

@@ -38,11 +38,7 @@ class Ended:
 
 
 class Process:
-    """A process with the non-blocking descriptors of its output.
-
-    Its PID is also the ID of its group and session. The group is signalled only before the process is reaped, because
-    the ID cannot be reused until then.
-    """
+    """A process with its output's descriptors. Its PID is also its group and session, which are signalled only before it is reaped."""
 
     def __init__(self, pid: int, stdout: int, stderr: int) -> None:
         self.pid = pid

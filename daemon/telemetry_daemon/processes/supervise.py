@@ -84,10 +84,7 @@ _LONGEST_PAUSE_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits: the output of each pipe, the wait for a pipe's end, SIGTERM's grace period, the wait after SIGKILL.
-
-    Grace period, wait and one pause together must stay under the second that a reader may take to close.
-    """
+    """The limits of output and waits. Grace period, wait and one pause together must stay under a reader's second to close."""
 
     output_bytes: int = 8 << 20
     late_output_seconds: float = 0.2
@@ -97,11 +94,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The result of a run.
-
-    `ended` is None while the tool lives; `over` is False while any of its processes lives. `cut` means that a pipe was
-    still open when reading stopped: the last line may be incomplete.
-    """
+    """The result of a run. `ended` is None while the tool lives, `over` False while any process lives. `cut`: the last line may be incomplete."""
 
     cause: Cause
     stdout: bytes

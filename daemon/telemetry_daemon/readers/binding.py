@@ -40,11 +40,7 @@ class SessionOverError(LibraryError):
 
 
 class Binding:
-    """A module such as pynvml, imported only if the library is installed, to save memory on other machines.
-
-    Its functions raise `error` for an error of the library, and `mismatches` if the library or the module lacks the
-    call in this form.
-    """
+    """A module such as pynvml, imported only if the library is installed. `mismatches` are raised for calls that are missing in either."""
 
     module: Any = None
     error: Any = Exception

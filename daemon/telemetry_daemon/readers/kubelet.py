@@ -44,11 +44,7 @@ def reader(path: str, settings: AttributionSettings) -> KubeletReader:
 
 
 class KubeletReader(Reader):
-    """Connects for each call, because a restarted kubelet recreates its socket.
-
-    Any thread may read. `root` is empty or the folder that stands for /. An empty `kubelet_socket` means the usual
-    paths. `resources` has the resource names from the configuration.
-    """
+    """Connects for each call, because a restarted kubelet recreates its socket. Thread-safe. An empty `kubelet_socket` means the usual paths."""
 
     def __init__(self, root: str, kubelet_socket: str, resources: frozenset[str]) -> None:
         self._root = root

@@ -115,11 +115,7 @@ def this_machine(boot_id: Path = BOOT_ID, pci_devices: Path = PCI_DEVICES) -> Ma
 
 
 def _binding(pci_devices: Path, bus_id: str) -> int:
-    """Return the inode of the link from a card to its driver.
-
-    The kernel creates the link when it binds the driver and does not reuse the inode before the next boot. So another
-    inode means that the driver was reloaded or the card was away.
-    """
+    """Return the inode of the link from a card to its driver. The kernel does not reuse it before the next boot, so a new inode is a new binding."""
     address = bus_address(bus_id)
     if address is None:  # a plugin may return any text, even a path that blocks
         return NOT_BOUND

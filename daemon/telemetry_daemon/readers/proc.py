@@ -132,11 +132,7 @@ def bytes_of(path: str, most_bytes: int) -> bytes:
 
 
 class Holds:
-    """Remembers the open cards of each process and reads the processes that have waited longest first.
-
-    A process opens a card before any list shows the process, so processes without an open card at the first look, or
-    without permission to look, are not read again.
-    """
+    """Remembers the open cards of each process. A process opens a card before any list shows it, so one look is usually enough."""
 
     def __init__(self) -> None:
         self._clients: dict[ProcessKey, tuple[Client, ...]] = {}
@@ -208,11 +204,7 @@ class Users:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A process that was read.
-
-    From the time `believed` on it is accepted as the listed process. `ticks` is 0 if no process has the listed PID or
-    the process is hidden.
-    """
+    """A process that was read, and accepted as the listed one from the time `believed` on. `ticks` is 0 if it is hidden or missing."""
 
     mark: Mark | None
     ticks: int

@@ -1,8 +1,4 @@
-"""Finds a tool on the configured path, or on PATH and then in the vendor's usual folders, and detects its changes.
-
-As root, only tools that root alone can replace are run: the file, the folders above and every link on the way are
-checked.
-"""
+"""Finds a tool on the configured path, or on PATH and in the vendor's folders. As root, only tools that root alone can replace are run."""
 
 from __future__ import annotations
 

@@ -80,11 +80,7 @@ class _Leftover:
 
 
 class CommandReader:
-    """Runs the tool of one source.
-
-    `path` is the configured tool; if empty, PATH and the request's folders are searched. PATH and the tool's
-    environment come from `environment` if given, else from this process.
-    """
+    """Runs the tool of one source. Without a configured `path`, PATH and the request's folders are searched."""
 
     def __init__(
         self,
@@ -128,11 +124,7 @@ class CommandReader:
         return None if failure is None else begun.capture(self._source, poll, (), failure, 0.0)
 
     def reject(self, capture: Capture) -> bool:
-        """Reject the command line of this capture for this version of the tool.
-
-        Return whether another line is left to try. The choice is kept until the tool's file changes, or for an hour.
-        After the last line comes the first.
-        """
+        """Reject this command line for this version of the tool, for an hour. Return whether another line is left to try."""
         return isinstance(capture.request, Command) and self._alternatives.reject(capture.request)
 
     def reconsider(self, capture: Capture) -> None:

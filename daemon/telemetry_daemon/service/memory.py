@@ -15,11 +15,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 def give_large_blocks_back() -> None:
-    """Have every large block mapped separately, and so unmapped when it is freed, if the C library supports it.
-
-    By default, glibc adapts to the largest block ever freed and keeps that much: 17 MiB permanently after a tool that
-    printed without end.
-    """
+    """Have large blocks mapped separately: glibc would otherwise keep 17 MiB permanently after a tool that printed without end."""
     _call_c_library("mallopt", _M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
@@ -29,11 +25,7 @@ def share_one_heap() -> None:
 
 
 def look_for_garbage_seldom() -> None:
-    """Have Python collect cyclic garbage after 20,000 new objects instead of 700.
-
-    There is hardly any, and each collection visits all readings: with 128 cards that was a sixth of the daemon's CPU,
-    and 34 ms at a time (`benchmarks/growth.py`).
-    """
+    """Have Python collect garbage after 20,000 new objects: collections cost a sixth of the daemon's CPU with 128 cards (`benchmarks/growth.py`)."""
     _, second, third = gc.get_threshold()
     gc.set_threshold(_NEW_OBJECTS, second, third)
 

@@ -1,8 +1,4 @@
-"""Runs the work of a scheduler's hook in a child process, so that the hook exits soon and with status 0.
-
-Slurm drains a node whose prolog or epilog fails, and waits for one that hangs. The child holds none of the scheduler's
-pipes and may be left behind if a dead file system blocks even SIGKILL.
-"""
+"""Runs a hook's work in a child, so that the hook exits soon and with status 0: Slurm drains a node whose prolog or epilog fails or hangs."""
 
 from __future__ import annotations
 

@@ -28,11 +28,7 @@ _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 
 class Field(NamedTuple):
-    """A field: the name of its answer, its number and scope.
-
-    `counts` marks counters whose type some drivers set wrongly; `wraps` marks counters that are useful only with 64
-    bits.
-    """
+    """A field: its name, number and scope. `counts`: some drivers set a wrong type. `wraps`: useful only with 64 bits."""
 
     name: str
     number: int
