@@ -175,7 +175,7 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path, caplog, name):
     file.keep(node.records, node.kept())
     assert (tmp_path / "elsewhere").read_text() == "theirs"
     if name == JOBS:
-        assert "not remembered" in caplog.text
+        assert "cannot be saved" in caplog.text
         (tmp_path / "state" / JOBS).unlink()
         file.keep((), None)
     assert len(lines_of(tmp_path)) == 2
