@@ -68,7 +68,7 @@ ASCEND = Vendor(
         ecc_locations=("hbm",),
         pcie_errors=("receive", "transmit", "lcrc", "ecrc"),
     ),
-    lacks=(("power_cap_watts", "npu-smi shows the power drawn; no output of it that is known shows a limit"),),
+    lacks=(("power_cap_watts", "npu-smi shows the power drawn, but no known output shows a limit"),),
 )
 
 CAMBRICON = Vendor(
