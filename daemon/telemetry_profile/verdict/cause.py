@@ -179,7 +179,7 @@ def _launch_words(evidence: Evidence, share: float) -> str:
         return text
     apart = round(spans / (launches - len(evidence.ranks)))
     busy = round(((evidence.total("span_ns") or 0) - (evidence.total("idle_ns") or 0)) / launches)
-    if apart <= busy:  # the waits are before the first launch or after the last
+    if apart <= busy:  # the host launches faster than the card works: the launches do not explain the waits
         return text
     of_graphs = f", {graphs:,} of them of graphs" if graphs else ""
     return f"{text}: {human.span(apart)} between two launches{of_graphs}, of which each keeps it busy for {human.span(busy)}"
