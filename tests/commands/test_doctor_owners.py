@@ -27,8 +27,8 @@ def dead(root: Path) -> None:
 def test_it_says_why_there_is_no_kubelet(tmp_path: Path, prepare: Callable[[Path], None], why: str, to_do: str) -> None:
     prepare(tmp_path)
     config = bare_config(tmp_path, f'[attribution]\nenabled = true\n[sources.kubelet]\npath = "{tmp_path}"\n')
-    _, said, _ = run_main("doctor", "--config", config, "--source", "kubelet", "--all")
-    words = " ".join(said.split())
+    _, output, _ = run_main("doctor", "--config", config, "--source", "kubelet", "--all")
+    words = " ".join(output.split())
     assert why in words
     assert to_do in words
     assert "driver" not in words
@@ -55,6 +55,6 @@ def test_a_source_of_owners_alone_is_held_against_the_cards_that_others_list(
 def test_of_a_simulated_node_it_says_that_its_cards_are_not_judged(tmp_path: Path) -> None:
     with Daemon(tmp_path, arguments=("--demo", "2xnvidia")) as daemon:
         daemon.until(lambda: len(daemon.document()["devices"]) == 2)
-        status, said, _ = run_main("doctor", "--node", daemon.address)
-    assert "its cards are simulated or recorded: their faults are not findings" in said
+        status, output, _ = run_main("doctor", "--node", daemon.address)
+    assert "its cards are simulated or recorded: their faults are not findings" in output
     assert status == 0

@@ -162,16 +162,16 @@ def below_a_file(folder: Path) -> None:
 
 @pytest.mark.parametrize("action", ["start", "end"])
 @pytest.mark.parametrize(
-    ("make", "said"), [(below_a_file, ""), (anybodys, "can be written by others"), (full, "10,000 files")]
+    ("make", "expected"), [(below_a_file, ""), (anybodys, "can be written by others"), (full, "10,000 files")]
 )
-def test_no_folder_fails_a_hook(folder: Path, action: str, make: Callable[[Path], None], said: str) -> None:
+def test_no_folder_fails_a_hook(folder: Path, action: str, make: Callable[[Path], None], expected: str) -> None:
     make(folder)
     arguments = (action, "--directory", str(folder))
     done = call(*arguments)
     if "did not end in time" in done.stderr:  # it looked through ten thousand files, on a busy machine
         done = call(*arguments)
-    if said and "did not end in time" not in done.stderr and not (action == "end" and make is full):
-        assert (said in done.stderr, len(done.stderr.splitlines())) == (True, 1)
+    if expected and "did not end in time" not in done.stderr and not (action == "end" and make is full):
+        assert (expected in done.stderr, len(done.stderr.splitlines())) == (True, 1)
 
 
 @pytest.mark.parametrize("more", [(), ("--config", "/nowhere")])

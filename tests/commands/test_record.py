@@ -86,8 +86,8 @@ def test_a_source_that_hangs_is_recorded_beside_one_that_answers(tmp_path: Path,
     tools.hangs("ixsmi")
     done = record(tmp_path, tools, settings="[sources.ixsmi]\ndeadline = 0.5\n")
     failed = [
-        each["source"]
-        for each in map(json.loads, done.stdout.splitlines())
-        if (each["failure"] or {}).get("reason") == "timeout"
+        line["source"]
+        for line in map(json.loads, done.stdout.splitlines())
+        if (line["failure"] or {}).get("reason") == "timeout"
     ]
     assert (done.status, set(failed)) == (0, {"ixsmi"})

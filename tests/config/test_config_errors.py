@@ -187,8 +187,8 @@ def test_a_poll_is_checked_once_its_parser_is_loaded(bench: Workbench) -> None:
 
 def test_folders_of_parsers_may_bring_sources_that_are_checked_once_they_are_loaded(bench: Workbench) -> None:
     text = '[parsers]\npaths = ["/p"]\n[sources.cnmon]\nmode = "always"\n'
-    for known in (None, ("host", "cnmon")):
-        assert dict(bench.settings(text, known_sources=known).sources)["cnmon"].mode == "always"
+    for sources in (None, ("host", "cnmon")):
+        assert dict(bench.settings(text, known_sources=sources).sources)["cnmon"].mode == "always"
     assert bench.complaints(text, known_sources=("host", "cnmonitor")) == [
         "telemetry.toml: line 3: sources.cnmon: no such source; did you mean cnmonitor?"
     ]

@@ -83,9 +83,9 @@ class Played:
 
     def node(self, path: str) -> None:
         """A device node, as far as the command looks at one."""
-        place = self.root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.touch()
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
 
     def settings(self) -> str:
         """The configuration: the files of this machine, and folders of its own."""
@@ -116,17 +116,17 @@ class Played:
     def bundle(self) -> tuple[Said, dict[str, bytes]]:
         """What the command says of a bundle, and the content of each member by its name, unpacked, in order."""
         path = self.folder / "bundle.tar.gz"
-        said = self.doctor("--bundle", str(path))
+        done = self.doctor("--bundle", str(path))
         with tarfile.open(path) as archive:
-            files = {one.name: archive.extractfile(one) for one in archive}
+            files = {member.name: archive.extractfile(member) for member in archive}
             packed = {name: file.read() for name, file in files.items() if file is not None}
         shown = {name.removeprefix("telemetry-doctor/"): content for name, content in packed.items()}
-        return said, {n: gzip.decompress(content) if n.endswith(".gz") else content for n, content in shown.items()}
+        return done, {n: gzip.decompress(content) if n.endswith(".gz") else content for n, content in shown.items()}
 
     def document(self, *arguments: str) -> tuple[int, Any]:
         """The exit status and the document, which the schema allows."""
-        said = self.doctor("--format", "json", *arguments)
-        return said.status, checked(said.output)
+        done = self.doctor("--format", "json", *arguments)
+        return done.status, checked(done.output)
 
 
 def checked(text: str | bytes) -> Any:

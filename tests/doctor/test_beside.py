@@ -16,9 +16,9 @@ def status(state: Any = "ok", reason: Any = None, detail: str = "") -> SourceSta
     return SourceStatus("nvml", "nvidia", state, reason, detail)
 
 
-def device(place: int = 0, fan: Any = 0.3, **more: Any) -> MergedDevice:
+def device(position: int = 0, fan: Any = 0.3, **more: Any) -> MergedDevice:
     reading = MergedReading("fan_ratio", "", fan, "nvml")
-    return MergedDevice("nvidia", place, f"id{place}", str(place), "H100", readings=(reading,), **more)
+    return MergedDevice("nvidia", position, f"id{position}", str(position), "H100", readings=(reading,), **more)
 
 
 def snapshot(source: SourceStatus, *devices: MergedDevice) -> Snapshot:

@@ -71,8 +71,8 @@ def test_a_bundle_says_why_it_has_no_history(
 ) -> None:
     page = http(b"", "200 OK", "Connection: close")
     with answering(in_its_place, (http(json.dumps(SNAPSHOT).encode()), page), (history,)):
-        said, _ = healthy(tmp_path).bundle()
-    assert f"history.json not there: {why}" in said.words
+        done, _ = healthy(tmp_path).bundle()
+    assert f"history.json not there: {why}" in done.words
 
 
 @pytest.mark.parametrize(
@@ -148,15 +148,15 @@ def test_a_daemon_with_another_configuration_and_fewer_cards_than_are_expected(n
 
 def test_another_node_is_asked(node: Played, daemon: Daemon) -> None:
     """Its own words, without the tools of this node, in both formats; it judges by what it expects itself."""
-    status, said, error = run("doctor", "--node", daemon.address)
+    status, output, error = run("doctor", "--node", daemon.address)
     assert (status, error) == (2, "")
-    assert f"asked at {daemon.address}: version " in said
-    assert f"{TOOL}: ok" in said
+    assert f"asked at {daemon.address}: version " in output
+    assert f"{TOOL}: ok" in output
     node.tools.prints(TOOL, "boom\n", status=7)
     daemon.until_state(TOOL, "failed")
-    status, said, _ = run_main("doctor", "--node", daemon.address, "--format", "json")
+    status, output, _ = run_main("doctor", "--node", daemon.address, "--format", "json")
     node.tools.prints(TOOL, tool_text())
-    plain = checked(said)
+    plain = checked(output)
     assert (status, plain["node"], plain["user"]) == (2, daemon.address, None)
     assert [finding["where"] for finding in plain["findings"]] == [TOOL, "expect.devices", "expect.devices"]
     assert [finding["what"] for finding in plain["findings"][1:]] == [
@@ -167,16 +167,16 @@ def test_another_node_is_asked(node: Played, daemon: Daemon) -> None:
 
 
 def test_no_daemon_on_the_node_that_is_asked() -> None:
-    status, said, error = run_main("doctor", "--node", free_address())
-    assert (status, said, "no daemon answers there; start it" in error) == (69, "", True)
+    status, output, error = run_main("doctor", "--node", free_address())
+    assert (status, output, "no daemon answers there; start it" in error) == (69, "", True)
 
 
 def test_beside_a_daemon_its_view_is_in_a_bundle(node: Played, daemon: Daemon) -> None:
     """Readings, history and page: the numbers as they are, the cards' own numbers masked, the same everywhere."""
     uuid = daemon.document()["devices"][0]["uuid"]
     page = daemon.page()
-    said, inside = node.bundle()
-    assert (said.status, "not there: no daemon" in said.output) == (0, False), said
+    done, inside = node.bundle()
+    assert (done.status, "not there: no daemon" in done.output) == (0, False), done.output
     shown = json.loads(inside["snapshot.json"])
     places = [(device["model"], device["bus_id"]) for device in shown["devices"] if device["vendor"] == "amd"]
     assert places == [("AMD INSTINCT MI210", "0000:03:00.0"), ("AMD INSTINCT MI210", "0000:04:00.0")]
@@ -184,7 +184,7 @@ def test_beside_a_daemon_its_view_is_in_a_bundle(node: Played, daemon: Daemon) -
     masked_page = inside["metrics.txt"].decode()
     assert masked_page.count("\n") > 100
     assert "accelerator_power_watts{" in masked_page
-    assert "captures before" in said.output
+    assert "captures before" in done.output
     own_captures = sum(len(source["polls"]) for source in json.loads(inside["doctor.json"])["sources"])
     assert len(inside["recording.jsonl.gz"].splitlines()) > own_captures
     stand_in = shown["devices"][0]["uuid"]
@@ -199,21 +199,21 @@ def test_a_daemon_that_was_stopped(node: Played, daemon: Daemon) -> None:
     node.tools.script("systemctl", unit_of())
     daemon.signal(signal.SIGSTOP)
     try:
-        said, inside = node.bundle()
+        done, inside = node.bundle()
     finally:
         daemon.signal(signal.SIGCONT)
     findings = checked(inside["doctor.json"])["findings"]
-    assert (said.status, [one["where"] for one in findings]) == (2, ["daemon"]), findings
+    assert (done.status, [finding["where"] for finding in findings]) == (2, ["daemon"]), findings
     (finding,) = findings
     assert finding["what"] == "it runs and does not answer: no answer in time"
     assert "kill -CONT" in finding["remedy"]
-    assert "snapshot.json, history.json, metrics.txt  not there: no daemon: no answer in time" in said.output
-    assert "the daemon's last minutes not there: no answer in time" in said.words
+    assert "snapshot.json, history.json, metrics.txt  not there: no daemon: no answer in time" in done.output
+    assert "the daemon's last minutes not there: no answer in time" in done.words
 
 
 def test_a_card_that_was_lost(node: Played, daemon: Daemon) -> None:
     """Only the daemon remembers it; what was recorded when it went is named."""
-    links = [node.root / "sys/bus/pci" / place / "0000:04:00.0" for place in ("drivers/amdgpu", "devices")]
+    links = [node.root / "sys/bus/pci" / folder / "0000:04:00.0" for folder in ("drivers/amdgpu", "devices")]
     targets = [link.readlink() for link in links]
     for link in links:
         link.unlink()

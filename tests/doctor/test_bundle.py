@@ -19,13 +19,13 @@ ALWAYS += ("configuration-file.toml", "versions.txt", "machine.txt", "recording.
 def test_a_healthy_node(tmp_path: Path) -> None:
     """Its list is printed first, is the first member, and names all that is in it; its recording can be played."""
     node = healthy(tmp_path)
-    said, inside = node.bundle()
-    assert (said.status, said.errors) == (0, "")
+    done, inside = node.bundle()
+    assert (done.status, done.errors) == (0, "")
     assert tuple(inside)[: len(ALWAYS)] == ALWAYS
-    assert said.output.startswith(inside["CONTENTS"].decode())
-    assert said.output.splitlines()[-1].startswith(f"written to {tmp_path}/bundle.tar.gz: ")
-    assert all(f"  {name} " in said.output for name in inside if name != "CONTENTS")
-    assert "snapshot.json, history.json, metrics.txt  not there: no daemon" in said.output
+    assert done.output.startswith(inside["CONTENTS"].decode())
+    assert done.output.splitlines()[-1].startswith(f"written to {tmp_path}/bundle.tar.gz: ")
+    assert all(f"  {name} " in done.output for name in inside if name != "CONTENTS")
+    assert "snapshot.json, history.json, metrics.txt  not there: no daemon" in done.output
     assert (tmp_path / "bundle.tar.gz").stat().st_mode & 0o777 == 0o600
     assert "driver amdgpu" in inside["versions.txt"].decode()
     assert "card 0000:03:00.0 amd class 120000 driver amdgpu" in inside["machine.txt"].decode()
@@ -41,8 +41,8 @@ def test_the_newest_flight_files_are_in_it(tmp_path: Path) -> None:
     names = [f"2026111{day}T110640Z-xid_{day}.jsonl.gz" for day in range(5)]
     for name in names:
         (folder / name).write_bytes(gzip.compress(name.encode()))
-    said, inside = node.bundle()
-    assert (said.status, said.output.count("flight recorder: xid_")) == (0, 3)
+    printed, inside = node.bundle()
+    assert (printed.status, printed.output.count("flight recorder: xid_")) == (0, 3)
     assert [name for name in inside if name.startswith("flights/")] == [f"flights/{name}" for name in names[:1:-1]]
     assert inside[f"flights/{names[4]}"] == names[4].encode()
     output = "".join(node.doctor().output.split())
@@ -76,13 +76,13 @@ def with_identities_everywhere(node: Played) -> None:
 def test_no_identity_is_in_it(tmp_path: Path) -> None:
     node = healthy(tmp_path)
     with_identities_everywhere(node)
-    said, inside = node.bundle()
+    done, inside = node.bundle()
     assert {"journal.txt", "unit.txt", "web.txt"} <= set(inside)
     assert "basic_auth_users: 1 removed" in inside["web.txt"].decode()
     assert "DB=removed" in inside["unit.txt"].decode()
     left = {
         name: [secret for secret in SECRETS if secret.lower() in content.decode("utf-8", "replace").lower()]
-        for name, content in {**inside, "said": said.output.encode()}.items()
+        for name, content in {**inside, "said": done.output.encode()}.items()
     }
     assert {name: secrets for name, secrets in left.items() if secrets} == {}
 
@@ -104,9 +104,9 @@ def test_what_is_no_bundle_is_left_alone(tmp_path: Path, plant: Callable[[Path],
     path = tmp_path / "bundle.tar.gz"
     plant(path)
     before = place_of(path)
-    said = healthy(tmp_path).doctor("--bundle", str(path))
-    assert (said.status, said.output, said.errors.count("\n")) == (69, "", 1)
-    assert f"cannot write to {path}: " in said.errors
+    done = healthy(tmp_path).doctor("--bundle", str(path))
+    assert (done.status, done.output, done.errors.count("\n")) == (69, "", 1)
+    assert f"cannot write to {path}: " in done.errors
     assert place_of(path) == before
     assert "[state]" in (tmp_path / "telemetry.toml").read_text()
 
@@ -123,10 +123,10 @@ def test_an_earlier_bundle_is_replaced_once_there_is_a_whole_one(tmp_path: Path)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2048, limits[1]))
     try:
-        said = node.doctor("--bundle", str(path))
+        done = node.doctor("--bundle", str(path))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert (said.status, said.output, said.errors.count("\n")) == (69, "", 1), said.errors
-    assert "with room" in said.errors
+    assert (done.status, done.output, done.errors.count("\n")) == (69, "", 1), done.errors
+    assert "with room" in done.errors
     assert path.read_bytes() == before
-    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".bundle")] == []
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".bundle")] == []

@@ -20,8 +20,8 @@ def listing(source: str, *addresses: str, cards: int | None = None, names_missin
 
 def devices(*addresses: str) -> list[MergedDevice]:
     return [
-        MergedDevice("nvidia", place, f"id{place}", str(place), "X", bus_id=at or None)
-        for place, at in enumerate(addresses)
+        MergedDevice("nvidia", position, f"id{position}", str(position), "X", bus_id=at or None)
+        for position, at in enumerate(addresses)
     ]
 
 
@@ -112,6 +112,8 @@ def read_by(source: str, *addresses: str) -> list[MergedDevice]:
     ],
 )
 def test_another_node_is_judged_by_its_numbers(on_bus: int, devices: list[MergedDevice], is_twice: bool) -> None:
-    found = contradictions_afar({"nvidia": on_bus}, [replace(one, id=f"id{at}") for at, one in enumerate(devices)])
+    found = contradictions_afar(
+        {"nvidia": on_bus}, [replace(device, id=f"id{at}") for at, device in enumerate(devices)]
+    )
     twice = ["4 nvidia devices reported, 2 on the PCI bus: some are reported twice"]
     assert [finding.what for finding in found] == twice * is_twice

@@ -17,17 +17,17 @@ from kits.fake_mthreads_gmi import install
 
 def test_a_healthy_node_has_no_findings(tmp_path: Path) -> None:
     node = healthy(tmp_path)
-    said = node.doctor()
-    assert (said.status, said.errors) == (0, "")
-    assert "accelerators on the PCI bus: 2 × amd" in said.output
-    assert "amdgpu-sysfs: ok" in said.output
-    assert said.output.endswith("\nno findings\n")
+    done = node.doctor()
+    assert (done.status, done.errors) == (0, "")
+    assert "accelerators on the PCI bus: 2 × amd" in done.output
+    assert "amdgpu-sysfs: ok" in done.output
+    assert done.output.endswith("\nno findings\n")
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     status, plain = node.document()
     assert (status, plain["findings"], plain["pci"]) == (0, [], {"amd": 2})
     assert [card["driver"] for card in plain["cards"]] == ["amdgpu", "amdgpu"]
     assert [node["path"] for node in plain["device_nodes"]] == ["/dev/kfd"]
-    (source,) = [one for one in plain["sources"] if one["source"] == "amdgpu-sysfs"]
+    (source,) = [source for source in plain["sources"] if source["source"] == "amdgpu-sysfs"]
     assert (source["state"], source["remedy"]) == ("ok", None)
 
 
@@ -168,16 +168,19 @@ def test_a_fault_is_found_with_its_remedy_and_evidence(
 ) -> None:
     with contextlib.closing(healthy(tmp_path)) as node:
         spoil(node)
-        said, inside = node.bundle() if evidence else (node.doctor(), {})
-    assert (said.status, said.errors) == (2, "")
-    text = " ".join(inside["doctor.txt"].decode().split()) if inside else said.words
+        done, inside = node.bundle() if evidence else (node.doctor(), {})
+    assert (done.status, done.errors) == (2, "")
+    text = " ".join(inside["doctor.txt"].decode().split()) if inside else done.words
     findings = text[text.rindex("finding") :]
     assert (what in findings, remedy in findings) == (True, True), findings
     for name, words in evidence.items():
         assert words in inside[MEMBERS[name]].decode()
     if inside:
         plain = checked(inside["doctor.json"])
-        assert any(what in f"{one['where']}: {one['what']}" and remedy in one["remedy"] for one in plain["findings"])
+        assert any(
+            what in f"{finding['where']}: {finding['what']}" and remedy in finding["remedy"]
+            for finding in plain["findings"]
+        )
 
 
 def test_a_fault_is_in_the_document_and_is_none_of_another_source(tmp_path: Path) -> None:
@@ -221,9 +224,9 @@ FINE: list[tuple[Spoil, str]] = [
 def test_what_is_unusual_and_well_is_no_finding(tmp_path: Path, change: Spoil, note: str) -> None:
     node = healthy(tmp_path)
     change(node)
-    said = node.doctor()
-    assert said.output.endswith("\nno findings\n"), said.output
-    assert (said.status, said.errors, note in said.words) == (0, "", True)
+    done = node.doctor()
+    assert done.output.endswith("\nno findings\n"), done.output
+    assert (done.status, done.errors, note in done.words) == (0, "", True)
 
 
 def test_a_container_that_lost_one_of_its_cards(tmp_path: Path) -> None:
@@ -231,7 +234,7 @@ def test_a_container_that_lost_one_of_its_cards(tmp_path: Path) -> None:
     node = healthy(tmp_path)
     in_a_container_with_one_of_two_cards(node)
     node.node("dev/mtgpu.1")
-    assert [one["where"] for one in node.document()[1]["findings"]] == ["mthreads-gmi"]
+    assert [finding["where"] for finding in node.document()[1]["findings"]] == ["mthreads-gmi"]
 
 
 @pytest.mark.parametrize(
@@ -244,5 +247,5 @@ def test_a_container_that_lost_one_of_its_cards(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_go_together(arguments: tuple[str, ...], why: str) -> None:
-    status, said, error = run_main("doctor", *arguments)
-    assert (status, said, why in error) == (64, "", True)
+    status, output, error = run_main("doctor", *arguments)
+    assert (status, output, why in error) == (64, "", True)

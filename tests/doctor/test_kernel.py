@@ -127,7 +127,7 @@ def test_each_group_has_its_remedy() -> None:
 
 
 def test_cards_of_virtual_machines_and_the_container_are_said() -> None:
-    said = list(notes(Machine(container="Docker", cards=(card(driver="vfio-pci"), card(1))), ()))
-    assert said[0] == "1 card (0000:00:00.0) belongs to a virtual machine: bound to vfio-pci"
-    assert "Docker" in said[1]
+    lines = list(notes(Machine(container="Docker", cards=(card(driver="vfio-pci"), card(1))), ()))
+    assert lines[0] == "1 card (0000:00:00.0) belongs to a virtual machine: bound to vfio-pci"
+    assert "Docker" in lines[1]
     assert list(notes(Machine(cards=(card(),)), ())) == []

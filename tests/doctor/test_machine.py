@@ -40,8 +40,8 @@ def test_a_node_belongs_to_the_vendor_that_makes_it(tmp_path: Path) -> None:
         "/dev/dri/renderD128": ("amd",),
         "/dev/dri/renderD129": ("intel",),
     }
-    assert {one.refusal for one in found.nodes} == {0}
-    assert [one.path for one in found.nodes_of("intel")] == ["/dev/dri/renderD129"]
+    assert {node.refusal for node in found.nodes} == {0}
+    assert [node.path for node in found.nodes_of("intel")] == ["/dev/dri/renderD129"]
 
 
 def test_containers_are_known_by_their_marks(tmp_path: Path) -> None:

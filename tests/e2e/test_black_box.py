@@ -70,7 +70,7 @@ QUICK = {"lost"}
 
 
 @pytest.mark.parametrize(
-    "fault", [pytest.param(each, marks=() if each in QUICK else pytest.mark.long) for each in FAULTS]
+    "fault", [pytest.param(fault, marks=() if fault in QUICK else pytest.mark.long) for fault in FAULTS]
 )
 def test_a_fault_is_written_once_and_plays_to_the_same_verdict(tmp_path: Path, fault: str) -> None:
     node = Node(tmp_path, "2xnvidia", {"lasting": [], "once": [], "readings": [], "events": []}, config=FAST)
@@ -91,7 +91,7 @@ def test_a_fault_is_written_once_and_plays_to_the_same_verdict(tmp_path: Path, f
         assert path.name in daemon.get("/")[1]
     document = replayed(path)
     states = {source["source"]: source["state"] for source in live["sources"] if source["source"] != "host"}
-    assert {one["source"]: one["state"] for one in document["sources"] if one["source"] != "host"} == states
+    assert {source["source"]: source["state"] for source in document["sources"] if source["source"] != "host"} == states
     if fault != "hot":  # the stage says that beside the captures
         assert conditions(document) == conditions(live)
 
@@ -168,12 +168,12 @@ def test_what_stands_in_its_place_costs_the_file_only(tmp_path: Path, hindrance:
     fake = two_cards(tmp_path)
     with Daemon(tmp_path, FAST, environment=fake.environment) as daemon:
         until_known(daemon)
-        place = tmp_path / "state" / "flights"
-        place.parent.mkdir(exist_ok=True)
+        path = tmp_path / "state" / "flights"
+        path.parent.mkdir(exist_ok=True)
         if hindrance == "a file":
-            place.write_text("mine")
+            path.write_text("mine")
         else:
-            place.symlink_to(tmp_path / "nowhere")
+            path.symlink_to(tmp_path / "nowhere")
         fake.lose(1)
         daemon.until(lambda: daemon.logged("the flight recorder could not write"))
         assert "lost" in conditions(daemon.document()).values()
@@ -189,9 +189,9 @@ def test_a_recording_of_the_daemon_polls_nothing_and_begins_with_all_that_is_kno
         status, _, message = run_main("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "1")
         assert (status, "sources from the daemon in " in message) == (0, True)
         recorded = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
-        of_tool = [one for one in recorded if one["source"] == TOOL and one["outputs"]]
+        of_tool = [record for record in recorded if record["source"] == TOOL and record["outputs"]]
         assert 1 <= len(of_tool) <= len(tools.calls(TOOL))
-        assert {one["source"] for one in recorded} >= {TOOL, "host"}
+        assert {record["source"] for record in recorded} >= {TOOL, "host"}
         daemon.until(lambda: len(tools.calls(TOOL)) > 8)
         before = run_main("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "0.1", "--before")
         assert (before.status, " of the captures are of the minutes before" in before.stderr) == (0, True)

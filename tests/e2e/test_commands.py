@@ -117,8 +117,8 @@ def test_a_plugin_that_cannot_be_loaded_is_named(config, tmp_path):
     parse = ("parse", "acme", config, "--parsers.paths", str(folder))
     for command, wanted in ((("config", "check", "--config", config), 0), (parse, 64)):
         status, _, error = run_main(*command)
-        said = f"plugin {folder}/acme.py: not loaded: cannot be loaded: SyntaxError" in error
-        assert (status, said) == (wanted, True)
+        output = f"plugin {folder}/acme.py: not loaded: cannot be loaded: SyntaxError" in error
+        assert (status, output) == (wanted, True)
 
 
 @pytest.mark.parametrize("words", [["help"], ["--help"], ["help", "record"], ["record", "--help"]])

@@ -48,8 +48,8 @@ def test_the_stream_tells_what_the_document_tells(daemon: Daemon) -> None:
     with Follower(daemon.address) as follower:
         state = follower.next("state").data
         document = daemon.document()
-        assert [device["id"] for device in state["devices"]] == [one["id"] for one in document["devices"]]
-        assert {source["source"] for source in state["sources"]} == {one["source"] for one in document["sources"]}
+        assert [device["id"] for device in state["devices"]] == [device["id"] for device in document["devices"]]
+        assert {source["source"] for source in state["sources"]} == {source["source"] for source in document["sources"]}
         assert state["notes"] == ["Simulated: these devices do not exist."]
         row = dict(zip(state["columns"], follower.next("readings").data["values"][0], strict=True))
         assert row["power_cap_watts"] == document["devices"][0]["readings"]["power_cap_watts"]
@@ -105,12 +105,12 @@ def test_who_comes_back_gets_the_past_that_it_missed(daemon: Daemon, asked: str)
     # The id is that of another daemon, so the whole history is sent.
     daemon.until(lambda: len(past("0123abc.77")) == 17)
     *devices, events = past("0123abc.77")
-    assert [device["id"] for device in devices] == [one["id"] for one in daemon.document()["devices"]]
-    assert all(len(one["series"]["power_watts"]["last"]) == one["slots"] >= 1 for one in devices)
+    assert [device["id"] for device in devices] == [device["id"] for device in daemon.document()["devices"]]
+    assert all(len(device["series"]["power_watts"]["last"]) == device["slots"] >= 1 for device in devices)
     assert events["events"] == []
     with Follower(daemon.address) as follower:
         seen = follower.next("readings").id
-    assert all(one["slots"] <= 1 for one in past(seen))
+    assert all(history["slots"] <= 1 for history in past(seen))
 
 
 def test_a_reload_that_changes_nothing_disturbs_nobody(daemon: Daemon) -> None:

@@ -117,10 +117,10 @@ def pods(uuids: Mapping[str, str], *, with_short: bool) -> bytes:
     return listed(*given, short) if with_short else listed(*given)
 
 
-def expression(title: str, place: int = 0) -> str:
+def expression(title: str, position: int = 0) -> str:
     """A query of the board as Grafana sends it."""
     (panel,) = (panel for panel in panels_of(BOARD) if panel["title"] == title and panel["type"] != "timeseries")
-    text = panel["targets"][place]["expr"].replace("$__range", RANGE)
+    text = panel["targets"][position]["expr"].replace("$__range", RANGE)
     return re.sub(r'"\$\w+"', '".*"', text)
 
 
@@ -128,7 +128,7 @@ def numbers_by(prometheus: Prometheus, query: str, label: str) -> dict[str, floa
     """The numbers of a query by one label of its series."""
     error, series = prometheus.query(query)
     assert error == "", error
-    return {one["metric"].get(label, ""): float(one["value"][1]) for one in series}
+    return {item["metric"].get(label, ""): float(item["value"][1]) for item in series}
 
 
 def one(prometheus: Prometheus, query: str) -> float:
@@ -183,7 +183,7 @@ def test_the_board_of_two_nodes(nodes: tuple[Node, Node, Prometheus]) -> None:
     of_shares = {name: sum(share * WATTS[card] for card, share in shares.items()) for name, shares in SHARES.items()}
     assert {name: power[name] for name in of_shares} == pytest.approx(of_shares, rel=0.001)
     all_power = one(prometheus, "sum(accelerator_power_watts)")
-    owned, unallocated = (one(prometheus, expression("Power", place)) for place in (0, 1))
+    owned, unallocated = (one(prometheus, expression("Power", position)) for position in (0, 1))
     assert owned + unallocated == pytest.approx(all_power, rel=0.001)
     hours = numbers_by(prometheus, expression("By user"), "user")
     assert {user: hours[user] * 3600 / 15 for user in ("alice", "bob", "carol")} == pytest.approx(

@@ -108,7 +108,7 @@ def test_a_thousand_jobs_leave_nothing_behind_but_their_records(node: Node) -> N
         sizes.append(len(node.daemon.page().splitlines()))
         memory.append(node.rss())
     assert len(set(sizes[SETTLED:])) == 1
-    assert memory[-1] - memory[SETTLED] < 4 * MIB, [each // 1024 for each in memory[::SETTLED]]
+    assert memory[-1] - memory[SETTLED] < 4 * MIB, [size // 1024 for size in memory[::SETTLED]]
     node.end(ROUNDS - 1)
     node.daemon.until(lambda: owners(node.daemon.page()) == set())
     assert_records_are_the_counters(node)

@@ -40,13 +40,13 @@ def ups(page: str) -> dict[str, float]:
     return {name: float(value) for name, value in found}
 
 
-def settings(section: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+def settings(section: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Each setting of a configuration by its whole name."""
     for name, value in section.items():
         if isinstance(value, dict) and name != "devices":
-            yield from settings(value, f"{place}{name}.")
+            yield from settings(value, f"{prefix}{name}.")
         else:
-            yield f"{place}{name}", value
+            yield f"{prefix}{name}", value
 
 
 @pytest.fixture
@@ -64,10 +64,10 @@ def test_every_setting_of_its_configuration_is_in_force(tmp_path: Path) -> None:
     text = (LEFT / "telemetry.toml").read_text()
     file = tmp_path / "telemetry.toml"
     file.write_text(text.replace("/etc/telemetry/", f"{tmp_path}/").replace("/opt/parsers", f"{tmp_path}/parsers"))
-    said = {command: run_main("config", command, "--config", str(file)) for command in ("check", "show")}
-    assert [done.status for done in said.values()] == [0, 0], said["check"].stderr
-    assert "the configuration is valid" in said["check"].stdout
-    shown, given = (dict(settings(tomllib.loads(each))) for each in (said["show"].stdout, file.read_text()))
+    output = {command: run_main("config", command, "--config", str(file)) for command in ("check", "show")}
+    assert [done.status for done in output.values()] == [0, 0], output["check"].stderr
+    assert "the configuration is valid" in output["check"].stdout
+    shown, given = (dict(settings(tomllib.loads(text))) for text in (output["show"].stdout, file.read_text()))
     assert {name: shown.get(name) for name in given} == given
 
 

@@ -42,7 +42,9 @@ def test_a_process_is_told_as_the_settings_say(
 
         def here() -> dict[str, object]:
             devices = daemon.document()["devices"]
-            return next((one for device in devices for one in device["processes"] if one["pid"] == worker.pid), {})
+            return next(
+                (process for device in devices for process in device["processes"] if process["pid"] == worker.pid), {}
+            )
 
         daemon.until(lambda: here().get("started") is not None)
         assert re.fullmatch(shown, str(here()["user"]))

@@ -85,7 +85,8 @@ def test_each_card_has_its_owner(tmp_path: Path, sleeper: subprocess.Popen[bytes
             environment=fake.environment,
         )
         of_tools = [
-            [one["owner"]["name"] for one in device["allocations"]] for device in json.loads(asked[1])["devices"]
+            [allocation["owner"]["name"] for allocation in device["allocations"]]
+            for device in json.loads(asked[1])["devices"]
         ]
         assert of_tools == [[pod_name], [pod_name], [me], []]
         kubelet.list = lambda _context: listed()

@@ -103,5 +103,9 @@ def test_no_secret_is_in_a_recording_a_flight_file_or_a_bundle(tmp_path: Path, w
     files = [bundle, past, own, *flights.glob("*.jsonl.gz")]
     texts = {f"{path.name}: {name}": text for path in files for name, text in unpacked(path).items()}
     assert str(worker.pid) in texts["past.jsonl.gz: past.jsonl.gz"]
-    said = {"record": recorded.stderr, "doctor": bundled.stdout + bundled.stderr, "record from tools": by_tools.stderr}
-    assert left_in({**texts, **said}) == {}
+    output = {
+        "record": recorded.stderr,
+        "doctor": bundled.stdout + bundled.stderr,
+        "record from tools": by_tools.stderr,
+    }
+    assert left_in({**texts, **output}) == {}

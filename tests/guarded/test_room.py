@@ -64,10 +64,10 @@ FOR_ROOT = [pytest.param(place, id=name, marks=needs_root) for name, place in _F
 @pytest.mark.parametrize("place", GOOD.values(), ids=GOOD)
 def test_a_folder_that_is_ours_alone_is_used(tmp_path: Path, place: Callable[[Path], Path]) -> None:
     path = place(tmp_path)
-    with OwnFolder.made(path) as own:
-        own.replace("x", b"1")
-        own.replace("x", b"2")
-        assert own.read("x", 1) == b"2"
+    with OwnFolder.made(path) as opened:
+        opened.replace("x", b"1")
+        opened.replace("x", b"2")
+        assert opened.read("x", 1) == b"2"
     assert [entry.name for entry in path.iterdir()] == ["x"]
     assert stat.S_IMODE((path / "x").stat().st_mode) == 0o600
 
@@ -109,20 +109,20 @@ READ: dict[str, tuple[Callable[[Path], object], type[OSError], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("plant", "error", "said"), READ.values(), ids=READ)
+@pytest.mark.parametrize(("plant", "error", "expected"), READ.values(), ids=READ)
 def test_only_a_file_of_fair_size_is_read(
-    tmp_path: Path, plant: Callable[[Path], object], error: type[OSError], said: str
+    tmp_path: Path, plant: Callable[[Path], object], error: type[OSError], expected: str
 ) -> None:
     plant(tmp_path / "x")
     with pytest.raises(error) as caught:
         read_file(str(tmp_path / "x"), 1024)
-    assert (caught.value.strerror, caught.value.filename) == (said, str(tmp_path / "x"))
+    assert (caught.value.strerror, caught.value.filename) == (expected, str(tmp_path / "x"))
 
 
 def test_in_our_own_folders_no_link_is_read_through(tmp_path: Path) -> None:
     (tmp_path / "x").symlink_to("/etc/passwd")
-    with OwnFolder.at(tmp_path) as own, pytest.raises(NotAFileError, match="it is a link"):
-        own.read("x", 1 << 20)
+    with OwnFolder.at(tmp_path) as opened, pytest.raises(NotAFileError, match="it is a link"):
+        opened.read("x", 1 << 20)
 
 
 def started(path: Path, content: bytes) -> None:

@@ -103,7 +103,7 @@ def in_each(node: Node, plant: Callable[[Path, Path], None]) -> None:
 
 
 def locks_elsewhere(node: Node) -> None:
-    in_each(node, lambda place, victim: place.symlink_to(victim))
+    in_each(node, lambda path, victim: path.symlink_to(victim))
     for folder in (node.folder / "run" / "locks", node.folder / "shared" / "telemetry-0"):
         folder.symlink_to(node.outside)
         os.chown(folder, SERVICE, SERVICE, follow_symlinks=False)
@@ -136,10 +136,10 @@ def folders_elsewhere(node: Node) -> None:
 
 PLANTS: dict[str, Callable[[Node], None]] = {
     "links, and a link for the locks": locks_elsewhere,
-    "links to new files": in_locks_too(lambda place, victim: place.symlink_to(f"{victim}.new")),
-    "other names of files": in_locks_too(lambda place, victim: place.hardlink_to(victim)),
-    "pipes": in_locks_too(lambda place, _: os.mkfifo(place)),
-    "folders": in_locks_too(lambda place, _: place.mkdir()),
+    "links to new files": in_locks_too(lambda path, victim: path.symlink_to(f"{victim}.new")),
+    "other names of files": in_locks_too(lambda path, victim: path.hardlink_to(victim)),
+    "pipes": in_locks_too(lambda path, _: os.mkfifo(path)),
+    "folders": in_locks_too(lambda path, _: path.mkdir()),
     "links for all folders": folders_elsewhere,
 }
 # `make test` tries links for folders and for files; the others are the rest.
@@ -168,13 +168,13 @@ def test_what_root_does_touches_nothing_elsewhere(node: Node, plant: Callable[[N
     plant(node)
     before = node.picture()
     for arguments in COMMANDS:
-        _, _, said = node.command(*arguments)
-        assert "a bug of ours" not in said, (arguments, said)
+        _, _, error = node.command(*arguments)
+        assert "a bug of ours" not in error, (arguments, error)
         assert node.picture() == before, arguments
     for folder in ("shared", "collector"):
         recording = str(node.folder / folder / "recording.jsonl")
-        status, _, said = node.command("record", "--for", "0.3", "-o", recording)
-        assert (status, "recording.jsonl" in said) != (64, False), said
+        status, _, error = node.command("record", "--for", "0.3", "-o", recording)
+        assert (status, "recording.jsonl" in error) != (64, False), error
         assert node.picture() == before, folder
     assert node.folder.joinpath("state").stat().st_uid == SERVICE
 
@@ -255,9 +255,9 @@ def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(node: Node) -> Non
 def written_in(folder: Path) -> bool:
     """Whether it could be written in."""
     try:
-        with OwnFolder.at(folder) as own:
-            own.replace("devices.json", b"{}")
-            os.close(own.lock_file("smi.lock"))
+        with OwnFolder.at(folder) as opened:
+            opened.replace("devices.json", b"{}")
+            os.close(opened.lock_file("smi.lock"))
     except OSError:  # that it is refused is the answer
         return False
     return True

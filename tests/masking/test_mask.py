@@ -286,8 +286,8 @@ def test_names_failures_and_errors_are_masked_too() -> None:
 def test_two_recordings_cannot_be_compared() -> None:
     output = Output(text="Serial Number: IT24HMDA9FAA")
     capture = Capture("any", "any", Library("any"), (output,))
-    one, other = (Mask(key, ()).capture(capture, None).outputs for key in (b"one", b"other"))
-    assert one != other
+    first, other = (Mask(key, ()).capture(capture, None).outputs for key in (b"one", b"other"))
+    assert first != other
 
 
 def test_a_stand_in_is_not_what_another_card_was_called() -> None:
@@ -312,8 +312,8 @@ for _number, _file in enumerate([*own_cases(), *shared_files()]):
 
 
 def _few(files: list[tuple[int, Case | Path]]) -> list[tuple[int, Case | Path]]:
-    own = [(number, file) for number, file in files if isinstance(file, Case)]
-    return own[:: len(own) // 4 + 1]
+    ours = [(number, file) for number, file in files if isinstance(file, Case)]
+    return ours[:: len(ours) // 4 + 1]
 
 
 each_folder = pytest.mark.parametrize("folder", sorted(FILES))

@@ -21,13 +21,13 @@ def masked(capture: Capture) -> Capture:
 
 def captured(pod_name: str, container: str, namespace: str) -> Plain:
     """Return the capture of a pod with a card, and of the node's files about the pod."""
-    place = {"namespace": namespace, "pod_name": pod_name}
+    names = {"namespace": namespace, "pod_name": pod_name}
     devices = [{"resource": "acme.com/gpu", "device": "3"}, {"resource": "nvidia.com/gpu", "device": f"GPU-{UID}"}]
     return {
-        "pods": [{**place, "containers": [{"container_name": container, "devices": devices, "drawn": []}]}],
+        "pods": [{**names, "containers": [{"container_name": container, "devices": devices, "drawn": []}]}],
         "resources": ["acme.com/gpu"],
-        "folders": [{**place, "pod_uid": UID}],
-        "links": [{**place, "container_name": container, "container_id": "ab12" * 16}],
+        "folders": [{**names, "pod_uid": UID}],
+        "links": [{**names, "container_name": container, "container_id": "ab12" * 16}],
         "living_pod_uids": [UID],
     }
 

@@ -87,9 +87,9 @@ TREATMENTS = st.sampled_from((None, "each", "names", "odd", "whole", "address"))
 
 @given(TEXTS, st.lists(KNOWN, min_size=1, max_size=3), TREATMENTS)
 def test_the_short_way_finds_what_the_long_one_finds(text, all_known, announced) -> None:
-    for known in all_known:
-        found = sorted(_searched(text, known, announced).found, key=lambda secret: secret.start)
-        assert secrets(text, known, announced) == found
+    for identities in all_known:
+        found = sorted(_searched(text, identities, announced).found, key=lambda secret: secret.start)
+        assert secrets(text, identities, announced) == found
 
 
 SIGNS = st.sampled_from("aAbB1-: éİ用")
@@ -100,12 +100,12 @@ WORD_LISTS = st.lists(st.text(SIGNS, min_size=1, max_size=6).filter(lambda word:
 @example(["ab", "ab-1-b"], [], "ab")
 @example(["aİb", "İb"], [], "aİb-İB İb")
 def test_they_stand_where_a_pattern_of_all_of_them_finds_them(words: list[str], later: list[str], text: str) -> None:
-    known = WholeWords(words)
-    known.add(later)
+    words_known = WholeWords(words)
+    words_known.add(later)
     longest_first = sorted({*words, *later}, key=len, reverse=True)
     # Without regard to case in the words alone: with it, [a-z] takes İ, too.
     pattern = rf"(?<![0-9a-zA-Z])(?i:{'|'.join(map(re.escape, longest_first)) or '(?!)'})(?![0-9a-zA-Z])"
-    assert list(known.find(text)) == [match.span() for match in re.finditer(pattern, text)]
+    assert list(words_known.find(text)) == [match.span() for match in re.finditer(pattern, text)]
 
 
 def test_signs_before_a_word_do_not_hide_it() -> None:
@@ -118,12 +118,12 @@ def test_a_place_takes_as_many_calls_however_many_words_begin_alike() -> None:
     assert _calls(few, "power of ACME-000000029 and ACME-1") == _calls(many, "power of ACME-000029999 and ACME-1")
 
 
-def _calls(known: WholeWords, text: str) -> int:
+def _calls(words_known: WholeWords, text: str) -> int:
     """Return how many functions are called to find the one word in the text."""
     events: list[str] = []
     sys.setprofile(lambda _frame, event, _arg: events.append(event))
     try:
-        found = list(known.find(text))
+        found = list(words_known.find(text))
     finally:
         sys.setprofile(None)
     assert found == [(9, 23)]

@@ -190,8 +190,8 @@ class NaughtyReader:
                 return [1]
         answers = {"counts": {"opened": self.opened, "closed": self.closed}, "nan": float("nan"), "bytes": b"x"}
         errors = {"lost": CallError(15, "GPU is lost")}
-        known: Mapping[str, Any] = {**answers, **errors}
-        return {call: known.get(call, 1.5) for call in calls}
+        results: Mapping[str, Any] = {**answers, **errors}
+        return {call: results.get(call, 1.5) for call in calls}
 
     def close(self) -> None:
         """Count the call, and create the file that the environment names."""

@@ -28,8 +28,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def serving(program: Path, root: Path, pods: int) -> Iterator[None]:
-    place = root / SOCKET
-    place.parent.mkdir(parents=True)
+    path = root / SOCKET
+    path.parent.mkdir(parents=True)
     with subprocess.Popen([program, SOCKET, str(pods)], cwd=root, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

@@ -152,12 +152,12 @@ def hostile(root: Path) -> dict[str, str]:
 @pytest.mark.needs("root")
 def test_hostile_files_cost_themselves_only(tmp_path: Path, folder: OwnFolder) -> None:
     begin(folder, Job("slurm", "12", "12", devices=("0",)), LONG_AGO)
-    said = hostile(tmp_path)
+    output = hostile(tmp_path)
     of = reader(tmp_path)
     report = report_of(of, "slurm")
     assert names(report) == {"12": ["0"]}
     problems = {problem.where: problem.text for problem in report.problems}
-    assert all(words in problems[name] for name, words in said.items())
+    assert all(words in problems[name] for name, words in output.items())
     assert len(report.problems) == 11
 
 

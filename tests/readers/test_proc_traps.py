@@ -40,7 +40,10 @@ def read(tree: ProcTree, *pids: int, environment: bool = False) -> dict[int, Tas
 def owners(found: dict[int, Task]) -> list[tuple[str, str]]:
     """Return the owners of a card on which these processes run."""
     card = MergedDevice("nvidia", 0, "card", "0", "H100", processes=tuple(Process(0, pid, "", 1.0) for pid in found))
-    return [(one.owner.kind, one.owner.name) for one in owned((card,), (), found, 0.0).devices[0].allocations]
+    return [
+        (allocation.owner.kind, allocation.owner.name)
+        for allocation in owned((card,), (), found, 0.0).devices[0].allocations
+    ]
 
 
 @contextmanager
@@ -125,7 +128,7 @@ def test_a_program_that_rewrites_its_name_is_called_so(tmp_path):
 
 @pytest.mark.needs("root")
 def test_of_an_environment_only_the_named_variables_leave_the_reader():
-    named = {name: f"{place}" for place, name in enumerate(VARIABLES)}
+    named = {name: f"{position}" for position, name in enumerate(VARIABLES)}
     others = {"AWS_SECRET_ACCESS_KEY": SECRET, "RANKS": SECRET, "SLURM_JOB_ID_": SECRET, "rank": SECRET}
     with running(**named, **others) as process:
         capture = ProcReader("/", environment=True).read(POLL, Targets(pids=(process.pid,)))

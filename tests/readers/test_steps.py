@@ -62,7 +62,7 @@ def read_steps(folder: Path) -> Report:
 def test_what_is_published_is_read(folder: Path) -> None:
     path = publish(folder, COUNTS)
     read = read_steps(folder).steps
-    assert [replace(one, file="", user_id=0) for one in read] == [COUNTS]
+    assert [replace(file, file="", user_id=0) for file in read] == [COUNTS]
     assert (read[0].file, read[0].user_id) == (path.name, os.geteuid())
 
 
@@ -81,13 +81,13 @@ def test_of_two_files_of_a_rank_the_first_goes_on_telling_until_it_is_quiet(fold
         return reader.read(POLL, Targets())
 
     publish(folder, COUNTS).rename(folder / "z.json")
-    assert [one["is_quiet"] for one in read().outputs[0].data] == [False]
+    assert [file["is_quiet"] for file in read().outputs[0].data] == [False]
     publish(folder, replace(COUNTS, steps=10**6)).rename(folder / "a.json")
     report = steps.parse(read())
     assert [step.file for step in report.steps] == ["z.json"]
     assert "same rank" in report.problems[0].text
-    later = [dict(one, is_quiet=one["file"] == "z.json") for one in read().outputs[0].data]
-    assert [one.file for one in told_of(later).steps] == ["a.json"]
+    later = [dict(file, is_quiet=file["file"] == "z.json") for file in read().outputs[0].data]
+    assert [counts.file for counts in told_of(later).steps] == ["a.json"]
 
 
 def test_the_files_of_a_job_are_those_of_the_user_who_told_of_it_first() -> None:
@@ -106,8 +106,8 @@ def test_a_user_who_renames_ranks_at_each_write_makes_a_bounded_number_of_series
         names |= {(step.job_id, step.rank) for step in steps.parse(reader.read(POLL, Targets())).steps}
     assert len(names) == MOST_NEW_OF_A_USER
     (folder / "0.json").write_text(json.dumps(file_of(job_id="0-0", steps=9)))
-    known = steps.parse(reader.read(POLL, Targets())).steps
-    assert [one.steps for one in known if one.job_id == "0-0"] == [9.0]
+    read = steps.parse(reader.read(POLL, Targets())).steps
+    assert [counts.steps for counts in read if counts.job_id == "0-0"] == [9.0]
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,16 @@ _VALUES = st.recursive(
 def test_a_file_of_any_content_costs_itself_only(changed: dict[str, object]) -> None:
     report = told_of([{**file_of(job_id="other"), **changed}, file_of(uid=2000)])
     assert (report.outcome, [step.job_id for step in report.steps][-1:]) == ("ok", ["1234"])
-    for one in report.steps:
-        numbers = (one.steps, one.tokens or 0.0, one.flops or 0.0, *(spent.seconds for spent in one.seconds))
+    for counts in report.steps:
+        numbers = (
+            counts.steps,
+            counts.tokens or 0.0,
+            counts.flops or 0.0,
+            *(spent.seconds for spent in counts.seconds),
+        )
         assert all(0 <= number <= 1e24 for number in numbers)
-        assert one.job_id.isprintable()
-        assert one.rank.isprintable()
+        assert counts.job_id.isprintable()
+        assert counts.rank.isprintable()
 
 
 def test_jobs_that_are_not_told_by_name_stay_different_ones() -> None:

@@ -184,24 +184,24 @@ def test_alternatives_are_tried_in_turn(
 ) -> None:
     tools.prints("smi", TABLE)
     request = Command((("smi", "--new"), ("smi", "--old")))
-    said = []
+    output = []
     for step in steps.split():
         if step == "read":
             capture = read(reader, request)
         elif step == "change":
             tools.prints("smi", TABLE + "1    44.0C  90.0W\n")
         elif step == "reject":
-            said.append(reader.reject(capture))
+            output.append(reader.reject(capture))
         else:
             reader.reconsider(capture)
-    assert (tools.calls("smi"), said) == (lines.split(), rejected)
+    assert (tools.calls("smi"), output) == (lines.split(), rejected)
 
 
 def test_each_request_has_an_alternative_of_its_own(reader: CommandReader, tools: ToolFolder) -> None:
     tools.prints("smi", TABLE)
-    one, other = Command((("smi", "-a"), ("smi", "-b"))), Command((("smi", "-c"), ("smi", "-d")))
-    reader.reject(read(reader, one))
-    for request in (one, other, one):
+    first, other = Command((("smi", "-a"), ("smi", "-b"))), Command((("smi", "-c"), ("smi", "-d")))
+    reader.reject(read(reader, first))
+    for request in (first, other, first):
         read(reader, request)
     assert tools.calls("smi") == ["-a", "-b", "-c", "-b"]
 

@@ -86,9 +86,9 @@ def test_a_copy_that_a_child_kept_holds_the_lock_only_if_it_is_left(tmp_path: Pa
 @pytest.mark.parametrize("owner", [os.geteuid(), pytest.param(OTHER_USER, marks=ONLY_ROOT)])
 def test_a_lock_belongs_to_the_owner_of_its_folder(tmp_path: Path, owner: int) -> None:
     folder = tmp_path / "run" / "locks"
-    for each in (folder.parent, folder):
-        each.mkdir(mode=0o755)
-        os.chown(each, owner, -1)
+    for path in (folder.parent, folder):
+        path.mkdir(mode=0o755)
+        os.chown(path, owner, -1)
     ToolLocks(folder, "smi").take("smi", now(), NEVER).release()
     assert (folder / "smi.lock").stat().st_uid == owner
 
@@ -117,11 +117,11 @@ def test_a_folder_that_cannot_be_trusted_is_left_for_the_users_own(
         held = locks.take(name, now(), NEVER)
         with pytest.raises(ToolBusyError):
             locks.take(name, now(), NEVER)
-    own = own_folder() / f"{name}.lock"
-    with own.open("rb") as file, pytest.raises(BlockingIOError):
+    lock = own_folder() / f"{name}.lock"
+    with lock.open("rb") as file, pytest.raises(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     held.release()
-    own.unlink()
+    lock.unlink()
     assert len(caplog.records) == 1
     assert str(folder) in caplog.text
 
@@ -156,19 +156,19 @@ def test_another_command_of_ours_is_named_while_it_lives(tmp_path: Path) -> None
         assert other.stdout is not None
         assert other.stdin is not None
         assert other.stdout.readline() == "held\n"
-        said = busy(tmp_path)
+        output = busy(tmp_path)
         other.stdin.close()
-    assert f"(process {other.pid}) for its source hy-smi (process 77, for " in said
-    assert said.endswith("asked again when it is next due")
+    assert f"(process {other.pid}) for its source hy-smi (process 77, for " in output
+    assert output.endswith("asked again when it is next due")
 
 
 def test_a_tool_that_outlived_who_started_it_is_named_with_what_to_do(tmp_path: Path) -> None:
     """The child has the lock, and the command that took it was killed."""
     held = ToolLocks(tmp_path, "smi").take("smi", now(), NEVER)
     (tmp_path / "smi.lock").write_text("4194304 77 hy-smi\n")  # no number of a process: pid_max is at most that
-    said = busy(tmp_path)
-    assert "process 77 that an earlier telemetry, which has ended, started" in said
-    assert "end it" in said
+    output = busy(tmp_path)
+    assert "process 77 that an earlier telemetry, which has ended, started" in output
+    assert "end it" in output
     held.release()
 
 

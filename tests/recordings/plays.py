@@ -58,7 +58,11 @@ class Played:
         """Return the temperature of each card in order; None for a lost card."""
         return [
             next(
-                (one.value for one in device.readings if (one.metric, one.label) == ("temperature_celsius", "core")),
+                (
+                    reading.value
+                    for reading in device.readings
+                    if (reading.metric, reading.label) == ("temperature_celsius", "core")
+                ),
                 None,
             )
             for device in self.store.snapshot().devices
@@ -69,18 +73,18 @@ class Played:
 
     def events(self) -> float:
         return sum(
-            one.value
+            reading.value
             for device in self.store.snapshot().devices
-            for one in device.readings
-            if one.metric == "events_total"
+            for reading in device.readings
+            if reading.metric == "events_total"
         )
 
 
 def made(tmp_path: Path, captures: list[Capture], playing: PlaybackOptions = AS_IT_WAS, at: str = "") -> Played:
     path = tmp_path / "recording.jsonl.gz"
     with Recorder.to_file(path) as recorder:
-        for each in captures:
-            recorder.add(each)
+        for capture in captures:
+            recorder.add(capture)
     return made_of(path, playing, at)
 
 

@@ -33,8 +33,8 @@ SHAPES: dict[tuple[ReadingKey, ...], Shape] = {}
 
 def card(reads: Mapping[tuple[str, str], float], lacks: tuple[tuple[str, str], ...] = ()) -> MergedDevice:
     """Return a card; equal readings give the same shape, as at each poll of the store."""
-    known = {key: value for key, value in (GOOD | dict(reads)).items() if key not in lacks}
-    its = Readings.of([reading(metric, value, label) for (metric, label), value in known.items()])
+    readings = {key: value for key, value in (GOOD | dict(reads)).items() if key not in lacks}
+    its = Readings.of([reading(metric, value, label) for (metric, label), value in readings.items()])
     shape = SHAPES.setdefault(its.shape.keys, its.shape)
     return replace(device(0, id=ID), readings=Readings(shape, its.values, its.origins))
 
@@ -145,10 +145,10 @@ def test_heat_of_a_card_that_tells_nothing_of_throttling(fault: str, causes: lis
     ],
 )
 def test_events(event: str, alarms: list[Alarm]) -> None:
-    heard = Heard()
-    heard.sees(card({}))
-    heard.watch.event(PastEvent(0.0, ID, event))
-    assert heard.alarms == alarms
+    received = Heard()
+    received.sees(card({}))
+    received.watch.event(PastEvent(0.0, ID, event))
+    assert received.alarms == alarms
 
 
 @pytest.mark.parametrize(
@@ -164,24 +164,24 @@ def test_events(event: str, alarms: list[Alarm]) -> None:
 def test_a_card_that_was_lost_while_the_daemon_was_down_is_in_no_capture(
     before: tuple[MergedDevice, ...], alarms: list[Alarm]
 ) -> None:
-    heard = Heard()
-    heard.sees(*before)
-    heard.watch.event(PastEvent(0.0, ID, "lost"))
-    assert heard.alarms == alarms
+    received = Heard()
+    received.sees(*before)
+    received.watch.event(PastEvent(0.0, ID, "lost"))
+    assert received.alarms == alarms
 
 
 def test_a_loss_says_how_long_the_card_had_been_up_since_it_came_back() -> None:
-    heard = Heard()
+    received = Heard()
     for up_seconds, away_seconds in ((900.0, 60.0), (30.0, 3600.0), (700.0, 0.0)):
-        heard.sees(card({}))
-        heard.now += up_seconds / 2
-        heard.sees(card({DRAM: up_seconds}))
-        heard.now += up_seconds / 2
-        heard.watch.event(PastEvent(0.0, ID, "lost"))
-        heard.sees(device(0, id=ID, up=False))
-        heard.now += away_seconds
-        heard.watch.event(PastEvent(0.0, ID, "returned"))
-    assert [alarm.up_seconds for alarm in heard.alarms if alarm.cause == "lost"] == [900.0, 30.0, 700.0]
+        received.sees(card({}))
+        received.now += up_seconds / 2
+        received.sees(card({DRAM: up_seconds}))
+        received.now += up_seconds / 2
+        received.watch.event(PastEvent(0.0, ID, "lost"))
+        received.sees(device(0, id=ID, up=False))
+        received.now += away_seconds
+        received.watch.event(PastEvent(0.0, ID, "returned"))
+    assert [alarm.up_seconds for alarm in received.alarms if alarm.cause == "lost"] == [900.0, 30.0, 700.0]
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_a_burst_that_is_not_worth_a_file_does_not_hide_another() -> None:
     night = Night()
     for number in range(3):
         night.files(Alarm("xid_13", f"GPU-{number}", Rank.MINOR), every=3 * MINUTE, times=1)
-    assert [night.files(each, every=0, times=1) for each in (CRASH, LOST)] == [0, 1]
+    assert [night.files(alarm, every=0, times=1) for alarm in (CRASH, LOST)] == [0, 1]
 
 
 def test_files_of_the_daemon_before_count() -> None:

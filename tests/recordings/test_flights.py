@@ -54,11 +54,11 @@ def write_here(folder: Path, name: str, packed: Iterator[bytes], seconds: float 
     os.lseek(descriptor, 0, os.SEEK_SET)
     order = {"folder": str(folder), "name": name, "seconds": seconds, "descriptor": descriptor, "parser_paths": []}
     given = io.StringIO(json.dumps({**order, "sizes": [*map(len, members)]}))
-    said = io.StringIO()
-    with mock.patch("sys.stdin", given), mock.patch("os.nice"), contextlib.redirect_stderr(said):
+    output = io.StringIO()
+    with mock.patch("sys.stdin", given), mock.patch("os.nice"), contextlib.redirect_stderr(output):
         status = flight_writer.main()
-    assert (status == 0) == (said.getvalue() == "")
-    return said.getvalue()
+    assert (status == 0) == (output.getvalue() == "")
+    return output.getvalue()
 
 
 def captures(path: Path) -> list[Capture]:
@@ -127,7 +127,7 @@ def test_what_a_killed_writer_left_behind_counts_and_goes_after_an_hour(tmp_path
         os.utime(path, (time.time() - age,) * 2)
     for number in (1, 2):
         write(folder, named("lost", number), [capture_line(CAPTURE)], most_bytes=3 * size)
-    assert {each.name for each in folder.iterdir()} == {named("lost", 1), named("lost", 2), young.name, others.name}
+    assert {path.name for path in folder.iterdir()} == {named("lost", 1), named("lost", 2), young.name, others.name}
 
 
 def test_a_folder_of_others_is_not_used_and_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
@@ -168,7 +168,10 @@ def test_a_tool_that_prints_much_costs_no_other_source_its_captures(
     ]
     assert write_here(tmp_path / "flights", NAME, packed(*found), 15.0) == ""
     written = captures(tmp_path / "flights" / NAME)
-    times = {name: [one.monotonic_time for one in written if one.source == name] for name in ("loud", CAPTURE.source)}
+    times = {
+        name: [capture.monotonic_time for capture in written if capture.source == name]
+        for name in ("loud", CAPTURE.source)
+    }
     assert times == {"loud": [25.0, 26.0, 27.0, 28.0, 29.0], CAPTURE.source: list(range(30))}
 
 
@@ -178,7 +181,7 @@ def test_masking_leaves_time_to_write(tmp_path: Path, monkeypatch: pytest.Monkey
     found = [replace(CAPTURE, source=f"tool {number}", monotonic_time=float(number)) for number in range(30)]
     assert write_here(tmp_path / "flights", NAME, packed(*found), 30.0) == ""
     written = captures(tmp_path / "flights" / NAME)
-    assert [one.monotonic_time for one in written] == [float(number) for number in range(30 - len(written), 30)]
+    assert [capture.monotonic_time for capture in written] == [float(number) for number in range(30 - len(written), 30)]
     assert 10 <= len(written) <= 13
 
 

@@ -32,7 +32,7 @@ from telemetry_parsers.model import Capture, Failure, Report
     ],
 )
 def test_a_moment_is_shown_as_it_was(tmp_path: Path, at: str, temperatures: list[float | None]) -> None:
-    it = shown(tmp_path, [replace(one, hostname="gpu-17") for one in MINUTE], at)
+    it = shown(tmp_path, [replace(capture, hostname="gpu-17") for capture in MINUTE], at)
     assert it.temperatures() == temperatures
     snapshot = it.store.snapshot()
     assert (snapshot.hostname, it.node.recorded().hostname) == ("gpu-17", "gpu-17")
@@ -324,8 +324,8 @@ def test_a_recording_that_goes_away_while_it_is_played_is_told_and_what_is_shown
 
 def test_what_is_recorded_on_while_it_is_played_is_not_played(tmp_path: Path) -> None:
     with Recorder.to_file(tmp_path / "recording.jsonl") as recorder:
-        for each in MINUTE:
-            recorder.add(each)
+        for recorded in MINUTE:
+            recorder.add(recorded)
         it = made_of(tmp_path / "recording.jsonl", PlaybackOptions(speed=100.0, loops=False))
         recorder.add(capture(80, "20 20"))
     it.node.play(it.store, it.history)

@@ -256,21 +256,21 @@ def test_between_two_captures_nothing_is_lost_and_nothing_comes_twice() -> None:
     """What is fetched first, and what is heard from then on, are all captures, each once."""
     tap = Tap()
     kept: list[Line] = []
-    heard: list[Line] = []
+    received: list[Line] = []
     tap.listen(kept.append, lambda: None)
     tap(CAPTURE, None)
-    before = tap.listen(heard.append, lambda: list(kept))
+    before = tap.listen(received.append, lambda: list(kept))
     tap(replace(CAPTURE, monotonic_time=8.0), None)
-    assert [line.taken for line in (*before, *heard)] == [7.0, 8.0]
+    assert [line.taken for line in (*before, *received)] == [7.0, 8.0]
 
 
 def test_what_json_does_not_have_is_told_once_and_costs_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     tap = Tap()
-    heard: list[Line] = []
-    tap.listen(heard.append, lambda: None)
+    received: list[Line] = []
+    tap.listen(received.append, lambda: None)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             tap(replace(CAPTURE, outputs=(Output(data={"watts": float("nan")}),)), None)
     assert [record.message for record in caplog.records] == ["a capture cannot be recorded"]
     tap(CAPTURE, None)
-    assert len(heard) == 1
+    assert len(received) == 1

@@ -130,7 +130,7 @@ def test_a_file_that_is_no_recording_is_named(tmp_path: Path, make: Callable[[Pa
     assert str(error.value).startswith(f"{path}{says}")
 
 
-EACH = [replace(one, monotonic_time=float(at)) for at in range(150) for one in CAPTURES]
+EACH = [replace(capture, monotonic_time=float(at)) for at in range(150) for capture in CAPTURES]
 MANY = b"".join(map(line, EACH))
 PACKED = {
     "one member": gzip.compress(MANY),

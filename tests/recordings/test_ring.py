@@ -85,7 +85,7 @@ def test_whatever_comes_the_size_is_that_of_what_is_kept(given: list[tuple[float
         packed = list(ring.packed())
         assert sum(map(len, packed)) <= ring.size_bytes <= 20_000
         newest = [zlib.decompress(member, 31) for member in ring.newest()]
-        assert set(newest) <= {zlib.decompress(one, 31) for one in packed}
+        assert set(newest) <= {zlib.decompress(member, 31) for member in packed}
 
 
 def test_many_threads_may_add() -> None:

@@ -63,7 +63,7 @@ def test_a_verb_is_answered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "expected"),
     [
         (b'{"verb": "repeat", "text": 7, "times": 1}', "repeat: text: expected a string, found 7"),
         (
@@ -79,8 +79,8 @@ def test_a_verb_is_answered(tmp_path: Path) -> None:
         (b'{"verb": "echo", "verb": "repeat"}', "repeat: text: missing"),
     ],
 )
-def test_arguments_of_the_wrong_types_are_told(tmp_path: Path, line: bytes, said: str) -> None:
-    assert json.loads(with_server(tmp_path, lambda path: said_back(path, line + b"\n"))) == {"error": said}
+def test_arguments_of_the_wrong_types_are_told(tmp_path: Path, line: bytes, expected: str) -> None:
+    assert json.loads(with_server(tmp_path, lambda path: said_back(path, line + b"\n"))) == {"error": expected}
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def told_history():
     history.event(PastEvent(1.7e9 + now[0], "GPU-00000000", "xid_79", "gone"))
     past = history.past()
     window = replace(past, devices={})
-    devices = ((one, history.past((one,))) for one in history.ids())
+    devices = ((device_id, history.past((device_id,))) for device_id in history.ids())
     return json.loads("".join(history_json.pieces("node17", 1.7e9 + now[0], window, devices))), past
 
 
@@ -67,7 +67,7 @@ def test_history_is_told_the_same_again():
         for metric in series:
             assert [
                 None if math.isnan(number) else number for number in read.devices[device][metric].last
-            ] == pytest.approx([None if math.isnan(one) else one for one in series[metric].last])
+            ] == pytest.approx([None if math.isnan(item) else item for item in series[metric].last])
             assert read.devices[device][metric].gaps == series[metric].gaps
     assert [(event.id, event.code, event.text) for event in read.events] == [("GPU-00000000", "xid_79", "gone")]
 
@@ -127,13 +127,13 @@ ANYTHING = st.recursive(
 def broken(draw, whole):
     """Return the document with another value at some position."""
     broken_one = json.loads(json.dumps(whole))
-    place = broken_one
+    parent = broken_one
     while True:
-        key = draw(st.sampled_from([*place] if isinstance(place, dict) else range(len(place))))
-        if isinstance(place[key], dict | list) and place[key] and draw(st.booleans()):
-            place = place[key]
+        key = draw(st.sampled_from([*parent] if isinstance(parent, dict) else range(len(parent))))
+        if isinstance(parent[key], dict | list) and parent[key] and draw(st.booleans()):
+            parent = parent[key]
         else:
-            place[key] = draw(ANYTHING)
+            parent[key] = draw(ANYTHING)
             return broken_one
 
 
@@ -155,5 +155,5 @@ def test_what_is_no_snapshot_is_refused_or_shown(given_document):
 @given(broken(told_history()[0]))
 def test_what_is_no_history_is_refused_or_read(given_document):
     past = read(past_of, given_document)
-    series = () if past is None else [one for device in past.devices.values() for one in device.values()]
-    assert all(len(one.last) == past.slots for one in series)
+    series = () if past is None else [line for device in past.devices.values() for line in device.values()]
+    assert all(len(item.last) == past.slots for item in series)

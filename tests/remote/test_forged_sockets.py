@@ -150,9 +150,9 @@ def run(folder: Path, command: tuple[str, ...]) -> str:
 )
 def test_a_forged_socket(tmp_path: Path, name: str, kind: str, command: tuple[str, ...]) -> None:
     with forged(tmp_path / "run" / name, (CONTROL if name == "control.sock" else LOCAL)[kind]):
-        said = run(tmp_path, command)
-    assert "\x1b" not in said
-    assert len(said) < 10_000
+        output = run(tmp_path, command)
+    assert "\x1b" not in output
+    assert len(output) < 10_000
 
 
 def test_a_bundle_is_written_beside_forged_sockets(tmp_path: Path) -> None:
@@ -160,6 +160,6 @@ def test_a_bundle_is_written_beside_forged_sockets(tmp_path: Path) -> None:
         forged(tmp_path / "run" / "control.sock", CONTROL["endless short lines"]),
         forged(tmp_path / "run" / "local.sock", LOCAL["an endless body"]),
     ):
-        said = run(tmp_path, ("doctor", "--bundle", str(tmp_path / "bundle.tar.gz")))
-    assert "\x1b" not in said
+        output = run(tmp_path, ("doctor", "--bundle", str(tmp_path / "bundle.tar.gz")))
+    assert "\x1b" not in output
     assert (tmp_path / "bundle.tar.gz").stat().st_size < 1 << 20

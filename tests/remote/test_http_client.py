@@ -51,7 +51,7 @@ def test_what_is_no_address_is_refused_in_one_line(text):
 
 def test_a_list_of_nodes():
     assert listed("node1\n# all of rack 2\n\n node2:9400  # slow\n") == ["node1", "node2:9400"]
-    assert [one.name for one in addresses_of(["a", "b", "a"])] == ["a", "b"]
+    assert [address.name for address in addresses_of(["a", "b", "a"])] == ["a", "b"]
     with pytest.raises(AddressError, match="256"):
         addresses_of([f"node{number}" for number in range(257)])
 

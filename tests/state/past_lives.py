@@ -72,8 +72,8 @@ class PastLife(FedNode):
             for metric, value in zip(KEPT, kept_values(device), strict=True):
                 if value is not None and not isinstance(value, Absent):
                     self.seen.setdefault((device.id, metric), {}).setdefault(self.slot, []).append(value)
-        known = {identity.id for identity in self._watched.identities()}
-        self.seen = {key: slots for key, slots in self.seen.items() if key[0] in known}
+        ids = {identity.id for identity in self._watched.identities()}
+        self.seen = {key: slots for key, slots in self.seen.items() if key[0] in ids}
 
     _open = 0
 
@@ -96,15 +96,15 @@ class PastLife(FedNode):
         assert always <= values.keys(), seed
         if self._is_scraped:
             assert values == {position: (numbers[-1], max(numbers)) for position, numbers in seen.items()}, seed
-        for series in (one for device in past.devices.values() for one in device.values()):
+        for series in (line for device in past.devices.values() for line in device.values()):
             self._check_gaps(series, oldest)
 
     def _check_gaps(self, series: Series, oldest: int) -> None:
-        missing = {place for place, value in enumerate(series.last) if value != value}
+        missing = {position for position, value in enumerate(series.last) if value != value}
         reasons = {gap.first + more: gap.reason for gap in series.gaps for more in range(gap.slots)}
         assert missing == set(reasons)
-        for place, reason in reasons.items():
-            silent = self.silent.get(oldest + place)
+        for slot, reason in reasons.items():
+            silent = self.silent.get(oldest + slot)
             if silent is not None:
                 assert reason == silent
             else:

@@ -67,8 +67,8 @@ def test_busy_seconds_are_the_integral_of_utilization(steps, seconds):
 
 
 def test_energy_is_integrated_from_power_also_beside_the_cards_own_counter():
-    own = busy(2, 1e9, metric="energy_joules_total")
-    assert fed((power(0, 100.0),), (power(2, 300.0), own)) == {"energy_estimated_joules_total": 400.0}
+    counter = busy(2, 1e9, metric="energy_joules_total")
+    assert fed((power(0, 100.0),), (power(2, 300.0), counter)) == {"energy_estimated_joules_total": 400.0}
 
 
 def test_both_counters_of_one_device_are_independent():
@@ -227,11 +227,11 @@ LASTING, XID = Event(0, "error_1", is_ongoing=True), Event(0, "xid_31")
 def test_who_watches_is_told_what_begins_and_not_what_lasted_before_the_start(
     reports: list[tuple[Event, ...]], expected: list[str]
 ) -> None:
-    heard = Heard()
-    accumulator = Accumulator(watch=heard)
+    received = Heard()
+    accumulator = Accumulator(watch=received)
     for events in reports:
         accumulator.take(("npu-smi", "errors"), ["NPU-a"], events, 1_800_000_000.0)
-    assert heard.codes == expected
+    assert received.codes == expected
     others = Heard()
     accumulator = Accumulator(watch=others)
     accumulator.take(("npu-smi", "other"), ["NPU-a"], (), 1_800_000_000.0)

@@ -41,7 +41,11 @@ class OwnedNode(Node):
     def owners(self) -> list[list[tuple[str, str, float | None]]]:
         devices = self.store.snapshot().devices
         return [
-            [(one.owner.name, one.owner.user, one.seconds_total) for one in device.allocations] for device in devices
+            [
+                (allocation.owner.name, allocation.owner.user, allocation.seconds_total)
+                for allocation in device.allocations
+            ]
+            for device in devices
         ]
 
 
@@ -75,7 +79,7 @@ def test_of_a_hook_the_exact_times_count(node: OwnedNode) -> None:
     node.later()
     node.claims(Claim(job("41"), names=(FIRST,), started=now + 1.0, ended=now + 3.5))
     assert node.owners()[0] == []
-    (record,) = (one for one in records(node) if one.owner.name == "41")
+    (record,) = (record for record in records(node) if record.owner.name == "41")
     assert record.end is None or record.end.time == now + 3.5
 
 
@@ -89,7 +93,7 @@ def test_who_is_known_better_later_keeps_the_labels_and_has_all_in_the_record(no
     node.later()
     node.claims(Claim(job("41", "alice"), names=(FIRST,)))
     assert node.owners()[0][0][:2] == ("41", "")
-    (record,) = (one for one in records(node) if one.owner.name == "41")
+    (record,) = (record for record in records(node) if record.owner.name == "41")
     assert record.owner.user == "alice"
 
 
@@ -108,13 +112,15 @@ def test_what_fits_no_card_is_counted_and_told(node: OwnedNode) -> None:
         Claim(job("41"), names=(DeviceName("GPU-gone", "uuid", "GPU-gone"),)), Claim(job("42"), names=(SECOND,))
     )
     snapshot = node.store.snapshot()
-    assert [(one.labels, one.value) for one in snapshot.own if one.metric == "telemetry_claims_unresolved"] == [
-        ((("source", "slurm"),), 1.0)
-    ]
+    assert [
+        (sample.labels, sample.value) for sample in snapshot.own if sample.metric == "telemetry_claims_unresolved"
+    ] == [((("source", "slurm"),), 1.0)]
     (problem,) = next(status for status in snapshot.sources if status.source == "slurm").problems
     assert "GPU-gone" in problem.text
     node.claims(Claim(job("42"), names=(SECOND,)))
-    assert [one.value for one in node.store.snapshot().own if one.metric == "telemetry_claims_unresolved"] == [0.0]
+    assert [sample.value for sample in node.store.snapshot().own if sample.metric == "telemetry_claims_unresolved"] == [
+        0.0
+    ]
 
 
 def test_before_all_cards_are_listed_no_name_is_called_wrong() -> None:
@@ -139,9 +145,9 @@ def test_a_flood_of_claims_and_owners_stays_within_bounds(node: OwnedNode) -> No
         node.later()
         snapshot = node.store.snapshot()
         first, second = snapshot.devices
-        assert [one.owner.name for one in first.allocations] == ["41"]
+        assert [allocation.owner.name for allocation in first.allocations] == ["41"]
         assert len(second.allocations) == MOST_OWNERS
-        assert sum(one.share for one in second.allocations) == pytest.approx(1.0)
-        (status,) = (one for one in snapshot.sources if one.source == "slurm")
+        assert sum(allocation.share for allocation in second.allocations) == pytest.approx(1.0)
+        (status,) = (source for source in snapshot.sources if source.source == "slurm")
         assert len(status.problems) <= bounds.MOST_PROBLEMS
         assert all(len(problem.text) <= bounds.LONGEST_TEXT for problem in status.problems)

@@ -55,13 +55,13 @@ class Evil:
 
     def report(self, n: int) -> Report:
         mark = {"new": f"{n}", "two": f"{n % 2}", "same": "s", "long": f"{n}" + "x" * 3000, "none": ""}[self.names]
-        devices = tuple(self._device(place, mark) for place in range(self.devices))
+        devices = tuple(self._device(position, mark) for position in range(self.devices))
         owner = 0 if devices else None
         return Report(
             outcome="ok" if devices else "no_devices",
             devices=devices,
             readings=(
-                *(Reading(place, "power_watts", 5.0) for place in range(self.devices)),
+                *(Reading(position, "power_watts", 5.0) for position in range(self.devices)),
                 *(Reading(owner, "pcie_errors_total", 7.0, f"{mark}w{word}") for word in range(self.words)),
             ),
             events=tuple(Event(owner, f"{mark}e{k}") for k in range(self.others)),
@@ -72,14 +72,14 @@ class Evil:
             index_space=mark,
         )
 
-    def _device(self, place: int, mark: str) -> Device:
-        is_part = self.parts and place > 0
+    def _device(self, position: int, mark: str) -> Device:
+        is_part = self.parts and position > 0
         return Device(
             "amd",
-            None if is_part else place,
-            uuid=f"GPU-{mark}-{place}-b1" if mark else None,
-            bus_id=f"{place:04x}:{len(mark):02x}:00.0" if self.addresses else None,
-            partition=str(place) if is_part else None,
+            None if is_part else position,
+            uuid=f"GPU-{mark}-{position}-b1" if mark else None,
+            bus_id=f"{position:04x}:{len(mark):02x}:00.0" if self.addresses else None,
+            partition=str(position) if is_part else None,
             parent=0 if is_part else None,
             facts=tuple((f"{mark}f{k}", mark) for k in range(min(self.others, 100))),
         )
@@ -154,7 +154,10 @@ def check(node: Node) -> None:
     assert len(node.store.identities()) <= MOST_SHOWN + bounds.MOST_UNKNOWN
     assert max(len(source.problems) for source in snapshot.sources) <= bounds.MOST_PROBLEMS + 1
     honest = node.honest()
-    assert (honest.up, [one.value for one in honest.readings if one.metric == "power_watts"]) == (True, [81.0])
+    assert (honest.up, [reading.value for reading in honest.readings if reading.metric == "power_watts"]) == (
+        True,
+        [81.0],
+    )
 
 
 @settings(max_examples=6, deadline=None)
@@ -279,7 +282,7 @@ def test_what_is_refused_is_counted_and_told_once_in_the_log_and_goes_when_it_is
     assert any(
         "telemetry forget --all-lost --vendor amd" in problem.text for problem in node.put("evil", None).problems
     )
-    assert len(node.store.forget(lambda one: one.vendor == "amd")) == bounds.MOST_LOST
+    assert len(node.store.forget(lambda position: position.vendor == "amd")) == bounds.MOST_LOST
     node.live_through(Evil(devices=2, names="same"))
     assert (node.refused(), node.store.lost()) == (0, ())
 
@@ -292,8 +295,8 @@ def test_what_is_kept_after_a_start_is_what_was_seen_most() -> None:
         node.now += 2.0
         node.put("honest", HONEST)
         counts.add(node.store.identities())
-    assert [one.polls for one in node.store.identities()] == [128]
+    assert [identity.polls for identity in node.store.identities()] == [128]
     assert len(counts) == 8
     again = Node(identities=node.store.identities())
     again.put("honest", HONEST)
-    assert [one.polls for one in again.store.identities()] == [128]
+    assert [identity.polls for identity in again.store.identities()] == [128]

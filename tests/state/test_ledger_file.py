@@ -78,8 +78,8 @@ def test_what_is_kept_is_loaded_and_goes_on(tmp_path, caplog):
         assert same == replace(before[record.id], cards=same.cards, busy_seconds=same.busy_seconds)
         for card, old in zip(record.cards, before[record.id].cards, strict=True):
             assert card.energy_joules == pytest.approx(old.energy_joules)
-            assert {name: one.peak for name, one in card.readings.items()} == {
-                name: one.peak for name, one in old.readings.items()
+            assert {name: reading.peak for name, reading in card.readings.items()} == {
+                name: reading.peak for name, reading in old.readings.items()
             }
 
 
@@ -221,8 +221,8 @@ def test_a_full_file_becomes_the_older_one(tmp_path, monkeypatch):
     monkeypatch.setattr(ledger_file, "LARGEST_JOBS_BYTES", int(2.5 * line))
     for number in range(7):
         file.keep([replace(node.records[0], hostname=f"n{number}")], None)
-    assert [one.hostname for one in lines_of(tmp_path, OLDER)] == ["n4", "n5"]
-    assert [one.hostname for one in lines_of(tmp_path)] == ["n6"]
+    assert [line.hostname for line in lines_of(tmp_path, OLDER)] == ["n4", "n5"]
+    assert [line.hostname for line in lines_of(tmp_path)] == ["n6"]
     assert sorted(path.name for path in (tmp_path / "state").iterdir()) == [JOBS, OLDER]
 
 

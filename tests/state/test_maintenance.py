@@ -241,8 +241,8 @@ def test_a_maintenance_is_shown_with_the_seconds_that_are_left(chores: Chores) -
     for _ in range(4):
         shown.append(chores.store.snapshot().maintenance)
         chores.keep_house(8.0)
-    assert [one.ends_in for one in shown] == [25.0, 15.0, 5.0, -5.0]
-    assert [one.is_on for one in shown] == [True, True, True, False]
+    assert [shown_.ends_in for shown_ in shown] == [25.0, 15.0, 5.0, -5.0]
+    assert [shown_.is_on for shown_ in shown] == [True, True, True, False]
 
 
 def test_a_maintenance_that_is_ended_is_shown_no_longer(chores: Chores) -> None:

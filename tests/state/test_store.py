@@ -194,7 +194,7 @@ def test_what_was_lost_before_the_start_keeps_its_time_when_the_clock_is_set():
     node = Node((gone,))
     node.wall_at_start += 2e9
     node.put()
-    assert [known.lost_since for known in node.store.identities() if known.id == gone.id] == [3e9]
+    assert [identity.lost_since for identity in node.store.identities() if identity.id == gone.id] == [3e9]
 
 
 def test_what_became_of_devices_while_nobody_polled_is_told_with_the_next_poll():

@@ -129,7 +129,7 @@ LISTENERS = [
     pytest.param(http2(lambda end: (end.http.close_connection(), end.send())), "exit_status", "ending", id="GOAWAY"),
     pytest.param(http2(lambda end: None), "timeout", "deadline", id="no answer"),
     pytest.param(sending(iter([SETTINGS, frame(0, 0, 1, LONG)])), "not_understood", "", id="content before headers"),
-    pytest.param(sending(SETTINGS + frame(6, 0, 0, struct.pack(">Q", one)) for one in count()), "timeout", "deadline", id="endless pings"),
+    pytest.param(sending(SETTINGS + frame(6, 0, 0, struct.pack(">Q", number)) for number in count()), "timeout", "deadline", id="endless pings"),
     pytest.param(sending(chain([SETTINGS], repeat(frame(99, 0, 0, LONG)))), "too_much_output", "without end", id="endless unknown frames"),
     pytest.param(sending(iter([SETTINGS, frame(1, 0, 1, b""), *repeat(frame(9, 0, 1, b""), 9999)])), "not_understood", "", id="endless headers"),
     pytest.param(sending(repeat(SETTINGS + frame(1, 4, 1, b"\x88") + frame(0, 0, 1, b"") * 4000)), None, "", id="endless empty content"),
@@ -156,9 +156,9 @@ def test_a_status_comes_before_its_message(tmp_path: Path) -> None:
 
 
 def test_a_full_queue_is_a_failure_at_once(tmp_path: Path) -> None:
-    place = tmp_path / SOCKET
-    place.parent.mkdir(parents=True)
-    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as first, short(place) as name:
+    path = tmp_path / SOCKET
+    path.parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as first, short(path) as name:
         listener.bind(name)
         listener.listen(0)
         first.connect(name)

@@ -40,8 +40,8 @@ def reader_of(root: Path, **settings: object) -> KubeletReader:
 
 
 def read(root: Path, poll: str = "pods", deadline: float = 60.0) -> Capture:
-    one = PODS if poll == "pods" else ALLOCATABLE
-    return reader_of(root).read(replace(one, deadline=deadline), Targets())
+    containers = PODS if poll == "pods" else ALLOCATABLE
+    return reader_of(root).read(replace(containers, deadline=deadline), Targets())
 
 
 def failure(capture: Capture) -> tuple[str, str | None, str]:
@@ -70,8 +70,11 @@ def test_what_lies_on_the_node_about_pods_is_told(kubelet: FakeKubelet, tmp_path
     (tmp_path / "sys/class/drm/renderD131").mkdir(parents=True)
     (tmp_path / "sys/class/drm/renderD131/device").symlink_to("../../../amdgpu_xcp_3")
     [output] = read(tmp_path).outputs
-    assert [(one["pod_name"], one["pod_uid"]) for one in output.data["folders"]] == [("a", UID), ("b", OTHER_UID)]
-    assert [one["container_id"] for one in output.data["links"]] == ["ab" * 32]
+    assert [(folder["pod_name"], folder["pod_uid"]) for folder in output.data["folders"]] == [
+        ("a", UID),
+        ("b", OTHER_UID),
+    ]
+    assert [link["container_id"] for link in output.data["links"]] == ["ab" * 32]
     assert output.data["living_pod_uids"] == [UID]
     assert output.data["render_nodes"] == [{"at": "amdgpu_xcp_3", "render": "131"}]
 
@@ -97,8 +100,8 @@ def test_the_kubelet_is_found_where_distributions_or_the_configuration_put_it(tm
     """Also beside a dead socket of another distribution's kubelet."""
     with RawServer(tmp_path / SOCKET, lambda _connection: None):
         pass
-    for place in ("snap/microk8s/common/var/lib/kubelet", "lib/k0s/kubelet", "lib/rancher/k3s/agent/kubelet"):
-        with FakeKubelet(tmp_path, f"var/{place}/pod-resources/kubelet.sock"):
+    for kubelet_reader in ("snap/microk8s/common/var/lib/kubelet", "lib/k0s/kubelet", "lib/rancher/k3s/agent/kubelet"):
+        with FakeKubelet(tmp_path, f"var/{kubelet_reader}/pod-resources/kubelet.sock"):
             assert owners(read(tmp_path)) == []
     with FakeKubelet(tmp_path, "elsewhere/k.sock") as kubelet:
         found = reader_of(tmp_path / "nowhere", kubelet_socket=str(kubelet.socket))
@@ -106,11 +109,11 @@ def test_the_kubelet_is_found_where_distributions_or_the_configuration_put_it(tm
 
 
 def test_an_unchanged_answer_is_decoded_once(kubelet: FakeKubelet, tmp_path: Path) -> None:
-    one = reader_of(tmp_path)
-    first, second = (one.read(PODS, Targets()).outputs[0].data["pods"] for _ in range(2))
+    kubelet_reader = reader_of(tmp_path)
+    first, second = (kubelet_reader.read(PODS, Targets()).outputs[0].data["pods"] for _ in range(2))
     assert first is second
     kubelet.list = lambda _context: listed(pod("team", "b", {"main": {}}))
-    assert owners(one.read(PODS, Targets())) == ["team/b/main"]
+    assert owners(kubelet_reader.read(PODS, Targets())) == ["team/b/main"]
     assert kubelet.calls == 3
 
 
@@ -174,16 +177,16 @@ def test_closing_ends_a_read_at_once(kubelet: FakeKubelet, tmp_path: Path) -> No
         return listed()
 
     kubelet.list = slow
-    one = reader_of(tmp_path)
+    kubelet_reader = reader_of(tmp_path)
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(one.read, replace(PODS, deadline=600), Targets())
+        waiting = pool.submit(kubelet_reader.read, replace(PODS, deadline=600), Targets())
         try:
             assert asked.wait(PATIENCE_SECONDS)
-            one.close()
-            one.close()
+            kubelet_reader.close()
+            kubelet_reader.close()
             assert failure(waiting.result(PATIENCE_SECONDS))[0] == "failed"
-            assert failure(one.read(PODS, Targets()))[:2] == ("failed", "killed")
-            assert one.left_behind() == ()
+            assert failure(kubelet_reader.read(PODS, Targets()))[:2] == ("failed", "killed")
+            assert kubelet_reader.left_behind() == ()
         finally:
             ended.set()
 
@@ -196,26 +199,26 @@ def test_without_a_kubelet_it_is_missing(tmp_path: Path) -> None:
 
 def test_a_kubelet_that_restarts_is_found_again(kubelet: FakeKubelet, tmp_path: Path) -> None:
     """Its socket disappears, is dead, and is back under another inode."""
-    one = reader_of(tmp_path)
-    assert owners(one.read(PODS, Targets())) == ["team/a/main"]
+    kubelet_reader = reader_of(tmp_path)
+    assert owners(kubelet_reader.read(PODS, Targets())) == ["team/a/main"]
     kubelet.stop()
     kubelet.socket.unlink(missing_ok=True)
-    assert failure(one.read(PODS, Targets()))[0] == "missing"
+    assert failure(kubelet_reader.read(PODS, Targets()))[0] == "missing"
     with RawServer(kubelet.socket, lambda _connection: None):
         pass
-    state, reason, text = failure(one.read(PODS, Targets()))
+    state, reason, text = failure(kubelet_reader.read(PODS, Targets()))
     assert (state, reason) == ("failed", "exit_status")
     assert "no process listens" in text
     kubelet.start()
-    assert owners(one.read(PODS, Targets())) == ["team/a/main"]
+    assert owners(kubelet_reader.read(PODS, Targets())) == ["team/a/main"]
 
 
 @pytest.mark.needs("root")
 @pytest.mark.parametrize("mode", [0o700, 0o755])
 def test_who_is_not_root_is_told_so(mode: int) -> None:
     with tempfile.TemporaryDirectory() as folder, FakeKubelet(Path(folder)) as kubelet:
-        for each in kubelet.socket.relative_to(folder).parents:
-            (Path(folder) / each).chmod(0o755)
+        for kubelet_reader in kubelet.socket.relative_to(folder).parents:
+            (Path(folder) / kubelet_reader).chmod(0o755)
         kubelet.socket.chmod(0o755)
         kubelet.socket.parent.chmod(mode)
         os.seteuid(65534)
@@ -230,14 +233,14 @@ def test_who_is_not_root_is_told_so(mode: int) -> None:
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link", "fifo"])
 def test_what_is_no_socket_is_not_connected_to(tmp_path: Path, kind: str) -> None:
-    place = tmp_path / SOCKET
-    place.parent.mkdir(parents=True)
+    path = tmp_path / SOCKET
+    path.parent.mkdir(parents=True)
     with FakeKubelet(tmp_path, "real.sock"):
         {
-            "file": place.touch,
-            "folder": place.mkdir,
-            "link": lambda: place.symlink_to(tmp_path / "real.sock"),
-            "fifo": lambda: os.mkfifo(place),
+            "file": path.touch,
+            "folder": path.mkdir,
+            "link": lambda: path.symlink_to(tmp_path / "real.sock"),
+            "fifo": lambda: os.mkfifo(path),
         }[kind]()
         state, reason, text = failure(read(tmp_path))
     assert (state, reason) == ("failed", "no_permission")
