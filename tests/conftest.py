@@ -11,7 +11,7 @@ import pytest
 
 pytest_plugins = ("kits.pytest_levels", "kits.pytest_limits")
 
-# What the caller's shell and make hold is theirs: the tests, and what they start, see a plain environment.
+# The tests and their child processes do not see settings of the caller's shell and make.
 _OF_THE_CALLER = re.compile(
     "MAKE(FLAGS|LEVEL|OVERRIDES|FILES)|MFLAGS|ARGS|BASH_ENV|ENV|CDPATH|COLUMNS|LINES|NO_COLOR|(CLICOLOR_)?FORCE(_COLOR)?"
     "|LC_.*|LANG|LANGUAGE|PYTHON(PATH|HOME|WARNINGS|OPTIMIZE|DONTWRITEBYTECODE)|(http|all)_proxy|(HTTP|ALL)_PROXY"
@@ -21,9 +21,9 @@ for _name in filter(_OF_THE_CALLER.fullmatch, list(os.environ)):
     del os.environ[_name]
 os.environ["LC_ALL"] = "C.UTF-8"
 os.umask(0o022)
-# A script's shell has what it starts in the background ignore Ctrl-C, and so would all that the tests start.
+# Background jobs of a script ignore Ctrl-C, and all processes of the tests would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# Packages may come through a proxy for https, but what the tests listen on is behind none.
+# Packages may need an https proxy; the servers of the tests must not be reached through it.
 for _name in ("no_proxy", "NO_PROXY"):
     os.environ[_name] = ",".join(filter(None, ("127.0.0.1", "::1", "localhost", os.environ.get(_name))))
 
@@ -40,18 +40,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds --update-golden."""
+    """Add --update-golden."""
     parser.addoption(
         "--update-golden",
         action="store_true",
         default=False,
-        help="write the golden files anew from what comes out now; read them before you commit them",
+        help="write the golden files from the current results; read them before you commit them",
     )
 
 
 @pytest.fixture
 def assert_golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
-    """Holds a text against its golden file, or writes that file where --update-golden is given."""
+    """Compare a text with its golden file, or write the file if --update-golden is given."""
 
     def check(file: Path, text: str) -> None:
         if request.config.getoption("--update-golden"):

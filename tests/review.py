@@ -78,9 +78,9 @@ def file_lines(name: str, parser: Parser, captures: list[Capture]) -> Iterator[s
 
 def _device(device: Device) -> str:
     names = ("index", "model", "bus_id", "uuid", "serial", "driver", "partition", "parent")
-    told = [f"{name}={getattr(device, name)}" for name in names if getattr(device, name) is not None]
+    identity = [f"{name}={getattr(device, name)}" for name in names if getattr(device, name) is not None]
     facts = [f"{name}={text}" for name, text in device.facts]
-    return " ".join([device.vendor, *told, *facts, *([] if device.up else ["DOWN"])])
+    return " ".join([device.vendor, *identity, *facts, *([] if device.up else ["DOWN"])])
 
 
 def _of(report: Report, position: int) -> list[Reading]:

@@ -46,7 +46,7 @@ def page_with(daemon: Daemon, url: str, text: bytes) -> bytes:
     def has_it() -> bool:
         try:
             return text in fetched(url)[2]
-        except urllib.error.URLError:  # nobody listens there yet
+        except urllib.error.URLError:  # not listening yet
             return False
 
     daemon.until(has_it)

@@ -22,11 +22,11 @@ staged_node.main()
 
 @dataclass
 class Node:
-    """A staged node; `told` is what its stage says besides its cards, as kits/staged_node.py has it."""
+    """A staged node; `stage` is what its stage contains besides its cards, as kits/staged_node.py has it."""
 
     folder: Path
     cards: str
-    told: dict[str, Any] = field(default_factory=dict)
+    stage: dict[str, Any] = field(default_factory=dict)
     config: str = ""
     port: int = field(default_factory=free_port)
 
@@ -34,11 +34,11 @@ class Node:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/"
 
-    def say(self, **told: object) -> None:
+    def say(self, **stage: object) -> None:
         """Let the cards say so from the next poll on."""
-        self.told |= told
+        self.stage |= stage
         new = self.folder / "stage.new"
-        new.write_text(json.dumps({"cards": self.cards, **self.told}))
+        new.write_text(json.dumps({"cards": self.cards, **self.stage}))
         new.replace(self.folder / "stage.json")
 
     def daemon(self, *, upgraded: bool = False) -> Daemon:

@@ -88,13 +88,13 @@ def test_values_that_change_move_no_focus_and_are_not_all_read_aloud(tab: Tab, d
 
 
 def test_colours_of_ones_own(tab: Tab, demo: Demo) -> None:
-    """Where the person's colours replace the page's, states are still told apart, and what has the focus is seen."""
+    """Where the person's colours replace the page's, states still differ visibly, and what has the focus is seen."""
     tab.prefer(forced_colors="active")
     view = opened(tab, demo(FEW))
     assert barriers(tab) == []
     assert all(word for word, _ in view.conditions().values()), "each state is a word, too"
     edges = "getComputedStyle(document.querySelector('[data-device]')).borderTopStyle"
-    assert tab.evaluate(edges) != "none", "cards are told apart by more than their ground"
+    assert tab.evaluate(edges) != "none", "cards differ by more than their background"
 
 
 def test_nothing_moves_for_whoever_wants_none(tab: Tab, demo: Demo) -> None:

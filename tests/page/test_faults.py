@@ -12,11 +12,14 @@ from page.view import View
 
 pytestmark = pytest.mark.needs("chromium")
 
-Told = Sequence[tuple[str, str, float | str]]
+Readings = Sequence[tuple[str, str, float | str]]
 HOT, LIMIT = 91.0, 87.0
-LIMITED: Told = [("temperature_slowdown_celsius", "core", LIMIT), ("temperature_margin_celsius", "", "not_supported")]
+LIMITED: Readings = [
+    ("temperature_slowdown_celsius", "core", LIMIT),
+    ("temperature_margin_celsius", "", "not_supported"),
+]
 # What the card says: metric, label, value.
-FAULTS: Mapping[str, Told] = {
+FAULTS: Mapping[str, Readings] = {
     "asks for a reset": [("recovery_action", "none", 0), ("recovery_action", "reset", 1)],
     "health alarm": [("health", "alarm", 1)],
     "health warning": [("health", "warning", 1)],
@@ -35,7 +38,7 @@ FAULTS: Mapping[str, Told] = {
 # What is no evidence against a card, so that it stays out of the way.
 QUIET = {"at its power cap", "asleep"}
 EVENT, LOST, WELL = len(FAULTS), len(FAULTS) + 1, len(FAULTS) + 2
-COOL: Told = [("temperature_celsius", "core", 55), ("power_watts", "", 300), ("throttled", "sw_thermal", 0)]
+COOL: Readings = [("temperature_celsius", "core", 55), ("power_watts", "", 300), ("throttled", "sw_thermal", 0)]
 
 
 @pytest.fixture
@@ -43,10 +46,10 @@ def node(tmp_path: Path) -> Node:
     """A node with a card for each fault, one with an Xid, one that gets lost, and one that is well."""
     node = Node(tmp_path, f"{len(FAULTS) + 3}xnvidia")
     readings = []
-    for card, told in enumerate([*FAULTS.values(), (), (), ()]):
-        said = {metric for metric, *_ in told}
+    for card, faulty in enumerate([*FAULTS.values(), (), (), ()]):
+        said = {metric for metric, *_ in faulty}
         calm = [each for each in COOL if each[0] not in said]
-        readings += [[card, metric, label, value] for metric, label, value in (*told, *calm)]
+        readings += [[card, metric, label, value] for metric, label, value in (*faulty, *calm)]
     node.say(readings=readings, once=[["xid_79", [EVENT]]])
     return node
 

@@ -77,9 +77,9 @@ def test_the_table_is_whole_and_can_be_loaded_anew(tab: Tab, address: str) -> No
     reload_link = (
         "[...document.links].find(a => a.checkVisibility() && a.href.split('?')[0] === location.href && a.innerText)"
     )
-    assert tab.evaluate(f"{reload_link}?.innerText"), "a link that loads the page anew"
+    assert tab.evaluate(f"{reload_link}?.innerText"), "a link that reloads the page"
     tab.evaluate(f"{reload_link}.click()")
-    tab.until(lambda: tab.loads > before, "the page loaded anew")
+    tab.until(lambda: tab.loads > before, "the page was reloaded")
 
 
 def test_a_card_has_its_readings_and_reasons(tab: Tab, address: str) -> None:
