@@ -221,7 +221,7 @@ def test_no_stream_fails_a_hook(folder: Path, closed: str) -> None:
     assert record(folder)["id"] == "1234"
 
 
-def test_nobody_who_reads_does_not_fail_a_hook(folder: Path) -> None:
+def test_output_without_a_reader_does_not_fail_a_hook(folder: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     call("--help", capture_output=False, stdout=writing, stderr=writing)

@@ -76,7 +76,7 @@ def test_since_leaves_out_who_ended_before(tmp_path: Path, config: str, since: s
     assert hours_by_owner("--config", config, "--since", since).keys() == owners
 
 
-def test_a_bad_time_is_told() -> None:
+def test_a_bad_time_is_reported() -> None:
     status, _, error = run_main("jobs", "--since", "yesterday")
     assert status == 64
     assert "'yesterday' is no time; write 7d, 12h, or a day such as 2026-11-01" in error
@@ -118,7 +118,7 @@ def test_half_and_hostile_lines_are_skipped_with_their_number(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "large"])
-def test_what_is_no_file_is_told_in_one_line(tmp_path: Path, kind: str) -> None:
+def test_what_is_no_file_is_reported_in_one_line(tmp_path: Path, kind: str) -> None:
     path = tmp_path / kind
     if kind == "folder":
         path.mkdir()

@@ -20,7 +20,7 @@ def samples(page: str) -> dict[str, float]:
     return {name: float(value) for name, value in re.findall(r"^(telemetry_maintenance\S*) (\S+)$", page, re.MULTILINE)}
 
 
-def test_announced_told_kept_over_a_restart_and_ended(tmp_path: Path) -> None:
+def test_announced_reported_kept_over_a_restart_and_ended(tmp_path: Path) -> None:
     config = ("--config", str(tmp_path / "telemetry.toml"))
     with Daemon(tmp_path, HOST_ONLY) as running:
         assert samples(running.page()) == {"telemetry_maintenance": 0.0}
@@ -87,7 +87,7 @@ def test_where_it_cannot_be_kept_the_command_says_so_and_it_holds_all_the_same(t
 ASCEND = "4ED7F9F2 DA8741D8"
 
 
-def test_an_id_with_blanks_is_told_as_it_is_to_be_typed(tmp_path: Path) -> None:
+def test_an_id_with_blanks_is_reported_as_it_is_to_be_typed(tmp_path: Path) -> None:
     path = devices_file.path_in(f"{tmp_path}/state")
     devices_file.save(path, Remembered((Identity(ASCEND, "ascend", "0", "910B3", lost_since=1.7e9),), since=1.6e9))
     config = bare_config(tmp_path)
@@ -117,7 +117,7 @@ def test_all_lost_devices_or_those_of_a_vendor_and_no_others(tmp_path: Path) -> 
     assert devices_file.load(path) == Remembered((here,))
 
 
-def test_a_vendor_that_nobody_knows_is_told_where_none_was_forgotten(tmp_path: Path) -> None:
+def test_an_unknown_vendor_is_reported_where_no_device_was_forgotten(tmp_path: Path) -> None:
     config = bare_config(tmp_path)
     forget = ("forget", "--all-lost", "--config", config, "--vendor")
     assert run_main(*forget, "nvidai")[::2] == (64, "telemetry: unknown vendor 'nvidai'; did you mean 'nvidia'?\n")

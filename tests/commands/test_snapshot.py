@@ -148,7 +148,7 @@ def test_on_a_terminal_it_names_who_lets_it_wait(tools: ToolFolder, config: str)
         (("--vendor", "nvdia"), "did you mean 'nvidia'?"),
     ],
 )
-def test_what_cannot_be_shown_is_told_in_one_line(arguments: tuple[str, ...], named: str) -> None:
+def test_what_cannot_be_shown_is_reported_in_one_line(arguments: tuple[str, ...], named: str) -> None:
     status, out, error = run_main("snapshot", *arguments)
     assert (status, out, len(error.splitlines())) == (64, "", 1)
     assert named in error
@@ -168,7 +168,7 @@ CLEAN_SECRET = "--token=\ufffd[31mhunter2\ufffd"
 
 
 @pytest.mark.parametrize("has_daemon", [False, True])
-def test_of_the_processes_here_it_tells_what_it_may_read_itself(
+def test_of_the_processes_here_it_reports_what_it_may_read_itself(
     tmp_path: Path, config: str, worker: subprocess.Popen[bytes], has_daemon: bool
 ) -> None:
     """The command line comes from nowhere else: not from the daemon, and not in what is asked of another node."""
@@ -208,7 +208,7 @@ def test_of_the_processes_here_it_tells_what_it_may_read_itself(
                 assert "hunter2" not in output_of("--node", daemon.address, "--format", form)
 
 
-def test_a_daemon_that_is_not_there_is_told(config: str) -> None:
+def test_a_daemon_that_is_not_there_is_reported(config: str) -> None:
     for arguments in (("--from", "daemon", "--config", config), ("--node", "127.0.0.1:1")):
         status, out, error = run_main("snapshot", *arguments)
         assert (status, out, len(error.splitlines())) == (69, "", 1)

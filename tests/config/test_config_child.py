@@ -25,7 +25,7 @@ def test_the_child_gives_what_loading_here_gives(bench: Workbench) -> None:
         load_in_child(bench.inputs("[sources.cnmon]"))
 
 
-def test_the_child_tells_the_errors_that_loading_here_tells(bench: Workbench) -> None:
+def test_the_child_reports_the_errors_that_loading_here_reports(bench: Workbench) -> None:
     text = '[log]\nlevel = "größer"\nx = 1\n'
     inputs = bench.inputs(text, {"TELEMETRY_X": "\udcff", "TELEMETRY_STATE_DIRECTORY": "\udcff"})
     with pytest.raises(ConfigError) as here:

@@ -113,7 +113,7 @@ def test_errors_come_in_the_order_of_their_lines_and_many_or_long_ones_are_cut_s
     assert len(complaint) < 200
 
 
-def test_a_long_list_of_names_is_not_told(bench: Workbench) -> None:
+def test_a_long_list_of_names_is_not_reported(bench: Workbench) -> None:
     many = tuple(f"tool-{number}" for number in range(21))
     assert bench.complaints("[sources.xyz]", known_sources=many) == [
         "telemetry.toml: line 1: sources.xyz: no such source"

@@ -142,7 +142,7 @@ def test_a_bad_flag_is_named(bench: Workbench, overrides: dict[str, object], com
     assert bench.complaints(overrides=overrides) == [complaint]
 
 
-def test_errors_of_the_file_and_of_the_environment_are_told_together(bench: Workbench) -> None:
+def test_errors_of_the_file_and_of_the_environment_are_reported_together(bench: Workbench) -> None:
     environment = {"TELEMETRY_LOGLEVEL": "info", "TELEMETRY_LOG_FORMAT": "xml"}
     assert bench.complaints("[log]\nlevel = 1\n", environment) == [
         "environment variable TELEMETRY_LOGLEVEL: no such setting; did you mean TELEMETRY_LOG_LEVEL?",

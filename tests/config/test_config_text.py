@@ -45,7 +45,7 @@ def test_settings_in_force_are_shown_as_a_file_that_gives_them_again(bench: Work
     assert bench.settings(show_toml(settings)) == settings
 
 
-def test_settings_in_force_tell_what_was_not_set_by_the_file(bench: Workbench) -> None:
+def test_settings_in_force_report_what_was_not_set_by_the_file(bench: Workbench) -> None:
     environment = {"TELEMETRY_SOURCES_NVML_MODE": "never", "TELEMETRY_EXPECT_DEVICES": "amd=4"}
     loaded = bench.loaded('[log]\nlevel = "error"\n', environment, {"log.format": "json"})
     text = show_toml(loaded.settings, loaded.origins)

@@ -52,7 +52,7 @@ def test_containers_are_known_by_their_marks(tmp_path: Path) -> None:
     assert machine(tmp_path, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}).container == "Kubernetes"
 
 
-def test_the_groups_of_people_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_groups_of_people_are_reported_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getgroups", lambda: [0, 54321])
     monkeypatch.setattr("os.getegid", lambda: 0)
     assert groups() == ("54321", "root")

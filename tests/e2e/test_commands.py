@@ -289,7 +289,7 @@ def doctor(config, tools, *arguments):
     return status, head, {part.partition(":")[0]: part.splitlines() for part in parts}
 
 
-def test_doctor_tells_of_what_is_here(config, tools):
+def test_doctor_reports_what_is_here(config, tools):
     """Where the tool is, what each poll took, what is absent and why; and in a line what is not here at all."""
     tool = tools.prints("mthreads-gmi", TABLE)
     status, head, parts = doctor(config, tools)
@@ -304,7 +304,7 @@ def test_doctor_tells_of_what_is_here(config, tools):
     assert "nvml" in " ".join(rest)
 
 
-def test_doctor_tells_what_to_do(config, tools):
+def test_doctor_reports_what_to_do(config, tools):
     """A tool that fails, and one that is looked for in vain."""
     tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n", status=1)
     status, _, parts = doctor(config, tools, "--source", "mthreads-gmi", "--source", "hy-smi", "--all")

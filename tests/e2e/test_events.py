@@ -26,7 +26,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory):
         yield running
 
 
-def test_all_who_follow_get_the_same_bytes_and_one_more_is_told_to_come_later(daemon: Daemon) -> None:
+def test_all_who_follow_get_the_same_bytes_and_one_more_is_reported_to_come_later(daemon: Daemon) -> None:
     with followers(daemon.address, MOST_STREAMS) as all_of_them:
         readings = [[client.next("readings") for _ in range(4)] for client in all_of_them]
         # The first was made for each; later ones are one event for all, and somebody may have missed the first of them.
@@ -44,7 +44,7 @@ def test_all_who_follow_get_the_same_bytes_and_one_more_is_told_to_come_later(da
     daemon.until(let_in)
 
 
-def test_the_stream_tells_what_the_document_tells(daemon: Daemon) -> None:
+def test_the_stream_reports_what_the_document_reports(daemon: Daemon) -> None:
     with Follower(daemon.address) as follower:
         state = follower.next("state").data
         document = daemon.document()
@@ -113,7 +113,7 @@ def test_who_comes_back_gets_the_past_that_it_missed(daemon: Daemon, asked: str)
     assert all(history["slots"] <= 1 for history in past(seen))
 
 
-def test_a_reload_that_changes_nothing_disturbs_nobody(daemon: Daemon) -> None:
+def test_a_reload_that_changes_nothing_disturbs_no_client(daemon: Daemon) -> None:
     with Follower(daemon.address) as follower:
         instance = follower.next("state").data["instance"]
         daemon.signal(signal.SIGHUP)

@@ -78,7 +78,7 @@ def test_a_tool_that_is_dumb_at_first_is_asked_everything_again(tmp_path: Path) 
 
 
 @pytest.mark.needs("cc")
-def test_the_library_is_the_cheap_source_and_the_tool_tells_the_rest(tmp_path: Path) -> None:
+def test_the_library_is_the_cheap_source_and_the_tool_reports_the_rest(tmp_path: Path) -> None:
     tools, library = ToolFolder(tmp_path / "tools"), FakeMtml(tmp_path / "mtml", cards=1)
     install(tools, BOTH, BUSY_TABLE)
     library.tell(0, power=99_250, uuid=CARD["GPU UUID"])

@@ -33,7 +33,7 @@ def worker() -> Iterator[subprocess.Popen[bytes]]:
     ("users", "shown"),
     [("name", re.escape(USER)), pytest.param("hash", "[0-9a-f]{12}", marks=pytest.mark.long), ("none", "None")],
 )
-def test_a_process_is_told_as_the_settings_say(
+def test_a_process_is_reported_as_the_settings_say(
     tmp_path: Path, worker: subprocess.Popen[bytes], users: str, shown: str
 ) -> None:
     tools = ToolFolder(tmp_path / "tools")

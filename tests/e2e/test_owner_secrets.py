@@ -43,7 +43,7 @@ def planted_job(folder: Path) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), "comment": SECRET, "token": [SECRET]}))
 
 
-def test_no_secret_of_a_process_or_a_job_is_told(tmp_path: Path) -> None:
+def test_no_secret_of_a_process_or_a_job_is_reported(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path / "nvml", load_profile("h100").with_gpus(2))
     planted_job(tmp_path)
     program = tmp_path / f"{SECRET}.py"

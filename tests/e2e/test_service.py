@@ -50,7 +50,7 @@ class Systemd:
         self._socket.close()
 
 
-def test_systemd_is_told(tmp_path):
+def test_systemd_is_reported(tmp_path):
     """READY once it listens, the watchdog again and again unless it stands still, RELOADING and READY at a reload, STOPPING."""
     systemd = Systemd(tmp_path)
     environment = {"NOTIFY_SOCKET": str(systemd.path), "WATCHDOG_USEC": "400000"}
@@ -109,7 +109,7 @@ def test_plugins_of_a_folder(tmp_path):
         assert daemon.stop()[0] == 0
 
 
-def test_a_source_that_is_not_here_is_told_once(tmp_path):
+def test_a_source_that_is_not_here_is_reported_once(tmp_path):
     """Not once for each of its polls, and not at every look."""
     with Daemon(tmp_path, config="[sources.npu-smi]\ninterval = 0.3\n", environment={"PATH": str(tmp_path)}) as daemon:
         daemon.until(lambda: daemon.logged("source=npu-smi") and daemon.get("/readyz")[0] == 200)

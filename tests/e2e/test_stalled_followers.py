@@ -124,7 +124,7 @@ def test_who_reads_goes_on_reading(daemon: Daemon, record_property: Callable[[st
 
 
 @pytest.mark.long
-def test_who_holds_all_streams_and_does_not_read_holds_up_nobody_else(
+def test_who_holds_all_streams_and_does_not_read_delays_no_other_client(
     daemon: Daemon, record_property: Callable[[str, object], None]
 ) -> None:
     attacked(daemon, record_property)

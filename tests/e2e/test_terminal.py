@@ -76,7 +76,7 @@ def test_a_terminal_that_knows_ascii_only_is_written_to_all_the_same() -> None:
         ('"$@" <&- 2>&-', 64, ""),
     ],
 )
-def test_a_closed_or_full_stream_is_told_in_one_line(line: str, status: int, named: str) -> None:
+def test_a_closed_or_full_stream_is_reported_in_one_line(line: str, status: int, named: str) -> None:
     code, _, error = shell(line, *PARSE)
     assert (code, named in error, len(error.splitlines()) <= 1) == (status, True, True)
 

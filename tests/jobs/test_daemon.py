@@ -30,7 +30,7 @@ def hook(daemon: Daemon, action: str) -> None:
     assert done.stderr == ""
 
 
-def test_the_daemon_reads_jobs_as_soon_as_a_hook_told_of_one(tmp_path: Path) -> None:
+def test_the_daemon_reads_jobs_as_soon_as_a_hook_reported_one(tmp_path: Path) -> None:
     """A source that is missing is looked for once a minute only."""
     jobs = tmp_path / "jobs"
     with Daemon(tmp_path, config=f'[attribution]\nenabled = true\njob_directory = "{jobs}"\n') as daemon:
@@ -44,7 +44,7 @@ def test_the_daemon_reads_jobs_as_soon_as_a_hook_told_of_one(tmp_path: Path) -> 
     assert json.loads((jobs / "slurm-12.json").read_text())["ended"]
 
 
-def test_a_daemon_that_is_off_is_told_without_harm(tmp_path: Path) -> None:
+def test_a_daemon_that_is_off_is_reported_without_harm(tmp_path: Path) -> None:
     with Daemon(tmp_path, config=f'[attribution]\njob_directory = "{tmp_path}/jobs"\n') as daemon:
         hook(daemon, "start")
         assert not daemon.logged("Traceback")

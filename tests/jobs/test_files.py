@@ -37,7 +37,7 @@ def test_a_prolog_that_comes_twice_begins_one_job(opened: OwnFolder) -> None:
 
 
 @pytest.mark.parametrize("with_end", [True, False], ids=["its epilog came", "its epilog never came"])
-def test_a_requeued_job_begins_anew(opened: OwnFolder, with_end: bool) -> None:  # a case of the table
+def test_a_requeued_job_begins_again(opened: OwnFolder, with_end: bool) -> None:  # a case of the table
     begin(opened, FIRST, NOW)
     if with_end:
         end(opened, FIRST, NOW + 5)

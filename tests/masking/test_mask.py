@@ -102,7 +102,7 @@ def test_a_secret_is_replaced_by_something_of_its_shape() -> None:
         assert masked_text(text) == result
 
 
-def test_what_identifies_nobody_stays() -> None:
+def test_harmless_text_stays() -> None:
     for text in NOT_SECRET:
         assert masked_text(text) == text
 
@@ -222,7 +222,7 @@ def test_a_process_keeps_the_words_that_everybody_has() -> None:
     assert third == "zebra crossing"
 
 
-def test_columns_below_a_telling_heading_are_masked() -> None:
+def test_columns_below_an_announcing_heading_are_masked() -> None:
     text = "序列号,温度,用户\nAB7,57.0,maria\nAC8,58.0,root\n\nother,x,y\n"
     first, *rows, blank, other = masked_text(text).splitlines()
     assert (first, [row.split(",")[1] for row in rows], blank, other) == (

@@ -133,7 +133,7 @@ def kinds(group: Group) -> tuple[object, ...]:
     return group.owner and group.owner.kind, [key.partition(":")[0] for key in group.keys], bool(group.container)
 
 
-def test_the_group_of_a_process_tells_the_same_kind_of_owner() -> None:
+def test_the_group_of_a_process_reports_the_same_kind_of_owner() -> None:
     for path in PATHS:
         hidden = masked_owners(path)
         assert kinds(group_of(hidden)) == kinds(group_of(path))

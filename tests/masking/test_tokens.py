@@ -65,7 +65,7 @@ def test_a_header_hides_no_number_behind_it(header: str) -> None:
         "sk-hynix HBM3",
     ],
 )
-def test_what_identifies_nobody_stays(text: str) -> None:
+def test_harmless_text_stays(text: str) -> None:
     assert masked(text) == text
 
 

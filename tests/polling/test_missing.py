@@ -183,7 +183,7 @@ def test_one_that_is_released_while_others_are_looked_for_stays_released(
     assert node.health("b-smi").state == node.health("b-smi", "slow").state == "released"
 
 
-def test_a_missing_one_that_is_made_anew_or_removed(missing: Node) -> None:
+def test_a_missing_one_that_is_made_again_or_removed(missing: Node) -> None:
     missing.poller.renew("acme-smi", lambda: missing.source(settings=SourceSettings(mode="never")))
     assert missing.comes_to("disabled")
     missing.poller.renew("acme-smi", missing.source)
@@ -201,7 +201,7 @@ def test_after_the_machine_slept_and_its_clock_was_set_it_is_looked_for(missing:
     assert missing.comes_to("ok")
 
 
-def test_cards_that_fall_asleep_are_told_as_ever(missing: Node) -> None:
+def test_cards_that_fall_asleep_are_reported_as_ever(missing: Node) -> None:
     missing.pci = PciView(2, 1)
     assert missing.comes_to("suspended")
     missing.pci = PciView(2, 0)

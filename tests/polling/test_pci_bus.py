@@ -38,7 +38,7 @@ def test_cards_and_sleepers(tmp_path):
     assert bus.bus.counts() == {"moorethreads": 2}
 
 
-def test_a_card_of_a_virtual_machine_is_on_the_bus_and_nobodys_here(tmp_path):
+def test_a_card_of_a_virtual_machine_is_on_the_bus_and_not_expected(tmp_path):
     bus = Bus(tmp_path)
     bus.put("0000:1a:00.0")
     bus.put("0000:1b:00.0")
@@ -81,7 +81,7 @@ def test_a_card_that_is_not_listed_is_named_by_its_address(devices: list[Device]
     assert problem is None or (problem.where == "PCI bus" and (text or "") in problem.text)
 
 
-def test_a_lost_card_that_is_listed_as_lost_is_not_told_twice() -> None:
+def test_a_lost_card_that_is_listed_as_lost_is_not_reported_twice() -> None:
     assert unlisted([device(BUS[0]), Device("nvidia", bus_id=BUS[1], up=False)], "nvidia", BUS[:2]) is None
 
 

@@ -71,7 +71,7 @@ FAULTS = (
 )
 
 
-def test_a_fault_is_told_by_its_kind_and_costs_one_call(
+def test_a_fault_is_reported_by_its_kind_and_costs_one_call(
     worker: Worker, clock: HandClock, launcher: CountingLauncher
 ) -> None:
     for poll, error, text, survives in FAULTS:

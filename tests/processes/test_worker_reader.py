@@ -59,7 +59,7 @@ def test_each_call_is_an_output(worker: Worker) -> None:
     assert capture.failure is None
 
 
-def test_a_capture_tells_when_and_at_what_cost(worker: Worker) -> None:
+def test_a_capture_reports_when_and_at_what_cost(worker: Worker) -> None:
     before = time.monotonic()
     capture = ask(worker, "burn-cpu")
     after = time.monotonic()

@@ -64,7 +64,7 @@ def test_a_list_that_no_node_has_is_refused(program: Path, tmp_path: Path) -> No
     assert (capture.failure.reason, "more than 4096 devices" in capture.failure.text) == ("not_understood", True)
 
 
-def test_a_refusal_is_told(program: Path, tmp_path: Path) -> None:
+def test_a_refusal_is_reported(program: Path, tmp_path: Path) -> None:
     with serving(program, tmp_path, 1):
         capture = reader(str(tmp_path), AttributionSettings(enabled=True)).read(ALLOCATABLE, Targets())
     assert capture.failure is not None

@@ -93,7 +93,7 @@ def test_a_file_above_the_limit_is_no_half_file(root: Path, size: int, status: i
     assert output == Output("/big", text="" if status else "1" * size, status=status)
 
 
-def test_what_is_no_file_is_told_and_not_opened(root: Path) -> None:
+def test_what_is_no_file_is_reported_and_not_opened(root: Path) -> None:
     os.mkfifo(root / "a-pipe")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(root / "a-socket"))
@@ -112,7 +112,7 @@ def test_what_is_no_file_is_told_and_not_opened(root: Path) -> None:
     ]
 
 
-def test_a_folder_that_cannot_be_looked_into_is_told(root: Path) -> None:
+def test_a_folder_that_cannot_be_looked_into_is_reported(root: Path) -> None:
     (root / "loop").symlink_to("loop")
     request = Files(globs=("/loop/card*/busy", "/sys/class/drm/none*"))
     assert read_files(request, root) == (Output("/loop/card*/busy", status=errno.ELOOP),)

@@ -119,7 +119,7 @@ def test_a_call_that_fails_costs_its_own_output_only(error: Exception, status: i
     assert load == Output("load", status=0, data={"load1": 0.5})
 
 
-def test_an_unknown_call_is_told() -> None:
+def test_an_unknown_call_is_reported() -> None:
     (output,) = HostReader().read(poll("fans"), NO_TARGETS).outputs
     assert (output.status, output.data) == (errno.ENOSYS, None)
 

@@ -113,7 +113,7 @@ def test_without_a_folder_the_source_is_missing(tmp_path: Path, source: str) -> 
     assert missing(reader(tmp_path, "jobstats:/gpustat"), source)
 
 
-def test_a_scheduler_that_told_of_a_job_is_there_without_jobs(tmp_path: Path, folder: OwnFolder) -> None:
+def test_a_scheduler_that_reported_a_job_is_there_without_jobs(tmp_path: Path, folder: OwnFolder) -> None:
     of = reader(tmp_path)
     begin(folder, Job("slurm", "12", "12"), LONG_AGO)
     assert captured(of, "slurm").failure is None

@@ -74,7 +74,7 @@ def test_a_file_that_is_written_no_more_or_from_the_future_is_passed_over(folder
     assert read_steps(folder).steps == ()
 
 
-def test_of_two_files_of_a_rank_the_first_goes_on_telling_until_it_is_quiet(folder: Path) -> None:
+def test_of_two_files_of_a_rank_the_first_counts_until_it_is_quiet(folder: Path) -> None:
     reader = StepsReader(str(folder.parent), Settings())
 
     def read() -> Capture:
@@ -90,7 +90,7 @@ def test_of_two_files_of_a_rank_the_first_goes_on_telling_until_it_is_quiet(fold
     assert [counts.file for counts in told_of(later).steps] == ["a.json"]
 
 
-def test_the_files_of_a_job_are_those_of_the_user_who_told_of_it_first() -> None:
+def test_the_files_of_a_job_are_those_of_the_user_who_reported_it_first() -> None:
     first = file_of(uid=1000, rank=0, is_quiet=True)
     report = told_of([first, file_of(uid=1001, rank=0), file_of(uid=1001, rank=1), file_of(uid=1000, rank=2)])
     assert [(step.user_id, step.rank) for step in report.steps] == [(1000, "0"), (1000, "2")]
@@ -155,7 +155,7 @@ def test_a_file_of_any_content_costs_itself_only(changed: dict[str, object]) -> 
         assert counts.rank.isprintable()
 
 
-def test_jobs_that_are_not_told_by_name_stay_different_ones() -> None:
+def test_jobs_that_are_not_reported_by_name_stay_different_ones() -> None:
     counted = Steps(Privacy("name", "name", "none", b"key"))
     counts = told_of([file_of(job_id="secret-one"), file_of(job_id="secret-two")]).steps
     samples = counted.samples(counts, [MergedDevice("nvidia", 0, UUID, "nvidia0", "H100", UUID)])

@@ -180,7 +180,7 @@ def test_a_lock_file_that_says_nothing_is_busy_all_the_same(tmp_path: Path, text
     held.release()
 
 
-def test_a_removed_file_is_made_anew(tmp_path: Path) -> None:
+def test_a_removed_file_is_made_again(tmp_path: Path) -> None:
     locks = ToolLocks(tmp_path, "smi")
     first = locks.take("smi", now(), NEVER)
     (tmp_path / "smi.lock").unlink()

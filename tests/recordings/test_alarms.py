@@ -85,7 +85,7 @@ DRAM, SRAM = ("ecc_uncorrected_total", "dram"), ("ecc_uncorrected_total", "sram"
 ERRORS = Alarm("uncorrected_errors", ID, source="nvml")
 
 
-def test_more_errors_are_another_alarm_and_those_of_a_place_that_is_told_later_are_not() -> None:
+def test_more_errors_are_another_alarm_and_those_of_a_place_that_is_reported_later_are_not() -> None:
     assert Heard().sees(*(card({DRAM: count}) for count in (1.0, 1.0, 2.0, 0.0, 1.0))) == [ERRORS] * 2
     assert Heard().sees(card({DRAM: 3.0}), card({DRAM: 3.0, SRAM: 5.0})) == []
     in_its_place = card({SRAM: 0.0}, (DRAM,)), card({SRAM: 1.0}, (DRAM,))
@@ -93,7 +93,7 @@ def test_more_errors_are_another_alarm_and_those_of_a_place_that_is_told_later_a
 
 
 @pytest.mark.parametrize(("fault", "cause"), [("uncorrected error", "uncorrected_errors"), ("alarm", "unhealthy")])
-def test_what_a_slow_poll_tells_later_did_not_begin_then(fault: str, cause: str) -> None:
+def test_what_a_slow_poll_reports_later_did_not_begin_then(fault: str, cause: str) -> None:
     """After a start, a reload or a resume the fast poll comes first; the slow one may report what is weeks old."""
     reads = FAULTS[fault].reads
     fast, slow = card({}, lacks=tuple(reads)), card(reads)
@@ -123,7 +123,7 @@ def test_readings_that_are_no_alarm(fault: str) -> None:
         ("close to the slowdown limit", []),
     ],
 )
-def test_heat_of_a_card_that_tells_nothing_of_throttling(fault: str, causes: list[str]) -> None:
+def test_heat_of_a_card_that_reports_nothing_of_throttling(fault: str, causes: list[str]) -> None:
     silent = tuple(key for key in GOOD if key[0] == "throttled")
     cool, hot = card({}, silent), card(FAULTS[fault].reads, (*silent, *FAULTS[fault].lacks))
     assert [alarm.cause for alarm in Heard().sees(cool, hot, hot)] == causes

@@ -127,7 +127,7 @@ def test_what_follows_within_a_minute_is_put_into_the_file_once() -> None:
     assert it.written == [(NAME, 0), (NAME, 1)]
 
 
-def test_what_is_written_anew_has_the_two_minutes_before_the_first_alarm() -> None:
+def test_what_is_written_again_has_the_two_minutes_before_the_first_alarm() -> None:
     it = Recorder()
     for second in range(200):
         it.at(second, *[XID] * (second == 130), *[LOST] * (second == 150))
@@ -209,7 +209,7 @@ def test_a_file_that_is_written_at_the_second_attempt_is_one_of_the_hour() -> No
     assert len(it.written) == 6
 
 
-def test_a_file_counts_although_no_thread_could_write_it_anew() -> None:
+def test_a_file_counts_although_no_thread_could_write_it_again() -> None:
     it = Recorder()
     it.at(0, XID)
     it.at(10)

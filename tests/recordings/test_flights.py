@@ -87,7 +87,7 @@ def test_a_file_is_masked_private_and_listed(tmp_path: Path) -> None:
         ("x" * 500, f"20261118T110640Z-{'x' * 40}.jsonl.gz"),
     ],
 )
-def test_names_tell_when_and_why(cause: str, name: str) -> None:
+def test_names_report_when_and_why(cause: str, name: str) -> None:
     assert flights.name_of(BEGUN, cause) == name
     assert len(name) < 100
 

@@ -42,13 +42,13 @@ def test_a_moment_is_shown_as_it_was(tmp_path: Path, at: str, temperatures: list
     assert BEGUN <= snapshot.wall_time <= BEGUN + 60
 
 
-def test_it_is_played_at_its_pace_and_begins_anew(tmp_path: Path) -> None:
+def test_it_is_played_at_its_pace_and_begins_again(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, PlaybackOptions(speed=20.0)) as it:
         assert it.comes(99.0, None)
         assert it.comes(45.0, 50.0), "at the beginning no card is lost"
 
 
-def test_once_it_stays_at_the_end_as_long_as_nobody_goes_elsewhere(tmp_path: Path) -> None:
+def test_once_it_stays_at_the_end_until_another_position_is_requested(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, PlaybackOptions(speed=100.0, loops=False)) as it:
         assert it.comes(99.0, None)
         assert comes_true(lambda: it.node.controls.how() == "100 ×, ended")
@@ -58,7 +58,7 @@ def test_once_it_stays_at_the_end_as_long_as_nobody_goes_elsewhere(tmp_path: Pat
         assert comes_true(lambda: it.node.controls.how() == "100 ×, ended")
 
 
-def test_who_goes_elsewhere_from_the_end_is_told_so_at_once(tmp_path: Path) -> None:
+def test_who_goes_elsewhere_from_the_end_is_reported_so_at_once(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, PlaybackOptions(loops=False), at="end") as it:
         controls = it.node.controls
         assert comes_true(lambda: controls.how() == "ended")
@@ -110,7 +110,7 @@ def test_what_is_asked_over_the_socket_is_done_or_refused(tmp_path: Path) -> Non
             assert ("error" in answer) == says.startswith("'")
 
 
-def test_a_moment_is_begun_anew_after_a_pause_at_any_speed(tmp_path: Path) -> None:
+def test_a_moment_is_begun_again_after_a_pause_at_any_speed(tmp_path: Path) -> None:
     with played(tmp_path, [capture(0, "40 50"), capture(0, "40 50", "slow")], PlaybackOptions(speed=100.0)) as it:
         begun = it.node.controls.clock.monotonic
         assert it.comes(40.0, 50.0)
@@ -305,7 +305,7 @@ def test_a_cut_one_is_played_to_its_end_and_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("why", ["No such file", "the file was replaced; start again to play the new one"])
-def test_a_recording_that_goes_away_while_it_is_played_is_told_and_what_is_shown_stays(
+def test_a_recording_that_goes_away_while_it_is_played_is_reported_and_what_is_shown_stays(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, why: str
 ) -> None:
     with played(tmp_path, MINUTE, PlaybackOptions(loops=False), at="20s") as it:

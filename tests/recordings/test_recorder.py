@@ -105,7 +105,7 @@ def test_what_was_in_a_file_that_is_handed_over_stays(tmp_path: Path) -> None:
     assert kept[len(mine) :].count(b"\n") == 1
 
 
-def test_a_reader_that_went_away_is_told() -> None:
+def test_a_reader_that_went_away_is_reported() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb", buffering=0) as raw:
@@ -209,7 +209,7 @@ def test_of_many_who_record_to_a_file_at_the_same_instant_one_does(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["recording.jsonl", "recording.jsonl.gz"])
-def test_a_recording_that_is_removed_meanwhile_is_told(tmp_path: Path, name: str) -> None:
+def test_a_recording_that_is_removed_meanwhile_is_reported(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     for ends in (True, False):
         recorder = Recorder.to_file(path)
@@ -239,7 +239,7 @@ def test_each_listener_gets_each_capture_as_a_line() -> None:
     assert first[0].text.endswith(b"}\n")
 
 
-def test_a_capture_is_written_once_for_all_and_not_at_all_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_capture_is_written_once_for_all_and_not_at_all_without_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
     encode = module.capture_line
     monkeypatch.setattr(module, "capture_line", lambda capture: written.append(1) or encode(capture))
@@ -264,7 +264,7 @@ def test_between_two_captures_nothing_is_lost_and_nothing_comes_twice() -> None:
     assert [line.taken for line in (*before, *received)] == [7.0, 8.0]
 
 
-def test_what_json_does_not_have_is_told_once_and_costs_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_json_does_not_have_is_reported_once_and_costs_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     tap = Tap()
     received: list[Line] = []
     tap.listen(received.append, lambda: None)

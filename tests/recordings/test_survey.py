@@ -31,7 +31,7 @@ def test_the_place_and_age_of_each_capture(captures: tuple[Capture, ...], expect
     assert [(placed_capture.position, placed_capture.age) for placed_capture in placed_captures(captures)] == expected
 
 
-def test_a_survey_tells_length_time_and_pace() -> None:
+def test_a_survey_reports_length_time_and_pace() -> None:
     captures = [capture(at) for at in range(0, 21, 2)] + [capture(20.5, "slow")]
     survey = Survey.of(captures)
     assert (survey.length, survey.wall_times.at(0.0)) == (18.5, BEGUN + 2)
@@ -113,7 +113,7 @@ TWICE = hours_off((20, 1), (40, -1))
         (surveyed(*((at, at % 4 // 2 * 1e6) for at in range(10_000))), 1.0, 1.0),
     ],
 )
-def test_a_time_is_what_the_clock_told_there(survey: Survey, position: float, time: float) -> None:
+def test_a_time_is_what_the_clock_reported_there(survey: Survey, position: float, time: float) -> None:
     assert survey.wall_times.at(position) == pytest.approx(time, abs=1.0)
 
 
@@ -127,7 +127,7 @@ def test_a_time_is_what_the_clock_told_there(survey: Survey, position: float, ti
         (TWICE, "end-5s", 55.0),
     ],
 )
-def test_a_time_is_found_where_the_clock_told_it(survey: Survey, text: str, position: float) -> None:
+def test_a_time_is_found_where_the_clock_reported_it(survey: Survey, text: str, position: float) -> None:
     assert moment(text).position(survey) == pytest.approx(position)
 
 

@@ -79,7 +79,7 @@ def test_a_verb_is_answered(tmp_path: Path) -> None:
         (b'{"verb": "echo", "verb": "repeat"}', "repeat: text: missing"),
     ],
 )
-def test_arguments_of_the_wrong_types_are_told(tmp_path: Path, line: bytes, expected: str) -> None:
+def test_arguments_of_the_wrong_types_are_reported(tmp_path: Path, line: bytes, expected: str) -> None:
     assert json.loads(with_server(tmp_path, lambda path: said_back(path, line + b"\n"))) == {"error": expected}
 
 

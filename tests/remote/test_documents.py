@@ -50,16 +50,16 @@ def told_history():
     return json.loads("".join(history_json.pieces("node17", 1.7e9 + now[0], window, devices))), past
 
 
-def test_a_document_tells_the_same_again():
+def test_a_document_reports_the_same_again():
     assert document(snapshot_of(document())) == document()
 
 
-def test_the_table_of_what_was_told_is_the_table_of_what_was_known():
+def test_the_table_of_what_was_reported_is_the_table_of_what_was_known():
     assert table(snapshot_of(document()), 0, Colour.NEVER) == table(WHOLE, 0, Colour.NEVER)
     assert [row.condition for row in rows(snapshot_of(document()))] == [row.condition for row in rows(WHOLE)]
 
 
-def test_history_is_told_the_same_again():
+def test_history_is_reported_the_same_again():
     written, past = told_history()
     read = past_of(written)
     assert (read.start, read.slots, [*read.devices]) == (pytest.approx(past.start), past.slots, [*past.devices])

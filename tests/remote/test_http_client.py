@@ -69,7 +69,7 @@ def test_the_daemon_answers_on_its_port_and_its_socket(tmp_path):
             names.close()
 
 
-def test_a_connection_that_the_server_gave_up_is_made_anew():
+def test_a_connection_that_the_server_gave_up_is_made_again():
     with running_server(deadlines=Deadlines(idle=0.05, linger=0.05)) as server:
         client = Client(address_of(f"127.0.0.1:{server.port}"))
         assert client.get("/").body
@@ -129,7 +129,7 @@ def test_who_does_not_answer_is_given_up():
         Client(address_of(f"127.0.0.1:{silent.getsockname()[1]}"), seconds=0.2).get("/")
 
 
-def test_where_nobody_listens(tmp_path):
+def test_without_a_listener(tmp_path):
     with pytest.raises(NodeError, match="no daemon answers"):
         Client(address_of(f"unix:{tmp_path}/local.sock")).get("/")
 

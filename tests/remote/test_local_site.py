@@ -121,7 +121,7 @@ def asked(path: Path) -> bytes:
         return read_to_end(client)
 
 
-def test_whoever_may_connect_is_answered_under_any_host_name(tmp_path: Path) -> None:
+def test_permitted_clients_are_answered_under_any_host_name(tmp_path: Path) -> None:
     path = local_socket_in(str(tmp_path))
     assert served(path, lambda: asked(path)).endswith(b"GET /some?where\n")
 

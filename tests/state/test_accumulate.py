@@ -119,7 +119,7 @@ def test_devices_are_counted_apart():
     assert counted(accumulator, merged(busy(2, 1.0), id="GPU-b")) == {"busy_seconds_total": 0.5}
 
 
-def test_a_forgotten_device_starts_anew_and_the_others_go_on():
+def test_a_forgotten_device_starts_again_and_the_others_go_on():
     accumulator = Accumulator()
     for taken in (0.0, 2.0):
         accumulator.advance([merged(busy(taken, 1.0)), merged(busy(taken, 1.0), id="GPU-b")])
@@ -224,7 +224,7 @@ LASTING, XID = Event(0, "error_1", is_ongoing=True), Event(0, "xid_31")
         ([(LASTING,), (LASTING, Event(0, "error_2", is_ongoing=True))], ["error_2"]),
     ],
 )
-def test_who_watches_is_told_what_begins_and_not_what_lasted_before_the_start(
+def test_who_watches_is_reported_what_begins_and_not_what_lasted_before_the_start(
     reports: list[tuple[Event, ...]], expected: list[str]
 ) -> None:
     received = Heard()

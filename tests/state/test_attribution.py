@@ -107,7 +107,7 @@ def test_a_process_is_known_from_the_poll_on_in_which_its_task_came(node: OwnedN
     assert node.store.targets("tool").pids == ()
 
 
-def test_what_fits_no_card_is_counted_and_told(node: OwnedNode) -> None:
+def test_what_fits_no_card_is_counted_and_reported(node: OwnedNode) -> None:
     node.claims(
         Claim(job("41"), names=(DeviceName("GPU-gone", "uuid", "GPU-gone"),)), Claim(job("42"), names=(SECOND,))
     )

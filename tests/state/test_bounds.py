@@ -269,7 +269,7 @@ def test_invented_devices_never_push_out_one_that_is_really_lost() -> None:
     assert len(node.store.lost()) == bounds.MOST_LOST
 
 
-def test_what_is_refused_is_counted_and_told_once_in_the_log_and_goes_when_it_is_mended() -> None:
+def test_what_is_refused_is_counted_and_reported_once_in_the_log_and_goes_when_it_is_mended() -> None:
     node = Node()
     taken = node.live_through(Evil(devices=300, names="same"))
     assert node.refused() == 300 - bounds.MOST_DEVICES

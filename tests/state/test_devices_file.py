@@ -25,7 +25,7 @@ def test_what_is_saved_is_loaded_but_for_simulated_devices(tmp_path, caplog):
     assert [entry.name for entry in path.parent.iterdir()] == ["devices.json"]
 
 
-def test_a_file_tells_since_when_it_knows_the_node(tmp_path):
+def test_a_file_reports_since_when_it_knows_the_node(tmp_path):
     path = devices_file.path_in(str(tmp_path))
     assert [devices_file.DeviceMemory(path, now).remembered.since for now in (100.5, 200.5)] == [100.5, 200.5]
     devices_file.DeviceMemory(path, 300.5).keep((CARD,))
@@ -55,7 +55,7 @@ def test_a_file_of_an_earlier_version_is_as_old_as_can_be(tmp_path):
         json.dumps({"schema": "telemetry.devices/1", "devices": [{"id": 7}]}).encode(),
     ],
 )
-def test_an_unusable_file_is_told_and_not_believed(tmp_path, caplog, content):
+def test_an_unusable_file_is_reported_and_not_believed(tmp_path, caplog, content):
     path = devices_file.path_in(str(tmp_path))
     path.write_bytes(content)
     assert devices_file.load(path) == Remembered()

@@ -164,7 +164,7 @@ def test_an_event_from_before_a_restart_is_counted_0_times_so_that_the_next_one_
     assert node.see(node.card, "xid_94").values("events_total") == {"xid_94": 1.0}
 
 
-def test_the_time_of_an_event_outlives_a_restart_and_one_that_nobody_kept_is_left_open(node: Node) -> None:
+def test_the_time_of_an_event_outlives_a_restart_and_an_unknown_time_is_left_open(node: Node) -> None:
     node.see(node.card, "xid_94", "xid_79").accumulator.events.take(
         POLL, [CARD.id], [Event(0, "xid_94", wall_time=NOON + 60)], NOON
     )

@@ -137,7 +137,7 @@ def test_a_failure_is_a_problem_of_its_source():
     assert [(p.where, p.text) for p in status(OK, FAILED).problems] == [("readings", "10 s")]
 
 
-def test_what_several_polls_tell_alike_is_one_problem():
+def test_what_several_polls_report_alike_is_one_problem():
     lost = Report(devices=(Device("nvidia"),), problems=(Problem("GPU 0", "it is lost"),))
     reports = [
         SourceReport("tool", poll, "nvidia", (), True, 2.0, 100.0, 110.0, lost) for poll in ("fast", "inventory")

@@ -24,7 +24,7 @@ def test_it_has_what_somebody_saw_who_looked_all_the_time(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_where_nobody_scrapes_it_has_nothing_that_was_not_there(seed: int) -> None:
+def test_without_scrapes_it_has_nothing_that_was_not_there(seed: int) -> None:
     live(seed, 80, is_scraped=False)
 
 

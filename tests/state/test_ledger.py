@@ -72,7 +72,7 @@ def test_who_is_there_with_the_first_answers_was_there_at_the_daemons_start():
     assert by_name(node.ends())["ml/a/main"].start == Moment(START + 2, "daemon_start")
 
 
-def test_what_was_before_the_daemon_is_told_as_a_gap():
+def test_what_was_before_the_daemon_is_reported_as_a_gap():
     node = after(20, has(job("7"), started=START - 1000))
     record = by_name(node.ends())["7"]
     assert record.start == Moment(START - 1000, "hook")
@@ -104,7 +104,7 @@ def test_one_job_after_another_on_the_same_card():
     assert records["nobody"].seconds == pytest.approx(0.25)
 
 
-def test_shares_divide_time_and_energy_and_nobody_has_the_rest():
+def test_shares_divide_time_and_energy_and_the_rest_is_unallocated():
     node = after(42, has(job("1"), 0.25), has(job("2"), 0.5))
     records = by_name(node.ends())
     assert [records[name].seconds for name in ("1", "2", "nobody")] == pytest.approx([10.0, 20.0, 10.0])
@@ -188,7 +188,7 @@ def test_a_requeued_job_of_the_same_id_has_a_record_of_its_own():
     assert (first.seconds, second.seconds) == (pytest.approx(17.0), pytest.approx(21.0))
 
 
-def test_a_source_that_fails_for_a_moment_ends_nobody():
+def test_a_source_that_fails_briefly_ends_no_owner():
     node = after(20, has(pod("a")))
     node.gives()
     node.runs(10)
@@ -208,7 +208,7 @@ def test_who_stays_away_has_ended_when_it_was_seen_last():
     assert record.end == Moment(START + 22, "seen")
 
 
-def test_a_lost_card_is_nobodys_and_its_time_is_not_counted():
+def test_a_lost_card_has_no_owner_and_its_time_is_not_counted():
     node = Node(cards=("GPU-a", "GPU-b"))
     node.runs(10)
     node.cards = ("GPU-a",)
@@ -232,7 +232,7 @@ def test_a_forgotten_card_keeps_its_place_in_the_records():
     assert record.energy_joules == pytest.approx(5800.0)
 
 
-def test_what_nobody_had_is_told_once_a_day():
+def test_unallocated_use_is_reported_once_a_day():
     node = Node(interval=900.0)
     node.runs(2 * 86_400.0 + 3600.0, step=900.0)
     assert [record.owner.kind for record in node.records] == ["nobody", "nobody"]
@@ -245,7 +245,7 @@ def test_a_daemon_that_saw_nothing_has_nothing_to_save():
     assert Node().ledger.saved() is None
 
 
-def test_a_restarted_daemon_goes_on_and_tells_the_gap():
+def test_a_restarted_daemon_goes_on_and_reports_the_gap():
     node = after(100, has(job("7"), started=START))
     node = node.restarted(30.0)
     node.poll()
@@ -270,7 +270,7 @@ def test_who_ended_while_no_daemon_ran_ends_at_the_next_start_and_the_gap_says_w
     assert record.gaps == (Gap(START + 100, START + 130, 30.0),)
 
 
-def test_a_hook_tells_the_end_also_of_who_ended_while_no_daemon_ran():
+def test_a_hook_reports_the_end_also_of_who_ended_while_no_daemon_ran():
     node = after(100, has(job("7"), started=START))
     node = node.restarted(30.0, owners={}, claims=(Claim(job("7"), ended=START + 110),))
     node.poll()
@@ -280,7 +280,7 @@ def test_a_hook_tells_the_end_also_of_who_ended_while_no_daemon_ran():
     assert record.gaps[-1] == Gap(START + 100, START + 110, 10.0)
 
 
-def test_nobody_outlives_the_machines_start():
+def test_no_owner_outlives_a_reboot():
     node = after(100, has(job("7"), started=START))
     node = node.restarted(-50.0, boot="boot-2", wall_ahead=START + 400.0)
     node.poll()

@@ -203,7 +203,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 @settings(max_examples=60, deadline=None)
-def test_all_owners_and_nobody_add_up_to_the_device_s_own_counters(steps):
+def test_all_owners_and_unallocated_use_add_up_to_the_device_s_own_counters(steps):
     node, before, previous, begun = Node(), 0.0, {}, {}
     watched, is_there = 0.0, False
     for elapsed, value, source, owners, what in steps:

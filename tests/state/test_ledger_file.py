@@ -137,7 +137,7 @@ def saved_of(folder: Path) -> Saved:
         b'{"schema":"telemetry.ledger/1","boot":7}',
     ],
 )
-def test_a_broken_ledger_is_told_once_and_begun_anew(tmp_path, caplog, content):
+def test_a_broken_ledger_is_reported_once_and_begun_again(tmp_path, caplog, content):
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / LEDGER).write_bytes(content)
     file = file_in(tmp_path)
@@ -193,7 +193,7 @@ def test_what_is_no_file_of_ours_is_not_written_to(tmp_path, caplog, kind):
     assert (tmp_path / "other").read_text() == "theirs"
 
 
-def test_a_full_disk_loses_no_record_and_is_told_once(tmp_path, monkeypatch, caplog):
+def test_a_full_disk_loses_no_record_and_is_reported_once(tmp_path, monkeypatch, caplog):
     node, file = worked(), file_in(tmp_path)
     written = os.write
     monkeypatch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))

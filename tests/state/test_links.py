@@ -93,7 +93,7 @@ def test_links_that_were_taken_out_for_good_are_forgotten_with_the_cards_events(
     assert node.accumulator.close("GPU-a") == ()
 
 
-def test_a_card_that_is_forgotten_begins_anew():
+def test_a_card_that_is_forgotten_begins_again():
     node = Node().see(BOTH_UP, BOTH_UP)
     node.accumulator.forget("GPU-a")
     assert node.see(ONE_DOWN).values() == {}

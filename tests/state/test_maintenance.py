@@ -66,7 +66,7 @@ def test_none_is_announced_at_first(machine: Machine) -> None:
     assert (book.now().ends_in, book.now().is_on) == (0.0, False)
 
 
-def test_it_ends_by_itself_and_is_told_for_a_day_more(machine: Machine) -> None:
+def test_it_ends_by_itself_and_is_reported_for_a_day_more(machine: Machine) -> None:
     book = announced(machine)
     assert (book.now().ends_in, book.now().is_on, book.now().reason) == (HOUR, True, "new fans")
     machine.wait(HOUR + 1)
@@ -163,7 +163,7 @@ def test_what_a_file_says_is_bounded_and_clean(machine: Machine) -> None:
     assert now.reason.isprintable()
 
 
-def test_a_folder_that_takes_nothing_is_told_each_time(machine: Machine) -> None:
+def test_a_folder_that_takes_nothing_is_reported_each_time(machine: Machine) -> None:
     (machine.folder / "state").write_text("a file in the way of the folder")
     book = MaintenanceBook(machine.folder / "state" / "maintenance.json", Clock())
     book.announce(60.0, None)
@@ -173,7 +173,7 @@ def test_a_folder_that_takes_nothing_is_told_each_time(machine: Machine) -> None
     assert book.now().is_on
 
 
-def test_a_disk_that_hangs_holds_up_nobody_who_asks(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_hangs_holds_up_no_reader(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     book = machine.book()
     book.announce(HOUR, "new fans")
     hangs, answers = threading.Event(), threading.Event()

@@ -24,7 +24,7 @@ def test_without_a_state_directory_each_time_another():
 
 
 @pytest.mark.parametrize("spoil", ["link", "pipe", "folder", "large"])
-def test_a_key_that_cannot_be_kept_is_told_and_made_anew(tmp_path, caplog, spoil):
+def test_a_key_that_cannot_be_kept_is_reported_and_made_again(tmp_path, caplog, spoil):
     path = tmp_path / NAME
     if spoil == "link":
         path.symlink_to("/etc/hostname")

@@ -197,7 +197,7 @@ def test_what_was_lost_before_the_start_keeps_its_time_when_the_clock_is_set():
     assert [identity.lost_since for identity in node.store.identities() if identity.id == gone.id] == [3e9]
 
 
-def test_what_became_of_devices_while_nobody_polled_is_told_with_the_next_poll():
+def test_what_became_of_devices_between_polls_is_reported_with_the_next_poll():
     """The first inventory's time runs out between two polls: a scrape notices that the card is lost."""
     gone = Identity("0000:99:00.0", "nvidia", "2", "X", bus_id="0000:99:00.0", listed_by=("tool",))
     node = Node((gone,))
@@ -220,7 +220,7 @@ def test_events_are_counted_once_each():
     assert readings[("event_last_timestamp_seconds", "79")] == 1234.0
 
 
-def test_what_a_removed_source_went_on_telling_is_open_no_more():
+def test_ongoing_events_of_a_removed_source_are_closed():
     node = Node()
     faulty = replace(CARDS, events=(Event(1, "error_80e01801", is_ongoing=True),))
 
@@ -252,7 +252,7 @@ def test_a_removed_source_leaves_nothing_behind():
     assert (snapshot.devices, snapshot.sources) == ((), ())
 
 
-def test_counts_go_on_where_they_were_when_a_source_is_made_anew():
+def test_counts_go_on_where_they_were_when_a_source_is_made_again():
     node = fed(FAST)
     node.fail("timeout")
     node.store.count_overrun(("tool", "readings"))
@@ -281,7 +281,7 @@ def test_failure_words():
     assert (status.state, status.up, status.detail) == ("missing", None, "tool was not found")
 
 
-def test_nobody_knows_what_is_there_while_the_most_frequent_list_fails():
+def test_it_is_unknown_what_is_there_while_the_most_frequent_list_fails():
     """An older list, though fresh, must not keep the cards up beside a failing source; a new one does."""
     node = fed(INVENTORY, FAST)
     assert node.ups() == [True, True]
@@ -298,7 +298,7 @@ def test_nobody_knows_what_is_there_while_the_most_frequent_list_fails():
     assert node.ups() == [True, True]
 
 
-def test_a_rarer_list_and_what_it_told_are_back_as_soon_as_the_most_frequent_one_is():
+def test_a_rarer_list_and_what_it_reported_are_back_as_soon_as_the_most_frequent_one_is():
     node = fed(INVENTORY)
     node.put(Report(devices=CARDS.devices), poll=FAST)
     node.now += 2.0
@@ -340,7 +340,7 @@ def test_a_rarer_list_that_fails_costs_itself():
     assert node.ups() == [True, True]
 
 
-def test_a_lost_card_stays_lost_while_nobody_knows():
+def test_a_lost_card_stays_lost_while_it_is_unknown():
     node = fed(INVENTORY, FAST)
     node.now += 2.0
     node.put(Report(devices=CARDS.devices[:1]), poll=FAST)

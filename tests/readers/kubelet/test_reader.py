@@ -63,7 +63,7 @@ def test_pods_and_allocatable_devices_are_read(kubelet: FakeKubelet, tmp_path: P
     assert output.data["devices"] == [{"resource": "nvidia.com/gpu", "device": GPU}]
 
 
-def test_what_lies_on_the_node_about_pods_is_told(kubelet: FakeKubelet, tmp_path: Path) -> None:
+def test_what_lies_on_the_node_about_pods_is_reported(kubelet: FakeKubelet, tmp_path: Path) -> None:
     put_on_node(tmp_path, [("team", "a", UID), ("team", "b", OTHER_UID)], [("team", "a", "main", "ab" * 32)], [UID])
     for name in ("readme", "a_b", "a_b_c", "x_y_" + "g" * 36):
         (tmp_path / "var/log/pods" / name).mkdir()
@@ -147,7 +147,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("code", "message", "expected", "words"), REFUSALS)
-def test_a_refusal_is_told(
+def test_a_refusal_is_reported(
     kubelet: FakeKubelet, tmp_path: Path, code: grpc.StatusCode, message: str, expected: tuple[str, str], words: str
 ) -> None:
     kubelet.list = lambda context: context.abort(code, message)
@@ -215,7 +215,7 @@ def test_a_kubelet_that_restarts_is_found_again(kubelet: FakeKubelet, tmp_path: 
 
 @pytest.mark.needs("root")
 @pytest.mark.parametrize("mode", [0o700, 0o755])
-def test_who_is_not_root_is_told_so(mode: int) -> None:
+def test_who_is_not_root_is_reported_so(mode: int) -> None:
     with tempfile.TemporaryDirectory() as folder, FakeKubelet(Path(folder)) as kubelet:
         for kubelet_reader in kubelet.socket.relative_to(folder).parents:
             (Path(folder) / kubelet_reader).chmod(0o755)
