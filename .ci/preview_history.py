@@ -21,7 +21,7 @@ from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.simulate.cards import CardState
 from telemetry_daemon.simulate.course import NO_FAULTS, WARM_UP_SECONDS, Course
 from telemetry_daemon.simulate.demo import PLAYED, by_vendor
-from telemetry_daemon.simulate.node import owners_parser, owners_reader
+from telemetry_daemon.simulate.jobs import owners_parser, owners_reader, steps_reader
 from telemetry_daemon.simulate.source import SimulatedReader, parser_of
 from telemetry_daemon.simulate.workload import Job, Kind
 from telemetry_daemon.state.accumulate import Accumulator
@@ -31,7 +31,7 @@ from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.prometheus.renderer import Renderer
-from telemetry_parsers import host
+from telemetry_parsers import host, steps
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.model import Capture, Failure, Poll
@@ -162,8 +162,10 @@ class SimulatedNode:
             self._simulated(vendor, count, slot, clock)
             for (vendor, count), slot in zip(plan.cards.items(), slots, strict=False)
         ]
+        readers = [source.reader for source in self._sources if isinstance(source.reader, SimulatedReader)]
         self._sources.append(_Source(host.PARSER, HostReader(self._host_calls())))
-        self._sources.append(_Source(owners_parser(tuple(plan.cards.items())), owners_reader(clock)))
+        self._sources.append(_Source(owners_parser(), owners_reader(readers, clock)))
+        self._sources.append(_Source(steps.PARSER, steps_reader(readers, clock)))
         self._store.facts.set_maintenance(self._maintenance)
         own = OwnMetrics(self._store)
         own.set_version()

@@ -50,7 +50,7 @@ def test_cards_work_and_rest_and_heat_and_memory_follow(vendor):
     seen = [values for report in motion.reports(4 * HOUR, every=60.0) for values in by_device(report).values()]
     loads = [values["utilization_ratio"] for values in seen]
     assert sum(load > 0.1 for load in loads) > 0.2 * len(loads)
-    assert sum(load == 0.0 for load in loads) > 0.05 * len(loads)
+    assert 0.0 in loads
     sensor = f"temperature_celsius:{DEMOS[vendor].sensors[0]}"
     hot = [values[sensor] for values in seen if values["power_watts"] > 0.7 * model.cap_watts]
     cold = [values[sensor] for values in seen if values["power_watts"] < 0.45 * model.cap_watts]
@@ -91,7 +91,7 @@ def test_energy_is_the_integral_of_power():
 
 
 def test_heat_holds_clock_and_power_down_until_the_card_has_cooled():
-    motion = FastMotion("nvidia", 4, faults=Faults(hot_spells=12.0))
+    motion = FastMotion("nvidia", 4, faults=Faults(hot_spells=6.0))
     seen = [values for report in motion.reports(HOUR, every=2.0) for values in by_device(report).values()]
     hot = [values for values in seen if values["throttled:sw_thermal"]]
     assert hot
@@ -227,6 +227,6 @@ def test_a_cap_holds_power_and_a_slow_card_is_as_busy_as_the_others_by_less_cloc
     slow = [one["power_watts"] for one in busy if one["clock_hertz:sm"] < 1.4e9]
     fast = [one["power_watts"] for one in busy if one["clock_hertz:sm"] > 1.8e9 and one["power_watts"] > 300.0]
     capped = [one["power_watts"] for one in seen if one["throttled:sw_power_cap"]]
-    assert mean(capped) > 0.9 * 700.0
+    assert mean(capped) > 0.95 * DEMOS["nvidia"].card.cap_watts
     assert len(slow) > 10
     assert max(slow) < 0.7 * max(fast)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry_daemon.simulate.demo import EXAMPLE, MIXED, MOST_CARDS, DemoError, parse_demo
+from telemetry_daemon.simulate.demo import EXAMPLE, MOST_CARDS, USUAL, DemoError, parse_demo
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from telemetry_daemon.simulate.demo import EXAMPLE, MIXED, MOST_CARDS, DemoError
         (" 2xascend , 1xamd ", (("ascend", 2), ("amd", 1))),
         (EXAMPLE, (("nvidia", 8), ("hygon", 4))),
         ("2xgb200,1xamd", (("gb200", 2), ("amd", 1))),
-        ("", MIXED),
+        ("", USUAL),
     ],
 )
 def test_a_demo_is_groups_of_cards(text, groups):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,25 +12,31 @@ from kits.daemon import Daemon
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.course import Faults
 from telemetry_daemon.simulate.demo import parse_demo
-from telemetry_daemon.simulate.node import steps_reader
+from telemetry_daemon.simulate.jobs import steps_reader
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_sources
 from telemetry_daemon.times import Clock
 from telemetry_parsers import steps
 from telemetry_parsers.card_peaks import peak_of
 from telemetry_parsers.ownership import StepCounts
+from telemetry_parsers.past import SLOTS
+
+OFF = {"TELEMETRY_ATTRIBUTION_ENABLED": "false", "TELEMETRY_STEPS_ENABLED": "false"}
 
 
-@pytest.mark.parametrize("config", ["[attribution]\nenabled = true\n[steps]\nenabled = true\n", ""])
-def test_a_demo_has_owners_and_steps_where_they_are_switched_on(tmp_path: Path, config: str) -> None:
-    with Daemon(tmp_path, config, arguments=("--demo", "5xnvidia,2xascend")) as daemon:
-        daemon.until(lambda: len(daemon.document()["devices"]) == 7)
-        if config:
+@pytest.mark.parametrize("environment", [{}, OFF], ids=["as usual", "switched off"])
+def test_a_demo_has_a_past_owners_and_steps_unless_the_environment_switches_them_off(
+    tmp_path: Path, environment: Mapping[str, str]
+) -> None:
+    with Daemon(tmp_path, "", ("--demo", "8xnvidia,2xascend"), environment) as daemon:
+        daemon.until(lambda: len(daemon.document()["devices"]) == 10)
+        if not environment:
             daemon.until(lambda: 'part="communication"' in (page := daemon.page()) and "allocation_energy" in page)
-        assert ("telemetry_steps_total{" in daemon.page()) == bool(config)
-        cards = [one for one in daemon.document()["devices"] if one["vendor"] == "nvidia"]
-    owners = [[one["owner"]["name"] for one in card["allocations"]] for card in cards]
-    shared = ["48220_3", "48221"]
-    assert owners == ([["48213"], ["48213"], ["llm/serve-0/server"], shared, []] if config else [[]] * 5)
+        assert ("telemetry_steps_total{" in daemon.page()) == (not environment)
+        cards = [device for device in daemon.document()["devices"] if device["vendor"] == "nvidia"]
+        history = json.loads(daemon.get("/api/v1/history")[1])
+    assert history["slots"] > SLOTS - 10
+    kinds = [[allocation["owner"]["kind"] for allocation in card["allocations"]] for card in cards]
+    assert (["job"] in kinds and ["pod"] in kinds) == (not environment)
     assert not (tmp_path / "state" / "ledger.json").exists()
 
 
@@ -52,7 +60,7 @@ class Life:
 
 def test_the_counters_of_a_job_only_rise_and_its_ranks_are_in_step() -> None:
     life = Life(Faults())
-    peak = peak_of("NVIDIA H100 80GB HBM3")
+    peak = peak_of("NVIDIA B200")
     assert peak is not None
     before: dict[tuple[str, str], StepCounts] = {}
     rises = 0

@@ -29,6 +29,8 @@ USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"  # the
 # Output formats of a snapshot.
 FORMATS = ("table", "json", "csv", "prometheus")
 _REPEATABLE = frozenset({"web.listen_address"})
+# A demo shows everything, unless the environment switches it off.
+_OF_DEMOS = {"TELEMETRY_ATTRIBUTION_ENABLED": "true", "TELEMETRY_STEPS_ENABLED": "true"}
 T = TypeVar("T")
 
 
@@ -66,7 +68,7 @@ def add_origins(parser: argparse.ArgumentParser, verb: str, *flags: str) -> argp
             "nargs": "?",
             "const": "",
             "metavar": "CARDS",
-            "help": f"{verb} simulated cards, such as 8xnvidia,4xhygon (default: some of five vendors)",
+            "help": f"{verb} simulated cards, such as 8xnvidia,4xhygon (default: 8xnvidia)",
         },
         "--replay": {"type": Path, "metavar": "FILE", "help": f"{verb} a recording made by 'telemetry record'"},
     }
@@ -113,7 +115,8 @@ def inputs(arguments: argparse.Namespace) -> ConfigInputs:
 
     values = vars(arguments)
     overrides = {setting: values[setting] for setting in FLAGS if values.get(setting) is not None}
-    return ConfigInputs(path=arguments.config, environment=dict(os.environ), overrides=overrides)
+    environment = {**_OF_DEMOS, **os.environ} if values.get("demo") is not None else dict(os.environ)
+    return ConfigInputs(path=arguments.config, environment=environment, overrides=overrides)
 
 
 def settings(arguments: argparse.Namespace) -> Settings:

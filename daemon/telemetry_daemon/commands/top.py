@@ -112,11 +112,10 @@ def _polled_here(arguments: argparse.Namespace, settings: Settings, title: str) 
 
     clock, hostname = Clock(), platform.node()
     if arguments.demo is not None:
-        from telemetry_daemon.simulate.node import DemoNode
+        from telemetry_daemon.simulate.node import PAST_SECONDS, DemoNode
 
-        return OwnNode(
-            "a simulation", hostname, DemoNode(arguments.demo, clock, faults=arguments.fault), settings, clock
-        )
+        simulated = DemoNode(arguments.demo, clock, faults=arguments.fault, past_seconds=PAST_SECONDS)
+        return OwnNode("a simulation", hostname, simulated, settings, clock)
     from telemetry_daemon.plugins.loading import Loaded, load
     from telemetry_daemon.plugins.sources import find
 

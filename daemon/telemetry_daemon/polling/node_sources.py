@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,8 +70,8 @@ class Node(ABC):
         """Return the clock of the data: a recording's clock may run faster, be stopped, or be long ago."""
         return self._clock
 
-    def play(self, store: Store, history: History) -> None:  # noqa: B027 # most nodes have no data beside polls
-        """Start to supply data that no poll supplies."""
+    def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # most nodes have no data beside polls
+        """Start to supply data that no poll supplies, before these sources are polled."""
 
     def verbs(self) -> Mapping[str, Verb]:
         """Return the operators' requests that only this kind of node has."""

@@ -87,13 +87,15 @@ class OneShot:
         threads: list[tuple[threading.Thread, Source, list[Poll]]] = []
         for source in sorted(self._sources, key=lambda source: not _lists_devices(source)):
             parser = source.parser
-            lists = _lists_devices(source)
-            store.add_source(SourceFacts(source.name, parser.vendor, parser.gives, lists), parser.metrics)
+            facts = SourceFacts.of(parser)
+            store.add_source(facts, parser.metrics)
             polls = sorted(
                 (poll for poll in parser.polls if poll.tier in tier_order),
                 key=lambda poll: (_is_repeated(poll), tier_order.index(poll.tier)),
             )
-            awaited = [thread for thread, other, _ in threads if not lists and _waits_for(parser, other.parser)]
+            awaited = [
+                thread for thread, other, _ in threads if not facts.lists_devices and _waits_for(parser, other.parser)
+            ]
             arguments = (store, source, polls, until, awaited)
             thread = threading.Thread(target=self._read_source, args=arguments, daemon=True)
             thread.start()

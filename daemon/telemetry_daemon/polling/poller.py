@@ -79,8 +79,7 @@ class Poller:
     def add(self, source: Source) -> None:
         """Start to poll one more source."""
         parser = source.parser
-        lists = any(poll.lists_devices for poll in parser.polls)
-        self._store.add_source(SourceFacts(source.name, parser.vendor, parser.gives, lists), parser.metrics)
+        self._store.add_source(SourceFacts.of(parser), parser.metrics)
         with self._lock:
             self._sources[source.name] = source
         self._scheduler.add_executor(OneThread(), alias=source.name)

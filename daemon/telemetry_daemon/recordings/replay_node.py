@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,7 +88,7 @@ class ReplayNode(Node):
         """Return no sources: replay polls nothing."""
         return []
 
-    def play(self, store: Store, history: History) -> None:
+    def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: ARG002  # it has none
         """Start to play."""
         for warning in self.warnings():
             log.warning("not all of the recording is played", extra={"detail": warning})

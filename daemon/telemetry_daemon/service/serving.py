@@ -97,9 +97,9 @@ async def _serve(service: Service) -> int:
 
 def _node(instead: Instead, loaded: Loaded, clock: Clock, tap: Tap) -> Node:
     if instead.demo is not None:
-        from telemetry_daemon.simulate.node import DemoNode
+        from telemetry_daemon.simulate.node import PAST_SECONDS, DemoNode
 
-        return DemoNode(instead.demo, clock, tap, instead.faults)
+        return DemoNode(instead.demo, clock, tap, instead.faults, PAST_SECONDS)
     if instead.recording is not None:
         from telemetry_daemon.recordings.replay_node import ReplayNode
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from types import MappingProxyType
 
-from telemetry_daemon.simulate.workload import IDLE, Job
+from telemetry_daemon.simulate.workload import IDLE, Job, Kind
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.metrics import HEALTH_STATES, PIPES, RECOVERY_ACTIONS
 from telemetry_parsers.vendor import Card, Demo
@@ -31,7 +31,11 @@ _SENSOR_ABOVE_DIE = MappingProxyType({"edge": -4.0, "core": 0.0, "junction": 3.0
 _ENGINE_SHARES = MappingProxyType({"aicore": 1.0, "vector": 0.55, "copy": 0.3, "aicpu": 0.05, "ctrlcpu": 0.02})
 _LEVELS = ("auto", "low", "high", "manual")
 _ERRORS_PER_REMAPPED_ROW = 8
-_PIPE_SHARES = MappingProxyType({"tensor_hmma": 0.54, "int": 0.22, "fp32": 0.1, "fp16": 0.04, "tensor_imma": 0.01})
+_PIPE_SHARES = MappingProxyType({"int": 0.22, "fp32": 0.1, "fp16": 0.04, "tensor_imma": 0.01})
+# Memory is active for longer than its bandwidth is used.
+_ACTIVITY_OF_TRAFFIC = 1.25
+# Chips of one model differ by this share of power, and the power of a card by this share from second to second.
+_CHIPS_DIFFER, _POWER_NOISE = 0.02, 0.015
 _CRITICAL_ABOVE_SLOWDOWN, _SHUTDOWN_ABOVE_SLOWDOWN = 5.0, 10.0
 _MARGIN_LIMITS = MappingProxyType({"slowdown": -2.0, "shutdown": -8.0, "memory": 0.0, "operation": 0.0})
 _MEMORY_SHARE_OF_POWER = 0.14
@@ -85,6 +89,11 @@ class CardState:
         """Return the properties of its model."""
         return self.demo.card
 
+    @property
+    def kind(self) -> Kind:
+        """Return the pattern of its work."""
+        return self.job.kind if self.job is not None else IDLE
+
     def come_back(self) -> None:
         """Return to the bus after a loss or a reset, with all counters at 0 as after a driver's start; `errors_before` continues."""
         corrected, uncorrected = self.errors_before
@@ -109,7 +118,7 @@ class CardState:
         if job is None or self.job is None or job.pid != self.job.pid:
             self.busy_seconds = self.work_done = 0.0
         self.job = job
-        kind = job.kind if job is not None else IDLE
+        kind = self.kind
         self.load = job.load(now, random) if job is not None else 0.0
         self.memory_share = job.memory(now) if job is not None else 0.0
         self.work = self.load * kind.progress
@@ -129,12 +138,16 @@ class CardState:
         """Set the power to the demand of the load, up to the limit of cap and temperature."""
         model = self.model
         span = model.cap_watts - model.idle_watts
-        demand = model.idle_watts + span * intensity * self.load
+        chip = 1.0 + _CHIPS_DIFFER * (self.position * 5 % 8 - 3.5) / 3.5
+        demand = model.idle_watts + span * intensity * self.load * chip
         held_down = self.hot or self.is_slow()
         limit = model.idle_watts + span * _HELD_DOWN_POWER if held_down else model.cap_watts
         self.capped = not held_down and demand > model.cap_watts
         self.power += (min(demand, limit) - self.power) * _POWER_FOLLOWS
-        self.power = min(max(self.power * random.uniform(0.992, 1.008), 0.9 * model.idle_watts), model.cap_watts)
+        self.power = min(
+            max(self.power * random.uniform(1.0 - _POWER_NOISE, 1.0 + _POWER_NOISE), 0.9 * model.idle_watts),
+            model.cap_watts,
+        )
 
     def _warm(self) -> None:
         model = self.model
@@ -166,6 +179,11 @@ def memory_used_bytes(card: CardState) -> float:
     parts = [int(part.memory_share * model.memory_mib) for part in card.demo.partitions]
     usable = parts or [model.memory_mib - model.memory_reserved_mib]
     return float(_MIB * sum(min(_DRIVER_MIB + int(card.memory_share * part), part) for part in usable))
+
+
+def processes(card: CardState) -> int:
+    """Return the number of processes on the card: one for each owner of its job."""
+    return 0 if card.job is None else max(len(card.job.owners), 1)
 
 
 def _free(card: CardState) -> float:
@@ -217,6 +235,10 @@ def _links(card: CardState) -> Played:
     return {str(link): float(card.links_down.get(link, 0.0) <= card.now) for link in range(card.model.links)}
 
 
+def _pipe_share(card: CardState, pipe: str) -> float:
+    return card.kind.tensor if pipe == "tensor_hmma" else _PIPE_SHARES.get(pipe, 0.0)
+
+
 def _is_doomed(card: CardState) -> bool:
     return card.now < max(card.lost_until, card.reset_at)
 
@@ -243,15 +265,15 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = {
     "memory_total_bytes": lambda card: float(_MIB * card.model.memory_mib),
     "memory_free_bytes": _free,
     "memory_reserved_bytes": lambda card: float(_MIB * card.model.memory_reserved_mib),
-    "memory_activity_ratio": lambda card: round(0.6 * card.work, 2),
-    "memory_bandwidth_ratio": lambda card: round(0.45 * card.work, 2),
+    "memory_activity_ratio": lambda card: round(min(_ACTIVITY_OF_TRAFFIC * card.kind.traffic, 1.0) * card.work, 2),
+    "memory_bandwidth_ratio": lambda card: round(card.kind.traffic * card.work, 2),
     "memory_gtt_used_bytes": lambda _: float(_MIB * _SHARED_USED_MIB),
     "memory_gtt_total_bytes": lambda _: float(_MIB * _SHARED_MIB),
     "graphics_active_ratio": lambda card: round(card.load, 3),
     "sm_active_ratio": lambda card: round(0.92 * card.load, 2),
     "sm_occupancy_ratio": lambda card: round(0.41 * card.load, 2),
-    "tensor_active_ratio": lambda card: round(0.55 * card.work, 2),
-    "pipe_active_ratio": lambda card: {pipe: round(_PIPE_SHARES.get(pipe, 0.0) * card.load, 3) for pipe in PIPES},
+    "tensor_active_ratio": lambda card: round(card.kind.tensor * card.work, 2),
+    "pipe_active_ratio": lambda card: {pipe: round(_pipe_share(card, pipe) * card.load, 3) for pipe in PIPES},
     "engine_utilization_ratio": lambda card: {
         engine: round(_ENGINE_SHARES.get(engine, 0.0) * card.load, 2) for engine in card.demo.engines
     },
@@ -304,5 +326,5 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = {
     "recovery_action": lambda card: _one_of(RECOVERY_ACTIONS, "reset" if _is_doomed(card) else "none"),
     "health": lambda card: _one_of(HEALTH_STATES, "alarm" if _is_doomed(card) else "warning" if card.hot else "ok"),
     "compute_units": lambda card: float(card.model.compute_units),
-    "processes": lambda card: float(card.job is not None),
+    "processes": lambda card: float(processes(card)),
 }

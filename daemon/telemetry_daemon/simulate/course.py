@@ -23,6 +23,9 @@ _MOST_EVENTS_KEPT = 100
 _STAGED_AFTER_SECONDS = 15.0
 _HANGS_AFTER_SECONDS = 45.0
 _FLAP_SECONDS = 60.0
+# The incident of a node with a past: a card of the training is hot.
+INCIDENT = "incident"
+_HOT_CARD, _INCIDENT_BEFORE_SECONDS, _INCIDENT_SECONDS = 2, 480.0, 2400.0
 
 
 def course_random(*seed: object) -> Random:
@@ -71,11 +74,20 @@ SOME_FAULTS = Faults(
 
 
 class Course:
-    """The cards and their faults; `events` are (second, position, code) until they are collected."""
+    """The cards and their faults; `events` are (second, position, code) until they are collected. Staged faults begin after the past."""
 
-    def __init__(self, vendor: Vendor, count: int, seed: int, faults: Faults, staged: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        vendor: Vendor,
+        count: int,
+        seed: int,
+        faults: Faults,
+        staged: Sequence[str] = (),
+        past_seconds: float = 0.0,
+    ) -> None:
         self._demo = vendor.demo
         self._staged = [self._stages()[fault] for fault in staged]
+        self._present = WARM_UP_SECONDS + past_seconds
         self._random = course_random(seed, vendor.word, count)
         self.workload = Workload(count, self._random)
         self._incidents = self._possible(faults, count)
@@ -109,7 +121,7 @@ class Course:
             )
             incident(random.choice(self.cards))
         for stage in self._staged:
-            stage(now - WARM_UP_SECONDS - _STAGED_AFTER_SECONDS)
+            stage(now - self._present - _STAGED_AFTER_SECONDS)
         there = [not card.is_lost(now) for card in self.cards]
         self.workload.advance(now, there)
         for card, job, is_there in zip(self.cards, self.workload.jobs, there, strict=True):
@@ -128,6 +140,7 @@ class Course:
             "xid": self._stage_fatal_event,
             "hung": self._stage_hang,
             "flapping": self._stage_flapping,
+            INCIDENT: self._stage_incident,
         }
 
     def _stage_loss(self, due: float) -> None:
@@ -139,6 +152,11 @@ class Course:
         if due == 0.0:
             self.cards[0].hot_until = math.inf
             self.workload.train_everywhere(self.now, math.inf)
+
+    def _stage_incident(self, due: float) -> None:
+        """Let a card grow hot some minutes before the present, and for a while after it."""
+        if due == -_INCIDENT_BEFORE_SECONDS:
+            self.cards[_HOT_CARD % len(self.cards)].hot_until = self.now + _INCIDENT_SECONDS
 
     def _stage_fatal_event(self, due: float) -> None:
         if due == 0.0:

@@ -26,13 +26,13 @@ PLAYED: Mapping[str, Vendor] = {
 }
 # How many cards of which vendor or model a simulated node has, in order.
 Groups = tuple[tuple[str, int], ...]
-MIXED: Groups = (("nvidia", 4), ("amd", 2), ("hygon", 2), ("moorethreads", 2), ("ascend", 4))
+USUAL: Groups = (("nvidia", 8),)
 
 
 def parse_demo(text: str) -> Groups:
-    """Return the node that the text describes, a mixed node for a blank text. Raises DemoError."""
+    """Return the node that the text describes, the usual node for a blank text. Raises DemoError."""
     if not text.strip():
-        return MIXED
+        return USUAL
     counts: dict[str, int] = {}
     for part in text.split(","):
         word, count = _group(part.strip())

@@ -6,11 +6,12 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from telemetry_daemon.readers.base import Reader, Targets
-from telemetry_daemon.simulate.cards import VALUES, CardState, memory_used_bytes
-from telemetry_daemon.simulate.course import SOME_FAULTS, Course, Faults, course_random
+from telemetry_daemon.simulate.cards import VALUES, CardState, memory_used_bytes, processes
+from telemetry_daemon.simulate.course import INCIDENT, SOME_FAULTS, WARM_UP_SECONDS, Course, Faults, course_random
 from telemetry_daemon.simulate.demo import PLAYED, Groups
 from telemetry_daemon.times import Clock
 from telemetry_parsers.codec.derived import from_plain, to_plain
@@ -68,6 +69,8 @@ class SimulatedReader(Reader):
         self._course = course
         self._clock = clock
         self._begun = clock.monotonic()
+        # The Unix time at which the course began.
+        self.begin = round(clock.wall()) - WARM_UP_SECONDS
         self._lock = threading.Lock()
         self._keys = _keys(vendor.demo)
         self._devices = [
@@ -200,9 +203,10 @@ class SimulatedSource:
         clock: Clock | None = None,
         first_slot: int = 0,
         staged: Sequence[str] = (),
+        past_seconds: float = 0.0,
     ) -> None:
         vendor = PLAYED[word]
-        course = Course(vendor, count, seed, faults, staged)
+        course = Course(vendor, count, seed, faults, staged, past_seconds)
         self.parser = parser_of(vendor)
         self.reader = SimulatedReader(vendor, course, clock or Clock(), seed=seed, first_slot=first_slot)
 
@@ -214,14 +218,23 @@ def simulated_sources(
     faults: Faults = SOME_FAULTS,
     clock: Clock | None = None,
     staged: Sequence[str] = (),
+    past_seconds: float = 0.0,
 ) -> tuple[SimulatedSource, ...]:
-    """Return a source for each group, with bus addresses that differ over the whole node."""
-    made, slot = [], 0
-    for vendor, count in groups:
-        source = SimulatedSource(vendor, count, seed=seed, faults=faults, clock=clock, first_slot=slot, staged=staged)
-        made.append(source)
-        slot += count
-    return tuple(made)
+    """Return a source for each group, with bus addresses that differ over the whole node. Of those with a past, the first has an incident."""
+    slots = accumulate((count for _, count in groups), initial=0)
+    return tuple(
+        SimulatedSource(
+            word,
+            count,
+            seed=seed,
+            faults=faults,
+            clock=clock,
+            first_slot=slot,
+            staged=staged or ((INCIDENT,) if past_seconds and slot == 0 else ()),
+            past_seconds=past_seconds,
+        )
+        for (word, count), slot in zip(groups, slots, strict=False)
+    )
 
 
 def parser_of(vendor: Vendor) -> SourceParser:
@@ -254,9 +267,13 @@ def _not_supported(_card: CardState) -> str:
 
 
 def _processes(cards: Sequence[CardState]) -> Iterator[Process]:
+    """Yield a process for each owner of a card; owners that share it use the same amount of memory."""
     for index, card in enumerate(cards):
-        if card.job is not None:
-            yield Process(index, card.job.pid, card.job.kind.name, memory_used_bytes(card))
+        job, owners = card.job, processes(card)
+        if job is not None:
+            for number in range(owners):
+                pid, memory = job.pid_of(card.position, number), memory_used_bytes(card) // owners
+                yield Process(index, pid, job.kind.name, memory)
 
 
 def _device(vendor: Vendor, position: int, seed: int, slot: int) -> Device:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from telemetry_parsers import bounds
+from telemetry_parsers.contract import Parser
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge.admission import TOO_MUCH, short_problem
 from telemetry_parsers.model import (
@@ -207,6 +208,12 @@ class SourceFacts:
     vendor: str
     gives: tuple[str, ...]
     lists_devices: bool = True
+
+    @classmethod
+    def of(cls, parser: Parser) -> SourceFacts:
+        """Return the facts that a parser declares."""
+        lists = any(poll.lists_devices for poll in parser.polls)
+        return cls(parser.name, parser.vendor, parser.gives, lists)
 
 
 @dataclass(frozen=True, slots=True)

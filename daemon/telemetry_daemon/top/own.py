@@ -11,6 +11,7 @@ from telemetry_daemon.polling.node_sources import Node
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.readers.pci import this_machine
 from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.peaks import configured_peaks
@@ -42,7 +43,8 @@ class OwnNode:
         self._clock = node.clock
         self._history = History(node.clock)
         accumulator = Accumulator(Events(this_machine()), self._history)
-        self._store = Store(hostname, node.clock, (), accumulator, node.recorded)
+        owners = Attribution(node.clock) if settings.attribution.enabled else None
+        self._store = Store(hostname, node.clock, (), accumulator, node.recorded, owners)
         self._store.facts.set_peaks(configured_peaks(settings))
         self._poller = Poller(self._store, clock)
         self._state = NodeState(hostname)
@@ -52,8 +54,9 @@ class OwnNode:
     def start(self, wake: Callable[[], None]) -> None:
         """Begin to poll."""
         self._store.on_change(wake)
-        self._poller.start(self._node.sources(self._settings))
-        self._node.play(self._store, self._history)
+        sources = self._node.sources(self._settings)
+        self._node.play(self._store, self._history, sources)
+        self._poller.start(sources)
         self._poller.every("history", SLOT_SECONDS, lambda: self._history.look(self._store.snapshot))
 
     def nodes(self) -> tuple[NodeState, ...]:

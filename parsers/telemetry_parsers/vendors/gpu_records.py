@@ -114,9 +114,14 @@ _WITH_MIG = replace(
     partition_keys=_OF_INSTANCES,
     only_partitions=("utilization_ratio", "memory_activity_ratio"),  # NVML does not report these for a card in MIG mode
 )
+# An HGX node has eight, a tray of GB200 four.
+_B200 = replace(
+    _H100,
+    card=Card("NVIDIA B200", 183359, 722, 140.0, 1000.0, (120, 1965), (3996, 3996), 68.0, 87.0, 5, links=18),
+)
 _GB200 = replace(
     _H100,
-    card=Card("NVIDIA GB200", 189471, 722, 180.0, 1000.0, (345, 1965), (3996, 3996), 66.0, 87.0, 5, links=18),
+    card=Card("NVIDIA GB200", 189471, 722, 180.0, 1200.0, (120, 1965), (3996, 3996), 66.0, 87.0, 5, links=18),
     fast=(*_H100.fast, "power_module_watts"),
     slow=(*_H100.slow, "link_receive_errors_total", "link_transmit_errors_total"),
 )
@@ -152,8 +157,8 @@ NVIDIA = Vendor(
         runtime_class="nvidia",
         environment=(("NVIDIA_VISIBLE_DEVICES", "all"), ("NVIDIA_DRIVER_CAPABILITIES", "utility")),
     ),
-    demo=_H100,
-    other_demos=(("h100mig", _WITH_MIG), ("gb200", _GB200)),
+    demo=_B200,
+    other_demos=(("h100", _H100), ("h100mig", _WITH_MIG), ("gb200", _GB200)),
 )
 
 AMD = Vendor(
@@ -180,7 +185,7 @@ AMD = Vendor(
         form="json",
         tool_version="26.0.0",
         driver="6.14.14",
-        card=Card("AMD Instinct MI300X", 196592, 0, 135.0, 750.0, (132, 2100), (900, 1300), 76.0, 100.0, 5, 7, 304),
+        card=Card("AMD Instinct MI355X", 294896, 0, 238.0, 1400.0, (132, 2400), (900, 2000), 76.0, 100.0, 5, 7, 256),
         identity="{uuid}",
         fast=(
             *BASIC,

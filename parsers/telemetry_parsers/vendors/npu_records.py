@@ -57,7 +57,8 @@ ASCEND = Vendor(
         form="text",
         tool_version="25.5.1",
         driver="25.5.1",
-        card=Card("910B3", 65536, 0, 90.0, 400.0, (800, 1800), (1600, 1600), 62.0, 105.0, 4, links=7),
+        # Both dies of the package together.
+        card=Card("Ascend 910C", 131072, 0, 170.0, 760.0, (800, 1800), (1600, 1600), 66.0, 105.0, 5, links=7),
         identity="{vdie}",
         fast=(*BASIC, "engine_utilization_ratio", "memory_bandwidth_ratio", "health"),
         slow=(*ECC, "pcie_replays_total", "pcie_errors_total", "voltage_volts", "link_up", "processes"),

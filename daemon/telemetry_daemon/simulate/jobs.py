@@ -1,0 +1,143 @@
+"""The sources that report the simulated jobs: a scheduler with owners and processes, and the files of jobs that count steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from telemetry_daemon.readers.base import Reader, Targets
+from telemetry_daemon.simulate.cards import CardState
+from telemetry_daemon.simulate.course import Course
+from telemetry_daemon.simulate.source import SimulatedReader
+from telemetry_daemon.simulate.workload import Job
+from telemetry_daemon.times import Clock
+from telemetry_parsers import steps
+from telemetry_parsers.card_peaks import peak_of
+from telemetry_parsers.codec.derived import from_plain, to_plain
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.dataclass import dataclass
+from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Report
+from telemetry_parsers.ownership import Claim, DeviceName, Owner, Task
+
+SCHEDULER = "scheduler"
+_CLAIMS = Poll("claims", Library("simulator", (SCHEDULER,)), interval=10.0, lists_devices=False)
+_TICKS_PER_SECOND = 100
+_STEP_SECONDS = 0.8
+_TOKENS = 16_384
+_SHARE_OF_PEAK, _DTYPE = 0.42, "bf16"
+_COMMUNICATION = 0.24
+
+
+@dataclass(frozen=True, slots=True)
+class _JobsReader(Reader):
+    """Answers the polls of a source about jobs; `data` creates the capture's data."""
+
+    source: str
+    clock: Clock
+    data: Callable[[], Plain]
+
+    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # jobs are known without targets
+        """Return the current data about jobs."""
+        begun = time.thread_time()
+        output = Output(poll.name, status=0, data=self.data())
+        return Capture(
+            self.source,
+            poll.name,
+            poll.request,
+            (output,),
+            cpu_seconds=time.thread_time() - begun,
+            wall_time=self.clock.wall(),
+            monotonic_time=self.clock.monotonic(),
+        )
+
+
+def owners_reader(readers: Sequence[SimulatedReader], clock: Clock) -> Reader:
+    """Return a reader that reports the owners of all jobs, and their processes."""
+
+    def data() -> Plain:
+        claims: list[Claim] = []
+        tasks: list[Task] = []
+        for reader in readers:
+            for claim, task in reader.look(partial(_owned, reader.begin)):
+                claims.append(claim)
+                tasks.append(task)
+        return to_plain(Report, Report(claims=tuple(claims), tasks=tuple(tasks), form="data"))
+
+    return _JobsReader(SCHEDULER, clock, data)
+
+
+def owners_parser() -> SourceParser:
+    """Return the parser of the simulated scheduler."""
+    return SourceParser(SCHEDULER, "", (), (_CLAIMS,), lambda capture: from_plain(Report, capture.outputs[0].data))
+
+
+def _owned(begin: float, course: Course, devices: Sequence[Device]) -> list[tuple[Claim, Task]]:
+    """Return a claim and a process for each owner of each card; `begin` is the Unix time at which the course began."""
+    return [
+        (
+            _claim(owner, devices[card.position], begin + job.begins, str(number) if len(job.owners) > 1 else ""),
+            _task(owner, job.pid_of(card.position, number), job, begin + job.begins),
+        )
+        for card in course.present()
+        if (job := card.job) is not None
+        for number, owner in enumerate(job.owners)
+    ]
+
+
+def _claim(owner: Owner, device: Device, started: float, replica: str) -> Claim:
+    name = DeviceName(f"{device.vendor}{device.index}", "index", str(device.index), device.vendor)
+    return Claim(owner, _keys(owner), (name,), replica, started=started)
+
+
+def _task(owner: Owner, pid: int, job: Job, started: float) -> Task:
+    ticks = int(job.begins * _TICKS_PER_SECOND)
+    return Task(pid, ticks, started, owner.user, job.kind.name, owner=owner, keys=_keys(owner))
+
+
+def _keys(owner: Owner) -> tuple[str, ...]:
+    return (f"simulated:{owner.name}",)
+
+
+def steps_reader(readers: Sequence[SimulatedReader], clock: Clock) -> Reader:
+    """Return a reader with a file for each card of a job that counts its steps: a slow card slows its whole job."""
+    return _JobsReader(steps.SOURCE, clock, lambda: [file for reader in readers for file in reader.look(_step_files)])
+
+
+def _step_files(course: Course, devices: Sequence[Device]) -> list[Plain]:
+    """Return the files of each job that has links and all of its cards: without a card a job does not continue."""
+    present = {card.position: card for card in course.present()}
+    files: list[Plain] = []
+    for card in present.values():
+        job = card.job
+        if job is not None and job.kind.links:
+            of_job = [present.get(position) for position in job.cards]
+            done = [other.work_done for other in of_job if other and other.job and other.job.pid == job.pid]
+            if len(done) == len(of_job):
+                files.append(_step_file(devices[card.position], card, job, int(min(done) / _STEP_SECONDS)))
+    return files
+
+
+def _step_file(device: Device, card: CardState, job: Job, count: int) -> Plain:
+    peak = peak_of(card.model.model)
+    flops = None if peak is None else peak.flops(_DTYPE)
+    rank = job.cards.index(card.position)
+    return {
+        "file": f"{job.pid}-{rank}.json",
+        "uid": 1000,
+        "schema": steps.SCHEMA,
+        "job_id": next((owner.job_id or owner.pod_name for owner in job.owners), str(job.pid)),
+        "rank": rank,
+        "card": {"uuid": device.uuid},
+        "steps": count,
+        "tokens": count * _TOKENS,
+        "flops": None if flops is None else count * flops * _SHARE_OF_PEAK * _STEP_SECONDS,
+        "seconds": dict(_seconds(card, job)),
+    }
+
+
+def _seconds(card: CardState, job: Job) -> Iterator[tuple[str, float]]:
+    communication = card.busy_seconds * _COMMUNICATION * job.kind.links
+    yield "compute", round(card.busy_seconds - communication, 3)
+    yield "communication", round(communication, 3)
+    yield "data", round(max(0.0, card.now - job.begins - card.busy_seconds), 3)
