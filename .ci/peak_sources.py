@@ -31,8 +31,5 @@ SOURCES: Mapping[str, str] = MappingProxyType(
         "amd-cdna2": "https://www.amd.com/content/dam/amd/en/documents/instinct-business-docs/white-papers/amd-cdna2-white-paper.pdf",
         "amd-cdna3": "https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/white-papers/amd-cdna-3-white-paper.pdf",
         "amd-cdna4": "https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/white-papers/amd-cdna-4-architecture-whitepaper.pdf",
-        "b200-notes": "https://glennklockwood.com/garden/processors/B200 (HGX at 1,000 W, by NVIDIA's architecture brief)",
-        "b200-comparison": "https://hmc-tech.com/gpu/nvidia-b200-vs-nvidia-gb200",
-        "b200-torch": "https://github.com/pytorch/ao/pull/4002 (multiprocessors and memory of a B200 by its driver)",
     }
 )

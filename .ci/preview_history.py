@@ -23,7 +23,7 @@ from telemetry_daemon.simulate.course import NO_FAULTS, WARM_UP_SECONDS, Course
 from telemetry_daemon.simulate.demo import PLAYED, by_vendor
 from telemetry_daemon.simulate.jobs import owners_parser, owners_reader, steps_reader
 from telemetry_daemon.simulate.source import SimulatedReader, parser_of
-from telemetry_daemon.simulate.workload import Job, Kind
+from telemetry_daemon.simulate.workload import KINDS, Job
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.health import SourceFacts, judge
@@ -35,6 +35,7 @@ from telemetry_parsers import host, steps
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.model import Capture, Failure, Poll
+from telemetry_parsers.ownership import Owner
 
 STEP_SECONDS = 60
 # What looks an hour back has something to look at where the pictures begin.
@@ -44,8 +45,9 @@ _HOST_BYTES = 2048 << 30
 _VALUE = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)\Z")
 
 # One training job over all cards of a node, with a checkpoint now and then.
-_TRAINING = Kind("train.py", 0.96, 0.02, 1800.0, 60.0, 0.012, (0.85, 0.85), (0.0, 0.0), 0.98, 0.5)
+_TRAINING = replace(KINDS[0], period_seconds=1800.0, pause_seconds=60.0)
 _SLOWED = replace(_TRAINING, load=0.66)
+_TRAINER = Owner("job", "48213", job_id="48213", user="alice", account="physics", partition="batch")
 _SLOW_CLOCK = 0.55
 _HOT_SPELL_SECONDS = 600 * _MINUTE
 _CUT_LINK = 4
@@ -87,7 +89,7 @@ def _ago(minutes: float) -> float:
 
 
 FLEET = (
-    NodePlan("gpu-01", {"nvidia": 8}, Incidents(training=True, slow={5: _ago(170)})),
+    NodePlan("gpu-01", {"h100": 8}, Incidents(training=True, slow={5: _ago(170)})),
     NodePlan(
         "gpu-02",
         {"nvidia": 8},
@@ -101,10 +103,11 @@ FLEET = (
         ),
     ),
     NodePlan("gpu-03", {"gb200": 4}, Incidents(maintenance=(_ago(35), _ago(-25)))),
-    NodePlan("gpu-04", {"h100mig": 2}),
+    NodePlan("gpu-04", {"h100mig": 4}),
     NodePlan("gpu-11", {"amd": 8}, Incidents(lost={6: _ago(55)})),
     NodePlan("npu-01", {"ascend": 8}),
-    NodePlan("dcu-01", {"hygon": 4, "moorethreads": 4}, Incidents(silent={"mthreads-gmi": (_ago(200), _ago(165))})),
+    NodePlan("dcu-01", {"hygon": 8}),
+    NodePlan("mtt-01", {"moorethreads": 8}, Incidents(silent={"mthreads-gmi": (_ago(200), _ago(165))})),
 )
 
 
@@ -112,11 +115,13 @@ class TrainingCard(CardState):
     """A card of the training job; from a second on it may be the slow one."""
 
     slow_from = math.inf
+    cards = (0,)
 
     def advance(self, now: float, job: Job | None, random: Random) -> None:
         """One second more; whatever job the course has for it, it trains."""
         slow = now >= self.slow_from
-        job = Job(_SLOWED if slow else _TRAINING, (self.position,), 0.0, math.inf, 0.82 + 0.01 * self.position, 4711)
+        kind, memory = _SLOWED if slow else _TRAINING, 0.82 + 0.01 * self.position
+        job = Job(kind, self.cards, 0.0, math.inf, memory, 4711, (_TRAINER,))
         super().advance(now, job, random)
         if slow:
             self.clock_share *= _SLOW_CLOCK
@@ -216,6 +221,7 @@ class SimulatedNode:
         incidents = self.plan.incidents
         if incidents.training:
             course.cards[:] = [TrainingCard(record.demo, position, power=400.0) for position in range(count)]
+            TrainingCard.cards = tuple(range(count))
         for position, second in incidents.slow.items():
             card = course.cards[position]
             if isinstance(card, TrainingCard):

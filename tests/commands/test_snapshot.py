@@ -90,7 +90,7 @@ def test_simulated_and_recorded_cards_are_shown_and_marked(tmp_path: Path, tools
     [
         ("json", r"(\{.*\}\n){2}"),
         ("csv", r"time,hostname,(?s:(?!\ntime).)*"),
-        ("table", r"(.* H100 .*\nSimulated: .*\n\nVENDOR .*\nnvidia .*\n\n?){2}"),
+        ("table", r"(.* B200, .*\nSimulated: .*\n\nVENDOR .*\nnvidia .*\n\n?){2}"),
     ],
 )
 def test_what_is_watched_is_appended(form: str, shape: str) -> None:

@@ -23,7 +23,14 @@ UIDS = [page.uid for page in PAGES]
 # Tables of what there should be none of say so themselves.
 NONE_IS_WELL = {
     *("Firing alerts", "Maintenance", "Partitions"),
-    *("Idle holders", "Strangers", "Slowest card of each job", "Names that fit no card"),
+    *(
+        "Most throttled",
+        "Clock below the median",
+        "Idle holders",
+        "Strangers",
+        "Slowest card of each job",
+        "Names that fit no card",
+    ),
 }
 # What the Prometheus data source reads in an annotation, and the SDK does not know.
 OF_THE_SOURCE = {"step", "titleFormat", "textFormat", "tagKeys"}

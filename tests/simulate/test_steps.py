@@ -46,7 +46,7 @@ class Life:
     def __init__(self, faults: Faults) -> None:
         self.now = 0.0
         clock = Clock(lambda: self.now, lambda: 1.7e9 + self.now)
-        self.source: SimulatedSource = simulated_sources(parse_demo("8xnvidia"), faults=faults, clock=clock)[0]
+        self.source: SimulatedSource = simulated_sources(parse_demo("8xh100"), faults=faults, clock=clock)[0]
         self.steps = steps_reader([self.source.reader], clock)
 
     def after(self, seconds: float) -> list[StepCounts]:
@@ -60,7 +60,7 @@ class Life:
 
 def test_the_counters_of_a_job_only_rise_and_its_ranks_are_in_step() -> None:
     life = Life(Faults())
-    peak = peak_of("NVIDIA B200")
+    peak = peak_of("NVIDIA H100 80GB HBM3")
     assert peak is not None
     before: dict[tuple[str, str], StepCounts] = {}
     rises = 0

@@ -52,12 +52,12 @@ def quit_well(shown):
 
 def test_the_daemons_cards_are_shown_and_keys_lead_through_the_views(daemon):
     with terminal(*of(daemon), rows=50) as shown:
-        shown.shows("the daemon of this node", "hygon", "K100_AI", "nvidia  2", "700 W")
+        shown.shows("the daemon of this node", "hygon", "K100_AI", "nvidia  2", "1000 W")
         shown.shows(human.byte_size(daemon.document()["devices"][-1]["readings"]["memory_total_bytes"]))
         first = shown.text
         until(lambda: shown.text != first, "numbers that change by themselves")
         shown.press("\n")
-        shown.shows("heat", "identity", "memory total")
+        shown.shows("heat", "throttled by heat", "errors")
         shown.press("5")
         shown.shows("hy-smi", "readings")
         shown.press("4")
@@ -67,7 +67,7 @@ def test_the_daemons_cards_are_shown_and_keys_lead_through_the_views(daemon):
         shown.press("2")
         shown.shows("MODEL", "K100_AI")
         shown.press("/hygon\n")
-        until(lambda: "H100" not in shown.text.split("\n", 3)[3], "the cards of one vendor")
+        until(lambda: "B200" not in shown.text.split("\n", 3)[3], "the cards of one vendor")
         shown.shows("K100_AI")
         for columns, rows in ((40, 10), (250, 60), (60, 12), (100, 30)):
             shown.screen.reset()
@@ -80,6 +80,7 @@ def test_a_card_that_is_looked_at_keeps_all_its_sensors(daemon):
     """The daemon's stream has one temperature of a card; the others are not missing for that."""
     with terminal(*of(daemon), rows=70) as shown:
         shown.shows("K100_AI")
+        shown.press("/hygon\n")
         for _ in range(3):
             last = shown.text.partition("\n")[0]
             until(lambda last=last: shown.text.partition("\n")[0] != last, "the next second of the stream")

@@ -211,7 +211,7 @@ CARD = Page(
         "Now": (
             word(
                 "State",
-                "Not watched: the card was there within the hour, and its source fails or was released.",
+                shared.STATES_MEAN,
                 shared.STATES,
                 f"min({shared.STATE})",
             ),
@@ -256,8 +256,8 @@ CARD = Page(
             states(
                 "Reasons",
                 "Why the clocks are held down.",
-                {"0": ("no", GREEN), "1": ("yes", RED)},
-                *of_cards(("accelerator_throttled{$cards}", "{{reason}}")),
+                shared.HELD_DOWN,
+                *of_cards((shared.held_down(), "{{reason}}")),
             ).sized(width=12),
             states(
                 "Health and needs",

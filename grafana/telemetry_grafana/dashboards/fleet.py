@@ -6,6 +6,7 @@ from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import (
     Column,
+    Figure,
     card_table,
     heatmap,
     lines,
@@ -49,12 +50,12 @@ FLEET = Page(
             shared.FAILING_SOURCES,
             numbers(
                 "Heat and power",
-                f"{shared.THROTTLED_MEANS} Power: drawn by all cards.",
+                f"{shared.THROTTLED_MEANS} Power: drawn by all cards. Maintenance: nodes for which it was announced.",
                 shared.THROTTLED,
                 shared.POWER,
-            ),
-            shared.FIRING_ALERTS.sized(width=18, height=7),
-            _IN_MAINTENANCE.sized(width=6, height=7),
+                Figure("Maintenance", "sum(telemetry_maintenance{$nodes})"),
+            ).sized(width=6, height=4),
+            shared.FIRING_ALERTS.sized(height=7),
         ),
         "Cards that stand out": (
             ranking(
@@ -69,9 +70,9 @@ FLEET = Page(
                 "Share of the last hour in which the clocks were held down by heat or by the power brake.",
                 "percentunit",
                 "topk(10, max by (cluster, job, instance, vendor, device)"
-                f" (avg_over_time(accelerator_throttled{{$cards,{shared.THROTTLING}}}[1h])))",
+                f" (avg_over_time(accelerator_throttled{{$cards,{shared.THROTTLING}}}[1h])) > 0)",
                 rising(0.05, 0.5),
-            ),
+            ).saying("no card"),
             ranking(
                 "Idle with memory held",
                 "Memory in use on cards that do nothing: hung jobs, forgotten notebooks.",
@@ -119,17 +120,18 @@ FLEET = Page(
         "Each card": (
             heatmap(
                 "Utilization",
-                "A row for each card, from cool (idle) to warm (busy). Empty: nothing was collected or reported.",
+                "A row for each card, from dark (idle) to light (busy). Empty: nothing was collected or reported.",
                 "percentunit",
                 by_card("accelerator:utilization_ratio:rate5m{$cards}"),
             ),
         ),
     },
     folded={
+        "Maintenance": (_IN_MAINTENANCE.sized(height=5),),
         "Memory of each card": (
             heatmap(
                 "Memory in use",
-                "Device memory in use as a share of all. A row for each card, from cool (free) to warm (full).",
+                "Device memory in use as a share of all. A row for each card, from dark (free) to light (full).",
                 "percentunit",
                 by_card("accelerator_memory_used_ratio{$cards}"),
             ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import Column, Figure, Panel, card_table, number, numbers, stacked
 from telemetry_grafana.dashboards.query import query
@@ -23,7 +22,7 @@ _SECONDS = "accelerator_allocation_seconds_total{$cards}"
 _BUSY = "accelerator_allocation_busy_seconds_total{$cards}"
 _MEMORY = "accelerator_allocation_memory_used_bytes{$cards}"
 _LOW = 7
-_OF_CARD = (*shared.CARD_LABELS, "owner_kind", "owner", "user")
+_OF_CARD = ("instance", "vendor", "device", "owner", "user")
 _GROUP = "user, pod_namespace, account"
 _OWNED = "max without (basis) (accelerator_allocation_ratio{$cards})"
 _JOB = "job_id, user"
@@ -37,6 +36,12 @@ def _of_share(metric: str) -> str:
 
 def _grown(counter: str, labels: str) -> str:
     return f"sum by ({labels}) (increase({counter}[$__range]))"
+
+
+def _if_all_report(text: str, labels: str, over: str = "") -> str:
+    """Return the text where the memory on all cards of an owner is known: a part of it would look like all of it."""
+    cards = [f"last_over_time({series}{over})" if over else series for series in (_MEMORY, _SECONDS)]
+    return f"{text} and (count by ({labels}) ({cards[0]}) == count by ({labels}) ({cards[1]}))"
 
 
 def _used_by(labels: str) -> str:
@@ -53,7 +58,7 @@ _NOW = card_table(
         Column("cards", f"sum by ({_BY_OWNER}) ({_SHARE})", decimals=2),
         Column("utilization", _used_by(_BY_OWNER), "percentunit"),
         Column("power", f"sum by ({_BY_OWNER}) ({_of_share('accelerator_power_watts')})", "watt"),
-        Column("memory", f"sum by ({_BY_OWNER}) ({_MEMORY})", "bytes"),
+        Column("memory", _if_all_report(f"sum by ({_BY_OWNER}) ({_MEMORY})", _BY_OWNER), "bytes"),
     ),
     sort=("-cards",),
 )
@@ -68,10 +73,14 @@ def _bill(what: str, labels: Sequence[str]) -> Panel:
         "computed, energy, and the most memory of one card.",
         labels,
         (
-            Column("card hours", f"{_grown(_SECONDS, by)} / 3600", "h", decimals=2),
+            Column("card hours", f"{_grown(_SECONDS, by)} / 3600", "suffix: h", decimals=1),
             Column("busy", f"{_grown(_BUSY, by)} / {_grown(_SECONDS, by)}", "percentunit"),
             Column("energy", f"{_grown(_ENERGY, by)} / 3600", "watth"),
-            Column("peak mem", f"max by ({by}) (max_over_time({_MEMORY}[$__range]))", "bytes"),
+            Column(
+                "peak mem",
+                _if_all_report(f"max by ({by}) (max_over_time({_MEMORY}[$__range]))", by, "[$__range]"),
+                "bytes",
+            ),
         ),
         sort=("-card hours",),
     ).sized(12, _LOW)
@@ -171,6 +180,31 @@ JOBS = Page(
             _bill("namespace", ("pod_namespace",)),
             _bill("job", ("job_id", "user")),
         ),
+        "Worth a look": (
+            _where_any(
+                "no card",
+                "Idle holders",
+                "Cards that computed nothing for half an hour, with their owners.",
+                _OF_CARD,
+                Column(
+                    "share",
+                    f"{_OWNED} and {_CARD} (avg_over_time(accelerator_utilization_ratio{{$cards}}[30m]) < 0.02)",
+                    "percentunit",
+                ),
+            ),
+            _where_any(
+                "no job has whole cards",
+                "Slowest card of each job",
+                "Jobs with whole cards: how busy their slowest card was for five minutes, and the median of them all.",
+                ("job_id", "user"),
+                Column("cards", f"count by ({_JOB}) ({_OF_JOBS})"),
+                Column("nodes", f"count by ({_JOB}) (count by ({_JOB}, instance) ({_OF_JOBS}))"),
+                Column("slowest", f"min by ({_JOB}) ({_OF_JOBS})", "percentunit"),
+                Column("median", f"quantile by ({_JOB}) (0.5, {_OF_JOBS})", "percentunit"),
+            ),
+        ),
+    },
+    folded={
         "Tokens": (
             _tokens(
                 "Tokens by model",
@@ -205,18 +239,7 @@ JOBS = Page(
                 },
             ),
         ),
-        "Worth a look": (
-            _where_any(
-                "no card",
-                "Idle holders",
-                "Cards that computed nothing for half an hour, with their owners.",
-                _OF_CARD,
-                Column(
-                    "share",
-                    f"{_OWNED} and {_CARD} (avg_over_time(accelerator_utilization_ratio{{$cards}}[30m]) < 0.02)",
-                    "percentunit",
-                ),
-            ),
+        "Strangers and misfits": (
             _where_any(
                 "no card, if processes are reported",
                 "Strangers",
@@ -227,16 +250,6 @@ JOBS = Page(
                     f"({_OWNED} > bool -1) * {_CARD} group_left () (accelerator_foreign_memory_bytes{{$cards}} > 0)",
                     "bytes",
                 ),
-            ),
-            _where_any(
-                "no job has whole cards",
-                "Slowest card of each job",
-                "Jobs with whole cards: how busy their slowest card was for five minutes, and the median of them all.",
-                ("job_id", "user"),
-                Column("cards", f"count by ({_JOB}) ({_OF_JOBS})"),
-                Column("nodes", f"count by ({_JOB}) (count by ({_JOB}, instance) ({_OF_JOBS}))"),
-                Column("slowest", f"min by ({_JOB}) ({_OF_JOBS})", "percentunit"),
-                Column("median", f"quantile by ({_JOB}) (0.5, {_OF_JOBS})", "percentunit"),
             ),
             _where_any(
                 "none",

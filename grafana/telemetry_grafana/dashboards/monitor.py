@@ -87,7 +87,7 @@ MONITOR = Page(
                         f" bottomk({_MOST_ROWS}, {_WELL_OR_NOT_THERE}))",
                         "{{instance}} {{source}}",
                     ),
-                )
+                ).sized(height=11)
             ),
             lines(
                 "Duration of polls",

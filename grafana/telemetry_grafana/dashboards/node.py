@@ -9,7 +9,6 @@ from telemetry_grafana.dashboards.query import named, not_reported, of_node, que
 from telemetry_grafana.promql import CARD, beginning_with
 from telemetry_parsers.metrics import MEMORY_SENSORS
 
-_YES = {"0": ("no", GREEN), "1": ("yes", RED)}
 # Reasons that were active within the time shown.
 _IN_FORCE = "max_over_time(accelerator_throttled{$cards}[$__range] @ end()) == 1"
 _MEMORY_SENSORS = f'accelerator_temperature_celsius{{$cards,sensor=~"{beginning_with(MEMORY_SENSORS)}"}}'
@@ -84,7 +83,7 @@ NODE = Page(
                 shared.POWER,
                 shared.ENERGY,
                 Figure("Host CPU", "max(telemetry_host_cpu_utilization_ratio{$nodes})", "percentunit"),
-                Figure("Host up", "min(telemetry_host_uptime_seconds{$nodes})", "s"),
+                Figure("Host up", "min(telemetry_host_uptime_seconds{$nodes})", "dtdhms"),
             ).sized(width=12, height=4),
             shared.ALL_CARDS.sized(height=10),
             shared.FIRING_ALERTS.sized(height=5),
@@ -129,9 +128,9 @@ NODE = Page(
             states(
                 "Why the clocks are held down",
                 "A row for each reason that was in force in the time shown, and one for each card that had none.",
-                _YES,
+                shared.HELD_DOWN,
                 query(
-                    named(f"accelerator_throttled{{$cards}} and on (cluster, job, instance, id, reason) {_IN_FORCE}"),
+                    named(f"{shared.held_down()} and on (cluster, job, instance, id, reason) {_IN_FORCE}"),
                     "{{card}} {{reason}}",
                 ),
                 of_node(

@@ -40,14 +40,14 @@ def rising(yellow: float, red: float | None = None) -> Steps:
     return steps if red is None else (*steps, (red, RED))
 
 
-# ColorBrewer's RdYlBu reversed, which colour-blind people can read; no step is as dark as the background of an empty cell.
-_COOL_TO_WARM: Steps = (
-    (None, "#4575b4"),
-    (0.05, "#91bfdb"),
-    (0.25, "#e0f3f8"),
-    (0.5, "#fee090"),
-    (0.75, "#fc8d59"),
-    (0.95, "#d73027"),
+# One hue, since a busy card is no trouble; no step is as dark as the background of an empty cell.
+_DARK_TO_LIGHT: Steps = (
+    (None, "#1f4a7a"),
+    (0.05, "#2d68a8"),
+    (0.25, "#4688cc"),
+    (0.5, "#6fa8e0"),
+    (0.75, "#9fc8f0"),
+    (0.95, "#d2e7fb"),
 )
 _LIMIT: Mapping[str, object] = {
     "custom.lineStyle": {"fill": "dash", "dash": [8, 8]},
@@ -110,7 +110,7 @@ def lines(
         .line_width(1)
         .show_points(common.VisibilityMode.NEVER)
         .mappings([_nothing()])
-        .legend(_legend(common.LegendDisplayMode.TABLE, common.LegendPlacement.RIGHT).calcs(["lastNotNull", "max"]))
+        .legend(_legend())
         .tooltip(VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI).sort(common.SortOrder.DESCENDING))
     )
     panel = _along(panel, axis or _AXES.get(unit, _FROM_ZERO))
@@ -127,8 +127,9 @@ def _along(panel: _Builder, axis: Axis) -> _Builder:
     return panel if axis.soft_high is None else panel.axis_soft_max(axis.soft_high)
 
 
-def _legend(mode: common.LegendDisplayMode, placement: common.LegendPlacement) -> VizLegendOptions:
-    return VizLegendOptions().show_legend(True).display_mode(mode).placement(placement)
+def _legend() -> VizLegendOptions:
+    options = VizLegendOptions().show_legend(True).display_mode(common.LegendDisplayMode.LIST)
+    return options.placement(common.LegendPlacement.BOTTOM)
 
 
 def with_unit(panel: Panel, unit: str, position: int) -> Panel:
@@ -208,8 +209,8 @@ def heatmap(title: str, description: str, unit: str, series: Query) -> Panel:
         statushistory.Panel()
         # Grafana has a legend for steps, and none for a continuous scheme.
         .color_scheme(FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS))
-        .thresholds(_thresholds(_COOL_TO_WARM))
-        .legend(_legend(common.LegendDisplayMode.LIST, common.LegendPlacement.BOTTOM))
+        .thresholds(_thresholds(_DARK_TO_LIGHT))
+        .legend(_legend())
         .show_value(common.VisibilityMode.NEVER)
         .col_width(1.0)
         .per_page(_ROWS_ON_A_PAGE)
@@ -228,7 +229,7 @@ def states(title: str, description: str, words: Words, *queries: Query) -> Panel
         .thresholds(_thresholds(((None, GREY),)))
         .show_value(common.VisibilityMode.NEVER)
         .merge_values(True)
-        .legend(_legend(common.LegendDisplayMode.LIST, common.LegendPlacement.BOTTOM))
+        .legend(_legend())
     )
     return Panel(_filled(panel, title, description, "short", queries), 24, 8)
 
@@ -303,9 +304,10 @@ _CARD_LINK = (
     "/d/telemetry-card?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-node=${__data.fields.instance}"
     "&var-vendor=${__data.fields.vendor}&var-device=${__data.fields.device}&${__url_time_range}"
 )
-# A table of eight figures fits into 1,280 pixels.
-_FIGURE_PIXELS = 98
-_LABEL_PIXELS = {"card": 70, "vendor": 100, "device": 80, "driver": 130, "power_kind": 130, "partition": 100}
+# A table of eight figures fits into 1,280 pixels. An arrow of sorting and long units take more.
+_FIGURE_PIXELS, _MORE_PIXELS = 98, 20
+_LONG_UNITS = frozenset({"flops"})
+_LABEL_PIXELS = {"card": 70, "vendor": 112, "device": 80, "driver": 130, "power_kind": 130, "partition": 100}
 _WIDE_LABEL_PIXELS = {"alertname": 260, "uuid": 365, "model": 180, "serial": 170, "bus_id": 130}
 _NAME_PIXELS, _NARROWEST_PIXELS = 100, 60
 
@@ -349,8 +351,10 @@ def card_table(
             )
         )
     )
+    arrows = {name.removeprefix("-") for name in sort}
     for column in (column for column in columns if column.heading):
-        panel = panel.override_by_name(column.heading, _set(_of_column(column)))
+        width = _FIGURE_PIXELS + _MORE_PIXELS * ((column.heading in arrows) + (column.unit in _LONG_UNITS))
+        panel = panel.override_by_name(column.heading, _set({**_of_column(column), "custom.width": width}))
     for label in labels:
         panel = panel.override_by_name(label, _set(_of_label(label)))
     queries = [query(column.text, form="table") for column in columns]
@@ -371,7 +375,6 @@ def _of_column(column: Column) -> dict[str, object]:
         "unit": column.unit,
         "decimals": column.decimals,
         "mappings": [mapping.to_json() for mapping in (*mappings, _nothing())],
-        "custom.width": _FIGURE_PIXELS,
         "custom.filterable": False,
     }
     if column.steps:

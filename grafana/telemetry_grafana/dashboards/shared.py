@@ -5,6 +5,7 @@ from __future__ import annotations
 from telemetry_exporters.judgement.thresholds import pattern
 from telemetry_grafana.dashboards.panels import (
     GREEN,
+    GREY,
     RED,
     YELLOW,
     Column,
@@ -22,22 +23,28 @@ CARD_LABELS = ("instance", "vendor", "device", "model")
 HOT: Steps = rising(80, 95)
 # By the degrees that are left.
 _NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
+# Whether a reason holds the clocks down: heat and the brake are trouble, the power limit at full load is not.
+HELD_DOWN: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes, as usual at full load", GREY)}
 # Reasons of throttling that should not occur. The power limit is normal at full load.
 THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))
+STATES_MEAN = (
+    "State: the worst condition. Failing: see the panel Failing. Too hot: no headroom left. Throttled: heat or the power "
+    "brake holds the clocks down. Not watched: the card was there within the hour, and its source fails or was released."
+)
 # A partition that disappears while its card stays was removed on purpose.
 _TAKEN_AWAY = (
     '(last_over_time(accelerator_info{parent!=""}[1h]) and on (cluster, job, instance, parent)'
     ' label_replace(accelerator_up, "parent", "$$1", "id", "(.*)"))'
 )
-# -1 is a card that was there within the hour and has no series now.
-STATES: Words = {"1": ("up", GREEN), "0": ("lost", RED), "-1": ("not watched", YELLOW)}
-STATE = (
-    f"max {ROW} (accelerator_up{{$cards}}) or (max {ROW} (last_over_time(accelerator_up{{$cards}}[1h])) * 0 - 1"
-    f" unless on (cluster, job, instance, id) accelerator_up unless on (cluster, job, instance, id) {_TAKEN_AWAY})"
-)
-BAD = ((None, GREEN), (1, RED))
-DOUBTFUL = rising(1)
-_WHOLE = f"unless on ({CARD}) {PARTITIONS}"
+# The worst condition of a card, the lowest number first. -1 is a card that was there within the hour and has no series now.
+STATES: Words = {
+    "-1": ("not watched", YELLOW),
+    "0": ("lost", RED),
+    "0.25": ("failing", RED),
+    "0.5": ("too hot", RED),
+    "0.75": ("throttled", YELLOW),
+    "1": ("up", GREEN),
+}
 _FAILING = " or ".join(
     f"({condition})"
     for condition in (
@@ -49,6 +56,24 @@ _FAILING = " or ".join(
         "accelerator_ecc_uncorrected_total{$cards} > 0",
     )
 )
+STATE = (
+    f"max {ROW} (accelerator_up{{$cards}} == 0) or 0.25 * group {ROW} ({_FAILING})"
+    f" or 0.5 * group {ROW} (accelerator:temperature_margin_celsius{{$cards}} < 0)"
+    f" or 0.75 * group {ROW} (accelerator_throttled{{$cards,{THROTTLING}}} == 1)"
+    f" or max {ROW} (accelerator_up{{$cards}}) or (max {ROW} (last_over_time(accelerator_up{{$cards}}[1h])) * 0 - 1"
+    f" unless on (cluster, job, instance, id) accelerator_up unless on (cluster, job, instance, id) {_TAKEN_AWAY})"
+)
+
+
+def held_down(more: str = "") -> str:
+    """Return for each reason whether it holds the clocks down, in the numbers of `HELD_DOWN`."""
+    all_reasons, trouble = (f"accelerator_throttled{{$cards{labels}}}" for labels in ("", f",{THROTTLING}"))
+    return f"({trouble}{more} or 2 * {all_reasons}{more})"
+
+
+BAD = ((None, GREEN), (1, RED))
+DOUBTFUL = rising(1)
+_WHOLE = f"unless on ({CARD}) {PARTITIONS}"
 
 
 def _count(selected: str, watched: str) -> str:
@@ -124,8 +149,8 @@ def now_of_card(metric: str) -> str:
 # Those with a problem come first.
 ALL_CARDS = card_table(
     "All cards",
-    "Each card now; headroom: degrees left before it slows down by its own limits; n/a: not reported, or lost; not watched: it was there within the hour, and its source fails or was "
-    "released. A click on the device opens the card.",
+    f"Each card now. {STATES_MEAN} Headroom: degrees left before the card slows down by its own limits. n/a: not reported, or "
+    "lost. A click on the device opens the card.",
     CARD_LABELS,
     (
         Column("state", STATE, words=STATES),
@@ -135,13 +160,8 @@ ALL_CARDS = card_table(
         Column("limit", now_of_card("accelerator_power_cap_watts"), "watt"),
         Column("utilization", now_of_card("accelerator_utilization_ratio"), "percentunit"),
         Column("memory", now_of_card("accelerator_memory_used_ratio"), "percentunit"),
-        Column(
-            "throttled",
-            f"max {ROW} (accelerator_throttled{{$cards,{THROTTLING}}})",
-            words={"0": ("no", GREEN), "1": ("yes", YELLOW)},
-        ),
     ),
-    sort=("state", "-throttled", "instance", "device"),
+    sort=("state", "instance", "device"),
 )
 # Grafana's own list of alerts does not follow the variables, and has no alerts of a store that only receives samples.
 FIRING_ALERTS = card_table(

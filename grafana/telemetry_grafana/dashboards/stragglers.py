@@ -76,22 +76,22 @@ STRAGGLERS = Page(
     sections={
         "Cards that stand out": (
             ranking(
-                "Least work",
-                "How much less than the median of their model the cards do that do least.",
+                "Work below the median",
+                "By how much the utilization of a card is below the median of its model.",
                 "percentunit",
                 "topk(10, -1 * accelerator:utilization_ratio:deviation{$cards})",
                 rising(0.05, 0.2),
             ),
             ranking(
-                "Lowest clocks",
-                "How far below the median of their model the slowest clocks are.",
+                "Clock below the median",
+                "By how much the clock of a card is below the median of its model.",
                 "hertz",
-                "topk(10, -1 * accelerator:clock_hertz:deviation{$cards})",
+                "topk(10, -1 * accelerator:clock_hertz:deviation{$cards} > 0)",
                 rising(5e7, 2e8),
-            ),
+            ).saying("no card is slower"),
             ranking(
-                "Hottest against their peers",
-                "How far above the median of their model the hottest cards are.",
+                "Temperature above the median",
+                "By how much the temperature of a card is above the median of its model.",
                 "celsius",
                 "topk(10, accelerator:temperature_celsius:deviation{$cards})",
                 rising(8, 15),

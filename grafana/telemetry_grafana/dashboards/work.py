@@ -5,9 +5,6 @@ from __future__ import annotations
 from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import (
-    GREEN,
-    RED,
-    YELLOW,
     Column,
     Figure,
     card_table,
@@ -18,12 +15,12 @@ from telemetry_grafana.dashboards.panels import (
     ranking,
     rising,
 )
-from telemetry_grafana.dashboards.query import by_card, by_model, highest, not_reported, query
+from telemetry_grafana.dashboards.query import Query, by_card, by_model, highest, not_reported, query
 from telemetry_grafana.promql import CARD
 from telemetry_grafana.rules.recording import BYTES, CEILING, FLOPS, INTENSITY, LOST, SHARE, STEP_RATE
 
 _ON_CARD = f"on ({CARD})"
-_FEW = 15
+_FEW = 8
 _ESTIMATE = "An estimate: active cycles of the matrix units × FLOP per cycle × the clock now, if all work is in the data type of the label."
 _PEAK_MEMORY = "accelerator_peak_memory_bytes_per_second{$cards}"
 _ROOF = f"({INTENSITY}{{$cards}} * {_ON_CARD} group_left () {_PEAK_MEMORY} < {CEILING}{{$cards}} or {CEILING}{{$cards}} and {INTENSITY}{{$cards}})"
@@ -36,7 +33,13 @@ _JOULES_PER_STEP = f"sum by ({_OF_JOB}) ({_RANK_WATTS}) / max by ({_OF_JOB}) ({S
 _TOKEN_RATE = f"sum by ({_OF_JOB}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
 _PARTS = "telemetry_steps_seconds_total{$nodes}"
 _ROW = shared.ROW.replace("(", "(dtype, ")
-_SHARE_STEPS = ((None, RED), (0.1, YELLOW), (0.3, GREEN))
+# An idle card loses nothing to its low clocks.
+_LOST = f"({LOST}{{$cards}} and {_ON_CARD} accelerator:utilization_ratio:rate5m{{$cards}} > 0.05)"
+
+
+def _of_most(text: str) -> Query:
+    """Return the series of the few jobs with the highest values in the time shown."""
+    return query(f"({text}) and topk({_FEW}, max_over_time(({text})[$__range:1m] @ end()))", "{{job_id}}")
 
 
 _ROOFLINES = card_table(
@@ -48,8 +51,8 @@ _ROOFLINES = card_table(
         Column("FLOP/s", f"max {_ROW} ({FLOPS}{{$cards}})", "flops", decimals=1),
         Column("roof here", f"max {_ROW} ({_ROOF})", "flops", decimals=1),
         Column("ceiling now", f"max {_ROW} ({CEILING}{{$cards}})", "flops", decimals=1),
-        Column("of the peak", f"max {_ROW} ({SHARE}{{$cards}})", "percentunit", _SHARE_STEPS, decimals=1),
-        Column("lost to clocks", f"max {_ROW} ({LOST}{{$cards}})", "percentunit", rising(0.1, 0.3), decimals=1),
+        Column("of the peak", f"max {_ROW} ({SHARE}{{$cards}})", "percentunit", decimals=1),
+        Column("lost to clocks", f"max {_ROW} ({_LOST})", "percentunit", rising(0.1, 0.3), decimals=1),
         Column("intensity", f"max {_ROW} ({INTENSITY}{{$cards}})", decimals=0),
         Column("ridge", f"max {_ROW} ({_RIDGE} and {_ON_CARD} {FLOPS}{{$cards}})", decimals=0),
     ),
@@ -72,12 +75,11 @@ WORK = Page(
                 "Estimated FLOP/s as a share of the quoted peaks of those cards.",
                 f"avg({SHARE}{{$cards}})",
                 "percentunit",
-                _SHARE_STEPS,
             ),
             number(
                 "Lost to clocks",
-                "The part of the peaks that is out of reach at the clocks of this moment.",
-                f"avg({LOST}{{$cards}})",
+                "The part of the peaks of busy cards that is out of reach at the clocks of this moment.",
+                f"avg({_LOST})",
                 "percentunit",
             ),
             numbers(
@@ -148,32 +150,30 @@ WORK = Page(
         "Steps of jobs": (
             lines(
                 "Step time",
-                "Seconds of a step, of each job's slowest rank.",
+                "Seconds of a step, of the slowest rank of the jobs with the longest steps.",
                 "s",
-                query(f"1 / min by ({_OF_JOB}) ({STEP_RATE}{{$nodes}} > 0)", "{{job_id}}"),
+                _of_most(f"(1 / min by ({_OF_JOB}) ({STEP_RATE}{{$nodes}} > 0))"),
             ),
             lines(
                 "Where the time of steps goes",
-                "Parts of a step as jobs measure them, of all ranks together.",
+                "Parts of a step as jobs measure them, of all ranks of all jobs together.",
                 "percentunit",
                 query(
-                    f"sum by (cluster, job, instance, job_id, part) (rate({_PARTS}[$__rate_interval])) / on (cluster, job, instance, job_id) group_left () sum by (cluster, job, instance, job_id) (rate({_PARTS}[$__rate_interval]))",
-                    "{{job_id}} {{instance}} {{part}}",
+                    f"sum by (part) (rate({_PARTS}[$__rate_interval])) / scalar(sum(rate({_PARTS}[$__rate_interval])))",
+                    "{{part}}",
                 ),
             ),
             lines(
                 "Joules per step",
-                "Energy of all cards of a job for one step.",
+                "Energy of all cards of a job for one step: the jobs that need most.",
                 "joule",
-                query(_JOULES_PER_STEP, "{{job_id}}"),
+                _of_most(f"({_JOULES_PER_STEP})"),
             ),
             lines(
                 "FLOP/s as jobs count them",
-                "What the steps needed, as the job states it: no estimate of ours.",
+                "What the steps needed, as the jobs that did most state it: no estimate of ours.",
                 "flops",
-                query(
-                    f"sum by ({_OF_JOB}) (rate(telemetry_steps_flops_total{{$nodes}}[$__rate_interval]))", "{{job_id}}"
-                ),
+                _of_most(f"sum by ({_OF_JOB}) (rate(telemetry_steps_flops_total{{$nodes}}[$__rate_interval]))"),
             ),
         ),
     },

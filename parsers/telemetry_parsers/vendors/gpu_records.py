@@ -292,7 +292,7 @@ MOORETHREADS = Vendor(
             "clock_hertz",
             "performance_state",
         ),
-        slow=(*PCIE_LINK, "retired_pages", "retired_pages_pending"),
+        slow=(*PCIE_LINK, "retired_pages", "retired_pages_pending", "processes"),
         inventory=("power_cap_default_watts", "power_cap_max_watts", "clock_max_hertz", *PCIE_LINK_MAX, "ecc_enabled"),
         domains=("graphics", "memory", "video"),
         engines=("encoder", "decoder"),
