@@ -25,7 +25,9 @@ NONE_IS_WELL = {
     *("Firing alerts", "Maintenance", "Partitions"),
     *(
         "Most throttled",
+        "Work below the median",
         "Clock below the median",
+        "Temperature above the median",
         "Idle holders",
         "Strangers",
         "Slowest card of each job",

@@ -90,7 +90,7 @@ def test_a_source_that_fails_is_drawn_before_tools_that_nobody_installed(tmp_pat
         f'count(({drawn}) and on (source) telemetry_source_state{{source="{name}"}})': 1.0
         for name in ("failing", "well")
     }
-    ask(tmp_path, series, {**answers, f"count({drawn})": 24}, "65m")
+    ask(tmp_path, series, {**answers, f"count({drawn})": 20}, "65m")
 
 
 def test_a_partitioned_card_counts_once_in_averages(tmp_path: Path) -> None:

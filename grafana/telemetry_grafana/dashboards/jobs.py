@@ -57,8 +57,8 @@ _NOW = card_table(
     (
         Column("cards", f"sum by ({_BY_OWNER}) ({_SHARE})", decimals=2),
         Column("utilization", _used_by(_BY_OWNER), "percentunit"),
-        Column("power", f"sum by ({_BY_OWNER}) ({_of_share('accelerator_power_watts')})", "watt"),
-        Column("memory", _if_all_report(f"sum by ({_BY_OWNER}) ({_MEMORY})", _BY_OWNER), "bytes"),
+        Column("power", f"sum by ({_BY_OWNER}) ({_of_share('accelerator_power_watts')})", "watt", decimals=1),
+        Column("memory", _if_all_report(f"sum by ({_BY_OWNER}) ({_MEMORY})", _BY_OWNER), "bytes", decimals=1),
     ),
     sort=("-cards",),
 )

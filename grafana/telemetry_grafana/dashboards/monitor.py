@@ -44,7 +44,7 @@ _MISSING = (
 )
 _SOURCE = f"{NODE}, source"
 _OURS = " and on (cluster, job, instance) telemetry_build_info"
-_MOST_ROWS = 24
+_MOST_ROWS = 20
 _POLL = "{{instance}} {{source}} {{poll}}"
 
 MONITOR = Page(
@@ -104,7 +104,7 @@ MONITOR = Page(
                     # Both are the node's clock, which may differ from Prometheus' own.
                     "(telemetry_time_seconds{$nodes} - on (cluster, job, instance) group_right ()"
                     " telemetry_source_last_success_timestamp_seconds{$nodes}) and on (cluster, job, instance, source, poll)"
-                    " bottomk(15, telemetry_source_last_success_timestamp_seconds{$nodes} @ end())",
+                    " bottomk(8, telemetry_source_last_success_timestamp_seconds{$nodes} @ end())",
                     _POLL,
                 ),
                 axis=FREE,

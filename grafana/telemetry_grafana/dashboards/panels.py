@@ -306,7 +306,7 @@ _CARD_LINK = (
 )
 # A table of eight figures fits into 1,280 pixels. An arrow of sorting and long units take more.
 _FIGURE_PIXELS, _MORE_PIXELS = 98, 20
-_LONG_UNITS = frozenset({"flops"})
+_LONG_UNITS, _LONGEST_HEADING = frozenset({"flops"}), 12
 _LABEL_PIXELS = {"card": 70, "vendor": 112, "device": 80, "driver": 130, "power_kind": 130, "partition": 100}
 _WIDE_LABEL_PIXELS = {"alertname": 260, "uuid": 365, "model": 180, "serial": 170, "bus_id": 130}
 _NAME_PIXELS, _NARROWEST_PIXELS = 100, 60
@@ -353,7 +353,8 @@ def card_table(
     )
     arrows = {name.removeprefix("-") for name in sort}
     for column in (column for column in columns if column.heading):
-        width = _FIGURE_PIXELS + _MORE_PIXELS * ((column.heading in arrows) + (column.unit in _LONG_UNITS))
+        is_long = column.unit in _LONG_UNITS or len(column.heading) > _LONGEST_HEADING
+        width = _FIGURE_PIXELS + _MORE_PIXELS * ((column.heading in arrows) + is_long)
         panel = panel.override_by_name(column.heading, _set({**_of_column(column), "custom.width": width}))
     for label in labels:
         panel = panel.override_by_name(label, _set(_of_label(label)))

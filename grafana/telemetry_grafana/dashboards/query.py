@@ -33,6 +33,8 @@ _MIXED = f"(count by ({NODE}) (group by ({NODE}, vendor) (last_over_time(telemet
 # A model whose name begins with its vendor's name, which is a group of its own.
 _NAMED_AFTER_VENDOR = "(?i)" + "|".join(f"{word} ({word}.*)" for word in VENDOR_WORDS)
 _ITS_GROUP = "".join(f"$${group + 1}" for group in range(len(VENDOR_WORDS)))
+# As many series fit into a legend.
+_MOST = 8
 # A card in a ranking. A long name is cut at its end, so the node's domain is there and not the card's number. Grafana counts
 # characters, not their width: the last blank makes room for wide ones.
 RANKED = "{{vendor}} {{device}} {{instance}} "
@@ -117,12 +119,12 @@ def not_reported(*selectors: str) -> Query:
     )
 
 
-def highest(text: str, legend: str, by: str, most: int = 15, among: str = "") -> Query:
+def highest(text: str, legend: str, by: str, most: int = _MOST, among: str = "") -> Query:
     """Return the series with the highest values in the time shown, as many as fit into a legend; `among` narrows the choice."""
     return query(_highest(text, by, most, among), legend)
 
 
-def _highest(text: str, by: str, most: int = 15, among: str = "") -> str:
+def _highest(text: str, by: str, most: int = _MOST, among: str = "") -> str:
     return f"{text} and on ({by}) topk({most}, max_over_time({text}[$__range] @ end()){among})"
 
 
@@ -133,7 +135,7 @@ def highest_nodes(text: str) -> Query:
 
 def fastest(counter: str, legend: str, by: str, among: str = "") -> Query:
     """Return the rates of the counters that grew most in the time shown; `among` narrows the choice."""
-    chosen = f"topk(15, increase({counter}[$__range] @ end()){among})"
+    chosen = f"topk({_MOST}, increase({counter}[$__range] @ end()){among})"
     return query(f"rate({counter}[$__rate_interval]) and on ({by}) {chosen}", legend)
 
 
