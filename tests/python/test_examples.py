@@ -51,7 +51,7 @@ def run(text: str, **names: Any) -> dict[str, Any]:
 
 def test_reading(capsys: pytest.CaptureFixture[str]) -> None:
     run(example("device_telemetry.read()"))
-    assert capsys.readouterr().out.startswith("nvidia NVIDIA H100")
+    assert capsys.readouterr().out.startswith("nvidia NVIDIA B200")
 
 
 def test_recording_epochs() -> None:
