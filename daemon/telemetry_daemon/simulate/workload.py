@@ -100,10 +100,12 @@ _NOTEBOOK = Kind(
     traffic=0.3,
     tensor=0.2,
 )
+# Its user went home: it holds memory and does nothing.
+_FORGOTTEN = replace(_NOTEBOOK, load=0.0, swing=0.0, noise=0.0, minutes=(120.0, 600.0))
 KINDS = (_TRAINING, _DECODING, _SERVING, _NOTEBOOK)
 _HOW_OFTEN = (4, 2, 2, 3)
 # The work at the beginning, with its share of the cards.
-_FIRST = ((_TRAINING, 0.5), (_DECODING, 0.25), (_NOTEBOOK, 0.125))
+_FIRST = ((_TRAINING, 0.5), (_DECODING, 0.25), (_FORGOTTEN, 0.125))
 IDLE = Kind("")
 _USERS = (("alice", "physics"), ("bob", "biology"), ("carol", "chemistry"), ("dave", "climate"))
 
