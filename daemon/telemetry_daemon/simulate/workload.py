@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from random import Random
 from zlib import crc32
 
-from telemetry_parsers.ownership import Owner
-
 from telemetry_parsers.dataclass import dataclass, replace
+from telemetry_parsers.ownership import Owner
 
 _MEMORY_STEPS = 8
 _SECONDS_PER_MEMORY_STEP = 3.0
