@@ -57,7 +57,7 @@ def test_the_daemons_cards_are_shown_and_keys_lead_through_the_views(daemon):
         first = shown.text
         until(lambda: shown.text != first, "numbers that change by themselves")
         shown.press("\n")
-        shown.shows("heat", "throttled by heat", "errors")
+        shown.shows("heat", "throttled by heat", "power cap")
         shown.press("5")
         shown.shows("hy-smi", "readings")
         shown.press("4")

@@ -29,8 +29,6 @@ USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"  # the
 # Output formats of a snapshot.
 FORMATS = ("table", "json", "csv", "prometheus")
 _REPEATABLE = frozenset({"web.listen_address"})
-# A demo shows everything, unless the environment switches it off.
-_OF_DEMOS = {"TELEMETRY_ATTRIBUTION_ENABLED": "true", "TELEMETRY_STEPS_ENABLED": "true"}
 T = TypeVar("T")
 
 
@@ -115,8 +113,7 @@ def inputs(arguments: argparse.Namespace) -> ConfigInputs:
 
     values = vars(arguments)
     overrides = {setting: values[setting] for setting in FLAGS if values.get(setting) is not None}
-    environment = {**_OF_DEMOS, **os.environ} if values.get("demo") is not None else dict(os.environ)
-    return ConfigInputs(path=arguments.config, environment=environment, overrides=overrides)
+    return ConfigInputs(path=arguments.config, environment=dict(os.environ), overrides=overrides)
 
 
 def settings(arguments: argparse.Namespace) -> Settings:

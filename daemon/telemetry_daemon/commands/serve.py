@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.child import Check
@@ -14,6 +15,8 @@ EXAMPLES = {
     "telemetry serve --demo 8xnvidia --fault lost,hot": "Serve a simulated node with faults, to try alerts.",
     "telemetry serve --replay node.jsonl.gz --speed 10": "Serve a recording of another node, ten times as fast.",
 }
+# A demo shows everything, unless the environment switches it off.
+_OF_DEMOS = {"TELEMETRY_ATTRIBUTION_ENABLED": "true", "TELEMETRY_STEPS_ENABLED": "true"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     options.check_replay(arguments)
     options.check_faults(arguments)
     inputs = options.inputs(arguments)
+    if arguments.demo is not None:
+        inputs = replace(inputs, environment={**_OF_DEMOS, **inputs.environment})
     check = Check(inputs)
     # Import while the configuration is checked.
     with left_out():

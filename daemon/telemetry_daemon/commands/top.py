@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,6 +115,7 @@ def _polled_here(arguments: argparse.Namespace, settings: Settings, title: str) 
     if arguments.demo is not None:
         from telemetry_daemon.simulate.node import PAST_SECONDS, DemoNode
 
+        settings = replace(settings, attribution=replace(settings.attribution, enabled=True))
         simulated = DemoNode(arguments.demo, clock, faults=arguments.fault, past_seconds=PAST_SECONDS)
         return OwnNode("a simulation", hostname, simulated, settings, clock)
     from telemetry_daemon.plugins.loading import Loaded, load

@@ -88,7 +88,8 @@ def _next(counter: Counter | None, value: float, taken: float, now: float) -> Co
     )
     if is_same_reading:
         return counter
-    per_second = (value - counter.value) / (time - counter.time) if counter.has_exact_time else None
+    elapsed = time - counter.time
+    per_second = (value - counter.value) / elapsed if counter.has_exact_time and elapsed > 0.0 else None
     if not taken and value == counter.value:
         per_second = 0.0
     is_exact = taken > 0 or value != counter.value
