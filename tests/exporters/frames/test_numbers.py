@@ -124,6 +124,15 @@ def test_counters_are_shown_as_rates_where_a_rate_makes_sense(metric, values, ha
     assert re.search(rf"(?<!\S)({words})(?!\S)", text), text
 
 
+def test_a_counter_that_changes_twice_at_one_time_has_no_rate():
+    state = State(view=View.CARD, card="GPU-00000000")
+    for now, value in ((kit.NOW, 5e9), (kit.NOW + 1.0, 25e9), (kit.NOW + 1.0, 45e9)):
+        reading = replace(kit.reading("pcie_receive_bytes_total", value, ""), taken=0.0)
+        snapshot = kit.snapshot(kit.device(0, reading), monotonic_time=now, valid_until=now + 8.0)
+        state = fed(state, [NodeState("", snapshot)])
+    assert "41.9 GiB" in "\n".join(lines_of(state, Size(120, 40)))
+
+
 @few
 @given(st.integers(1, 60), roomy)
 def test_each_process_is_whole_on_some_page(count, size):
