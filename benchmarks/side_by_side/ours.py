@@ -32,6 +32,10 @@ class Checkout:
 THIS = Checkout(NAME, Path(__file__).resolve().parents[2])
 
 
+# A demo shows owners and steps by itself, which a daemon does not.
+_PLAIN_DEMO = {"TELEMETRY_ATTRIBUTION_ENABLED": "false", "TELEMETRY_STEPS_ENABLED": "false"}
+
+
 def telemetry(
     folder: Path,
     marker: str,
@@ -47,4 +51,6 @@ def telemetry(
     state = f'[state]\ndirectory = "{folder}/state"\nruntime_directory = "{folder}/run"\n'
     path.write_text(f'{state}[web]\nlisten_address = ["127.0.0.1:{port}"]\n{config}')
     command = (*COMMAND, "serve", "--config", str(path), *arguments)
+    if "--demo" in arguments:
+        environment = {**_PLAIN_DEMO, **(environment or {})}
     return Contestant(checkout.name, command, port, marker.encode(), checkout.environment(environment))
