@@ -6,6 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar
 
@@ -221,18 +222,11 @@ def simulated_sources(
     past_seconds: float = 0.0,
 ) -> tuple[SimulatedSource, ...]:
     """Return a source for each group, with bus addresses that differ over the whole node. Of those with a past, the first has an incident."""
+    source = partial(SimulatedSource, seed=seed, faults=faults, clock=clock, past_seconds=past_seconds)
     slots = accumulate((count for _, count in groups), initial=0)
+    incident = (INCIDENT,) if past_seconds else ()
     return tuple(
-        SimulatedSource(
-            word,
-            count,
-            seed=seed,
-            faults=faults,
-            clock=clock,
-            first_slot=slot,
-            staged=staged or ((INCIDENT,) if past_seconds and slot == 0 else ()),
-            past_seconds=past_seconds,
-        )
+        source(word, count, first_slot=slot, staged=staged or (() if slot else incident))
         for (word, count), slot in zip(groups, slots, strict=False)
     )
 

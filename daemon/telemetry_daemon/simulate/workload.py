@@ -47,58 +47,13 @@ class Kind:
 
 # About 100 of 700 W were reported for H100s in a hung job.
 _HUNG_INTENSITY = 0.04
-_TRAINING = Kind(
-    name="train.py",
-    load=0.985,
-    swing=0.01,
-    noise=0.012,
-    phase_seconds=90.0,
-    pause_seconds=25.0,
-    memory=(0.78, 0.94),
-    minutes=(60.0, 240.0),
-    intensity=1.02,
-    traffic=0.5,
-    tensor=0.56,
-    links=0.5,
-)
-# Decoding is bound by the memory bandwidth: the matrix units wait, and the card stays below its power cap.
-_DECODING = Kind(
-    name="VLLM::Worker",
-    load=0.97,
-    swing=0.03,
-    noise=0.01,
-    memory=(0.86, 0.92),
-    minutes=(120.0, 600.0),
-    intensity=0.64,
-    traffic=0.8,
-    tensor=0.14,
-    links=0.1,
-)
-_SERVING = Kind(
-    name="sglang::scheduler",
-    load=0.55,
-    swing=0.35,
-    noise=0.06,
-    phase_seconds=40.0,
-    memory=(0.80, 0.92),
-    minutes=(60.0, 300.0),
-    intensity=0.8,
-    traffic=0.6,
-    tensor=0.3,
-    links=0.1,
-)
-_NOTEBOOK = Kind(
-    name="ipykernel",
-    load=0.2,
-    swing=0.4,
-    noise=0.04,
-    phase_seconds=30.0,
-    memory=(0.05, 0.40),
-    minutes=(5.0, 30.0),
-    intensity=0.6,
-    traffic=0.3,
-    tensor=0.2,
-)
+# A table, in the order of the fields. Decoding is bound by the memory bandwidth: it stays below the power cap.
+# fmt: off
+_TRAINING = Kind("train.py", 0.985, 0.01, 0.012, 90.0, 600.0, 25.0, (0.78, 0.94), (60.0, 240.0), 1.02, 0.5, 0.56, 0.5)
+_DECODING = Kind("VLLM::Worker", 0.97, 0.03, 0.01, 60.0, 600.0, 0.0, (0.86, 0.92), (120.0, 600.0), 0.64, 0.8, 0.14, 0.1)
+_SERVING = Kind("sglang::scheduler", 0.55, 0.35, 0.06, 40.0, 600.0, 0.0, (0.80, 0.92), (60.0, 300.0), 0.8, 0.6, 0.3, 0.1)
+_NOTEBOOK = Kind("ipykernel", 0.2, 0.4, 0.04, 30.0, 600.0, 0.0, (0.05, 0.40), (5.0, 30.0), 0.6, 0.3, 0.2)
+# fmt: on
 # Its user went home: it holds memory and does nothing.
 _FORGOTTEN = replace(_NOTEBOOK, load=0.0, swing=0.0, noise=0.0, minutes=(120.0, 600.0))
 KINDS = (_TRAINING, _DECODING, _SERVING, _NOTEBOOK)
