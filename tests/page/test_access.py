@@ -64,6 +64,37 @@ def test_a_card_and_back_by_the_keyboard(tab: Tab, demo: Demo) -> None:
     assert back_at == device, "the focus is where it was"
 
 
+CLOCKS = "[...document.querySelectorAll('.chart .scale')].map(e => e.innerText)"
+PLOT = "(r => [r.x, r.y, r.width, r.height])(document.querySelector('.chart svg').getBoundingClientRect())"
+
+
+def test_charts_show_a_range_that_keys_buttons_or_the_mouse_choose(tab: Tab, demo: Demo) -> None:
+    view = opened(tab, demo(FEW))
+    view.open_card(view.devices()[0])
+    whole = tab.evaluate(CLOCKS)
+    assert len(whole) > 4
+    assert len(set(whole)) == 1, "all charts show the same range"
+    step_to(tab, "e.innerText === '5 min'")
+    tab.press("Enter")
+    tab.until(f"{CLOCKS}[0] !== {whole[0]!r}", "five minutes")
+    assert tab.evaluate(f"{IN_FOCUS}.ariaPressed") == "true"
+    step_to(tab, "e.matches('[role=slider]')")
+    five = tab.evaluate(CLOCKS)[0]
+    tab.press("+")
+    tab.until(f"{CLOCKS}[0] !== {five!r}", "a part of them")
+    for _ in range(9):
+        tab.press("-")
+    tab.until("document.querySelector('.zoom button:last-of-type').ariaPressed === 'true'", "all")
+    x, y, width, height = tab.evaluate(PLOT)
+    for kind, part in (("mousePressed", 0.25), ("mouseMoved", 0.4), ("mouseReleased", 0.5)):
+        place = {"x": x + part * width, "y": y + height / 2}
+        tab.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)
+    tab.until("document.querySelectorAll('.zoom [aria-pressed=true]').length === 0", "a chosen range")
+    first, _, last = tab.evaluate(f"{CLOCKS}[0]").split("\n")
+    assert first < last
+    assert barriers(tab) == []
+
+
 def test_sorting_and_filtering_by_the_keyboard(tab: Tab, demo: Demo) -> None:
     view = opened(tab, demo(MANY))
     step_to(tab, "e.matches('input[type=search]')")

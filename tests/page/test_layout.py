@@ -15,11 +15,18 @@ from page.view import View
 pytestmark = pytest.mark.needs("chromium")
 
 SCREENS = ((390, 844), (1280, 800), (2560, 1440))
-CARDS = ("1xnvidia", "16xnvidia", "128xnvidia")
+CARDS = ("8xnvidia", "1xnvidia", "16xnvidia", "64xnvidia", "128xnvidia")
 Demo = Callable[[str], str]
+RIGHT_EDGE = "Math.max(...[...document.querySelectorAll('main *')].map(e => e.getBoundingClientRect().right))"
+# Where the rows and the columns of each table begin, as texts.
+TABLE_EDGES = """[...document.querySelectorAll('.tables table')].map((table) => {
+  const { x, y } = table.getBoundingClientRect(), cells = [...table.rows[1].cells].filter((cell) => cell.checkVisibility());
+  const edges = cells.map((cell) => cell.getBoundingClientRect());
+  return edges.map((edge) => `${Math.round(edge.x - x)} ${Math.round(edge.y - y)}`).join();
+})"""
 
 
-@pytest.mark.parametrize("cards", ["16xnvidia", *(pytest.param(each, marks=pytest.mark.long) for each in CARDS[::2])])
+@pytest.mark.parametrize("cards", [CARDS[0], *(pytest.param(cards, marks=pytest.mark.long) for cards in CARDS[1:])])
 @pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_nothing_is_cut_overlaps_or_scrolls_sideways(tab: Tab, demo: Demo, cards: str, theme: str) -> None:
     tab.prefer(color_scheme=theme)
@@ -29,6 +36,8 @@ def test_nothing_is_cut_overlaps_or_scrolls_sideways(tab: Tab, demo: Demo, cards
         view = View(tab)
         view.await_live()
         assert faults(tab) == {}, screen
+        assert tab.evaluate(RIGHT_EDGE) > 0.9 * screen[0], "the whole width is used"
+        assert len(set(tab.evaluate(TABLE_EDGES))) <= 1, "tables beside each other are aligned"
         view.open_card(view.devices()[0])
         assert faults(tab) == {}, f"a card's view on {screen}"
 
@@ -39,7 +48,8 @@ def test_a_full_node_fits_a_large_screen_and_its_map_a_phone(tab: Tab, demo: Dem
     view = View(tab)
     view.await_live()
     tab.until(lambda: len(view.devices()) == 128, "all cards")
-    assert below_the_screen(tab) <= 0
+    troubles = tab.evaluate("document.querySelector('.troubles').offsetHeight")
+    assert below_the_screen(tab) <= troubles, "the cards fit, whatever else there is to report"
     tab.resize(390, 844)
     assert tab.count("#map [data-device]") == 128
     assert tab.evaluate("document.querySelector('#map').getBoundingClientRect().height") <= 844
@@ -47,18 +57,6 @@ def test_a_full_node_fits_a_large_screen_and_its_map_a_phone(tab: Tab, demo: Dem
     assert min(tab.evaluate(cell)) >= 24, "a finger can choose a cell"
     tab.click("#map a[data-device]:nth-of-type(7)")
     tab.until(view.card, "the card's view")
-
-
-@pytest.mark.long
-def test_the_whole_width_is_used(tab: Tab, demo: Demo) -> None:
-    for width, height in SCREENS:
-        tab.resize(width, height)
-        tab.open(demo("128xnvidia"))
-        View(tab).await_live()
-        used = tab.evaluate(
-            "Math.max(...[...document.querySelectorAll('main *')].map(e => e.getBoundingClientRect().right))"
-        )
-        assert used > 0.9 * width
 
 
 @pytest.fixture
@@ -103,7 +101,7 @@ def test_it_is_as_well_laid_out(tab: Tab, address: str, width: int) -> None:
 
 
 OURS = "[...document.querySelectorAll('script, style')].map(e => e.textContent)"
-MOST_BYTES, MOST_PACKED = 64_000, 19_000
+MOST_BYTES, MOST_PACKED = 64_000, 20_000
 # Of a core, at 128 cards with new values each second; a machine of today needs 0.05.
 MOST_BUSY, LOOK_SECONDS = 0.25, 20.0
 

@@ -22,7 +22,7 @@ from telemetry_parsers.model import Absent, Problem
 
 LINKS = Links("/metrics", "/api/v1/snapshot", "/api/v1/history", "/healthz", "/readyz")
 VOID = {"meta", "link", "br"}
-MOST_BYTES, MOST_PACKED_BYTES, LONGEST_LINE = 64_000, 19_000, 140
+MOST_BYTES, MOST_PACKED_BYTES, LONGEST_LINE = 64_000, 20_000, 140
 ELEMENTS = (
     "html head title style body header div h1 h2 p span small strong code a main noscript script dl dt dd ul li table "
     "thead tbody tr th td svg rect footer"

@@ -128,7 +128,7 @@ class Past {
   }
 }
 
-// ---- The node's state, and the user's choices ----
+// ---- What the daemon sent, and what was chosen ----
 
 const page = document.documentElement.dataset;
 const newPast = () => new Past(Number(page.slotSeconds), Number(page.slots));
@@ -209,7 +209,7 @@ const draw = (tag, attributes, ...children) =>
   put(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const find = (selector) => document.querySelector(selector);
 
-/** Sets a text only if it differs, to keep selections; a text that may be cut has a title. */
+/** Changes only what differs. A text that may be cut has a title. */
 function say(element, text, title = null) {
   if (element.textContent !== text) element.textContent = text;
   if (title !== null && element.title !== title) element.title = title;
@@ -226,7 +226,7 @@ function mark(element, { word, severity }) {
   return element;
 }
 
-/** All parts `describe` the state of devices, `update` readings, and draw when a `slot` has ended. */
+/** All parts `describe` devices, `update` readings, and draw when a `slot` has ended. */
 function view(element, parts, own = {}) {
   const each = (name) => () => {
     own[name]?.();
@@ -299,36 +299,43 @@ function drawing(classes, top, height) {
   const fill = (made) => {
     for (const name in made) lines[name]?.setAttribute("d", made[name]);
   };
-  return { element: draw("svg", { class: "spark", ...box }, ...Object.values(lines)), fill };
+  const element = draw("svg", { class: "spark", ...box }, ...Object.values(lines));
+  const zoom = (first, count) => element.setAttribute("viewBox", `${first - past.first} ${top} ${count} ${height}`);
+  return { element, fill, zoom };
 }
 
 function spark(place, metric, step = 1, classes = "area line limit") {
-  const { element, fill } = drawing(classes, -ROOM, HEIGHT + ROOM);
+  const { element, fill, zoom } = drawing(classes, -ROOM, HEIGHT + ROOM);
   const slot = () => {
     const { last, highest } = past.of(model.devices[place].id, metric);
     const ceiling = ceilingOf(place, metric), whole = wholeOf(place, metric);
     fill({ ...paths(last, ceiling, step), limit: whole ? `M0 ${Math.round(HEIGHT * (1 - whole / ceiling))}H${past.slots}` : "" });
     if (!classes.includes("gap")) return;
     const gap = stretches((number) => Number.isNaN(past.at(last, number)), (x) => `M${x} 0H${x + 1}V${HEIGHT}H${x}Z`);
-    fill({ gap, top: paths(highest, ceiling).line });
+    const happened = eventSlots(model.devices[place].id);
+    const event = stretches((number) => happened.has(number), (x) => `M${x + 0.5} 0V${HEIGHT}`);
+    fill({ gap, event, top: paths(highest, ceiling).line });
   };
-  return { ...view(element, [], { slot }), fill };
+  return { ...view(element, [], { slot }), fill, zoom };
 }
 
-/** A strip with the times at the power cap, of other throttling, and of events. */
+const eventSlots = (id) =>
+  new Set(past.events.filter((event) => event.id === id).map((event) => past.numberAt(secondsOf(event.time))));
+
+/** When a device was at its power cap, was throttled by something else, and had events, on one strip. */
 function marks(place) {
-  const { element, fill } = drawing("capped throttled events", 0, 8), { id } = model.devices[place];
+  const { element, fill, zoom } = drawing("capped throttled events", 0, 8), { id } = model.devices[place];
   element.setAttribute("class", "marks");
   const slot = () => {
     const { highest } = past.of(id, "throttled"), power = past.of(id, "power_watts").highest, cap = past.of(id, CAP).last;
-    const happened = new Set(past.events.filter((one) => one.id === id).map((one) => past.numberAt(secondsOf(one.time))));
+    const happened = eventSlots(id);
     fill({
       capped: stretches((number) => past.at(power, number) >= AT_CAP * past.at(cap, number), (x) => `M${x} 2H${x + 1}`),
       throttled: stretches((number) => past.at(highest, number) > 0, (x) => `M${x} 2H${x + 1}`),
       events: stretches((number) => happened.has(number), (x) => `M${x} 0V8`),
     });
   };
-  return view(element, [], { slot });
+  return { ...view(element, [], { slot }), zoom };
 }
 
 // ---- A device as tile, cell and row ----
@@ -534,7 +541,7 @@ function tableOf(rows, sort, isFirst) {
   return make("table", { class: "dense" }, make("thead", {}, make("tr", {}, ...headings)), make("tbody", {}, ...rows));
 }
 
-/** Keeps the focus if its element is recreated. */
+/** Keeps the focus if its element is rebuilt. */
 function keepingFocus(act) {
   const had = document.activeElement, { device } = had?.closest("[data-device]")?.dataset ?? {};
   const within = had?.closest("table") ? "table " : "";
@@ -620,7 +627,7 @@ function overview() {
 
 function chart(place, metric) {
   const { id } = model.devices[place], value = reading(place, metric, "b"), at = make("span", { class: "at" });
-  const line = spark(place, metric, 1, "gap area top line limit cross"), newest = () => past.newest * past.slotSeconds;
+  const line = spark(place, metric, 1, "gap area top line limit event chosen cross");
   const ticks = [1, 0.5, 0].map((part) => [part, make("span")]), clocks = [1, 0.5, 0].map((part) => [part, make("span")]);
   const element = make("div", { class: "chart" },
     make("div", {}, make("h3", {}, nameOf(metric)), value.element, at),
@@ -636,9 +643,16 @@ function chart(place, metric) {
     ...view(element, [value, line], {
       slot() {
         for (const [part, tick] of ticks) say(tick, inWords(part * ceilingOf(place, metric), metric));
-        for (const [part, clock] of clocks) say(clock, utc(newest() - part * past.slots * past.slotSeconds).slice(11, 16));
       },
     }),
+    zoom(first, count) {
+      line.zoom(first, count);
+      for (const [part, clock] of clocks) say(clock, utc((first + (1 - part) * count) * past.slotSeconds).slice(11, count < 120 ? 19 : 16));
+    },
+    choose(from, to) {
+      const left = from - past.first;
+      line.fill({ chosen: from === null ? "" : `M${left} 0H${to - past.first}V${HEIGHT}H${left}Z` });
+    },
     words: (number) => `${nameOf(metric)} ${words(number)}`,
     point(number) {
       line.fill({ cross: number === null ? "" : `M${number - past.first + 0.5} 0V${HEIGHT}` });
@@ -648,61 +662,159 @@ function chart(place, metric) {
   };
 }
 
-/** Charts that all show the time under the pointer, or the one that keys choose. */
-function charts(place, output) {
+const LEAST_SLOTS = 6, ZOOMS = [["5 min", 300], ["15 min", 900], ["All", Infinity]];
+
+/** The slots that charts show, the newest or those from `begin` on, with buttons. */
+function zooming(changed) {
+  const range = { begin: null, count: Infinity };
+  const choose = (begin, count) => {
+    Object.assign(range, { begin, count });
+    changed();
+  };
+  const buttons = ZOOMS.map(([name, seconds]) => {
+    const button = make("button", { type: "button" }, name), count = seconds / past.slotSeconds;
+    button.addEventListener("click", () => choose(null, count));
+    return { button, count };
+  });
+  const shown = () => {
+    const count = Math.min(range.count, past.slots);
+    if (range.begin < past.first) range.begin = null;
+    for (const { button, count: other } of buttons) button.setAttribute("aria-pressed", range.begin === null && range.count === other);
+    return { first: range.begin ?? past.newest - count, count };
+  };
+  const element = make("div", { class: "tools zoom", role: "group", "aria-label": "Time range" },
+    ...buttons.map(({ button }) => button), make("span", { class: "dim" }, "Drag over a chart to zoom, or press + and -."));
+  return { element, choose, shown };
+}
+
+/** All charts show the same range and the moment that pointer or keys choose. */
+function charts(place, output, strip) {
   const { id } = model.devices[place];
   const all = metrics().filter((metric) => metric !== "throttled").map((metric) => chart(place, metric));
   const element = make("div", { class: "charts", role: "slider", tabindex: 0, "aria-label": "Moment of the last half hour" },
     ...all.map((one) => one.element));
-  let moment = null;
+  let moment = null, drag = null;
+  const zoom = zooming(() => point(moment));
   const point = (number) => {
-    moment = number === null ? null : Math.min(Math.max(number, past.first), past.newest - 1);
+    const { first, count } = zoom.shown();
+    [...all, strip].forEach((drawn) => drawn.zoom(first, count));
+    moment = number === null ? null : Math.min(Math.max(number, first), first + count - 1);
     all.forEach((one) => one.point(moment));
     const throttled = moment !== null && past.at(past.of(id, "throttled").highest, moment) > 0 ? ["throttled"] : [];
     const words = moment === null ? [] : [utc(moment * past.slotSeconds).slice(11), ...throttled, ...all.map((one) => one.words(moment))];
     say(output, words.join(" · "));
-    const values = { min: -past.slots, max: -1, now: (moment ?? past.newest - 1) - past.newest, text: words.join(", ") || "now" };
+    const values = { min: first - past.newest, max: first + count - 1 - past.newest, now: (moment ?? past.newest - 1) - past.newest,
+      text: words.join(", ") || "now" };
     for (const name in values) element.setAttribute(`aria-value${name}`, values[name]);
   };
+  const under = ({ clientX, target }) => {
+    const box = (drag?.svg ?? target.closest(".chart")?.querySelector("svg"))?.getBoundingClientRect(), { first, count } = zoom.shown();
+    return box && first + Math.floor((count * Math.min(Math.max(clientX - box.left, 0), box.width - 1)) / box.width);
+  };
+  const ended = () => {
+    drag = null;
+    all.forEach((one) => one.choose(null));
+  };
+  element.addEventListener("pointerdown", (event) => {
+    const from = under(event);
+    if (from !== undefined && !event.button) drag = { from, svg: event.target.closest(".chart").querySelector("svg") };
+  });
   element.addEventListener("pointermove", (event) => {
-    const box = event.target.closest(".chart")?.querySelector("svg").getBoundingClientRect();
-    if (box) point(past.first + Math.floor((past.slots * (event.clientX - box.left)) / box.width));
+    const number = under(event);
+    if (number === undefined) return;
+    point(number);
+    if (drag) all.forEach((one) => one.choose(Math.min(drag.from, number), Math.max(drag.from, number) + 1));
   });
-  element.addEventListener("pointerleave", () => point(null));
+  element.addEventListener("pointerup", (event) => {
+    if (!drag) return;
+    const to = under(event), count = Math.abs(to - drag.from) + 1, first = Math.min(to, drag.from);
+    ended();
+    if (count >= LEAST_SLOTS) zoom.choose(first, count);
+  });
+  element.addEventListener("pointercancel", ended);
+  element.addEventListener("pointerleave", () => {
+    ended();
+    point(null);
+  });
+  const zoomBy = (factor) => {
+    const { first, count } = zoom.shown(), next = Math.max(LEAST_SLOTS, Math.min(past.slots, Math.round(count * factor)));
+    const begin = Math.max(past.first, Math.min((moment ?? first + count - 1) - Math.round(next / 2), past.newest - next));
+    next === past.slots ? zoom.choose(null, Infinity) : zoom.choose(begin, next);
+  };
   element.addEventListener("keydown", (event) => {
-    const from = moment ?? past.newest, step = Math.round(60 / past.slotSeconds);
+    const from = moment ?? past.newest, step = Math.round(60 / past.slotSeconds), { first, count } = zoom.shown();
     const to = { ArrowLeft: from - 1, ArrowRight: from + 1, ArrowDown: from - 1, ArrowUp: from + 1, PageDown: from - step,
-      PageUp: from + step, Home: past.first, End: past.newest };
+      PageUp: from + step, Home: first, End: first + count };
     byKey(event, to, point);
+    byKey(event, { "+": 0.5, "-": 2 }, zoomBy);
   });
-  return view(element, all, { slot: () => point(moment) });
+  return { ...view(element, all, { slot: () => point(moment) }), tools: zoom.element };
 }
 
+const OF_OWNERS = /^(owner|process) /;
 const GROUPS = [
-  ["Owners and processes", /^(owner|process) /], ["Heat", /^(temperature|fan|throttled)/], ["Power", /^(power|energy)/],
+  ["Heat", /^(temperature|fan|throttled)/], ["Power", /^(power|energy)/],
   ["Memory and its errors", /^(memory|ecc|row|remapped|retired)/], ["Work", /^(util|busy|clock|engine|graphics|sm |tensor|pipe|video)/],
-  ["Links", /^(link|pcie)/], ["Health and events", /^(event|health|recovery|suspended)/], ["Further", /^/],
+  ["Links", /^(link|pcie)/], ["Health and events", /^(event|health|recovery|suspended)/], ["Other", /^/],
 ];
 
-/** All readings in groups, with a search field. */
+const RATES = { bytes: (value) => `${decimal(value)}B/s`, joules: BY_UNIT.watts, seconds: percent };
+const IS_ZERO = /^0( (%|B|B\/s|W|s|J))?$/, SHOWN_ZEROS = /^(utilization|performance state|processes|ecc enabled|link up)/;
+
+function decimal(value) {
+  const prefixes = ["", "k", "M", "G", "T"];
+  while (value >= 999.5 && prefixes.length > 1) {
+    value /= 1000;
+    prefixes.shift();
+  }
+  return `${digits(value)} ${prefixes[0]}`;
+}
+
+/** Shows counters as rates; counts without a unit keep their total. */
+function counting() {
+  const seen = new Map();
+  return (line) => {
+    const { total, taken, unit } = line.dataset, name = line.firstChild.textContent, words = line.querySelector("dd").firstChild;
+    if (total === undefined) return;
+    const now = { value: Number(total), time: Number(taken) };
+    const { first = now, last = now, rate } = seen.get(name) ?? {}, grown = now.value - first.value;
+    const isNew = now.time > last.time && now.value >= last.value, hours = (now.time - first.time) / 3600;
+    const next = isNew ? (now.value - last.value) / (now.time - last.time) : now.value < last.value ? undefined : rate;
+    seen.set(name, { first: now.value < first.value ? now : first, last: isNew || now.value < last.value ? now : last, rate: next });
+    if (unit && next !== undefined) words.data = `${RATES[unit](next)} `;
+    else if (!unit && grown > 0 && hours > 1 / 60) words.data += `(${digits(Math.round(grown / hours))} per hour) `;
+  };
+}
+
+/** All readings in groups, with a field that searches them; those of 0 are named in a line. */
 function readingsOf() {
+  const count = counting();
   const search = make("input", { type: "search", placeholder: "Search readings", "aria-label": "Search readings" });
   const nothing = make("p", { class: "empty" });
   const groups = GROUPS.map(([name]) => {
-    const list = make("dl", { class: "list" });
-    return { list, section: make("section", {}, make("h4", {}, name), list) };
+    const list = make("dl", { class: "list" }), zeros = make("p", { class: "dim" });
+    return { list, zeros, section: make("section", {}, make("h4", {}, name), list, zeros) };
   });
+  const nameIn = (line) => line.firstChild.textContent;
+  const valueIn = (line) => line.querySelector("dd").firstChild.data.trim();
+  // Facts, such as a NUMA node, have no source.
+  const isZero = (line) => IS_ZERO.test(valueIn(line)) && !SHOWN_ZEROS.test(nameIn(line)) && line.querySelector("small").textContent;
+  const isUp = (line) => /^link up /.test(nameIn(line)) && valueIn(line) === "1";
   const sift = () => {
     const wanted = search.value.trim().toLowerCase();
-    for (const { list, section } of groups) {
-      for (const line of list.children) line.hidden = !line.textContent.toLowerCase().includes(wanted);
-      section.hidden = [...list.children].every((line) => line.hidden);
+    for (const { list, zeros, section } of groups) {
+      const lines = [...list.children], folded = wanted ? [] : lines.filter(isZero), up = wanted ? [] : lines.filter(isUp);
+      for (const line of lines) line.hidden = [...folded, ...up].includes(line) || !line.textContent.toLowerCase().includes(wanted);
+      const words = [up.length && `${up.length} links are up`, folded.length && `0: ${folded.map(nameIn).join(", ")}`].filter(Boolean);
+      say(zeros, words.join(" · "));
+      section.hidden = !words.length && lines.every((line) => line.hidden);
     }
     nothing.hidden = !wanted || groups.some(({ section }) => !section.hidden);
     say(nothing, `Nothing matches “${search.value.trim()}”.`);
   };
   search.addEventListener("input", sift);
   const fill = (lines) => {
+    lines.forEach(count);
     const groupOf = (line) => GROUPS.findIndex(([, pattern]) => pattern.test(line.textContent.trim().toLowerCase()));
     groups.forEach(({ list }, i) => adopt(list, lines.filter((line) => groupOf(line) === i)));
     sift();
@@ -717,23 +829,30 @@ function card(place) {
   const heading = make("h2", { tabindex: -1 }), state = stateOf(place), kind = make("span", { class: "model" });
   const findings = make("ul", { class: "troubles" }), readings = readingsOf();
   const output = make("output", { "aria-live": "off" });
-  const strip = marks(place), drawn = charts(place, output), events = eventList(256, id);
+  const strip = marks(place), drawn = charts(place, output, strip), events = eventList(256, id);
+  const owners = make("dl", { class: "list" });
+  const held = make("section", { class: "readings" }, make("h4", {}, "Owners and processes"), owners);
+  held.hidden = true;
   const back = make("a", { href: addressOf({ card: "" }), "data-back": "" }, "← All devices");
   const element = make("section", { id: "card", "aria-label": "One device" },
-    make("div", {}, back, heading, state.element, kind), findings, drawn.element, strip.element, output, events.element,
+    make("div", {}, back, heading, state.element, kind), findings, held, drawn.tools, drawn.element, strip.element, output, events.element,
     readings.element);
   const ask = async (since) => {
     askForPast({ device: id, ...since });
     const known = (await pageAt(`?${new URLSearchParams({ device: id })}`))?.querySelector(".list");
-    if (known) readings.fill([...known.children]);
+    if (!known) return;
+    const isOwner = (line) => OF_OWNERS.test(line.textContent.trim()), lines = [...known.children];
+    adopt(owners, lines.filter(isOwner));
+    held.hidden = !owners.childElementCount;
+    readings.fill(lines.filter((line) => !isOwner(line)));
   };
   const own = {
     describe() {
       const { name, model: model_, findings: all } = model.devices[place];
       say(heading, name, name);
       say(kind, model_ ?? "", model_ ?? "");
-      const shown = all.filter((finding) => finding.meaning);
-      adopt(findings, shown.map(({ words, meaning, remedy, severity }) => troubleItem({ what: words, why: meaning, remedy, severity })));
+      const explained = all.filter((one) => one.meaning);
+      adopt(findings, explained.map(({ words, meaning, ...rest }) => troubleItem({ what: words, why: meaning, ...rest })));
     },
   };
   const opened = () => {
@@ -912,7 +1031,7 @@ function gone() {
 
 const comeBack = async () => ((await isThere()) ? connect() : gone());
 
-/** Shows the plain page again and again, because no stream is free. */
+/** All streams are in use: load the plain page again. */
 async function goPlain() {
   link.timer = setTimeout(connect, PLAIN);
   const other = await pageAt("");

@@ -15,7 +15,7 @@ from telemetry_exporters.snapshot_filter import NO_METRICS, screen, usable_metri
 from telemetry_exporters.terminal import details
 from telemetry_exporters.terminal.style import ABSENT
 from telemetry_parsers.dataclass import dataclass
-from telemetry_parsers.model import Absent, Health, MergedDevice, Metric, Snapshot, SourceStatus, Value
+from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Snapshot, SourceStatus, Value
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
 _ICON = (
@@ -68,7 +68,13 @@ def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping
     row = next((row for row in overview.rows(shown) if row.device.id == device_id), None)
     if row is None:
         return ""
-    lines = (*details.facts(row.device), *details.readings(row.device, usable_metrics(extra)))
+    metrics = usable_metrics(extra)
+    known = (*details.facts(row.device), *details.readings(row.device, metrics))
+    counters = {
+        details.name_of(reading, metrics): reading
+        for reading in row.device.readings
+        if reading.metric in metrics and metrics[reading.metric].kind == "counter"
+    }
     return "".join(
         (
             "<!doctype html>\n",
@@ -77,7 +83,7 @@ def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping
             '<main id="main" class="plain" tabindex="-1">\n<p><a href="./">← All devices</a></p>\n',
             f"<h2>{_name(row.device)}</h2>\n",
             "".join(map(_finding, row.findings)),
-            f'<dl class="list">\n{"".join(map(_line, lines))}</dl>\n</main>\n',
+            f'<dl class="list">\n{"".join(_line(line, counters.get(line[0])) for line in known)}</dl>\n</main>\n',
             _footer(links),
             "</body>\n</html>\n",
         )
@@ -182,9 +188,14 @@ def _finding(finding: Finding) -> str:
     return f"<p>{word}{meaning}<br>{_with_code(finding.remedy)}</p>\n"
 
 
-def _line(line: details.Line) -> str:
+def _line(line: details.Line, counter: MergedReading | None) -> str:
+    """Return a reading. The script makes rates of counters, for which it needs the number, the time and the unit."""
     name, words, note = map(escaped, line)
-    return f"<div><dt>{name}</dt><dd>{words} <small>{note}</small></dd></div>\n"
+    data = ""
+    if counter is not None and not isinstance(counter.value, Absent):
+        unit = next((unit for unit in ("bytes", "joules", "seconds") if f"_{unit}_" in counter.metric), "")
+        data = f' data-total="{counter.value}" data-taken="{counter.taken}" data-unit="{unit}"'
+    return f"<div{data}><dt>{name}</dt><dd>{words} <small>{note}</small></dd></div>\n"
 
 
 def _table(headings: Iterable[str], lines: Iterable[str]) -> str:

@@ -75,9 +75,13 @@ def readings(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
     return lines
 
 
+def name_of(reading: MergedReading, metrics: Mapping[str, Metric]) -> str:
+    """Return the name of a reading in words, with its label."""
+    return f"{human.name(metrics[reading.metric])} {reading.label}".strip()
+
+
 def _reading_line(reading: MergedReading, metrics: Mapping[str, Metric]) -> Line:
-    metric = metrics[reading.metric]
-    name = f"{human.name(metric)} {reading.label}".strip()
+    metric, name = metrics[reading.metric], name_of(reading, metrics)
     if isinstance(reading.value, Absent):
         return name, ABSENT, f"{reading.value.value.replace('_', ' ')} ({reading.source})"
     return name, human.in_words(reading.value, metric), reading.source
