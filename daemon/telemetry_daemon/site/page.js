@@ -683,7 +683,7 @@ function zooming(changed) {
     return { first: range.begin ?? past.newest - count, count };
   };
   const element = make("div", { class: "tools zoom", role: "group", "aria-label": "Time range" },
-    ...buttons.map(({ button }) => button), make("span", { class: "dim" }, "Drag over a chart to zoom, or press + and -."));
+    ...buttons.map(({ button }) => button), make("span", { class: "dim" }, "Zoom: drag in a chart, or + and -."));
   return { element, choose, shown };
 }
 
@@ -758,7 +758,7 @@ const GROUPS = [
   ["Links", /^(link|pcie)/], ["Health and events", /^(event|health|recovery|suspended)/], ["Other", /^/],
 ];
 
-const RATES = { bytes: (value) => `${decimal(value)}B/s`, joules: BY_UNIT.watts, seconds: percent };
+const RATES = { bytes: (value) => `${decimal(value)}B/s`, joules: BY_UNIT.watts, seconds: (share) => percent(Math.min(share, 1)) };
 const IS_ZERO = /^0( (%|B|B\/s|W|s|J))?$/, SHOWN_ZEROS = /^(utilization|performance state|processes|ecc enabled|link up)/;
 
 function decimal(value) {

@@ -98,6 +98,7 @@ GROWTH = [
     ("pcie_receive_bytes_total", (25e9, 5e9, 6e9), True, "100 MB/s"),
     ("energy_joules_total", (1e6, 1e6 + 7000), True, "700 W"),
     ("throttled_seconds_total", (40.0, 45.0), True, "50 %"),
+    ("throttled_seconds_total", (40.0, 50.2), True, "100 %"),
     ("ecc_corrected_total", (3.0,) * 9, True, "3"),
     ("ecc_corrected_total", (0.0,) * 9, True, "errors: none"),
     ("ecc_corrected_total", (3.0, 4.0, *(4.0,) * 5, 5.0, 5.0), True, "5, 90 per hour"),

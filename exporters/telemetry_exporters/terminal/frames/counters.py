@@ -18,7 +18,7 @@ _HOUR = 3600.0
 _RATES: Mapping[str, Callable[[float], str]] = {
     "bytes": human.bytes_per_second,
     "joules": human.watts,
-    "seconds": human.percent,
+    "seconds": lambda share: human.percent(min(share, 1.0)),  # the times of readings are not exact
 }
 _MOST_SHAPES = 64
 
