@@ -797,7 +797,7 @@ function readingsOf() {
   });
   const nameIn = (line) => line.firstChild.textContent;
   const valueIn = (line) => line.querySelector("dd").firstChild.data.trim();
-  // Facts, such as a NUMA node, have no source.
+  // Facts have no source.
   const isZero = (line) => IS_ZERO.test(valueIn(line)) && !SHOWN_ZEROS.test(nameIn(line)) && line.querySelector("small").textContent;
   const isUp = (line) => /^link up /.test(nameIn(line)) && valueIn(line) === "1";
   const sift = () => {
