@@ -29,7 +29,7 @@ from telemetry_daemon.times import Clock
 from telemetry_exporters.prometheus.renderer import Renderer
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
-_AS_SERVE_DOES = "from telemetry_daemon.service.unused_imports import without_ssl\nwith without_ssl(): import "
+_AS_SERVE_DOES = "from telemetry_daemon.service.unused_imports import left_out\nwith left_out(): import "
 # What is imported, and how.
 IMPORTS = {
     "nothing": "import sys",
@@ -38,6 +38,8 @@ IMPORTS = {
         for name in ("asyncio, ssl", "h11", "prometheus_client", "psutil", "pydantic", "pynvml", "importlib.metadata")
     },
     "asyncio, as the daemon imports it": f"{_AS_SERVE_DOES} asyncio",
+    "apscheduler": "import apscheduler.schedulers.background",
+    "apscheduler, as the daemon imports it": f"{_AS_SERVE_DOES} apscheduler.schedulers.background",
     "the model of reports": "import telemetry_parsers.model",
     "what a worker process imports": "import telemetry_daemon.processes.worker_main",
     "everything that `telemetry serve` imports": f"{_AS_SERVE_DOES} telemetry_daemon.service.serving",

@@ -14,7 +14,7 @@ from kits.fake_nvml.library import FakeNvml
 from kits.fake_sysfs import Sysfs, mi210
 from kits.waiting import PATIENCE_SECONDS
 from kits.web_server import make_pki
-from telemetry_daemon.service.unused_imports import without_ssl
+from telemetry_daemon.service.unused_imports import left_out
 
 # The daemon itself, which writes on SIGUSR1 what it has imported.
 PROGRAM = """
@@ -82,21 +82,38 @@ def test_tls_after_a_reload(tmp_path: Path) -> None:
             assert b"process_max_fds" in page.read()
 
 
-def test_afterwards_ssl_can_be_imported() -> None:
+def test_the_daemon_works_with_all_that_it_leaves_out(tmp_path: Path) -> None:
+    """If a newer library needs what we keep from it, nothing but memory is lost by letting it in."""
     program = """
-from telemetry_daemon.service.unused_imports import without_ssl
-with without_ssl():
-    import asyncio
-assert asyncio.base_events.ssl is None
-import ssl
-print(ssl.OPENSSL_VERSION != "")
+import contextlib, sys
+from telemetry_daemon.service import unused_imports
+unused_imports.left_out = contextlib.nullcontext
+from telemetry_daemon.cli import main
+sys.exit(main())
 """
-    done = subprocess.run([sys.executable, "-c", program], env=clean_environment({}), capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("True\n", "")
+    with Daemon(tmp_path, command=(sys.executable, "-c", program)) as running:
+        until_polled(running)
+        assert running.stop()[0] == 0
+
+
+def test_afterwards_everybody_gets_the_real_modules() -> None:
+    program = """
+import sys
+from telemetry_daemon.service.unused_imports import left_out
+with left_out():
+    import apscheduler.schedulers.background, asyncio
+assert asyncio.base_events.ssl is None
+import concurrent.futures.process, importlib.metadata, multiprocessing, ssl, tzlocal, zoneinfo
+print(importlib.metadata.version("apscheduler") >= "3", ssl.OPENSSL_VERSION != "", multiprocessing.cpu_count() > 0,
+      tzlocal.get_localzone() is not None, zoneinfo.ZoneInfo is not apscheduler.util.ZoneInfo)
+"""
+    environment = clean_environment({"TZ": "UTC"})
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True True True True True\n", "")
 
 
 def test_what_was_imported_before_stays() -> None:
-    with without_ssl():
+    with left_out():
         import ssl as within
     assert within is ssl
     assert sys.modules["ssl"] is ssl

@@ -21,10 +21,10 @@ logger = logging.getLogger("telemetry_daemon.test")
 
 @pytest.fixture(autouse=True)
 def _logging_as_before():
-    root = logging.getLogger()
-    before = root.handlers[:], root.level, logging.raiseExceptions
+    root, quiet = logging.getLogger(), logging.getLogger("apscheduler")
+    before = root.handlers[:], root.level, quiet.level, logging.raiseExceptions
     yield
-    root.handlers[:], root.level, logging.raiseExceptions = before
+    root.handlers[:], root.level, quiet.level, logging.raiseExceptions = before
 
 
 class Pipe:
@@ -149,6 +149,15 @@ def test_set_up_again_it_replaces_itself_and_leaves_other_handlers_alone(pipe):
     (line,) = pipe.lines()
     assert 'level=info msg="once"' in line
     assert other in logging.getLogger().handlers
+
+
+def test_apscheduler_is_quiet_up_to_errors(pipe):
+    setup("debug", "text", pipe.writing)
+    for number in (logging.DEBUG, logging.INFO, logging.WARNING):
+        logging.getLogger("apscheduler.scheduler").log(number, "skipped a run")
+    assert pipe.lines() == []
+    logging.getLogger("apscheduler.executors.default").error("broken")
+    assert len(pipe.lines()) == 1
 
 
 @pytest.mark.parametrize("format", ["text", "json"])

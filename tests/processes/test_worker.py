@@ -261,6 +261,6 @@ def test_an_isolated_interpreter_has_isolated_workers() -> None:
 def test_the_worker_imports_nothing_heavy(worker: Worker) -> None:
     """14 MiB instead of 40: every plugin and every library needs such a process."""
     modules = set(ask(worker, "modules"))
-    heavy = {"pydantic", "prometheus_client", "psutil", "asyncio", "subprocess", "ssl", "logging"}
+    heavy = {"pydantic", "apscheduler", "prometheus_client", "psutil", "asyncio", "subprocess", "ssl", "logging"}
     assert not modules & (heavy | {"importlib.metadata", "pathlib", "socket", "threading", "traceback", "email"})
     assert len(modules) < 120

@@ -156,7 +156,7 @@ sys.exit(main(sys.argv[1:-1]))
 
 @pytest.mark.parametrize(
     ("is_simulated", "unused"),
-    [(False, {"pydantic", "asyncio"}), (True, {"pydantic", "asyncio", "importlib.metadata", "h11"})],
+    [(False, {"pydantic", "apscheduler", "asyncio"}), (True, {"pydantic", "asyncio", "importlib.metadata", "h11"})],
 )
 def test_the_first_frame_needs_few_imports(daemon, tmp_path, is_simulated, unused):
     """Most CPU time until the first frame goes into imports."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.child import Check
-from telemetry_daemon.service.unused_imports import without_ssl
+from telemetry_daemon.service.unused_imports import left_out
 
 EXAMPLES = {
     "telemetry serve": "Serve the metrics of this node.",
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         inputs = replace(inputs, environment={**_OF_DEMOS, **inputs.environment})
     check = Check(inputs)
     # Import while the configuration is checked.
-    with without_ssl():
+    with left_out():
         from telemetry_daemon.service.serving import Instead, Recording, serve
     instead = Instead(arguments.demo, arguments.fault)
     if arguments.replay is not None:

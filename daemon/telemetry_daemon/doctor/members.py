@@ -52,7 +52,7 @@ _MOST_RECORDING_BYTES = 48 << 20
 _MOST_MASKING_SECONDS = 30.0
 # Only the labels of a page are masked, each once.
 _LONGEST_PAGE = 8 << 20
-_PACKAGES = ("pydantic", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
+_PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
 # Files in which some drivers report more than their module's version.
 _OF_DRIVERS = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
 _HISTORY_SECONDS = 10.0

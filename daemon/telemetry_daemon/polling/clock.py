@@ -14,7 +14,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ClockGuard:
-    """Compares the wall clock with the monotonic clock twice a second, and calls `on_step` after a step, which may stop waits for locks before Python 3.11."""
+    """Compares the wall clock with the monotonic clock twice a second, and calls `on_step` after a step, which would stop APScheduler's polls."""
 
     def __init__(
         self,

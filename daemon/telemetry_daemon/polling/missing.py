@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
-from telemetry_daemon.polling.lane import Lane
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.schedulers.base import BaseScheduler
+
+from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Poll
 
-_JOB = "look"
+_JOB = "what is missing (chore)"  # no poll's job can have this name
 
 # Looks for the tool, library or files of a source's poll.
 Look = Callable[[str, Poll], None]
@@ -25,20 +29,26 @@ class _PutAway:
 
 
 class MissingPolls:
-    """Looks for the tools, libraries or files of suspended polls, in one job at the shortest of their intervals."""
+    """Suspends the jobs of such polls, and looks for all of them in one job at the shortest of their intervals."""
 
-    def __init__(self, lane: Lane, monotonic: Callable[[], float], look: Look) -> None:
-        self._lane = lane
+    def __init__(self, scheduler: BaseScheduler, monotonic: Callable[[], float], look: Look) -> None:
+        self._scheduler = scheduler
         self._monotonic = monotonic
         self._look = look
         self._lock = threading.Lock()
         self._away: dict[str, dict[str, _PutAway]] = {}
         self._beat: float | None = None
+        scheduler.add_executor(OneThread(), alias=_JOB)
 
-    def put_away(self, source: str, poll: Poll, interval: float) -> None:
-        """Look for the tool, library or files of a suspended poll at this interval."""
+    def put_away(self, source: str, poll: Poll, job_id: str, interval: float) -> None:
+        """Suspend a poll's job, and look for its tool, library or files at this interval."""
         with self._lock:
-            self._away.setdefault(source, {})[poll.name] = _PutAway(poll, interval, self._monotonic())
+            of_source = self._away.setdefault(source, {})
+            rests = poll.name in of_source
+            of_source[poll.name] = _PutAway(poll, interval, self._monotonic())
+            if not rests:
+                with suppress(JobLookupError):  # the scheduler has ended
+                    self._scheduler.pause_job(job_id)
             self._keep_beat()
 
     def is_away(self, source: str, poll: Poll) -> bool:
@@ -61,9 +71,16 @@ class MissingPolls:
             return
         self._beat = beat
         if beat is None:
-            self._lane.remove(_JOB)
-        else:
-            self._lane.add(_JOB, self._look_for_all, beat)
+            with suppress(JobLookupError):  # the scheduler has ended
+                self._scheduler.remove_job(_JOB)
+            return
+        self._scheduler.add_job(
+            self._look_for_all,
+            trigger=SteadyTrigger(beat, 0.0, self._monotonic),
+            id=_JOB,
+            executor=_JOB,
+            replace_existing=True,
+        )
 
     def _look_for_all(self) -> None:
         now = self._monotonic()

@@ -6,16 +6,21 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from datetime import datetime, timedelta, timezone
+
+from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobEvent
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.schedulers.background import BackgroundScheduler
 
 from telemetry_daemon.polling import poll_intervals
-from telemetry_daemon.polling.lane import Lane, spread
 from telemetry_daemon.polling.log_limits import News
 from telemetry_daemon.polling.missing import MissingPolls
 from telemetry_daemon.polling.out_of_turn import OutOfTurn
 from telemetry_daemon.polling.poll_intervals import Need, Releases
 from telemetry_daemon.polling.source import Answer, Source
+from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger, respread, spread
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, Store
@@ -41,16 +46,18 @@ class Poller:
         # Held while a source is removed and added again, or released: one change at a time.
         self._changing = threading.Lock()
         self._sources: dict[str, Source] = {}
-        # By source; those of chores and of what is missing have names that no source can have.
-        self._lanes: dict[str, Lane] = {}
-        self._is_stopped = False
         self._started: dict[tuple[str, str], float] = {}
         self._needs: dict[str, Need] = {}
         self._out_of_turn = OutOfTurn(store, clock)
         self._releases = Releases(clock.monotonic)
         self._changes = ChangeLog()
         self._news = News(clock.monotonic)
-        self._missing = MissingPolls(self._chores("what is missing"), clock.monotonic, self._look_for)
+        self._scheduler = BackgroundScheduler(
+            timezone=timezone.utc,
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+        )
+        self._scheduler.add_listener(self._on_event, EVENT_JOB_MAX_INSTANCES | EVENT_JOB_ERROR)
+        self._missing = MissingPolls(self._scheduler, clock.monotonic, self._look_for)
         self._counters_due = -math.inf
         self.finished_polls = 0
 
@@ -67,35 +74,38 @@ class Poller:
         )
         for source in sources:
             self.add(source)
+        self._scheduler.start()
 
     def add(self, source: Source) -> None:
         """Start to poll one more source."""
         parser = source.parser
         self._store.add_source(SourceFacts.of(parser), parser.metrics)
-        lane = Lane(source.name, self._clock.monotonic, partial(self._count_overrun, source.name))
         with self._lock:
-            if self._is_stopped:
-                lane.close()
             self._sources[source.name] = source
-            self._lanes[source.name] = lane
+        self._scheduler.add_executor(OneThread(), alias=source.name)
         for poll in parser.polls:
-            interval = poll_intervals.base_interval(poll, source.settings)
-            phase = spread(source.name, poll.name, interval)
-            lane.add(poll.name, partial(self._run, source.name, poll), interval, phase, delay=0.0)
+            self._scheduler.add_job(
+                self._run,
+                args=(source.name, poll),
+                trigger=self._trigger(source, poll),
+                id=_job_id(source.name, poll.name),
+                executor=source.name,
+                next_run_time=datetime.now(timezone.utc),
+            )
 
     def remove(self, name: str) -> None:
         """Stop polling a source, end its processes and drop its readings."""
         with self._lock:
             source = self._sources.pop(name, None)
-            lane = self._lanes.pop(name, None)
-        if source is None or lane is None:
+        if source is None:
             return
-        lane.close()
         for poll in source.parser.polls:
             self._missing.take_back(name, poll)
+            self._scheduler.remove_job(_job_id(name, poll.name))
             self._started.pop((name, poll.name), None)
         self._out_of_turn.forget(source)
         source.close()
+        self._scheduler.remove_executor(name, shutdown=False)
         self._store.remove_source(name)
 
     def renew(self, name: str, make: Callable[[], Source]) -> None:
@@ -130,13 +140,15 @@ class Poller:
 
     def every(self, name: str, seconds: float, chore: Callable[[], None]) -> None:
         """Run a chore that is not a poll at this interval, on a separate thread."""
-        self._chores(name).add(name, chore, seconds)
+        alias = f"{name} (chore)"  # no source can have this name
+        self._scheduler.add_executor(OneThread(), alias=alias)
+        self._scheduler.add_job(
+            chore, trigger=SteadyTrigger(seconds, 0.0, self._clock.monotonic), id=name, executor=alias
+        )
 
     def is_alive(self) -> bool:
-        """Return whether all threads that poll and do chores run."""
-        with self._lock:
-            lanes = tuple(self._lanes.values())
-        return sum(lane.keep_running() for lane in lanes) == len(lanes)
+        """Return whether the scheduler's thread is alive."""
+        return any(thread.name == "APScheduler" and thread.is_alive() for thread in threading.enumerate())
 
     def sources(self) -> dict[str, Source]:
         """Return the polled sources by name."""
@@ -182,9 +194,8 @@ class Poller:
         return has_ended
 
     def spread_again(self) -> None:
-        """Run expired polls at once after the wall clock was set. The clock is also set when a suspended machine wakes up."""
-        for lane in tuple(self._lanes.values()):
-            lane.wake()
+        """Realign all polls after the wall clock was set; expired polls run at once. The clock is also set when a suspended machine wakes up."""
+        respread(self._scheduler)
         for name, source in self.sources().items():
             for poll in source.parser.polls:
                 health = self._store.health_of((name, poll.name))
@@ -193,11 +204,8 @@ class Poller:
 
     def stop(self) -> None:
         """Stop everything; return within about a second."""
-        with self._lock:
-            self._is_stopped = True
-            lanes = tuple(self._lanes.values())
-        for lane in lanes:
-            lane.close()
+        if self._scheduler.running:  # a signal may have arrived during the start
+            self._scheduler.shutdown(wait=False)
         threads = [threading.Thread(target=source.close, daemon=True) for source in self.sources().values()]
         for thread in threads:
             thread.start()
@@ -210,15 +218,9 @@ class Poller:
         healths = {key: self._store.health_of(key) for key in keys}
         return {key: health.attempted_monotonic if health else None for key, health in healths.items()}
 
-    def _chores(self, name: str) -> Lane:
-        """Return a new lane for work that is not a poll."""
-        lane = Lane(f"{name} (chore)", self._clock.monotonic)
-        with self._lock:
-            self._lanes[f"{name} (chore)"] = lane
-        return lane
-
-    def _count_overrun(self, name: str, poll: str) -> None:
-        self._store.count_overrun((name, poll))
+    def _trigger(self, source: Source, poll: Poll) -> SteadyTrigger:
+        interval = poll_intervals.base_interval(poll, source.settings)
+        return SteadyTrigger(interval, spread(source.name, poll.name, interval), self._clock.monotonic)
 
     def _run(self, name: str, poll: Poll) -> None:
         source = self.sources().get(name)
@@ -282,15 +284,15 @@ class Poller:
 
     def _rest_or_go_on(self, source: Source, poll: Poll, state: State) -> None:
         """Suspend the poll's job while its tool, library or files are missing."""
-        lane = self._lanes[source.name]
+        job_id = _job_id(source.name, poll.name)
         if state == "missing":
-            lane.pause(poll.name)
             # However rarely it is needed now: a cheaper source may fail first.
             interval = poll_intervals.interval_now(poll, source.settings, state, Need())
-            self._missing.put_away(source.name, poll, interval)
+            self._missing.put_away(source.name, poll, job_id, interval)
         elif self._missing.is_away(source.name, poll):
             self._missing.take_back(source.name, poll)
-            lane.resume(poll.name)
+            with suppress(JobLookupError):  # the scheduler has ended
+                self._scheduler.resume_job(job_id)
 
     def _is_due(self, key: tuple[str, str], interval: float, beat: float, now: float) -> bool:
         """Return whether a poll is due now; a slowed-down poll skips most runs of its job."""
@@ -322,9 +324,9 @@ class Poller:
     def _ask_now(self, name: str, poll: Poll, delay_seconds: float = 0.0) -> None:
         self._started.pop((name, poll.name), None)
         self._missing.take_back(name, poll)
-        lane = self._lanes.get(name)
-        if lane is not None:  # else the source was removed meanwhile
-            lane.hurry(poll.name, delay_seconds)
+        due = datetime.now(timezone.utc) + timedelta(seconds=delay_seconds)
+        with suppress(JobLookupError):  # the source was removed meanwhile
+            self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=due)
 
     def _log(self, source: Source, poll: Poll, result: PollResult, taken: Accepted) -> None:
         facts = {"source": source.name, "poll": poll.name, "state": result.state}
@@ -345,3 +347,14 @@ class Poller:
         if state in ("failed", "stuck") or (state == "not_supported" and poll.lists_devices):
             return logging.WARNING
         return logging.DEBUG if state == "disabled" or (state == "missing" and not is_news) else logging.INFO
+
+    def _on_event(self, event: JobEvent) -> None:
+        source, _, poll = event.job_id.partition("/")
+        if event.code == EVENT_JOB_MAX_INSTANCES:
+            self._store.count_overrun((source, poll))
+        elif event.code == EVENT_JOB_ERROR:
+            log.error("a poll raised an exception", extra={"source": source, "poll": poll}, exc_info=event.exception)
+
+
+def _job_id(source: str, poll: str) -> str:
+    return f"{source}/{poll}"

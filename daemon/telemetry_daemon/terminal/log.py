@@ -44,6 +44,8 @@ def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
         root.removeHandler(handler)
     root.addHandler(_LineHandler(_LineWriter(descriptor), _RENDERERS[format], journal=journal))
     root.setLevel(level.upper())
+    # It logs every run and every skipped run; the poller counts both.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
 @contextlib.contextmanager
