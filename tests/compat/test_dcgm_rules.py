@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grafana.promtool import Question, Story, assert_told, groups_of
+from grafana.promtool import Question, Story, assert_answers, groups_of
 from kits.captures import ROOT
 from telemetry_exporters.prometheus.compat import dcgm, peer
 
@@ -28,7 +28,7 @@ def test_each_name_of_one_generation_has_the_value_of_the_other(tmp_path: Path) 
             # Relative to the number by hand, in millionths.
             query = f'round({name}{{renamed="yes"}} / {value!r} * 1e6)'
             questions += [Question(query, "8m", {labels: 1e6}), Question(f"{name}", "20m", {})]
-    assert_told(tmp_path, GROUPS, [Story(series, questions)])
+    assert_answers(tmp_path, GROUPS, [Story(series, questions)])
 
 
 def test_the_capacity_is_the_sum_of_its_parts(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_the_capacity_is_the_sum_of_its_parts(tmp_path: Path) -> None:
         Question('DCGM_FI_DEV_FB_CAPACITY_BYTES{renamed="yes"} * 1', "8m", {BOTH_OLD: 6 << 20}),
         Question('DCGM_FI_DEV_FB_TOTAL{renamed="yes"} * 1', "8m", {BOTH_NEW: 5}),
     ]
-    assert_told(tmp_path, GROUPS, [Story(series, questions)])
+    assert_answers(tmp_path, GROUPS, [Story(series, questions)])
 
 
 def test_the_rules_have_the_names_that_the_pages_have() -> None:

@@ -146,5 +146,9 @@ def test_no_metric_of_a_device_has_a_label_of_an_owner_already():
 @settings(max_examples=20)
 def test_of_any_snapshot_the_page_stays_whole(snapshot, inline):
     page = text_page(snapshot, of_owners=OwnerSeries(process_metrics=True, inline_labels=tuple(inline)))
-    allowed = [one for one in complaints(page) if ": labels [" not in one and "more than one label" not in one]
+    allowed = [
+        complaint
+        for complaint in complaints(page)
+        if ": labels [" not in complaint and "more than one label" not in complaint
+    ]
     assert allowed == []

@@ -26,8 +26,8 @@ USED, TOTAL = of("memory_used_bytes", 20.0 * GIB), of("memory_total_bytes", 80.0
 def numbered(*cards):
     """Return a snapshot of cards that have these readings, or these facts."""
     made = [
-        kit.device(place, **card) if isinstance(card, dict) else kit.device(place, *card)
-        for place, card in enumerate(cards)
+        kit.device(number, **card) if isinstance(card, dict) else kit.device(number, *card)
+        for number, card in enumerate(cards)
     ]
     return kit.snapshot(*made)
 
@@ -104,8 +104,8 @@ def identities():
 def sources():
     """Sources and their polls in every state, with problems, counts and versions."""
     fresh = [
-        kit.poll("polls", f"poll_{place}", state, expires=kit.NOW + left)
-        for place, (state, left) in enumerate(
+        kit.poll("polls", f"poll_{number}", state, expires=kit.NOW + left)
+        for number, (state, left) in enumerate(
             [("ok", 0.1), ("ok", 0.0), ("no_devices", 1), ("suspended", 1), ("failed", 1)]
         )
     ]

@@ -34,21 +34,21 @@ def record(
 ) -> JobRecord:
     cards = cards or (card(),)
     owner = Who(kind, name, job_id=name, user=user, account="physics", pod_namespace="ml" if kind == "pod" else "")
-    busy = [one.busy_seconds for one in cards if one.busy_seconds is not None]
+    busy = [usage.busy_seconds for usage in cards if usage.busy_seconds is not None]
     return JobRecord(
         SCHEMA, (id or f"{host}{name}").encode().hex().zfill(16)[:16], host, owner, Moment(1e9, "hook"), Moment(2e9, "seen"),
-        sum(one.seconds for one in cards), sum(one.measured_seconds for one in cards), sum(busy) if busy else None,
-        sum(one.energy_joules or 0.0 for one in cards), None, (Gap(1.0, 2.0, 360.0),), cards,
+        sum(usage.seconds for usage in cards), sum(usage.measured_seconds for usage in cards), sum(busy) if busy else None,
+        sum(usage.energy_joules or 0.0 for usage in cards), None, (Gap(1.0, 2.0, 360.0),), cards,
     )  # fmt: skip
 
 
-NOBODY = record("", card(hours=4.0, busy=0.0), kind="nobody", user="", id="nobody")
+UNALLOCATED = record("", card(hours=4.0, busy=0.0), kind="nobody", user="", id="nobody")
 
 
 def bill(by: str, *records: JobRecord) -> Bill:
     made = Bill(by)
-    for one in records:
-        made.add(one)
+    for item in records:
+        made.add(item)
     return made
 
 
@@ -58,11 +58,11 @@ def rows(by: str, *records: JobRecord) -> list[dict]:
     return [*document["rows"], document["nobody"], document["total"]]
 
 
-@pytest.mark.parametrize("one", [record(), NOBODY, replace(record(), end=None), record("p", kind="pod")])
-def test_a_record_is_of_the_schema_and_is_read_as_it_was_written(one):
+@pytest.mark.parametrize("written", [record(), UNALLOCATED, replace(record(), end=None), record("p", kind="pod")])
+def test_a_record_is_of_the_schema_and_is_read_as_it_was_written(written):
     jsonschema.Draft202012Validator.check_schema(RECORD)
-    jsonschema.Draft202012Validator(RECORD).validate(json.loads(job_json.line(one)))
-    assert job_json.read(job_json.line(one)) == one
+    jsonschema.Draft202012Validator(RECORD).validate(json.loads(job_json.line(written)))
+    assert job_json.read(job_json.line(written)) == written
 
 
 def test_the_schemas_know_every_key():
@@ -110,7 +110,7 @@ def test_bills_in_every_form(assert_golden):
         record("8", card(hours=2.0), user="u1077"),
         replace(record("9", card(busy=None, memory=None)), end=None),
         record("p", card(hours=0.5), kind="pod"),
-        NOBODY,
+        UNALLOCATED,
     ]
     texts = []
     for by in BY:

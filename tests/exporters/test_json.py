@@ -85,7 +85,11 @@ def test_the_schema_refuses_what_is_not_the_document(validator, spoil):
 def test_the_schema_allows_keys_that_a_later_version_adds(validator):
     later = document(kit.snapshot(kit.shared_device(), sources=(kit.source(),)))
     source, device = later["sources"][0], later["devices"][0]
-    parts = (*device["processes"], *device["allocations"], *(one["owner"] for one in device["allocations"]))
+    parts = (
+        *device["processes"],
+        *device["allocations"],
+        *(allocation["owner"] for allocation in device["allocations"]),
+    )
     for part in (later, later["host"], source, *source["polls"], *source["problems"], device, *parts):
         part["of_a_later_version"] = {"more": 1}
     validator.validate(later)
@@ -116,7 +120,7 @@ def validate(name: str, data: object) -> None:
 
 
 def events(snapshot):
-    """The data of all events that tell a snapshot, by their names."""
+    """Yield the events of a snapshot, names and data."""
     found = judge(snapshot)
     state = stream_json.state(snapshot, found, "1.2.3", "abc")
     yield "state", encoded(state)

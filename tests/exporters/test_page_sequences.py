@@ -54,12 +54,12 @@ START = kit.snapshot(
 )
 
 
-def with_card(snapshot, place, **changes):
+def with_card(snapshot, index, **changes):
     """The snapshot with one of its devices changed."""
     devices = list(snapshot.devices)
     if devices:
-        place %= len(devices)
-        devices[place] = replace(devices[place], **changes)
+        index %= len(devices)
+        devices[index] = replace(devices[index], **changes)
     return replace(snapshot, devices=tuple(devices))
 
 
@@ -73,27 +73,27 @@ def with_values(snapshot, values):
     """The snapshot with these values, again and again; an info stays 1."""
     fresh = cycle(values)
     devices = tuple(
-        with_numbers(one, [1.0 if item.metric == "rank_info" else next(fresh) for item in one.readings])
-        for one in snapshot.devices
+        with_numbers(device, [1.0 if item.metric == "rank_info" else next(fresh) for item in device.readings])
+        for device in snapshot.devices
     )
     return replace(snapshot, devices=devices)
 
 
-def with_value(snapshot, place, at, value):
+def with_value(snapshot, index, at, value):
     """The snapshot with one value changed."""
     if not snapshot.devices:
         return snapshot
-    device = snapshot.devices[place % len(snapshot.devices)]
+    device = snapshot.devices[index % len(snapshot.devices)]
     values = list(Readings.of(device.readings).values)
     if values:
         values[at % len(values)] = value
-    return with_card(snapshot, place, readings=with_numbers(device, values).readings)
+    return with_card(snapshot, index, readings=with_numbers(device, values).readings)
 
 
-def with_source(snapshot, place, **changes):
+def with_source(snapshot, index, **changes):
     """The snapshot with one source changed, the others the same objects."""
     sources = list(snapshot.sources)
-    sources[place % len(sources)] = replace(sources[place % len(sources)], **changes)
+    sources[index % len(sources)] = replace(sources[index % len(sources)], **changes)
     return replace(snapshot, sources=tuple(sources))
 
 

@@ -167,8 +167,8 @@ def test_series_that_are_gone_are_forgotten():
         renderer.text(replace(everything, devices=(kit.device(0, event),)))
     assert kept_bytes(renderer) < one_device < most
     new = Renderer({})
-    for each in (renderer, new):
-        each.text(kit.snapshot())
+    for drawer in (renderer, new):
+        drawer.text(kit.snapshot())
     assert kept_bytes(renderer) == kept_bytes(new)
 
 

@@ -117,15 +117,15 @@ def test_no_column_is_wider_than_the_room_nor_narrower_than_it_may_be(parts, lim
     widths = [width for *_, width in parts]
     kept = fitted(columns, widths.__getitem__, limit, 2)
     assert sum(kept.values()) + 2 * (len(kept) - 1) <= max(limit, 0)
-    for place, width in kept.items():
-        assert (columns[place].least or widths[place]) <= width <= widths[place]
+    for index, width in kept.items():
+        assert (columns[index].least or widths[index]) <= width <= widths[index]
 
 
 def test_a_device_that_is_shown_alone_is_judged_beside_its_peers():
     """Its links are down while those of others of its model are up."""
     power = kit.reading("power_watts", 80.0)
-    links = [(kit.reading("link_up", 1.0, "0"), kit.reading("link_up", float(place > 0), "1")) for place in range(8)]
-    snapshot = kit.snapshot(*(kit.device(place, power, *each) for place, each in enumerate(links)))
+    links = [(kit.reading("link_up", 1.0, "0"), kit.reading("link_up", float(number > 0), "1")) for number in range(8)]
+    snapshot = kit.snapshot(*(kit.device(number, power, *readings) for number, readings in enumerate(links)))
     assert alone(snapshot, "GPU-00000000").splitlines()[3].endswith("1 link down")
     assert "1 link down" in alone(snapshot, "GPU-00000000", Detail.EVERYTHING)
     assert alone(snapshot, "GPU-00000001").endswith("  ok\n")

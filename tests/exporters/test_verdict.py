@@ -1,4 +1,4 @@
-"""What is said against a device: each fault by itself, several at once, and the same wherever somebody looks."""
+"""The findings of a device: each fault alone, several at once, and the same in all outputs."""
 
 import json
 import re
@@ -28,20 +28,24 @@ def test_a_fault_is_called_by_its_name(fault):
 
 
 def test_the_table_is_ordered_and_says_what_to_do():
-    assert [each.severity for each in CONDITIONS] == sorted((each.severity for each in CONDITIONS), key=GRAVE.index)
-    assert all(bool(each.remedy) == (each.severity is not Severity.QUIET) for each in CONDITIONS)
+    assert [condition.severity for condition in CONDITIONS] == sorted(
+        (condition.severity for condition in CONDITIONS), key=GRAVE.index
+    )
+    assert all(bool(condition.remedy) == (condition.severity is not Severity.QUIET) for condition in CONDITIONS)
 
 
 def test_every_condition_reads_as_the_table_says():
     def shape(word):
         return re.sub(r"\d+", "0", word).replace("link ", "links ").replace("drain and ", "")
 
-    said = {(shape(one.word), one.severity) for fault in FAULTS.values() for one in findings(*planted(0, fault))}
+    found = {
+        (shape(finding.word), finding.severity) for fault in FAULTS.values() for finding in findings(*planted(0, fault))
+    }
     in_fleet = {("0 links down", Severity.WARNING)}
-    assert {(shape(each.like), each.severity) for each in CONDITIONS} <= said | in_fleet
+    assert {(shape(condition.like), condition.severity) for condition in CONDITIONS} <= found | in_fleet
 
 
-def test_what_is_known_of_a_device_is_told_worst_first():
+def test_findings_are_ordered_worst_first():
     bad = {
         ("temperature_celsius", "core"): 90.0,
         ("throttled", "sw_thermal"): 1.0,
@@ -49,22 +53,22 @@ def test_what_is_known_of_a_device_is_told_worst_first():
         ("event_open", "xid_79"): 1.0,
         ("event_open", "xid_94"): 1.0,
     }
-    words = [one.word for one in findings(*planted(0, Fault("", "", bad)))]
+    words = [finding.word for finding in findings(*planted(0, Fault("", "", bad)))]
     assert words == ["xid_79", "xid_94", "over 87 °C", "throttled by heat", "at power cap"]
 
 
 def test_nothing_that_is_absent_says_that_a_device_is_well_or_ill():
     absent = [kit.reading(metric, Absent.NOT_SUPPORTED, label) for metric, label in WELL]
-    assert [one.word for one in findings(kit.device(0, *absent))] == ["unknown"]
+    assert [finding.word for finding in findings(kit.device(0, *absent))] == ["unknown"]
     some = [kit.reading("power_watts", 100.0), kit.reading("ecc_uncorrected_total", Absent.NOT_REPORTED, "all")]
-    assert [one.word for one in findings(kit.device(0, *some))] == ["ok"]
+    assert [finding.word for finding in findings(kit.device(0, *some))] == ["ok"]
 
 
 @pytest.mark.parametrize(
     ("others", "word", "severity"),
     [
         ((2, 2, 2), "1 link down", "warning"),
-        ((2, 2), "1 link down", "quiet"),  # too few to tell what is usual
+        ((2, 2), "1 link down", "quiet"),  # too few to know the usual count
         ((1, 1, 2), "1 link down", "quiet"),
         ((), "1 link down", "quiet"),
     ],
@@ -84,7 +88,7 @@ def test_all_links_of_a_card_are_missed_where_its_peers_have_theirs():
     dark = Fault("", "", {("link_up", "0"): 0.0, ("link_up", "1"): 0.0})
     cards = [kit.device(0, *readings_with(dark)), *(kit.device(n, *readings_with(Fault("", ""))) for n in (1, 2, 3))]
     assert findings(*cards)[0].word == "2 links down"
-    assert [one.word for one in judge(kit.snapshot(*cards))[cards[1].id]] == ["ok"]
+    assert [finding.word for finding in judge(kit.snapshot(*cards))[cards[1].id]] == ["ok"]
 
 
 def test_table_details_document_and_rows_say_the_same_of_every_fault():

@@ -1,4 +1,4 @@
-"""A node with all that its daemon tells, as promtool's series over an hour: well, and after half of it not so well."""
+"""The series of a node's daemon over an hour in promtool's notation: healthy for half of it, then with faults."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def gone(value: float) -> str:
 
 
 def restarted(value: float) -> str:
-    """Missing from two scrapes, and there again."""
+    """Missing from two scrapes, then back."""
     return then(value, f"stale _ {value}x{END}")
 
 
@@ -41,8 +41,8 @@ def counting(a_minute: float) -> str:
     return f"0+{a_minute}x{END}"
 
 
-def counting_anew(a_minute: float) -> str:
-    """A counter that begins again at the turn."""
+def counting_again(a_minute: float) -> str:
+    """A counter that starts again at 0 at the turn."""
     return f"0+{a_minute}x{TURN - 1} 0+{a_minute}x{END}"
 
 
@@ -101,7 +101,7 @@ class Node:
         assert names, words
         return names
 
-    def tells(self, values: str, *words: str) -> Node:
+    def reports(self, values: str, *words: str) -> Node:
         """These series have these values."""
         return self._each(self.found(*words), lambda _: values)
 
@@ -121,10 +121,10 @@ class Node:
         """The daemon restarts: two scrapes without anything, then its own counters start at 0."""
         self._each(list(self.series), lambda values: restarted(first(values)))
         self.answering(then(1, f"0 0 1x{END}"))
-        self.tells(then(5, f"stale _ {60 * TURN}x{END}"), "process_start_time")
+        self.reports(then(5, f"stale _ {60 * TURN}x{END}"), "process_start_time")
         self.clock(f"stale _ {60 * (TURN + 2)}+60x{END}")
         for counter, a_minute in (("busy_seconds", 58), ("energy_estimated", 60 * 600)):
-            self.tells(f"0+{a_minute}x{TURN - 1} stale _ 0+{a_minute}x{END}", counter)
+            self.reports(f"0+{a_minute}x{TURN - 1} stale _ 0+{a_minute}x{END}", counter)
         return self
 
     def reimaged(self, *missing: int) -> Node:
@@ -132,34 +132,34 @@ class Node:
         self.restarted()
         for card in missing:
             self._each(self.found("accelerator_", f'id="id{card}"'), lambda values: gone(first(values)))
-        self.tells(restarted(CARDS - len(missing)), "telemetry_pci_devices")
+        self.reports(restarted(CARDS - len(missing)), "telemetry_pci_devices")
         for name in self.found("devices_expected"):
             del self.series[name]
-        return self.tells(then(3, f"stale _ {60 * TURN}x{END}"), "remembers_since")
+        return self.reports(then(3, f"stale _ {60 * TURN}x{END}"), "remembers_since")
 
     def clock(self, after: str) -> Node:
         """The node's clock goes right until the turn, and then so."""
-        return self.tells(f"0+60x{TURN - 1} {after}", "telemetry_time_seconds")
+        return self.reports(f"0+60x{TURN - 1} {after}", "telemetry_time_seconds")
 
     def without_cards(self) -> Node:
         """From the turn on no source reports the cards."""
         self._each(self.found("accelerator_"), lambda values: gone(first(values)))
-        return self.tells(gone(CARDS), "telemetry_devices{")
+        return self.reports(gone(CARDS), "telemetry_devices{")
 
     def failing(self, state: str) -> Node:
         """The source of the cards does not work from the turn on."""
         self.without_cards()
-        self.tells(then(1, f"0x{END}"), "source_up").tells(then(1, f"0x{END}"), "source_poll_up")
-        self.tells(then(1, f"0x{END}"), 'state="ok"').tells(then(0, f"1x{END}"), f'state="{state}"')
-        return self.tells(then(0.4, f"10x{END}"), "duration_seconds")
+        self.reports(then(1, f"0x{END}"), "source_up").reports(then(1, f"0x{END}"), "source_poll_up")
+        self.reports(then(1, f"0x{END}"), 'state="ok"').reports(then(0, f"1x{END}"), f'state="{state}"')
+        return self.reports(then(0.4, f"10x{END}"), "duration_seconds")
 
     def lost(self, card: int) -> Node:
         """One card falls off the bus."""
         names = self.found("accelerator_", f'id="id{card}"')
         self._each(names, lambda values: gone(first(values)))
-        self.tells(then(CARDS, f"{CARDS - 1}x{END}"), "telemetry_devices{")
-        self.tells(steady(1), "accelerator_info", f'id="id{card}"')
-        return self.tells(then(1, f"0x{END}"), "accelerator_up", f'id="id{card}"')
+        self.reports(then(CARDS, f"{CARDS - 1}x{END}"), "telemetry_devices{")
+        self.reports(steady(1), "accelerator_info", f'id="id{card}"')
+        return self.reports(then(1, f"0x{END}"), "accelerator_up", f'id="id{card}"')
 
     def _each(self, names: list[str], change: Callable[[str], str]) -> Node:
         for name in names:

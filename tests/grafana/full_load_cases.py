@@ -4,7 +4,7 @@ from grafana.alert_cases import Case, of_card
 
 
 def _loaded(device: str, watts: float, busy: float = 1, **others: float) -> dict[str, str]:
-    """A card at work: its power as read and as counted, its utilization likewise, and whatever else it tells."""
+    """A busy card: its power and utilization as readings and as counters, and other readings."""
     readings = {"accelerator_power_watts": watts, "accelerator_utilization_ratio": busy, **others}
     series = [of_card(metric, device, f"{value}x120") for metric, value in readings.items()]
     series += [of_card("accelerator_energy_estimated_joules_total", device, f"0+{60 * watts}x120")]
@@ -16,8 +16,8 @@ def _clocked(device: str, watts: float, hertz: float, node: str = "") -> dict[st
     series = _loaded(device, watts)
     clock = f'{{V,device="{device}",id="id{device}",model="m",domain="sm"}}'
     series[f"accelerator_clock_hertz{clock}"] = f"{hertz}x120"
-    place = f'{{job="telemetry",instance="{node}",vendor="v"' if node else "{V"
-    return {name.replace("{V", place): values for name, values in series.items()}
+    labels = f'{{job="telemetry",instance="{node}",vendor="v"' if node else "{V"
+    return {name.replace("{V", labels): values for name, values in series.items()}
 
 
 def _peers(count: int, last: tuple[float, float], node: str = "") -> dict[str, str]:

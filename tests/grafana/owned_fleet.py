@@ -30,8 +30,8 @@ class Card:
     @property
     def labels(self) -> dict[str, str]:
         device = str(self.number % CARDS_OF_NODE)
-        place = {"job": "telemetry", "instance": self.node, "vendor": "nvidia", "device": device}
-        return {**place, "id": f"GPU-{self.number}", "model": "m"}
+        location = {"job": "telemetry", "instance": self.node, "vendor": "nvidia", "device": device}
+        return {**location, "id": f"GPU-{self.number}", "model": "m"}
 
 
 @dataclass(frozen=True)
@@ -77,24 +77,24 @@ def card(number: int) -> Card:
     return Card(number, 100.0 + 50.0 * (number % 7), busy, 3 * GIB if number % 40 == 6 else 0.0)
 
 
-def owners(one: Card) -> Sequence[Had]:
+def owners(owned: Card) -> Sequence[Had]:
     """Return the owners of a card by its last digit: none, two jobs, two pods on partitions, a pod, a job that has ended, an idle job."""
-    number, wide = one.number, one.number // 20
+    number, wide = owned.number, owned.number // 20
     kinds: Mapping[int, Sequence[Had]] = {
         0: (),
         1: (
-            Had(one, job(f"a{number}", "anna"), 0.25, "utilization"),
-            Had(one, job(f"b{number}", "bert"), 0.75, "utilization"),
+            Had(owned, job(f"a{number}", "anna"), 0.25, "utilization"),
+            Had(owned, job(f"b{number}", "bert"), 0.75, "utilization"),
         ),
         2: (
-            Had(one, pod("lab", f"small-{number}"), 1 / 7, "partition"),
-            Had(one, pod("lab", f"large-{number}"), 3 / 7, "partition"),
+            Had(owned, pod("lab", f"small-{number}"), 1 / 7, "partition"),
+            Had(owned, pod("lab", f"large-{number}"), 3 / 7, "partition"),
         ),
-        3: (Had(one, pod("web", f"serve-{number}"), 1.0),),
-        4: (Had(one, job(f"e{number}", "gone"), 1.0, has_ended=True),),
-        5: (Had(one, job(f"i{number}", "idle"), 1.0),),
+        3: (Had(owned, pod("web", f"serve-{number}"), 1.0),),
+        4: (Had(owned, job(f"e{number}", "gone"), 1.0, has_ended=True),),
+        5: (Had(owned, job(f"i{number}", "idle"), 1.0),),
     }
-    return kinds.get(number % 10, (Had(one, job(wide, f"user{wide % 3}"), 1.0),))
+    return kinds.get(number % 10, (Had(owned, job(wide, f"user{wide % 3}"), 1.0),))
 
 
 CARDS = tuple(card(number) for number in range(NODES * CARDS_OF_NODE))
@@ -108,8 +108,8 @@ Key = tuple[str, ...]
 def summed(had: Sequence[Had], labels: Sequence[str], value: Callable[[Had], float]) -> dict[Key, float]:
     """The sum over what each group has; an empty word stands for a label that it lacks."""
     sums: dict[Key, float] = defaultdict(float)
-    for one in had:
-        sums[grouped(one, labels)] += value(one)
+    for item in had:
+        sums[grouped(item, labels)] += value(item)
     return dict(sums)
 
 

@@ -1,4 +1,4 @@
-"""What the rules make of series, as `promtool test rules` plays it."""
+"""Evaluate the rules over series with `promtool test rules`."""
 
 import functools
 import json
@@ -41,7 +41,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Story:
-    """Series in promtool's notation, a value at each scrape, what is asked of them, and the alerts that they set off."""
+    """Series in promtool's notation, a value at each scrape, with queries and the alerts that fire."""
 
     series: Series
     questions: Sequence[Question]
@@ -66,7 +66,7 @@ def groups_of(*files: Path) -> tuple[Group, ...]:
 
 
 def needed_by(*alerts: str) -> list[Group]:
-    """The rules that these alerts take, or all alerts: promtool evaluates every rule that it is given, which takes its time."""
+    """Return only the rules that these alerts need, or all alerts: promtool evaluates every rule, which is slow."""
     every = (rule["alert"] for group in groups_of(ALERTS) for rule in group["rules"])
     return needed_of(groups_of(RECORDING, ALERTS), alerts or every)
 
@@ -85,7 +85,7 @@ def needed_of(groups: Iterable[Group], alerts: Iterable[str]) -> list[Group]:
 
 
 def _run(folder: Path, groups: Sequence[Group], stories: Iterable[Mapping[str, object]], every: str) -> str:
-    """What promtool says that goes otherwise than the stories expect; empty if nothing does."""
+    """Return where promtool's results differ from the stories; empty if nowhere."""
     rules, tests = folder / "rules.json", folder / "tests.json"
     # JSON is YAML, too, and is written in a tenth of the time.
     rules.write_text(json.dumps({"groups": groups}))
@@ -103,23 +103,25 @@ def _run(folder: Path, groups: Sequence[Group], stories: Iterable[Mapping[str, o
     return done.stdout + done.stderr if done.returncode else ""
 
 
-def assert_told(folder: Path, groups: Sequence[Group], stories: Iterable[Story], evaluated_every: str = "1m") -> None:
-    """Under these rules every story goes as it says."""
-    said = _run(folder, groups, [story.for_promtool() for story in stories], evaluated_every)
-    assert not said, said
+def assert_answers(
+    folder: Path, groups: Sequence[Group], stories: Iterable[Story], evaluated_every: str = "1m"
+) -> None:
+    """Assert that every story has its answers and alerts under these rules."""
+    output = _run(folder, groups, [story.for_promtool() for story in stories], evaluated_every)
+    assert not output, output
 
 
 def answers(
-    folder: Path, groups: Sequence[Group], series: Series, asked: Sequence[tuple[str, str]]
+    folder: Path, groups: Sequence[Group], series: Series, queries: Sequence[tuple[str, str]]
 ) -> list[list[Sample]]:
-    """What each query answers at its time; promtool gives answers where it expects others."""
-    questions = [{"expr": query, "eval_time": at, "exp_samples": _NEVER} for query, at in asked]
+    """Return the answer of each query at its time; promtool prints answers that it does not expect."""
+    questions = [{"expr": query, "eval_time": at, "exp_samples": _NEVER} for query, at in queries]
     # Prometheus fills in the texts of all alerts at each evaluation.
     bare = [
         {**group, "rules": [{**rule, "annotations": {}} if "alert" in rule else rule for rule in group["rules"]]}
         for group in groups
     ]
-    said = _run(folder, bare, [{**Story(series, []).for_promtool(), "promql_expr_test": questions}], "1m")
-    found = re.findall(r"^ +got: *(.*)$", said, re.MULTILINE)
-    assert len(found) == len(asked), said
+    output = _run(folder, bare, [{**Story(series, []).for_promtool(), "promql_expr_test": questions}], "1m")
+    found = re.findall(r"^ +got: *(.*)$", output, re.MULTILINE)
+    assert len(found) == len(queries), output
     return [[(dict(_LABEL.findall(labels)), float(value)) for labels, value in _SAMPLE.findall(text)] for text in found]

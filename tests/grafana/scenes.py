@@ -79,8 +79,8 @@ def assert_firing(
         series |= within(name, of_scene)
     minutes = sorted({minute for of_scene in firing.values() for minute in of_scene})
     query = 'count by (cluster, alertname) (ALERTS{alertstate="firing"})'
-    asked = [(query, f"{minute}m") for minute in minutes]
-    given = answers(folder, rules or needed_by(), series, asked)
+    queries = [(query, f"{minute}m") for minute in minutes]
+    given = answers(folder, rules or needed_by(), series, queries)
     found = dict(zip(minutes, map(by_cluster, given), strict=True))
     wrong = [
         f"{name}, minute {minute}: {dict(found[minute].get(name, {}))} fire, not {dict(alerts)}"

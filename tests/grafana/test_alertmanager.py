@@ -44,7 +44,7 @@ PLACES = {
 }
 # What fires, where, and with which code; and what is sent.
 HELD_BACK = {
-    "a dead node with what is remembered of it": (
+    "a dead node with its remembered errors": (
         "TelemetryDown; AcceleratorUncorrectedErrors, card; TelemetryRestarting",
         "TelemetryDown",
     ),
@@ -88,12 +88,12 @@ HELD_BACK = {
 
 def alerts_of(text: str, job: str) -> Iterator[dict[str, str]]:
     for part in text.split("; "):
-        name, place, code = (*part.split(", "), "", "")[:3]
-        labels = {**PLACES[place], **({"code": code} if code else {}), "job": job}
+        name, subject, code = (*part.split(", "), "", "")[:3]
+        labels = {**PLACES[subject], **({"code": code} if code else {}), "job": job}
         yield alert(name, labels, SEVERITY.get(name, "warning"))
 
 
-def test_one_trouble_is_told_once(manager: Alertmanager) -> None:
+def test_one_trouble_is_one_message(manager: Alertmanager) -> None:
     def names(why: str = "") -> set[str]:
         return {labels["alertname"] for labels in manager.uninhibited() if why in ("", labels.get("job"))}
 
@@ -128,14 +128,14 @@ def test_eight_cards_that_fall_off_the_bus_are_one_message_that_names_them(tmp_p
 
 def test_a_stronger_alert_of_the_same_card_holds_others_back(manager: Alertmanager) -> None:
     """Each one that its alert names, and on no other card."""
-    weaker = {one.name: one.held_back_by for group in ALERTS for one in group.alerts if one.held_back_by}
+    weaker = {item.name: item.held_back_by for group in ALERTS for item in group.alerts if item.held_back_by}
     pairs = [(name, stronger) for name, others in weaker.items() for stronger in others]
     cards = {pair: {**CARD, "instance": f"node-{number}", "id": f"GPU-{number}"} for number, pair in enumerate(pairs)}
     alerts = [alert(name, cards[pair]) for pair in pairs for name in pair]
     free = [alert(name, {**OTHER_CARD, "id": f"well-{name}"}) for name in weaker]
     manager.send([*alerts, *free])
     wanted = {(stronger, cards[name, stronger]["id"]) for name, stronger in pairs}
-    wanted |= {(one["alertname"], one["id"]) for one in free}
+    wanted |= {(item["alertname"], item["id"]) for item in free}
     until(
         lambda: {(labels["alertname"], labels["id"]) for labels in manager.uninhibited()} == wanted,
         "that the weaker alerts are held back",

@@ -9,7 +9,7 @@ import pytest
 
 from grafana.alert_cases import Case, cases_of_the_file, labelled
 from grafana.full_load_cases import FULL_LOAD
-from grafana.promtool import ALERTS, RECORDING, Story, answers, assert_told, groups_of, needed_by
+from grafana.promtool import ALERTS, RECORDING, Story, answers, assert_answers, groups_of, needed_by
 from grafana.scenes import within
 from grafana.test_lasting_alerts import courses
 from telemetry_grafana import outputs
@@ -70,7 +70,7 @@ def test_an_alert_names_the_card_and_its_runbook(tmp_path: Path) -> None:
         "exp_alerts": [{"exp_labels": {**labels, "severity": "critical"}, "exp_annotations": annotations}],
     }
     story = Story(labelled({"accelerator_up{D}": "0x120"}, "amd"), [], alerts=[expected])
-    assert_told(tmp_path, needed_by("AcceleratorLost"), [story])
+    assert_answers(tmp_path, needed_by("AcceleratorLost"), [story])
 
 
 @pytest.mark.parametrize("file", [RECORDING, ALERTS], ids=["recording", "alerts"])

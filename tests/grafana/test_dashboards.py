@@ -83,9 +83,9 @@ def test_panels_have_ids_of_their_own_and_do_not_overlap(uid: str) -> None:
     for panels in (board["panels"], *(row["panels"] for row in rows if row["collapsed"])):
         cells = Counter(
             (x, y)
-            for place in (panel["gridPos"] for panel in panels)
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
+            for position in (panel["gridPos"] for panel in panels)
+            for x in range(position["x"], position["x"] + position["w"])
+            for y in range(position["y"], position["y"] + position["h"])
         )
         assert [cell for cell, count in cells.items() if count > 1] == []
         assert max(x for x, _ in cells) < 24

@@ -26,7 +26,7 @@ from grafana.full_load_nodes import (
 from grafana.promtool import ALERTS, RECORDING, Group, groups_of
 from grafana.scenes import assert_firing
 
-# Of the nodes' other troubles test_on_call tells.
+# test_on_call covers the other troubles of nodes.
 PLAYED = re.compile("accelerator_(busy|clock|energy|memory|power|temperature|throttled|utilization)[_{]")
 LEFT_OUT = {f"telemetry-{name}" for name in ("monitor", "presence", "broken", "sums", "stragglers", "memories")}
 MINUTES = (20, 29, 34, 42, 46, 53, 63)
@@ -55,21 +55,21 @@ def many(count: int, course: Course, last: Course) -> Nodes:
 
 
 def with_values(of: Nodes, values: str, *words: str) -> Nodes:
-    for each in of:
-        each.tells(values, *words)
+    for node in of:
+        node.reports(values, *words)
     return of
 
 
 def without(of: Nodes, *words: str) -> Nodes:
     """The same without these series."""
-    for each in of:
-        for name in each.found(*words):
-            del each.series[name]
+    for node in of:
+        for name in node.found(*words):
+            del node.series[name]
     return of
 
 
 def partitioned() -> Nodes:
-    """Card 3 draws what idle cards draw and tells no utilization; its partition is fully busy and tells no power."""
+    """Card 3 draws what idle cards draw and reports no utilization; its partition is fully busy and reports no power."""
     (made,) = one(always(SPINS), (3,))
     for name in made.found('id="id3"'):
         if name.startswith(("accelerator_utilization", "accelerator_busy")):
@@ -85,7 +85,7 @@ def turns(work: Work, minutes: int, rest: Work, rest_minutes: int) -> Course:
 IN_PAUSE = replace(TRAINS, busy=0.1, watts=150)
 PAUSING = turns(TRAINS, 20, IN_PAUSE, 4)
 CAPPED = replace(TRAINS, busy=1, watts=295, hertz=1.1e9, cap=300)
-MEMORY_NOT_TOLD = replace(TRAINS, activity=None, cap=None)
+MEMORY_UNKNOWN = replace(TRAINS, activity=None, cap=None)
 DECODES_UNSEEN = replace(DECODES, activity=None, cap=None)
 SPINS_UNSEEN = replace(SPINS, activity=None, cap=None)
 
@@ -105,7 +105,9 @@ def healthy() -> dict[str, Nodes]:
         "a rank writes a checkpoint, the others wait": one(turns(TRAINS, 10, HANGS, 6)),
         "a hang of twenty minutes": one(((20, TRAINS), (20, HANGS), (END, TRAINS))),
         "partitions": partitioned(),
-        "cards that tell no power": without(without(one(later(HANGS)), "energy_estimated"), "accelerator_power_watts"),
+        "cards that report no power": without(
+            without(one(later(HANGS)), "energy_estimated"), "accelerator_power_watts"
+        ),
         "an idle card that is shown as busy": one(always(replace(IDLE, busy=1))),
         "lower power at the same clock": one(always(replace(TRAINS, watts=430)), (3,)),
         "two cards of four are slow, none is the rule": one(always(SLOW), (2, 3)),
@@ -120,7 +122,7 @@ def broken() -> dict[tuple[str, int], dict[str, Nodes]]:
             "all cards of a node hang": one(later(HANGS)),
             "one card hangs, the others work": one(later(SPINS), (3,)),
             "hung since before Prometheus saw it": one(always(HANGS)),
-            "hung without memory readings and cap": one(later(SPINS_UNSEEN, MEMORY_NOT_TOLD)),
+            "hung without memory readings and cap": one(later(SPINS_UNSEEN, MEMORY_UNKNOWN)),
             "a power-capped fleet hangs": one(later(replace(HANGS, cap=300), CAPPED)),
         },
         (SLOWER, 1): {

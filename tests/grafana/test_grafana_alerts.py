@@ -1,4 +1,4 @@
-"""The alerts as Grafana provisions them: the same ones, with the traps of its files minded."""
+"""The alerts as Grafana provisions them: the same ones, escaped for its files."""
 
 import re
 import subprocess
@@ -88,8 +88,8 @@ def test_alerts_and_the_verdict_advise_the_same() -> None:
     advised = {alert.name: alert.action for alert in OURS}
     for condition in CONDITIONS:
         if condition.alert:
-            said = condition.remedy.replace("{id}", "ID") + "."
-            assert advised[condition.alert] == said[0].upper() + said[1:]
+            remedy = condition.remedy.replace("{id}", "ID") + "."
+            assert advised[condition.alert] == remedy[0].upper() + remedy[1:]
 
 
 @pytest.mark.parametrize("setting", ["docs/alerts.md", "https://wiki/a b", "http://w/$1"])
@@ -114,15 +114,15 @@ def test_the_package_installs_the_page_of_the_runbooks() -> None:
 
 def test_every_recorded_series_is_used() -> None:
     """By an alert, a dashboard, or another rule: an unused rule costs memory for nothing."""
-    asked = {rule["alert"]: rule["expr"] for rule in alerts()}
-    asked |= {rule.name: rule.expression for group in GROUPS for rule in group.rules}
-    asked |= {path.name: path.read_text() for path in (ROOT / "grafana" / "dashboards").glob("*.json")}
+    sources = {rule["alert"]: rule["expr"] for rule in alerts()}
+    sources |= {rule.name: rule.expression for group in GROUPS for rule in group.rules}
+    sources |= {path.name: path.read_text() for path in (ROOT / "grafana" / "dashboards").glob("*.json")}
     recorded = [rule.name for group in GROUPS for rule in group.rules]
-    others = {name: " ".join(text for asker, text in asked.items() if asker != name) for name in recorded}
+    others = {name: " ".join(text for user, text in sources.items() if user != name) for name in recorded}
     assert [name for name in recorded if not re.search(rf"{name}(?![\w:])", others[name])] == []
 
 
-def test_a_rule_looks_back_days_only_at_what_is_told_every_ten_minutes() -> None:
+def test_a_rule_looks_back_days_only_at_what_is_recorded_every_ten_minutes() -> None:
     """A day of every link of two thousand cards, as often as they are scraped, takes a minute to look through."""
     found = {name for text in expressions() for name, _ in re.findall(r"([\w:]+)(?:\{[^}]*\})?\[(\d+)d\]", text)}
     assert found
@@ -136,7 +136,7 @@ def test_clusters_that_share_a_store_stay_apart() -> None:
 
 
 def test_no_rule_compares_the_clock_of_prometheus_with_a_nodes() -> None:
-    """A node's clock may be years behind. The one rule that looks at both of them tells that."""
+    """A node's clock may be years behind. One rule compares the two clocks and reports that."""
     for expression in expressions():
         # The start of a memory is a number like a name: it is compared with that of an earlier memory.
         text = expression.replace("telemetry_remembers_since_timestamp_seconds", "memory")
@@ -147,13 +147,13 @@ def test_no_rule_compares_the_clock_of_prometheus_with_a_nodes() -> None:
         assert "telemetry_time_seconds" in text or not re.search(r"_time(?:stamp)?_seconds(?! *\[)", text), expression
 
 
-def test_what_is_asked_for_every_card_has_the_time_for_it() -> None:
+def test_polls_of_every_card_have_time_for_each() -> None:
     """TelemetryPollSlow knows each poll that runs its tool once for every card, and no other."""
     parsers = [entry.load() for entry in entry_points(group="telemetry.parsers")]
-    asked = {
+    found = {
         (parser.name, poll.name)
         for parser in parsers
         for poll in parser.polls
         if isinstance(poll.request, Command) and poll.request.per is not None
     }
-    assert asked == {(name, poll) for name, polls in FOR_EVERY_CARD.items() for poll in polls.split("|")}
+    assert found == {(name, poll) for name, polls in FOR_EVERY_CARD.items() for poll in polls.split("|")}

@@ -55,8 +55,8 @@ def ratio(above: Mapping[Key, float], below: Mapping[Key, float]) -> dict[Key, f
 
 def in_groups(had: Sequence[Had], labels: Sequence[str]) -> Mapping[Key, list[Had]]:
     groups: dict[Key, list[Had]] = {}
-    for one in had:
-        groups.setdefault(grouped(one, labels), []).append(one)
+    for item in had:
+        groups.setdefault(grouped(item, labels), []).append(item)
     return groups
 
 
@@ -64,7 +64,7 @@ def bill(title: str, labels: Sequence[str]) -> dict[Target, Rows]:
     seconds = summed(HAD, labels, lambda had: had.seconds)
     busy = summed(HAD, labels, lambda had: had.seconds * had.card.busy)
     joules = summed(HAD, labels, lambda had: had.seconds * had.card.watts)
-    peaks = {key: max(one.memory_bytes for one in had) for key, had in in_groups(HAD, labels).items()}
+    peaks = {key: max(item.memory_bytes for item in had) for key, had in in_groups(HAD, labels).items()}
     hours, watt_hours = ({key: value / 3600 for key, value in sums.items()} for sums in (seconds, joules))
     answers = (hours, ratio(busy, seconds), watt_hours, peaks)
     return {(title, "table", ref): (labels, rows) for ref, rows in zip("ABCD", answers, strict=True)}
@@ -74,9 +74,9 @@ def of_jobs() -> dict[Target, Rows]:
     groups = in_groups(OF_JOBS, JOB)
     answers: tuple[Mapping[Key, float], ...] = (
         {key: len(had) for key, had in groups.items()},
-        {key: len({one.card.node for one in had}) for key, had in groups.items()},
-        {key: min(one.card.busy for one in had) for key, had in groups.items()},
-        {key: statistics.median(one.card.busy for one in had) for key, had in groups.items()},
+        {key: len({item.card.node for item in had}) for key, had in groups.items()},
+        {key: min(item.card.busy for item in had) for key, had in groups.items()},
+        {key: statistics.median(item.card.busy for item in had) for key, had in groups.items()},
     )
     return {("Slowest card of each job", "table", ref): (JOB, rows) for ref, rows in zip("ABCD", answers, strict=True)}
 

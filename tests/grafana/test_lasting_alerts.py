@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grafana.alert_cases import Series, labelled
-from grafana.promtool import Question, Story, assert_told, needed_by
+from grafana.promtool import Question, Story, assert_answers, needed_by
 
 pytestmark = pytest.mark.needs("promtool")
 
@@ -50,4 +50,4 @@ def test_an_alert_lasts_as_long_as_the_trouble(tmp_path: Path, name: str) -> Non
     query = f'count(ALERTS{{alertname="{course.alert}",alertstate="firing"}}) or vector(0)'
     questions = [Question(query, f"{round(60 * hours)}m", {"{}": number}) for hours, number in course.firing.items()]
     story = Story(labelled(course.series, "amd"), questions, scraped_every=STEP)
-    assert_told(tmp_path, needed_by(course.alert), [story], evaluated_every=STEP)
+    assert_answers(tmp_path, needed_by(course.alert), [story], evaluated_every=STEP)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grafana.promtool import Question, Story, assert_told, needed_by
+from grafana.promtool import Question, Story, assert_answers, needed_by
 from telemetry_grafana.outputs import ALERTS
 from telemetry_grafana.rules.alerts_monitor import MAINTENANCE
 
@@ -21,7 +21,7 @@ def test_every_alert_of_a_node_is_held_back() -> None:
     assert {alert.name for alert in alerts if alert.outside_maintenance == alert.trouble} == {"TelemetryAbsent"}
 
 
-def asked(alert: str, at: str, instances: Sequence[str]) -> Question:
+def question_of(alert: str, at: str, instances: Sequence[str]) -> Question:
     held_back = f'unless on (instance) ALERTS{{alertname="{MAINTENANCE}",alertstate="firing"}}'
     query = f'count by (instance) (ALERTS{{alertname="{alert}",alertstate="firing"}} {held_back})'
     answers = {
@@ -37,16 +37,18 @@ def courses() -> Iterator[tuple[str, Story]]:
     for name, what, *lines in map(str.splitlines, text.strip().split("\n\n")[1:]):
         alert, every, firing = re.fullmatch(r"(\w+)(?: every (\w+))?: (.*)", what).groups()  # type: ignore[union-attr]  # it is so written
         series = (line.strip().rpartition("} ")[::2] for line in lines)
-        questions = [asked(alert, at, instances) for at, *instances in map(str.split, firing.split(", "))]
+        questions = [question_of(alert, at, instances) for at, *instances in map(str.split, firing.split(", "))]
         yield alert, Story({f"{metric}}}": values for metric, values in series}, questions, name, every or "1m")
 
 
 def assert_goes(folder: Path, is_wanted: Callable[[int], bool]) -> None:
     chosen = [
-        (alert, story) for alert, story in courses() if is_wanted(max(int(each.at[:-1]) for each in story.questions))
+        (alert, story)
+        for alert, story in courses()
+        if is_wanted(max(int(question.at[:-1]) for question in story.questions))
     ]
     assert chosen
-    assert_told(folder, needed_by(MAINTENANCE, *{alert for alert, _ in chosen}), [story for _, story in chosen])
+    assert_answers(folder, needed_by(MAINTENANCE, *{alert for alert, _ in chosen}), [story for _, story in chosen])
 
 
 def test_what_fires_when(tmp_path: Path) -> None:

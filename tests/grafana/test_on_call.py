@@ -1,4 +1,4 @@
-"""What the person on call gets: nothing from a healthy node whatever happens to its daemon, and one alert for one trouble.
+"""A healthy node fires no alert, whatever happens to its daemon, and one trouble fires one alert.
 
 Events fire until the repair, whatever happens to the daemon and the clock meanwhile.
 """
@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from grafana.alert_nodes import END, TURN, Node, counting_anew, gone, steady, then
+from grafana.alert_nodes import END, TURN, Node, counting_again, gone, steady, then
 from grafana.scenes import ALWAYS, AROUND_A_RESTART, QUIET, Scene, assert_fires
 
 pytestmark = pytest.mark.needs("promtool")
 
 
 def hot_card() -> Node:
-    node = Node().tells(then(66, f"112x{END}"), "temperature_celsius", 'sensor="junction"', 'id="id3"')
-    node.tells(then(0, f"1x{END}"), "throttled", "thermal", 'id="id3"')
-    return node.tells(steady(110), "slowdown", "junction", 'id="id3"')
+    node = Node().reports(then(66, f"112x{END}"), "temperature_celsius", 'sensor="junction"', 'id="id3"')
+    node.reports(then(0, f"1x{END}"), "throttled", "thermal", 'id="id3"')
+    return node.reports(steady(110), "slowdown", "junction", 'id="id3"')
 
 
 DOWN = {"TelemetryDown": 1, "TelemetryStillDown": 1}
@@ -27,7 +27,7 @@ FLAPPING = then(1, " ".join(["0 0 1"] * (END // 3)))
 
 def comes_and_goes(after: str) -> Node:
     """One card's presence from the turn on."""
-    return Node().tells(then(1, after), "accelerator_up", 'id="id3"')
+    return Node().reports(then(1, after), "accelerator_up", 'id="id3"')
 
 
 def with_another_card(node: Node, minute: int) -> Node:
@@ -40,15 +40,15 @@ def with_another_card(node: Node, minute: int) -> Node:
 
 def forgotten(node: Node) -> Node:
     """A card that is lost, and that the operator has the daemon forget ten minutes later."""
-    node.lost(3).tells(then(1, "0x9 stale"), "accelerator_up", 'id="id3"')
-    node.tells("1x39 stale", "accelerator_info", 'id="id3"').tells(then(4, f"3x{END}"), "telemetry_pci_devices")
+    node.lost(3).reports(then(1, "0x9 stale"), "accelerator_up", 'id="id3"')
+    node.reports("1x39 stale", "accelerator_info", 'id="id3"').reports(then(4, f"3x{END}"), "telemetry_pci_devices")
     for name in node.found("devices_expected"):
         del node.series[name]
     return node
 
 
-def told_by_none(node: Node) -> Node:
-    """The cards tell no limits."""
+def without_limits(node: Node) -> Node:
+    """Remove the limits of the cards."""
     for name in node.found("slowdown"):
         del node.series[name]
     return node
@@ -63,7 +63,7 @@ def replica(name: str) -> Node:
 
 
 def never_had(node: Node, card: int) -> Node:
-    """The card is on the bus, and nothing ever listed it."""
+    """The card is on the bus, and no source ever listed it."""
     for name in node.found("accelerator_", f'id="id{card}"'):
         del node.series[name]
     return node
@@ -85,17 +85,17 @@ def of_one_vendor(vendor: str) -> Node:
 
 def links_down() -> Node:
     """A switch that all cards of the node are connected to."""
-    return Node().tells(then(1, f"0x{END}"), "link_up")
+    return Node().reports(then(1, f"0x{END}"), "link_up")
 
 
 def released() -> Node:
-    """The source is well and says nothing of its cards."""
+    """The source works and reports no cards."""
     node = Node().without_cards()
-    node.tells(then(0, f"1x{END}"), "source_state", 'state="released"')
-    return node.tells(gone(1), "poll_up")
+    node.reports(then(0, f"1x{END}"), "source_state", 'state="released"')
+    return node.reports(gone(1), "poll_up")
 
 
-def partitioned_anew() -> Node:
+def repartitioned() -> Node:
     """Two partitions of a card go, and one comes."""
     node = Node()
     for name in node.found("accelerator_", 'id="id3"'):
@@ -159,13 +159,13 @@ def scenes() -> dict[str, Scene]:
         "all is well": quiet(Node(), is_full=True),
         "the daemon is restarted": quiet(Node().restarted(), is_full=True),
         "the driver is reloaded": quiet(
-            Node().tells(counting_anew(58), "busy_seconds").tells(counting_anew(1), "pcie_replays"), is_full=True
+            Node().reports(counting_again(58), "busy_seconds").reports(counting_again(1), "pcie_replays"), is_full=True
         ),
         "the cards are released": quiet(released()),
-        "a card is repartitioned": quiet(partitioned_anew()),
-        "cards that tell no limit": quiet(told_by_none(Node())),
+        "a card is repartitioned": quiet(repartitioned()),
+        "cards that report no limit": quiet(without_limits(Node())),
         "a junction as hot as they get, without a limit": quiet(
-            told_by_none(Node().tells(steady(94), "temperature_celsius", "junction"))
+            without_limits(Node().reports(steady(94), "temperature_celsius", "junction"))
         ),
         "two clusters with nodes of the same name": quiet(clustered("a"), clustered("b")),
         "two agents that send the same of a node with a card less than expected": Scene(
@@ -180,7 +180,7 @@ def scenes() -> dict[str, Scene]:
         "a node comes and goes": Scene((Node().answering(FLAPPING),), DOWN),
         "the driver hangs": fires("TelemetrySourceStuck", Node().failing("stuck")),
         "the driver is gone": Scene(
-            (Node().failing("failed").tells(steady(2), "telemetry_source_problems"),),
+            (Node().failing("failed").reports(steady(2), "telemetry_source_problems"),),
             {"TelemetrySourceFailing": 1, "AcceleratorsFewerThanExpected": 1, "AcceleratorNotListed": 1},
         ),
         "a card is lost with its partitions": fires("AcceleratorLost", lost_with_its_partitions()),
@@ -194,7 +194,7 @@ def scenes() -> dict[str, Scene]:
             (Node().reimaged(3),), {"AcceleratorsFewerThanBefore": 1}, (50, 62)
         ),
         "a card is lost, and the daemon restarted": Scene(
-            (Node().lost(3).restarted().tells(f"0x{TURN - 1} stale _ 0x{END}", "accelerator_up", "id3"),),
+            (Node().lost(3).restarted().reports(f"0x{TURN - 1} stale _ 0x{END}", "accelerator_up", "id3"),),
             {"AcceleratorLost": 1},
             AROUND_A_RESTART,
         ),

@@ -1,4 +1,4 @@
-"""Grafana's own alerting has no inhibition: its rules themselves tell one trouble of a card once."""
+"""Grafana's own alerting has no inhibition: its rules themselves fire once for one trouble of a card."""
 
 from pathlib import Path
 
@@ -23,11 +23,13 @@ HOT, CRITICAL, THROTTLED, PEERS = (
 def heated(degrees: str, throttled: str = f"0x{END}") -> Node:
     """A card that is to slow down at 110 degrees, and switches itself off a little above."""
     node = (
-        Node().tells(steady(110), "slowdown", 'id="id3"').tells(degrees, "temperature_celsius", "junction", 'id="id3"')
+        Node()
+        .reports(steady(110), "slowdown", 'id="id3"')
+        .reports(degrees, "temperature_celsius", "junction", 'id="id3"')
     )
     slowdown = node.found("slowdown", 'id="id3"')[0]
     node.series[slowdown.replace("slowdown", "critical")] = steady(112)
-    return node.tells(throttled, "throttled", "thermal", 'id="id3"')
+    return node.reports(throttled, "throttled", "thermal", 'id="id3"')
 
 
 def fallen(code: str) -> Node:
@@ -35,7 +37,7 @@ def fallen(code: str) -> Node:
 
 
 def with_wrong_data(code: str) -> Node:
-    return event(code, node=Node().tells(then(0, f"2x{END}"), "ecc_uncorrected", "dram", 'id="id3"'))
+    return event(code, node=Node().reports(then(0, f"2x{END}"), "ecc_uncorrected", "dram", 'id="id3"'))
 
 
 def scenes() -> dict[str, tuple[Node, dict[int, str]]]:

@@ -1,4 +1,4 @@
-"""What panels and sums answer, by promtool: rates of what is polled once a minute, sources that fail, cards with partitions."""
+"""The answers of panels and sums, by promtool: rates of what is polled once a minute, sources that fail, cards with partitions."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from grafana.boards import panels_of
-from grafana.promtool import RECORDING, Group, Question, Series, Story, assert_told, groups_of
+from grafana.promtool import RECORDING, Group, Question, Series, Story, assert_answers, groups_of
 from kits.captures import ROOT
 
 SCRAPED_EVERY = 15
@@ -39,7 +39,7 @@ def panels() -> dict[tuple[str, str], dict[str, Any]]:
 
 def ask(folder: Path, series: Series, answers: Mapping[str, float], at: str, rules: Sequence[Group] = ()) -> None:
     """The one number that each query answers."""
-    assert_told(
+    assert_answers(
         folder, rules, [Story(series, [Question(query, at, {"{}": value}) for query, value in answers.items()])]
     )
 
@@ -53,7 +53,7 @@ def sent(target: Mapping[str, str]) -> str:
 
 
 def test_a_rate_of_what_is_polled_rarely_is_steady(tmp_path: Path) -> None:
-    """A steady ten a second, as a slow poll tells it: nowhere nothing, and nowhere a third more."""
+    """A steady ten a second from a slow poll: never zero, and never a third too high."""
     stories = []
     moments = "[15m:7s]"  # hardly ever those of a scrape
     for title, (polled_every, metrics) in SLOW.items():
@@ -72,10 +72,10 @@ def test_a_rate_of_what_is_polled_rarely_is_steady(tmp_path: Path) -> None:
             series = {f"{metric}{{{CARD}}}": steps}
             questions = [Question(query, "75m", {"{}": 1}) for query in queries]
             stories.append(Story(series, questions, metric, f"{SCRAPED_EVERY}s"))
-    assert_told(tmp_path, [], stories)
+    assert_answers(tmp_path, [], stories)
 
 
-def test_a_source_that_fails_is_drawn_before_tools_that_nobody_installed(tmp_path: Path) -> None:
+def test_a_source_that_fails_is_drawn_before_tools_that_are_not_installed(tmp_path: Path) -> None:
     series = {}
     for number in range(40):
         of = f'{NODE},source="not-here-{number}"'
@@ -106,9 +106,9 @@ def test_a_partitioned_card_counts_once_in_averages(tmp_path: Path) -> None:
     of_parts = partition(0, "0x30") | partition(1, "0+60x30")
     stories = [
         Story(series, [Question(query, "20m", {"{}": 0.875}) for query in averages.values()], "with the card"),
-        Story(of_parts, [Question(averages["fleet"], "20m", {"{}": 0.5})], "a card that tells nothing itself"),
+        Story(of_parts, [Question(averages["fleet"], "20m", {"{}": 0.5})], "a card without readings of its own"),
     ]
-    assert_told(tmp_path, groups_of(RECORDING), stories)
+    assert_answers(tmp_path, groups_of(RECORDING), stories)
 
 
 def partition(number: int, busy: str) -> dict[str, str]:
@@ -157,9 +157,9 @@ def test_a_mark_stands_where_something_happens(tmp_path: Path) -> None:
             1,
         ),
     }.items():
-        count = f"sum(count_over_time(({sent(marks[mark])} > 0)[70m:1m])) or absent(nobody_has_this) * 0"
+        count = f"sum(count_over_time(({sent(marks[mark])} > 0)[70m:1m])) or absent(no_such_series) * 0"
         stories.append(Story(series, [Question(f"max({count})", "69m30s", {"{}": marked})], why))
-    assert_told(tmp_path, [], stories)
+    assert_answers(tmp_path, [], stories)
 
 
 def test_a_card_is_named_by_node_and_number_and_by_vendor_where_a_node_has_several(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_card_is_named_by_node_and_number_and_by_vendor_where_a_node_has_sever
     ask(tmp_path, series, {**answers, f"count({power})": 3.0}, "15m")
 
 
-def test_a_node_whose_cards_tell_no_limit_is_named(tmp_path: Path) -> None:
+def test_a_node_whose_cards_report_no_limit_is_named(tmp_path: Path) -> None:
     series = {}
     for node, has_limit in {"with": True, "without": False}.items():
         of = f'job="j",instance="{node}",vendor="v",device="0",id="{node}",model="m"'
@@ -215,4 +215,4 @@ def test_estimates_of_work_follow_the_clock_and_end_with_what_they_are_made_of(t
         for name, values in expected.items()
         for at, value in values.items()
     ]
-    assert_told(tmp_path, groups_of(RECORDING), [Story(series, questions)])
+    assert_answers(tmp_path, groups_of(RECORDING), [Story(series, questions)])

@@ -1,4 +1,4 @@
-"""Every query of every panel, asked of a real Prometheus that scrapes simulated nodes of many vendors."""
+"""Every query of every panel, sent to a real Prometheus that scrapes simulated nodes of many vendors."""
 
 import json
 import re
@@ -108,7 +108,7 @@ def test_every_query_is_good_for_all_for_one_card_and_for_one_vendor(fleet: Flee
     assert [error for error in errors if error] == []
 
 
-def test_the_choice_of_a_card_is_heard(fleet: Fleet) -> None:
+def test_the_choice_of_a_card_filters(fleet: Fleet) -> None:
     expressions = [text for text in EXPRESSIONS if 'device=~"$device"' in text and text.startswith("accelerator")]
     assert len(expressions) > 20
     for expression in expressions:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grafana.promtool import RECORDING, Question, Story, assert_told, groups_of
+from grafana.promtool import RECORDING, Question, Story, assert_answers, groups_of
 
 SCORE = "accelerator:temperature_celsius:zscore"
 
@@ -44,7 +44,7 @@ def test_scores(tmp_path: Path) -> None:
             {f"max(abs({SCORE})) < 2": 0.5},
         ),
     ]
-    assert_told(
+    assert_answers(
         tmp_path,
         groups_of(RECORDING),
         [

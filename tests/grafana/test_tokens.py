@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from grafana.promtool import RECORDING, Question, Series, Story, assert_told, groups_of
+from grafana.promtool import RECORDING, Question, Series, Story, assert_answers, groups_of
 from kits.prometheus import ConfiguredPrometheus, impatient
 from kits.waiting import until
 
@@ -143,7 +143,7 @@ def test_joules_per_token_are_those_by_hand(name: str, tmp_path: Path) -> None:
         )
         for record, rows in expected.items()
     ]
-    assert_told(tmp_path, GROUPS, [Story(series, questions, name)])
+    assert_answers(tmp_path, GROUPS, [Story(series, questions, name)])
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What table, page and document say of a device agrees with the alerts: no alert of one card's present fires on one that is `ok`."""
+"""The verdict of table, page and document agrees with the alerts: no alert of one card's present fires on one that is `ok`."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from grafana.promtool import ALERTS, RECORDING, Question, Story, assert_told, groups_of, needed_by
+from grafana.promtool import ALERTS, RECORDING, Question, Story, assert_answers, groups_of, needed_by
 from kits.planted_faults import FAULTS, NO_FAULTS, WELL, Fault, node_with, together
 from kits.snapshots import WALL_TIME
 from telemetry_exporters.judgement.verdict import CONDITIONS, Finding, Severity, judge
@@ -63,17 +63,17 @@ def test_what_is_critical_for_an_alert_is_bad_here() -> None:
 
 
 def alerts_of(findings: Iterable[Finding]) -> set[str]:
-    by_meaning = {(each.meaning, each.severity): each.alert for each in CONDITIONS}
-    return {by_meaning[one.meaning, one.severity] for one in findings if one.meaning} & COMPARED
+    by_meaning = {(condition.meaning, condition.severity): condition.alert for condition in CONDITIONS}
+    return {by_meaning[finding.meaning, finding.severity] for finding in findings if finding.meaning} & COMPARED
 
 
 def series_of(node: Snapshot) -> Mapping[str, str]:
     """The page of the node, scraped every minute; an event is on it from the moment on at which it came."""
     came = {
-        (device.id, one.label): max(0, MINUTES - round((WALL_TIME - one.value) / 60))
+        (device.id, reading.label): max(0, MINUTES - round((WALL_TIME - reading.value) / 60))
         for device in node.devices
-        for one in device.readings
-        if one.metric == "event_last_timestamp_seconds" and isinstance(one.value, float)
+        for reading in device.readings
+        if reading.metric == "event_last_timestamp_seconds" and isinstance(reading.value, float)
     }
     series = {}
     for line in Renderer().text(node).decode().splitlines():
@@ -96,7 +96,7 @@ def assert_agree(folder: Path, node: Snapshot, silent: Sequence[str] = ()) -> No
         if device_id not in silent
     }
     firing = f'group by (alertname, id) (ALERTS{{alertstate="firing",alertname=~"{"|".join(sorted(COMPARED))}"}})'
-    assert_told(folder, rules(), [Story(series_of(node), [Question(firing, f"{MINUTES - 1}m", answers)])])
+    assert_answers(folder, rules(), [Story(series_of(node), [Question(firing, f"{MINUTES - 1}m", answers)])])
 
 
 def rules() -> list[Mapping[str, object]]:
@@ -139,9 +139,9 @@ HOT = st.builds(
     HEAT,
     MARGIN,
 )
-HEARD = [fault for fault in (*FAULTS.values(), *NO_FAULTS.values()) if not fault.is_silent]
+SEEN = [fault for fault in (*FAULTS.values(), *NO_FAULTS.values()) if not fault.is_silent]
 CARDS = st.lists(
-    st.one_of(HOT, st.lists(st.one_of(st.sampled_from(HEARD), HOT), min_size=2, max_size=4).map(together)),
+    st.one_of(HOT, st.lists(st.one_of(st.sampled_from(SEEN), HOT), min_size=2, max_size=4).map(together)),
     min_size=60,
     max_size=60,
 )

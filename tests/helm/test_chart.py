@@ -112,9 +112,9 @@ def test_the_schema_knows_every_value_and_no_other() -> None:
     ],
 )
 def test_the_schema_names_what_is_wrong(values: dict[str, Any], complaint: str) -> None:
-    said = refusals(over_defaults(values))
-    assert len(said) == 1, said
-    assert complaint in said[0]
+    found = refusals(over_defaults(values))
+    assert len(found) == 1, found
+    assert complaint in found[0]
 
 
 def test_values_of_the_guide_are_values_of_the_chart() -> None:

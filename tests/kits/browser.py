@@ -24,7 +24,7 @@ _FLAGS = (
     *("--headless=new", "--remote-debugging-pipe", "--no-first-run", "--no-proxy-server", "--disable-gpu"),
     *("--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-sync"),
     *("--disable-dev-shm-usage", "--disable-background-timer-throttling", "--disable-renderer-backgrounding"),
-    # Nothing but loopback is ever asked for.
+    # No request leaves loopback.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 )
 # Chromium reads commands from descriptor 3 and answers on 4. A shell puts ours there, which are never below 10.
@@ -63,7 +63,7 @@ class Browser:
 
     def call(self, method: str, session: str = "", **parameters: object) -> Any:
         """Return the result of a command; pass events that arrive meanwhile to their tabs."""
-        number = self.tell(method, session, **parameters)
+        number = self.send(method, session, **parameters)
         end = time.monotonic() + PATIENCE_SECONDS
         while number not in self._answers:
             assert time.monotonic() < end, f"the browser did not answer {method}"
@@ -74,7 +74,7 @@ class Browser:
             raise BrowserError(f"{method}: {answer['error']['message']}")
         return answer["result"]
 
-    def tell(self, method: str, session: str = "", **parameters: object) -> int:
+    def send(self, method: str, session: str = "", **parameters: object) -> int:
         """Send a command without waiting for the answer; return its number."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
@@ -92,7 +92,7 @@ class Browser:
             if "id" in message:
                 self._answers[message["id"]] = message
             elif tab := self._tabs.get(message.get("sessionId", "")):
-                tab.heard(message["method"], message["params"])
+                tab.on_event(message["method"], message["params"])
 
     @contextlib.contextmanager
     def tab(self, width: int = 1280, height: int = 800) -> Iterator[Tab]:
@@ -176,7 +176,7 @@ class Tab:
     def call(self, method: str, **parameters: object) -> Any:
         return self.browser.call(method, self.session, **parameters)
 
-    def heard(self, method: str, event: Mapping[str, Any]) -> None:
+    def on_event(self, method: str, event: Mapping[str, Any]) -> None:
         """Record an event of the browser."""
         if complain := _COMPLAINTS.get(method):
             self.complaints += complain(event)
@@ -187,10 +187,10 @@ class Tab:
         elif method == "Page.loadEventFired":
             self.loads += 1
         elif method == "Fetch.requestPaused":
-            self.browser.tell("Fetch.continueRequest", self.session, requestId=event["requestId"])
+            self.browser.send("Fetch.continueRequest", self.session, requestId=event["requestId"])
         elif method == "Fetch.authRequired":
             answer = {"authChallengeResponse": {"response": "ProvideCredentials", **self.credentials}}
-            self.browser.tell("Fetch.continueWithAuth", self.session, requestId=event["requestId"], **answer)
+            self.browser.send("Fetch.continueWithAuth", self.session, requestId=event["requestId"], **answer)
 
     def unforgiven(self) -> list[str]:
         """Return the complaints that `forgiven` does not match."""
@@ -227,7 +227,7 @@ class Tab:
         ask = condition if callable(condition) else lambda: self.evaluate(condition)
         end = time.monotonic() + patience
         while not (given := ask()):
-            assert time.monotonic() < end, f"did not come about: {what or condition}\n{self.text()[:3000]}"
+            assert time.monotonic() < end, f"did not happen: {what or condition}\n{self.text()[:3000]}"
             self.browser.listen(0.05)
         return given
 

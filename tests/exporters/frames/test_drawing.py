@@ -23,7 +23,7 @@ def whole(phase=0):
 
 
 def test_a_sparkline_has_eight_levels():
-    rising = series(*(place // 45 / 8 + 0.01 for place in range(SLOTS)))
+    rising = series(*(slot // 45 / 8 + 0.01 for slot in range(SLOTS)))
     assert sparkline(rising, whole(), 8, ONE, UNICODE) == "▁▂▃▄▅▆▇█"
     assert sparkline(rising, whole(), 8, ONE, ASCII) == "_,-~=+*#"
 
@@ -36,8 +36,8 @@ def test_a_gap_as_long_as_a_part_is_seen_and_no_number_is_in_it(first, slots, wi
     length = -(-SLOTS // width)
     if len(numbers) - first >= 2 * length and slots >= 2 * length:
         assert UNICODE.gap in drawn
-    for glyph, (one, end) in zip(drawn, whole(phase).parts(width), strict=True):
-        if first <= one and end <= first + slots:
+    for glyph, (start, end) in zip(drawn, whole(phase).parts(width), strict=True):
+        if first <= start and end <= first + slots:
             assert glyph == UNICODE.gap
 
 
@@ -50,8 +50,8 @@ def test_the_highest_number_of_each_part_is_drawn(values, width, phase):
     parts = Window(len(values), phase).parts(width)
     assert len(parts) <= width
     assert parts[-1][1] == len(values)
-    for number, (one, end) in zip(highest(series(*values), Window(len(values), phase), width), parts, strict=True):
-        numbers = [value for value in values[max(one, 0) : max(end, 0)] if not math.isnan(value)]
+    for number, (start, end) in zip(highest(series(*values), Window(len(values), phase), width), parts, strict=True):
+        numbers = [value for value in values[max(start, 0) : max(end, 0)] if not math.isnan(value)]
         assert math.isnan(number) or number == max(numbers)
 
 
@@ -60,7 +60,7 @@ def test_what_a_young_daemon_has_is_drawn_at_the_end():
 
 
 def test_parts_stand_still_while_slots_come():
-    numbers = [float(place % 7) for place in range(SLOTS + 3)]
+    numbers = [float(slot % 7) for slot in range(SLOTS + 3)]
     before = highest(series(*numbers[:SLOTS]), Window(SLOTS, 0), 30)
     after = highest(series(*numbers[3:]), Window(SLOTS, 3), 30)
     assert after[1:-1] == before[2:]

@@ -29,7 +29,7 @@ def owned_state(view, wanted=""):
 
 
 def nodes_state(count):
-    """So many nodes; the second is silent, the third was never heard."""
+    """Nodes, of which the second does not answer, and the third never did."""
     nodes = [looked_at.node(1 + number % 3 * 3, f"gpu{number:03d}") for number in range(count)]
     if count > 2:
         nodes[1] = replace(nodes[1], trouble="no answer within 5 s", age_seconds=95.0)
@@ -87,7 +87,7 @@ def page(state, size):
     """The frame as text, with its size above it; the line in reverse has a > before it."""
     shown = frame(state, size)
     lines = ["".join(piece.text for piece in line).rstrip() for line in shown.lines]
-    marked = [(">" if place == shown.selected else "|") + line for place, line in enumerate(lines)]
+    marked = [(">" if number == shown.selected else "|") + line for number, line in enumerate(lines)]
     return "\n".join([f"{size.columns} × {size.rows}", *marked, ""])
 
 

@@ -21,7 +21,7 @@ def cards():
 
 @cache
 def nodes():
-    return State(nodes=tuple(looked_at.node(4, f"gpu{each:02d}") for each in range(40)), view=View.NODES)
+    return State(nodes=tuple(looked_at.node(4, f"gpu{number:02d}") for number in range(40)), view=View.NODES)
 
 
 def pressed(state, *keys, size=SIZE):
@@ -210,7 +210,7 @@ OF_RECORDINGS = ",.{}-+"
 def test_every_key_of_the_help_is_understood():
     """In some view and state it changes something."""
     named = " ".join(keys for keys, _ in KEYS).split()
-    for character in [one for one in named if len(one) == 1 and one.isascii()]:
+    for character in [key for key in named if len(key) == 1 and key.isascii()]:
         if character in OF_RECORDINGS:
             continue
         running = {4000: Running("python3 train.py", 0.5)}

@@ -27,12 +27,12 @@ roomy = st.builds(Size, st.integers(40, 260), st.integers(10, 60))
 
 def cells(row):
     """The whole text of each column for a device."""
-    return {(column.heading, place): column.cell(row).text for place, column in enumerate(DEVICE_COLUMNS)}
+    return {(column.heading, number): column.cell(row).text for number, column in enumerate(DEVICE_COLUMNS)}
 
 
 def shown_rows(lines):
     """The heading line, and the lines of devices below it."""
-    (top,) = [place for place, line in enumerate(lines) if re.match(r" (VENDOR|DEV)", line)]
+    (top,) = [number for number, line in enumerate(lines) if re.match(r" (VENDOR|DEV)", line)]
     return lines[top], [line for line in lines[top + 1 : -1] if line.strip()]
 
 
@@ -48,9 +48,9 @@ def test_each_number_of_a_card_is_whole(cards, seed, size):
         label = re.match(r"[▸ ](?:[a-z]+ +)?(\d+) ", line)[1]
         whole = " ".join(by_label[label].values())
         assert set(NUMBER.findall(line)) <= set(NUMBER.findall(whole))
-        for one in headings:
-            texts = [text for (name, _), text in by_label[label].items() if name == one]
-            assert any(text in line for text in texts), (one, texts, line)
+        for heading in headings:
+            texts = [text for (name, _), text in by_label[label].items() if name == heading]
+            assert any(text in line for text in texts), (heading, texts, line)
 
 
 @few
@@ -137,7 +137,7 @@ def test_a_counter_that_changes_twice_at_one_time_has_no_rate():
 @few
 @given(st.integers(1, 60), roomy)
 def test_each_process_is_whole_on_some_page(count, size):
-    processes = tuple(Process(0, 10**9 + 7 * each, "卡" * 90, each * 1e9) for each in range(count))
+    processes = tuple(Process(0, 10**9 + 7 * number, "卡" * 90, number * 1e9) for number in range(count))
     snapshot = kit.snapshot(kit.device(0, processes=processes))
     text = "\n".join(every_line(State(nodes=(NodeState("", snapshot),), view=View.PROCESSES), size))
     for process in processes:

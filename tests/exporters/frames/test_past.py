@@ -59,12 +59,12 @@ def test_left_shows_exactly_the_numbers_of_that_slot(keys, back):
     assert len(shown) == 4
     for label, line in shown.items():
         series = node.past.devices[f"GPU-{int(label):08d}"]
-        place = SLOTS - back
-        power, cap = series["power_watts"].last[place], series["power_cap_watts"].last[place]
+        slot = SLOTS - back
+        power, cap = series["power_watts"].last[slot], series["power_cap_watts"].last[slot]
         if math.isnan(power):
             assert not re.search(r"\d+ (°C|W|GiB|%|MHz)", line)
             continue
-        wanted = [words(series[metric].last[place]) for metric, words in WORDS.values()]
+        wanted = [words(series[metric].last[slot]) for metric, words in WORDS.values()]
         for text in [*wanted, f"{human.watts(power).removesuffix(' W')} / {human.watts(cap)}"]:
             assert re.search(rf"(?<!\S){re.escape(text)}(?!\S)", line), (text, line)
 

@@ -76,8 +76,8 @@ def test_what_is_said_in_yaml_arrives(config: dict[str, Any], wanted: dict[str, 
 def test_the_pods_listen_where_they_are_asked(address: list[str] | None, of_a_pool: bool) -> None:
     """Else the kubelet would end every pod again and again."""
     config = {"config": {"web": {"listen_address": address}}}
-    said = complaint({**IMAGE, **({"pools": {"nvidia": config}} if of_a_pool else config)})
-    assert 'config.web.listen_address: probes and Prometheus ask at port; keep ":19820" in the list' in said
+    output = complaint({**IMAGE, **({"pools": {"nvidia": config}} if of_a_pool else config)})
+    assert 'config.web.listen_address: probes and Prometheus ask at port; keep ":19820" in the list' in output
 
 
 def test_a_pool_says_more_and_overrides(tmp_path: Path) -> None:

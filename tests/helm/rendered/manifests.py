@@ -44,9 +44,9 @@ def test_lint_finds_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", VALUE_SETS)
 def test_objects_fit_their_schemas(name: str, kubernetes: str) -> None:
     objects = render(VALUE_SETS[name], more=("--kube-version", kubernetes))
-    status, said = conforms(objects.text, kubernetes)
-    assert status == 0, said
-    assert f"Valid: {len(objects.all)}, Invalid: 0, Errors: 0, Skipped: 0" in said
+    status, output = conforms(objects.text, kubernetes)
+    assert status == 0, output
+    assert f"Valid: {len(objects.all)}, Invalid: 0, Errors: 0, Skipped: 0" in output
 
 
 def test_the_schemas_are_of_the_oldest_version_that_the_chart_is_for_and_of_a_newer_one() -> None:
@@ -213,7 +213,7 @@ def test_images(values: dict[str, Any], images: set[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "expected"),
     [
         ({}, "image.repository: say where you have pushed the image"),
         ({**IMAGE, "pools": {"a": {"like": "b"}}}, "pools.a.like: there is no pool b"),
@@ -224,8 +224,8 @@ def test_images(values: dict[str, Any], images: set[str]) -> None:
         ({**IMAGE, "poolz": {}}, "poolz"),
     ],
 )
-def test_helm_says_what_is_wrong(values: dict[str, Any], said: str) -> None:
-    assert said in complaint(values)
+def test_helm_says_what_is_wrong(values: dict[str, Any], expected: str) -> None:
+    assert expected in complaint(values)
 
 
 def test_a_pod_is_replaced_when_its_configuration_changes_and_only_then() -> None:

@@ -32,12 +32,12 @@ def all_rules(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_runbooks_stand_where_the_operator_has_them() -> None:
-    place = "https://wiki.example.com/alerts.md"
-    values = {**IMAGE, "prometheusRule": {"enabled": True, "runbooks": place}}
+    url = "https://wiki.example.com/alerts.md"
+    values = {**IMAGE, "prometheusRule": {"enabled": True, "runbooks": url}}
     rules = all_rules(render(values).only("PrometheusRule")["spec"]["groups"])
     links = [rule["annotations"]["runbook_url"] for rule in rules if "alert" in rule]
     assert links
-    assert [link for link in links if not re.fullmatch(re.escape(place) + r"#[a-z]+", link)] == []
+    assert [link for link in links if not re.fullmatch(re.escape(url) + r"#[a-z]+", link)] == []
     assert not any("runbook" in rule.get("annotations", {}) for rule in rules)
 
 
