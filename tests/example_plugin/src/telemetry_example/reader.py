@@ -19,7 +19,7 @@ _TEXT_BYTES = 64
 
 
 class AcmeReader:
-    """Calls: `version`, the library's version; `cards`, all that it tells of each card."""
+    """Calls: `version`, the library's version; `cards`, its readings of each card."""
 
     def __init__(self) -> None:
         self._library: ctypes.CDLL | None = None
