@@ -24,6 +24,8 @@ def _lean_dataclass(**options: bool) -> Callable[[type], type]:
             made.__repr__ = _repr
         if options.get("frozen"):
             made.__setattr__, made.__delattr__ = _refuse_to_set, _refuse_to_delete
+        if getattr(vars(made).get("__weakref__"), "__objclass__", made) is not made:
+            del made.__weakref__  # before Python 3.11.3 (gh-102069) it belongs to the first class and keeps it
         return made  # type: ignore[no-any-return]  # the class, to which mypy would not let methods be assigned
 
     return decorate
