@@ -115,7 +115,7 @@ class TrainingCard(CardState):
     """A card of the training job; from a second on it may be the slow one."""
 
     slow_from = math.inf
-    cards = (0,)
+    cards: tuple[int, ...] = (0,)
 
     def advance(self, now: float, job: Job | None, random: Random) -> None:
         """One second more; whatever job the course has for it, it trains."""
