@@ -1,4 +1,4 @@
-"""Becomes the daemon that the arguments start, and says where to look once that answers, as it would tell systemd."""
+"""Start a daemon in this process, and print its address once the daemon reports to systemd's protocol that it is ready."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 
-# What a terminal that systemd started has from its own unit, and would be taken for the daemon's.
+# Variables of the terminal's own unit, which the daemon would read as its own.
 NOT_OURS = ("INVOCATION_ID", "WATCHDOG_PID", "WATCHDOG_USEC")
 SERVING = "STATUS=serving on "
 EVERYWHERE = ("0.0.0.0", "[::]", "")  # noqa: S104  # compared with, not listened on
@@ -17,12 +17,12 @@ PATIENCE_SECONDS = 5
 
 
 def main(command: list[str]) -> None:
-    """Never returns: this process becomes the daemon, and one beside it waits for its word."""
+    """Replace this process by the daemon, and leave a second process that waits for the daemon's message."""
     name = f"telemetry-run-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as word:
         word.bind(f"\0{name}")
         daemon = os.pidfd_open(os.getpid())
-        # Born twice, so that the daemon has no child that it does not know.
+        # The fork is doubled, so that the daemon has no child process that it does not know.
         if os.fork() == 0:
             if os.fork() == 0:
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -34,7 +34,7 @@ def main(command: list[str]) -> None:
 
 
 def announce(word: socket.socket, daemon: int) -> None:
-    """Say the address when the daemon is ready; nothing where it ends before."""
+    """Print the addresses when the daemon is ready, or nothing if the daemon exits before."""
     while word.fileno() in select.select([word.fileno(), daemon], [], [])[0]:
         lines = word.recv(4096).decode(errors="replace").splitlines()
         for line in lines:
@@ -44,7 +44,7 @@ def announce(word: socket.socket, daemon: int) -> None:
 
 
 def where(address: str) -> str:
-    """What a person does to see an address, for each of those that a daemon can listen on."""
+    """Return how a user opens an address, for each kind of address on which a daemon can listen."""
     if address.startswith("unix:"):
         return f"listening on {address}"
     host, _, port = address.rpartition(":")
@@ -54,15 +54,15 @@ def where(address: str) -> str:
 
 
 def scheme(host: str, port: int) -> str:
-    """`https` where a plain question is refused as one, else `http`."""
-    asked = http.client.HTTPConnection(host, port, timeout=PATIENCE_SECONDS)
+    """Return `https` if the server refuses a plain request because it expects TLS, else `http`."""
+    connection = http.client.HTTPConnection(host, port, timeout=PATIENCE_SECONDS)
     try:
-        asked.request("GET", "/healthz")
-        return "https" if asked.getresponse().status == http.HTTPStatus.BAD_REQUEST else "http"
-    except (OSError, http.client.HTTPException):  # a look at it will tell more
+        connection.request("GET", "/healthz")
+        return "https" if connection.getresponse().status == http.HTTPStatus.BAD_REQUEST else "http"
+    except (OSError, http.client.HTTPException):  # The user's own request will show the reason.
         return "http"
     finally:
-        asked.close()
+        connection.close()
 
 
 if __name__ == "__main__":

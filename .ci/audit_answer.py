@@ -1,4 +1,4 @@
-"""What an answer of pip-audit means: silence is not an all-clear, and neither is a package that it skipped."""
+"""The meaning of pip-audit's result: missing output and skipped packages do not count as an all-clear."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ CLEAR, VULNERABLE, NOT_AUDITED = 0, 1, 2
 
 @dataclass(frozen=True)
 class AuditResult:
-    """An exit status, and the lines that say why."""
+    """An exit status with the lines that explain it."""
 
     status: int
     lines: tuple[str, ...]
 
 
 def verdict(answer: str, asked: int) -> AuditResult:
-    """The verdict on an answer in JSON about so many packages; empty when there was none."""
+    """Return the verdict on pip-audit's JSON output for `asked` packages. An empty `answer` means that there was no output."""
     try:
         packages = json.loads(answer)["dependencies"]
         vulnerable = tuple(_named(package) for package in packages if package.get("vulns"))
         skipped = tuple(
             f"{package['name']}: {package['skip_reason']}" for package in packages if "skip_reason" in package
         )
-    except (ValueError, TypeError, KeyError, AttributeError):  # no JSON, or not of pip-audit's form
-        return AuditResult(NOT_AUDITED, ("NOT AUDITED: pip-audit gave no answer; its service was not reached",))
+    except (ValueError, TypeError, KeyError, AttributeError):  # The output is not JSON, or not in pip-audit's format.
+        return AuditResult(NOT_AUDITED, ("NOT AUDITED: pip-audit printed no result; its service was not reached",))
     missing = asked - len(packages)
     if vulnerable:
         return AuditResult(
@@ -41,11 +41,11 @@ def verdict(answer: str, asked: int) -> AuditResult:
 
 
 def _named(package: dict[str, Any]) -> str:
-    return f"{package['name']} {package.get('version')}: {', '.join(each['id'] for each in package['vulns'])}"
+    return f"{package['name']} {package.get('version')}: {', '.join(vulnerability['id'] for vulnerability in package['vulns'])}"
 
 
 def main(arguments: list[str]) -> int:
-    """The answer's file and the file of requirements that was asked about; prints the verdict."""
+    """Print the verdict for pip-audit's output file and the file of requirements that was audited. Return the exit status."""
     answer, requirements = Path(arguments[0]), Path(arguments[1])
     found = verdict(answer.read_text() if answer.exists() else "", len(requirements.read_text().splitlines()))
     sys.stdout.write("".join(f"{line}\n" for line in found.lines))

@@ -1,4 +1,4 @@
-"""The project's rules that no other tool checks; prints a line for each violation."""
+"""Rules of the project that no other tool checks. The script prints a line for each violation."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ _QUOTED = re.compile(r"""(["'`(])nobody(["'`)])""")  # the word for unallocated 
 _MAY_NAME_OLD_WORDS = frozenset({".ci/checks.py", "docs/architecture.md"})
 _HUNK = re.compile(r"@@ -\S+ \+(\d+)")
 
-# How Python and the shell let an error go by.
+# Constructs of Python and the shell that ignore an error.
 _SWALLOWS = re.compile(r"""\bsuppress\(|ignore_(?:cleanup_)?errors=True|filter\("ignore"|\|\| true\b""")
 
 
 @dataclass(frozen=True)
 class File:
-    """A file of the project: its name below the checkout, and its text or None for bytes."""
+    """A file of the project: its path below the checkout, and its text (None for binary files)."""
 
     name: str
     text: str | None
 
     @property
     def is_python(self) -> bool:
-        """Whether it is a module or script of Python."""
+        """Return whether the file is a Python module or script."""
         return self.name.endswith(".py") and self.text is not None
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """The lines with their numbers."""
+        """Yield each line with its number."""
         return enumerate((self.text or "").splitlines(), start=1)
 
 
 def long_modules(file: File) -> Iterator[str]:
-    """A module is one sentence long enough."""
+    """Report a module that is too long to have one topic."""
     count = sum(1 for _ in file.lines())
     if file.is_python and count > LONGEST_MODULE_LINES:
-        yield f"{file.name}:1: {count} lines, at most {LONGEST_MODULE_LINES}: is it one thing?"
+        yield f"{file.name}:1: {count} lines, at most {LONGEST_MODULE_LINES}; split the module"
 
 
 def long_functions(file: File) -> Iterator[str]:
-    """A function fits a screen; tests are tables and may be longer."""
+    """Report functions that do not fit on a screen. Tests contain tables and may be longer."""
     if not file.is_python or file.name.startswith("tests/"):
         return
     for node in ast.walk(ast.parse(file.text or "")):
@@ -76,47 +76,47 @@ def long_functions(file: File) -> Iterator[str]:
 
 
 def stray_packages(file: File) -> Iterator[str]:
-    """The three source roots hold packages and are none: `daemon` is an import name of somebody else."""
+    """Report an `__init__.py` in a source root: `daemon` is also the import name of another project."""
     if file.name in {f"{root}/__init__.py" for root in ROOTS}:
         yield f"{file.name}:1: a source root must not be a package; remove the file"
 
 
 def stray_folders(file: File) -> Iterator[str]:
-    """The top-level folders are fixed."""
+    """Report files outside the fixed list of top-level folders."""
     folder, slash, _ = file.name.partition("/")
     if slash and folder not in FOLDERS:
-        yield f"{file.name}:1: {folder}/ is none of the top-level folders"
+        yield f"{file.name}:1: {folder}/ is not among the top-level folders"
 
 
 def foreign_places(file: File) -> Iterator[str]:
-    """No address of a package registry and no path of one machine stands in the project."""
+    """Report addresses of package registries and paths of a developer's machine."""
     for number, line in file.lines():
         for found in (*_HOSTS.findall(line), *_MACHINE_PATHS.findall(line)):
-            yield f"{file.name}:{number}: {found} is a place of one machine or registry; take it out"
+            yield f"{file.name}:{number}: {found} is specific to a machine or registry; remove it"
 
 
 def bare_excuses(file: File) -> Iterator[str]:
-    """What is switched off has its reason beside it."""
+    """Report disabled checks without a reason in a comment."""
     for number, line in file.lines():
         if file.is_python and _BARE_EXCUSE.search(line):
-            yield f"{file.name}:{number}: say behind it why the check does not hold here"
+            yield f"{file.name}:{number}: add the reason after the disabled check"
 
 
 def silent_swallows(file: File) -> Iterator[str]:
-    """What lets an error go by has its reason on that line or beside it."""
+    """Report ignored errors without a reason in a comment nearby."""
     lines = (file.text or "").splitlines()
     if not (file.is_python or (file.text or "").startswith("#!")):
         return
     for number, line in file.lines():
         passes = line.strip() in {"pass", "continue"} and lines[number - 2].lstrip().startswith("except")
         if (passes or _SWALLOWS.search(line)) and not any(
-            "#" in each for each in lines[max(0, number - 3) : number + 1]
+            "#" in text for text in lines[max(0, number - 3) : number + 1]
         ):
-            yield f"{file.name}:{number}: say beside it why that error may go by"
+            yield f"{file.name}:{number}: add a comment that says why the error may be ignored"
 
 
 def old_words(commit_range: str, checkout: Path) -> Iterator[str]:
-    """Lines that were added in these commits use standard words: docs/architecture.md, "Words"."""
+    """Report old words in the lines that these commits added. docs/architecture.md, "Words", has the standard words."""
     name, number = "", 0
     changes = _git(checkout, "diff", "--unified=0", "--no-color", commit_range, "--", "*.py", "*.md") or ""
     for line in changes.splitlines():
@@ -132,7 +132,7 @@ def old_words(commit_range: str, checkout: Path) -> Iterator[str]:
 
 
 def long_subjects(commit_range: str, checkout: Path) -> Iterator[str]:
-    """Subjects of these commits have at most 72 characters and no full stop."""
+    """Report subjects of these commits that exceed 72 characters or end with a full stop."""
     for subject in (_git(checkout, "log", "--format=%s", commit_range) or "").splitlines():
         if len(subject) > LONGEST_SUBJECT or subject.endswith("."):
             yield f"commit '{subject}': at most {LONGEST_SUBJECT} characters, without a full stop"
@@ -150,7 +150,7 @@ CHECKS: tuple[Callable[[File], Iterator[str]], ...] = (
 
 
 def project_files(checkout: Path) -> Iterator[File]:
-    """Every file that is in git or would be added; every file there is where git does not answer."""
+    """Yield the files that git tracks or would add. Without git, yield all files."""
     for name in _names(checkout):
         path = checkout / name
         if path.is_file() and not path.is_symlink():
@@ -177,7 +177,7 @@ def _git(checkout: Path, *arguments: str) -> str | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Check one checkout, the script's own by default; 1 when a rule is broken."""
+    """Check one checkout, by default the script's own. Return 1 if a rule is violated."""
     checkout = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
     files = list(project_files(checkout))
     complaints = [line for file in files for check in CHECKS for line in check(file)]

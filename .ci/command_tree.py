@@ -1,4 +1,4 @@
-"""The commands of `telemetry` with their arguments as plain data, for what is made from them: man page, completion."""
+"""The commands of `telemetry` with their arguments as plain data, from which man page and completion are generated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ else:
     import tomli as tomllib
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-# What a shell may offer for a value: one of some words, a file, a folder, or nothing since it can be anything.
+# What a shell can offer for a value: a list of words, files, folders, or nothing if any text is valid.
 Kind = Literal["words", "file", "folder", "free"]
 Takes = Literal["nothing", "a value", "perhaps a value"]
 
@@ -29,7 +29,7 @@ _OF_MANY = ("+", "*")
 
 @dataclass(frozen=True)
 class Argument:
-    """An option, or an operand when it has no `flags`; `shown` is how the manual calls its value."""
+    """An option, or an operand if `flags` is empty. `shown` is the name of the value in the manual."""
 
     name: str
     flags: tuple[str, ...]
@@ -43,7 +43,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class CommandTree:
-    """A command: what it does in one line, and its arguments in the order of its help."""
+    """A command with its one-line description and its arguments in the order of the help."""
 
     name: str
     help: str
@@ -52,18 +52,18 @@ class CommandTree:
 
     @property
     def options(self) -> tuple[Argument, ...]:
-        """The arguments that begin with a dash."""
-        return tuple(each for each in self.arguments if each.flags)
+        """Return the arguments that begin with a dash."""
+        return tuple(argument for argument in self.arguments if argument.flags)
 
     @property
     def operands(self) -> tuple[Argument, ...]:
-        """The arguments that are told by their place."""
-        return tuple(each for each in self.arguments if not each.flags)
+        """Return the positional arguments."""
+        return tuple(argument for argument in self.arguments if not argument.flags)
 
 
 @cache
 def commands() -> tuple[CommandTree, ...]:
-    """Every command."""
+    """Return all commands."""
     return tuple(
         CommandTree(name, text, _arguments(cli.build_parser(name)), cli.module_of(name).EXAMPLES)
         for name, text in cli.COMMANDS
@@ -72,13 +72,13 @@ def commands() -> tuple[CommandTree, ...]:
 
 @cache
 def common_options() -> tuple[Argument, ...]:
-    """The options that stand in place of a command."""
+    """Return the options that can be used without a command, such as --version."""
     return _arguments(cli.build_parser(None))
 
 
 @cache
 def sources() -> tuple[str, ...]:
-    """The sources that come with the distribution."""
+    """Return the sources that are part of the distribution."""
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
     return tuple(sorted(project["entry-points"]["telemetry.parsers"]))
 
@@ -121,10 +121,10 @@ def _words(action: argparse.Action) -> tuple[str, ...]:
 
 @cache
 def _known_words() -> Mapping[str, tuple[str, ...]]:
-    """What can stand for an argument of that name, where argparse is not told."""
+    """Return the words that complete an argument of this name, where argparse has no list of choices."""
     of_settings = {row.dotted: row.words for row in settings_rows() if row.words}
-    own = {"source": sources(), "vendor": VENDOR_WORDS, "demo": tuple(f"8x{vendor}" for vendor in VENDOR_WORDS)}
-    return {**of_settings, **own}
+    of_commands = {"source": sources(), "vendor": VENDOR_WORDS, "demo": tuple(f"8x{vendor}" for vendor in VENDOR_WORDS)}
+    return {**of_settings, **of_commands}
 
 
 def _kind(action: argparse.Action) -> Kind:

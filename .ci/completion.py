@@ -1,4 +1,4 @@
-"""Completion of `telemetry` for bash, zsh and fish, made from its commands."""
+"""Generate the completion of `telemetry` for bash, zsh and fish from the commands."""
 
 from __future__ import annotations
 
@@ -82,20 +82,20 @@ if [[ ${{funcstack[1]-}} == _telemetry ]]; then _telemetry "$@"; else compdef _t
 
 
 def bash() -> str:
-    """For the folder bash-completion/completions, under the command's own name."""
+    """Return the script for the folder bash-completion/completions. The file has the command's name."""
     parts = [f"# bash completion for telemetry(1); {_HEAD}.", _bash_options(), _bash_option(), _bash_operand(), _BASH]
     return "\n\n".join(parts)
 
 
 def _bash_options() -> str:
-    """The function that sets `options` to those of a command."""
-    lines = [f"        {each.name}) options={_quoted(_flags(each.options))} ;;" for each in commands()]
+    """Return the shell function that sets `options` to those of a command."""
+    lines = [f"        {command.name}) options={_quoted(_flags(command.options))} ;;" for command in commands()]
     lines.append(f"        *) options={_quoted(_flags(common_options()))} ;;")
     return _bash_function("_telemetry_options", '"$1"', lines)
 
 
 def _bash_option() -> str:
-    """The function that sets `takes`, `kind` and `words` to what an option of a command wants."""
+    """Return the shell function that sets `takes`, `kind` and `words` for an option of a command."""
     lines = []
     for command in commands():
         for option in command.options:
@@ -108,11 +108,11 @@ def _bash_option() -> str:
 
 
 def _bash_operand() -> str:
-    """The function that sets `kind` and `words` to what a command wants at a place."""
-    lines = [f"        ' '*) kind=words words={_quoted([each.name for each in commands()])} ;;"]
+    """Return the shell function that sets `kind` and `words` for an operand of a command, by its position."""
+    lines = [f"        ' '*) kind=words words={_quoted([command.name for command in commands()])} ;;"]
     for command in commands():
-        for place, operand in enumerate(command.operands):
-            pattern = f"'{command.name} '*" if operand.repeatable else f"'{command.name} {place}'"
+        for position, operand in enumerate(command.operands):
+            pattern = f"'{command.name} '*" if operand.repeatable else f"'{command.name} {position}'"
             lines.append(f"        {pattern}) {_bash_value(operand)} ;;")
     lines.append("        *) kind='' words='' ;;")
     return _bash_function("_telemetry_operand", '"$1 $2"', lines)
@@ -132,17 +132,17 @@ def _flags(options: Sequence[Argument]) -> list[str]:
 
 
 def _quoted(words: Sequence[str] | str) -> str:
-    """Words as one text between single quotes, none of which is in them."""
+    """Return the words in one pair of single quotes. No word contains a quote."""
     text = words if isinstance(words, str) else " ".join(words)
     return f"'{text}'"
 
 
 def zsh() -> str:
-    """For a folder of zsh's fpath, as `_telemetry`."""
+    """Return the file `_telemetry` for a folder of zsh's fpath."""
     body = _ZSH.format(
-        common=_indented(4, (f"{each} \\" for each in _zsh_options(common_options()))),
-        commands=_indented(8, (f"{_zsh_text(f'{each.name}:{each.help}')}" for each in commands())),
-        cases=_indented(8, (line for each in commands() for line in _zsh_case(each))),
+        common=_indented(4, (f"{option} \\" for option in _zsh_options(common_options()))),
+        commands=_indented(8, (f"{_zsh_text(f'{command.name}:{command.help}')}" for command in commands())),
+        cases=_indented(8, (line for command in commands() for line in _zsh_case(command))),
     )
     return f"#compdef telemetry\n# zsh completion for telemetry(1); {_HEAD}.\n\n{body}"
 
@@ -165,7 +165,7 @@ def _zsh_options(options: Sequence[Argument]) -> Iterator[str]:
 
 
 def _zsh_option(option: Argument, flag: str) -> str:
-    """One way to write an option; the others are not offered beside it, and nothing beside the help."""
+    """Return the specification of a flag. Other flags of the option exclude it, and --help excludes all."""
     help_ = f"[{_bracketed(option.help)}]"
     if option.takes == "nothing":
         return _zsh_text(f"({'- *' if option.name == 'help' else ' '.join(option.flags)}){flag}{help_}")
@@ -191,15 +191,15 @@ def _bracketed(text: str) -> str:
 
 
 def _zsh_text(text: str) -> str:
-    """A text between single quotes; one in it ends and begins them again."""
+    """Return a text in single quotes. A quote in the text closes and reopens them."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 def fish() -> str:
-    """For the folder fish/vendor_completions.d, as `telemetry.fish`."""
+    """Return the file `telemetry.fish` for the folder fish/vendor_completions.d."""
     lines = [f"# fish completion for telemetry(1); {_HEAD}.", "complete -c telemetry -f"]
     lines += [_fish("__fish_use_subcommand", _fish_flags(option), option.help) for option in common_options()]
-    lines += [_fish("__fish_use_subcommand", f"-a {each.name}", each.help) for each in commands()]
+    lines += [_fish("__fish_use_subcommand", f"-a {command.name}", command.help) for command in commands()]
     for command in commands():
         seen = f"__fish_seen_subcommand_from {command.name}"
         lines += [_fish(seen, _fish_flags(option), option.help) for option in command.options]
@@ -207,21 +207,21 @@ def fish() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fish(condition: str, what: str, description: str) -> str:
-    return f"complete -c telemetry -n '{condition}' {what} -d {_fish_text(description)}"
+def _fish(condition: str, offered: str, description: str) -> str:
+    return f"complete -c telemetry -n '{condition}' {offered} -d {_fish_text(description)}"
 
 
 def _fish_flags(option: Argument) -> str:
     names = " ".join(f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags)
     if option.takes == "nothing":
         return names
-    # `-x`: a value must follow, and files are no values; `-r`: the same with files.
+    # `-x`: a value must follow, and it is not a file. `-r`: a value must follow, and it may be a file.
     needs = {"a value": " -r" if option.kind == "file" else " -x", "perhaps a value": ""}[option.takes]
     return names + needs + _fish_value(option)
 
 
 def _fish_operands(command: CommandTree, seen: str) -> Iterator[str]:
-    """The operands in order: what comes next is known by the words that stand there already."""
+    """Yield the operands in order. The words that are already typed decide which operand comes next."""
     condition = seen
     for operand in command.operands:
         given = f"__fish_seen_subcommand_from {' '.join(operand.words)}"

@@ -1,4 +1,4 @@
-"""Files of the product that are made of its own code."""
+"""Files of the product that are generated from its own code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WORD = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}(?![a-z])|[^\W\d_]{3,}")
 
 
 def parser_descriptions() -> str:
-    """plugins/built_in.json: what our parsers say of themselves, so that the daemon need not import them to know it."""
+    """Return plugins/built_in.json: the descriptions of the parsers, which the daemon reads instead of importing them."""
     entry_points = tomllib.loads((_CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
     targets = entry_points["telemetry.parsers"].values()
     lines = [json.dumps(to_plain(DescribedParser, description(load(target)))) for target in sorted(targets)]
@@ -42,7 +42,7 @@ def parser_descriptions() -> str:
 
 
 def page_hashes() -> str:
-    """site/page_files.py: the hashes of the page's script and style, by which a browser knows them."""
+    """Return site/page_files.py: the hashes of the page's script and style for the Content-Security-Policy."""
     return f'_SCRIPT_HASH = "{_hash(script())}"\n_STYLE_HASH = "{_hash(style())}"\n'
 
 
@@ -51,13 +51,13 @@ def _hash(text: str) -> str:
 
 
 def tool_words() -> str:
-    """masking/tool_words.txt: the words of the outputs of tools and profilers and of libraries' calls, as parsers, formats and readers have them."""
+    """Return masking/tool_words.txt: the words that parsers, formats and readers expect in outputs of tools and libraries."""
     texts = [text for folder in _FOLDERS for path in (_CHECKOUT / folder).rglob("*.py") for text in _constants(path)]
     return "".join(f"{word}\n" for word in sorted({word.lower() for text in texts for word in _WORD.findall(text)}))
 
 
 def _constants(path: Path) -> Iterator[str]:
-    """The texts in a module other than its documentation."""
+    """Yield the string constants of a module without its docstrings."""
     tree = ast.parse(path.read_text("utf-8"))
     documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""Tables of the documentation that are read off the tables of the product."""
+"""Tables of the documentation that are generated from tables of the product."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _SIXTEEN_BITS = ("bf16", "fp16")
 
 
 def numbers_table() -> str:
-    """docs/check.md: the numbers that `telemetry check --thresholds` takes."""
+    """Return the table of docs/check.md: the values that `telemetry check --thresholds` accepts."""
     rows = (f"| `{name}` | {THRESHOLDS[name].value:,} | {THRESHOLDS[name].meaning} |" for name in NUMBERS)
     return "\n".join(("| number | usually | is |", "|---|---|---|", *rows)) + "\n"
 
 
 def conditions_table() -> str:
-    """docs/outputs.md: the conditions of a device, worst first."""
+    """Return the table of docs/outputs.md: the conditions of a device, worst first."""
     rows = "\n".join(map(_condition_row, CONDITIONS))
     return f"| condition | severity | means | what to do | alert |\n| --- | --- | --- | --- | --- |\n{rows}\n"
 
@@ -32,7 +32,7 @@ def _condition_row(condition: Condition) -> str:
 
 
 def peaks_table() -> str:
-    """docs/peaks.md: the models with their peaks, and the sources of these."""
+    """Return the tables of docs/peaks.md: the models with their peaks, and the sources of the peaks."""
     numbers = {source: number for number, source in enumerate(SOURCES, 1)}
     head = "| model | 16 bits, TFLOP/s | others, TFLOP/s | units × clock | memory, GB/s | sources |\n| --- | --- | --- | --- | --- | --- |"
     rows = "\n".join(_peaks_row(row, numbers) for row in ROWS)
@@ -41,7 +41,7 @@ def peaks_table() -> str:
 
 
 def _peaks_row(row: Row, numbers: dict[str, int]) -> str:
-    names = ", ".join(f"`{name}`" for name in row.names) + "".join(f", PCI `{one}`" for one in row.pci_ids)
+    names = ", ".join(f"`{name}`" for name in row.names) + "".join(f", PCI `{pci_id}`" for pci_id in row.pci_ids)
     main = ", ".join(f"{dtype} {quote.teraflops:g}" for dtype, quote in row.quoted if dtype in _SIXTEEN_BITS)
     others = ", ".join(f"{dtype} {quote.teraflops:g}" for dtype, quote in row.quoted if dtype not in _SIXTEEN_BITS)
     clocks = " and ".join(dict.fromkeys(f"{quote.megahertz}" for _, quote in row.quoted))
@@ -51,12 +51,12 @@ def _peaks_row(row: Row, numbers: dict[str, int]) -> str:
 
 
 def _linked(source: str) -> str:
-    address, _, place = source.partition(" ")
-    return f"<{address}>{f' {place}' if place else ''}"
+    address, _, section = source.partition(" ")
+    return f"<{address}>{f' {section}' if section else ''}"
 
 
 def settings_tables() -> str:
-    """docs/configuration.md: every section of the configuration file as a table of its settings."""
+    """Return the tables of docs/configuration.md: the settings of each section of the configuration file."""
     return "\n".join(_section(section) for section in sections())
 
 

@@ -1,4 +1,4 @@
-"""The JSON Schemas of our documents, made of the dataclasses that these are written from."""
+"""The JSON Schemas of the product's documents, generated from their dataclasses."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _SIMPLE: Mapping[Any, str] = {str: "string", bool: "boolean", int: "integer", fl
 
 @dataclass(frozen=True)
 class Document:
-    """A document, and whether its objects may have further keys in later versions."""
+    """A JSON document, and whether later versions may add keys to its objects."""
 
     kind: type
     is_open: bool = True
 
     def schema(self) -> _Schema:
-        """The schema; every class that the document consists of has a definition."""
+        """Return the schema, with a definition for each class of the document."""
         maker = _Maker(is_open=self.is_open)
         whole = maker.object_of(self.kind)
         return {"$schema": _DIALECT, "title": _title(self.kind), **whole, "$defs": maker.definitions}
@@ -52,13 +52,13 @@ class Document:
 
 @dataclass(frozen=True)
 class Events:
-    """A stream of events: by the name of each the classes of its data, the first of which names the schema."""
+    """A stream of events: the data classes by event name. The first class names the schema."""
 
     kinds: Mapping[str, tuple[type, ...]]
     description: str
 
     def schema(self) -> _Schema:
-        """The schema; `$defs` has one for each event's name."""
+        """Return the schema, whose `$defs` has an entry for each event name."""
         maker = _Maker(is_open=True)
         data = {name: [maker.reference(kind) for kind in kinds] for name, kinds in self.kinds.items()}
         several = {name: {"anyOf": refs} for name, refs in data.items() if len(refs) > 1}
@@ -94,7 +94,7 @@ DOCUMENTS: Mapping[str, Document | Events] = {
 
 
 def files() -> Iterator[tuple[str, Callable[[], str]]]:
-    """Each file, and what makes its text."""
+    """Yield each file with the function that returns its text."""
     return ((name, partial(_text, document)) for name, document in DOCUMENTS.items())
 
 
@@ -107,61 +107,61 @@ def _title(kind: type) -> str:
 
 
 class _Maker:
-    """Makes schemas of types, and keeps the definitions to which these refer."""
+    """A builder of schemas, which collects the definitions that they refer to."""
 
     def __init__(self, *, is_open: bool) -> None:
         self.definitions: dict[str, _Schema] = {}
         self._is_open = is_open
 
     def object_of(self, kind: type) -> _Schema:
-        """The schema of a dataclass; keys that are left out at times, or came later, are not required."""
+        """Return the schema of a dataclass. Keys that can be left out or were added later are not required."""
         hints, described = get_type_hints(kind, include_extras=True), _described(kind)
         properties = {
-            one.name: ({"description": described[one.name]} if one.name in described else {})
-            | self._of(hints[one.name])
-            for one in fields(kind)
+            field.name: ({"description": described[field.name]} if field.name in described else {})
+            | self._schema_of(hints[field.name])
+            for field in fields(kind)
         }
         return {
             "description": inspect.cleandoc(kind.__doc__ or "").replace("\n\n", "\n").replace("\n", " "),
             "type": "object",
-            "required": [one.name for one in fields(kind) if _is_required(one)],
+            "required": [field.name for field in fields(kind) if _is_required(field)],
             **({} if self._is_open else {"additionalProperties": False}),
             "properties": properties,
         }
 
-    def _of(self, kind: Any) -> _Schema:
+    def _schema_of(self, kind: Any) -> _Schema:
         origin, arguments = get_origin(kind), get_args(kind)
         if kind in _SIMPLE:
             return {"type": _SIMPLE[kind]}
         if is_dataclass(kind):
             return self.reference(kind)
         if origin is Annotated:
-            said = [one.keywords for one in arguments[1:] if isinstance(one, Schema)]
-            return reduce(or_, said, self._of(arguments[0]))
+            keywords = [annotation.keywords for annotation in arguments[1:] if isinstance(annotation, Schema)]
+            return reduce(or_, keywords, self._schema_of(arguments[0]))
         if origin is Literal:
             return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
         if origin is tuple:
-            return {"type": "array", "items": self._of(arguments[0])}
+            return {"type": "array", "items": self._schema_of(arguments[0])}
         if origin in (Union, UnionType):
-            return self._or_null([one for one in arguments if one is not NoneType])
+            return self._or_null([argument for argument in arguments if argument is not NoneType])
         if isinstance(origin, type) and issubclass(origin, Mapping):
             return {
                 "type": "object",
-                **({} if arguments[1] is Any else {"additionalProperties": self._of(arguments[1])}),
+                **({} if arguments[1] is Any else {"additionalProperties": self._schema_of(arguments[1])}),
             }
         raise TypeError(f"{kind} has no schema")
 
     def reference(self, kind: Any) -> _Schema:
-        """The reference to a dataclass's definition."""
+        """Return the reference to a dataclass's definition."""
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.removesuffix("Json")).lower()
         if name not in self.definitions:
-            self.definitions[name] = {}  # keeps its place before those that it refers to
+            self.definitions[name] = {}  # Reserves the position before the definitions that this one refers to.
             self.definitions[name] = self.object_of(kind)
         return {"$ref": f"#/$defs/{name}"}
 
     def _or_null(self, kinds: list[Any]) -> _Schema:
         (kind,) = kinds
-        schema = self._of(kind)
+        schema = self._schema_of(kind)
         if "enum" in schema:
             return schema | {"enum": [*schema["enum"], None]}
         if "type" in schema:
@@ -169,15 +169,15 @@ class _Maker:
         return {"anyOf": [schema, {"type": "null"}]}
 
 
-def _is_required(one: Field[Any]) -> bool:
-    return not {"left_out", "added_later"} & one.metadata.keys()
+def _is_required(field: Field[Any]) -> bool:
+    return not {"left_out", "added_later"} & field.metadata.keys()
 
 
 def _described(kind: type) -> Mapping[str, str]:
-    """The text below each field, as it stands in the source of the class or of one that it extends."""
+    """Return the documentation below each field, read from the source of the class and of its bases."""
     found: dict[str, str] = {}
-    for base in reversed([one for one in kind.__mro__ if is_dataclass(one)]):
-        (definition,) = (one for one in ast.parse(inspect.getsource(base)).body if isinstance(one, ast.ClassDef))
+    for base in reversed([ancestor for ancestor in kind.__mro__ if is_dataclass(ancestor)]):
+        (definition,) = (node for node in ast.parse(inspect.getsource(base)).body if isinstance(node, ast.ClassDef))
         for before, after in pairwise(definition.body):
             if (
                 isinstance(before, ast.AnnAssign)

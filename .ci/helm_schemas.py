@@ -1,4 +1,4 @@
-"""Writes JSON schemas as kubeconform wants them: of Kubernetes' own kinds, and of each custom resource's versions."""
+"""Write JSON schemas in kubeconform's layout: of Kubernetes' own kinds, and of each version of the custom resources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def strict(schema: Any) -> Any:
-    """The schema, where an object with known properties may have no others."""
+    """Return the schema with unknown properties forbidden wherever an object lists its properties."""
     if isinstance(schema, list):
         return [strict(item) for item in schema]
     if not isinstance(schema, dict):
@@ -20,7 +20,7 @@ def strict(schema: Any) -> Any:
 
 
 def custom_resources(source: Path, target: Path) -> None:
-    """One file for each kind and version."""
+    """Write one file for each kind and version."""
     for path in sorted(source.glob("*-crd.json")):
         spec = json.loads(path.read_text("utf-8"))["spec"]
         kind, group = spec["names"]["kind"].lower(), spec["group"].partition(".")[0]
@@ -30,7 +30,7 @@ def custom_resources(source: Path, target: Path) -> None:
 
 
 def own_kinds(source: Path, target: Path) -> None:
-    """The files of one Kubernetes version; without their ids, which make each reference an address in the network."""
+    """Write the files of one Kubernetes version. Ids are removed, because they turn references into network addresses."""
     target.mkdir()
     for path in source.glob("*.json"):
         schema = json.loads(path.read_text("utf-8").replace('"/api/_definitions.json#', '"_definitions.json#'))
@@ -39,7 +39,7 @@ def own_kinds(source: Path, target: Path) -> None:
 
 
 def main(crds: Path, kubernetes: Path, target: Path, versions: list[str]) -> None:
-    """All into `target`, each Kubernetes version into a folder of its own."""
+    """Write all schemas into `target`, with a folder for each Kubernetes version."""
     target.mkdir()
     custom_resources(crds, target)
     for version in versions:

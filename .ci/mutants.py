@@ -105,7 +105,7 @@ def pytest_runtest_protocol(item):
 
 
 def positions(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST | None]]:
-    """Yield each node that can change, and what it becomes; None deletes a statement."""
+    """Yield each node that can be changed, and its replacement. None deletes a statement."""
     skipped = _not_code(tree)
     for node in ast.walk(tree):
         if id(node) not in skipped:
@@ -133,7 +133,7 @@ def _is_none(value: ast.expr) -> bool:
 
 
 def _not_code(tree: ast.AST) -> set[int]:
-    """Nodes whose change means nothing: documentation, annotations, parts of f-strings, names to export."""
+    """Return the nodes whose change has no effect: documentation, annotations, parts of f-strings, exported names."""
     found: list[ast.AST] = []
     for node in ast.walk(tree):
         match node:
@@ -205,7 +205,7 @@ def _start(text: str, mutant: dict[str, Any]) -> int | None:
 
 @contextmanager
 def changed(files: dict[Path, str]) -> Iterator[None]:
-    """Let the files have these contents for a while."""
+    """Give the files these contents until the context ends."""
     before = {path: path.read_text() if path.exists() else None for path in files}
     try:
         for path, text in files.items():
@@ -259,7 +259,7 @@ def _is_within(text: str, node: Any, start: int) -> bool:
 def reach(mutants: list[dict[str, Any]], command: list[str]) -> dict[str, Any]:
     """Run the tests once; return the test files that reach each mutant, and what each test file costs."""
     folder = Path("build/mutants").absolute()
-    shutil.rmtree(folder, ignore_errors=True)  # there is none before the first time
+    shutil.rmtree(folder, ignore_errors=True)  # The file does not exist before the first run.
     folder.mkdir(parents=True)
     folder.chmod(0o777)
     plugin = Path("tests/kits/pytest_reached.py")
@@ -340,17 +340,17 @@ def main(arguments: list[str]) -> int:
         case ["reach", file, learnt, *command]:
             Path(learnt).write_text(json.dumps(reach(json.loads(Path(file).read_text()), command or ["make", "test"])))
         case ["try", file, learnt, verdicts]:
-            mutants, known = json.loads(Path(file).read_text()), json.loads(Path(learnt).read_text())
-            said = []
+            mutants, learned = json.loads(Path(file).read_text()), json.loads(Path(learnt).read_text())
+            results = []
             for number, mutant in enumerate(mutants):
                 began = time.monotonic()
-                said.append(verdict(mutant, known["reached"].get(str(number), []), known["costs"]))
+                results.append(verdict(mutant, learned["reached"].get(str(number), []), learned["costs"]))
                 print(
-                    f"{number} {said[-1]} {time.monotonic() - began:.0f}s {mutant['path']}:{mutant['line']} {mutant['before'][:60]!r} -> {mutant['after'][:60]!r}",
+                    f"{number} {results[-1]} {time.monotonic() - began:.0f}s {mutant['path']}:{mutant['line']} {mutant['before'][:60]!r} -> {mutant['after'][:60]!r}",
                     flush=True,
                 )
-            Path(verdicts).write_text(json.dumps(said))
-            print({word: said.count(word) for word in sorted(set(said))})
+            Path(verdicts).write_text(json.dumps(results))
+            print({word: results.count(word) for word in sorted(set(results))})
         case _:
             print(__doc__, file=sys.stderr)
             return 2

@@ -1,4 +1,4 @@
-"""OpenTelemetry's names of our metrics (`hw.*`, semantic conventions 1.44, in development): the table, and the Collector's block that adds them."""
+"""OpenTelemetry's names of the metrics (`hw.*`, semantic conventions 1.44, in development), and the Collector's block that adds them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Literal, NamedTuple
 
 import yaml
 
-# What the conventions call an instrument. A gauge of Prometheus must become a sum where they want an UpDownCounter.
+# The instruments of the conventions. A Prometheus gauge must become a sum if the convention is an UpDownCounter.
 Instrument = Literal["Gauge", "Counter", "UpDownCounter"]
 
 
 class Name(NamedTuple):
-    """A metric of ours, its OpenTelemetry name, unit and instrument, and the attributes that are the same for all its points."""
+    """A metric, its OpenTelemetry name, unit and instrument, and the attributes that all its points share."""
 
     ours: str
     theirs: str
@@ -53,7 +53,7 @@ NAMES = (
     Name("accelerator_ecc_uncorrected_total", "hw.errors", _ERRORS, "Counter", {"error.type": "uncorrected"}),
     Name("accelerator_health", "hw.status", "1", "UpDownCounter"),
 )
-# Our labels and their attributes; on a sensor or fan, the card is the parent.
+# Labels and their attributes. On a sensor or fan, the card is the parent.
 ATTRIBUTES: Mapping[str, str] = MappingProxyType(
     {
         "id": "hw.id",
@@ -65,7 +65,7 @@ ATTRIBUTES: Mapping[str, str] = MappingProxyType(
         "state": "hw.state",
     }
 )
-# On accelerator_info alone, which the Collector cannot join.
+# These labels are on accelerator_info only, which the Collector cannot join.
 FACTS: Mapping[str, str] = MappingProxyType(
     {"serial": "hw.serial_number", "driver": "hw.driver_version", "parent": "hw.parent"}
 )

@@ -1,4 +1,4 @@
-"""The documents behind the table of peaks, by the short names in its rows; the running daemon does without their addresses."""
+"""The documents behind the table of peaks, by the short names in its rows. The daemon does not need their addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of the dashboards: a simulated fleet's hours in a real Prometheus, drawn with Grafana's own components."""
+"""Pictures of the dashboards: hours of a simulated fleet in a real Prometheus, drawn with Grafana's own components."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ ALERTS = RULES.with_name("telemetry-alerts.yml")
 PICTURES = CHECKOUT / "docs" / "images"
 
 HOURS_SHOWN = 6
-# When an alert that fires at the end began.
+# The start of an alert that fires at the end.
 SINCE = {
     "record": "ALERTS_FOR_STATE",
     "expr": "min without (alertstate) (min_over_time(timestamp(ALERTS)[8h:1m]))",
 }
-# A recorded series is made of others twice over: score of deviation of average.
+# Recorded series can depend on recorded series, twice over: score, deviation, average.
 PASSES = 3
 _PATIENCE_SECONDS = 60.0
 _TOOLS = {
@@ -44,37 +44,37 @@ _TOOLS = {
     "prometheus": "apt-get install prometheus",
     "promtool": "apt-get install prometheus",
 }
-# What somebody would choose who follows the simulated incidents.
+# The values that a user chooses to follow the simulated incidents.
 CHOICES = {
     "telemetry-node": {"node": "gpu-02"},
     "telemetry-card": {"node": "gpu-02", "vendor": "nvidia", "device": "3"},
     "telemetry-stragglers": {"node": "gpu-01|gpu-02", "vendor": "nvidia"},
 }
-# Pictures of the first few sections only, for pages that show more than pictures.
+# Only the first few sections of long pages are drawn.
 HEADS = {"telemetry-fleet": 3}
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """How the pictures are drawn: so many pixels wide, and with all rows opened or as somebody finds them."""
+    """The width of the pictures in pixels, and whether all rows are opened or as in a new dashboard."""
 
     width: int = 1600
     opened: bool = False
 
 
 class PreviewError(Exception):
-    """What is missing or failed, and what to do."""
+    """A missing program or a failure, with the remedy."""
 
 
 def require_tools() -> None:
-    """All programs that it takes; PreviewError names those that are not there."""
+    """Raise PreviewError with the names of the programs that are missing."""
     missing = [f"{tool} ({remedy})" for tool, remedy in _TOOLS.items() if shutil.which(tool) is None]
     if missing:
         raise PreviewError("these programs are missing: " + ", ".join(missing))
 
 
 def install_packages() -> None:
-    """The packages of package.json, unless they are there."""
+    """Install the packages of package.json if they are missing."""
     stamp = PREVIEW / "node_modules" / ".package.json"
     wanted = (PREVIEW / "package.json").read_text("utf-8")
     if stamp.exists() and stamp.read_text("utf-8") == wanted:
@@ -84,7 +84,7 @@ def install_packages() -> None:
 
 
 def run(command: Sequence[str], folder: Path, *, quiet: bool = False) -> None:
-    """Run a program to its end; PreviewError with its output when it fails."""
+    """Run a program until it exits. Raise PreviewError with its output if it fails."""
     done = subprocess.run(command, cwd=folder, capture_output=quiet, text=True, check=False)
     if done.returncode:
         raise PreviewError(f"{' '.join(command[:3])} failed: {done.stderr or 'see above'}")
@@ -92,7 +92,7 @@ def run(command: Sequence[str], folder: Path, *, quiet: bool = False) -> None:
 
 @contextlib.contextmanager
 def prometheus(data: Path) -> Iterator[str]:
-    """The address of a Prometheus that answers from this data and scrapes nothing."""
+    """Yield the address of a Prometheus that serves this data and scrapes nothing."""
     config = data.parent / "prometheus.yml"
     config.write_text("{}\n", "utf-8")
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -112,7 +112,7 @@ def prometheus(data: Path) -> Iterator[str]:
 
 
 def wait_until_ready(url: str, server: subprocess.Popen[bytes]) -> None:
-    """Return when Prometheus answers; PreviewError when it ended or takes too long."""
+    """Return when Prometheus is ready. Raise PreviewError if the process exits or takes too long."""
     end = time.monotonic() + _PATIENCE_SECONDS
     while server.poll() is None and time.monotonic() < end:
         with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/-/ready", timeout=2):  # noqa: S310  # loopback, and not up yet
@@ -122,7 +122,7 @@ def wait_until_ready(url: str, server: subprocess.Popen[bytes]) -> None:
 
 
 def fill(data: Path, begin: int, end: int) -> None:
-    """The history and what the rules record of it, as blocks of Prometheus' storage."""
+    """Write the history and the results of the recording rules as blocks of Prometheus' storage."""
     text = data.parent / "history.txt"
     with text.open("w", encoding="utf-8") as file:
         file.writelines(history(begin))
@@ -140,7 +140,7 @@ def fill(data: Path, begin: int, end: int) -> None:
 
 
 def alerts_as_records(document: dict[str, Any]) -> dict[str, Any]:
-    """Rules that record what Prometheus keeps of the alerts in such a file: promtool fills in no alerts."""
+    """Return recording rules for the series that Prometheus keeps of alerts, because promtool does not backfill alerts."""
     return one_group([_as_record(rule) for group in document["groups"] for rule in group["rules"]])
 
 
@@ -155,12 +155,12 @@ def _as_record(rule: dict[str, Any]) -> dict[str, Any]:
 
 
 def one_group(rules: list[dict[str, Any]]) -> dict[str, Any]:
-    """A file of rules."""
+    """Return a rule file with one group."""
     return {"groups": [{"name": "preview", "rules": rules}]}
 
 
 def record(url: str, rules: Path, folder: Path, begin: int, end: int) -> None:
-    """What these recording rules make of the data now, as blocks in a folder."""
+    """Write the results of these recording rules as blocks into a folder."""
     folder.mkdir()
     times = [f"--start={begin}", f"--end={end}", f"--eval-interval={STEP_SECONDS}s", f"--output-dir={folder}"]
     run(
@@ -171,9 +171,9 @@ def record(url: str, rules: Path, folder: Path, begin: int, end: int) -> None:
 
 
 def draw(url: str, end: int, work: Path, pictures: Path, wanted: Wanted) -> None:
-    """A picture of each dashboard."""
+    """Draw a picture of each dashboard."""
     pictures.mkdir(parents=True, exist_ok=True)
-    # What grafana/preview/src/render.mjs is told.
+    # The settings of grafana/preview/src/render.mjs.
     plan = {
         "prometheus": url,
         "chromium": shutil.which("chromium"),
@@ -192,7 +192,7 @@ def draw(url: str, end: int, work: Path, pictures: Path, wanted: Wanted) -> None
 
 
 def main(arguments: list[str]) -> int:
-    """Draw all dashboards; 1 with a line that says why when it cannot be done."""
+    """Draw all dashboards. Return 1 and print the reason if that fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pictures", type=Path, default=PICTURES, help="the folder that they are put in")
     parser.add_argument("--data", type=Path, help="keep the data in this folder, and use it again when it is there")
@@ -212,11 +212,11 @@ def main(arguments: list[str]) -> int:
 
 
 def preview(work: Path, pictures: Path, wanted: Wanted) -> None:
-    """The pictures, from data in the folder that is made when there is none."""
+    """Draw the pictures from the data in the work folder, which is created if it is missing."""
     data = work / "data"
     time_file = work / "end"
     if not time_file.exists():
-        # Half past an hour, so that no mark of the time axis stands at its very end.
+        # Half an hour past the full hour, so that no mark of the time axis is at its very end.
         end = int(time.time()) // 3600 * 3600 - 1800
         data.mkdir(parents=True, exist_ok=True)
         fill(data, end - int(HOURS_SIMULATED * 3600), end)

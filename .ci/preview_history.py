@@ -1,8 +1,8 @@
-"""Hours of a simulated fleet in a minute: the daemon's own pages, one for each scrape, as OpenMetrics with times.
+"""Hours of a simulated fleet in a minute: the daemon's own pages, one for each scrape, as OpenMetrics with timestamps.
 
-Simulated cards are polled, merged, counted and rendered by the daemon's own parts on a clock that leaps from scrape to
-scrape. On the way a card is hot, one is lost, one is slow, two tell errors and events, a link is cut, a tool does not answer and a
-daemon is started again.
+The daemon's own parts poll, merge, count and render simulated cards, with a clock that jumps from scrape to scrape.
+The incidents are a hot, a lost and a slow card, two cards with errors and events, a lost link, a tool that times out and
+a daemon that restarts.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from telemetry_parsers.model import Capture, Failure, Poll
 from telemetry_parsers.ownership import Owner
 
 STEP_SECONDS = 60
-# What looks an hour back has something to look at where the pictures begin.
+# Panels that look back an hour have data when the pictures begin.
 HOURS = 7.0
 _MINUTE = 60.0
 _HOST_BYTES = 2048 << 30
 _VALUE = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)\Z")
 
-# One training job over all cards of a node, with a checkpoint now and then.
+# One training job on all cards of a node, with occasional checkpoints.
 _TRAINING = replace(KINDS[0], period_seconds=1800.0, pause_seconds=60.0)
 _SLOWED = replace(_TRAINING, load=0.66)
 _TRAINER = Owner("job", "48213", job_id="48213", user="alice", account="physics", partition="batch")
@@ -52,7 +52,7 @@ _SLOW_CLOCK = 0.55
 _HOT_SPELL_SECONDS = 600 * _MINUTE
 _CUT_LINK = 4
 _ERRORS_A_STEP = 0.1
-# Assumed, since nothing is really asked: what a library and a tool take to answer, and what a daemon costs.
+# Assumed values, because nothing is polled: the durations of a library call and of a tool, and the daemon's CPU time.
 _LIBRARY_SECONDS, _TOOL_SECONDS = 0.02, 0.35
 _DAEMON_CPU_SHARE_OF_CARD = 0.0007
 _DAEMON_BYTES = 40 << 20
@@ -60,7 +60,7 @@ _DAEMON_BYTES = 40 << 20
 
 @dataclass(frozen=True)
 class Incidents:
-    """What befalls a node, by the position of the card, or of the source, and the second at which it begins."""
+    """The incidents of a node: each by the position of the card or of the source, and the second at which it begins."""
 
     training: bool = False
     hot: Mapping[int, float] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Incidents:
 
 @dataclass(frozen=True)
 class NodePlan:
-    """A node by its name: its cards, how many of each there should be, and what happens."""
+    """A node by its name: its cards, the expected number of cards of each vendor, and its incidents."""
 
     name: str
     cards: Mapping[str, int]
@@ -84,7 +84,7 @@ class NodePlan:
 
 
 def _ago(minutes: float) -> float:
-    """Seconds from the beginning to so many minutes before the end."""
+    """Return the seconds from the beginning to `minutes` before the end."""
     return HOURS * 3600 - minutes * _MINUTE
 
 
@@ -112,13 +112,13 @@ FLEET = (
 
 
 class TrainingCard(CardState):
-    """A card of the training job; from a second on it may be the slow one."""
+    """A card of the training job, which can become slow at a certain second."""
 
     slow_from = math.inf
     cards: tuple[int, ...] = (0,)
 
     def advance(self, now: float, job: Job | None, random: Random) -> None:
-        """One second more; whatever job the course has for it, it trains."""
+        """Advance by one second. The card trains, whatever job its simulated course contains."""
         slow = now >= self.slow_from
         kind, memory = _SLOWED if slow else _TRAINING, 0.82 + 0.01 * self.position
         job = Job(kind, self.cards, 0.0, math.inf, memory, 4711, (_TRAINER,))
@@ -130,7 +130,7 @@ class TrainingCard(CardState):
 
 @dataclass
 class _Time:
-    """The one clock of all simulated nodes."""
+    """The shared clock of all simulated nodes."""
 
     begin: float
     seconds: float = 0.0
@@ -141,7 +141,7 @@ class _Time:
 
 @dataclass
 class _Source:
-    """A source, and the course of its cards where it has any."""
+    """A source, and the simulated courses of its cards if it has cards."""
 
     parser: SourceParser
     reader: Reader
@@ -149,7 +149,7 @@ class _Source:
 
 
 class SimulatedNode:
-    """One node whose daemon is scraped at every step."""
+    """A node whose daemon is scraped at every step."""
 
     def __init__(self, plan: NodePlan, time: _Time) -> None:
         self.plan = plan
@@ -184,7 +184,7 @@ class SimulatedNode:
             self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives, lists))
 
     def page(self) -> str:
-        """What the daemon serves now."""
+        """Return the page that the daemon serves at this time."""
         self._befall()
         for source in self._sources:
             for poll in source.parser.polls:
@@ -192,7 +192,7 @@ class SimulatedNode:
         return self._renderer.text(self._store.snapshot()).decode()
 
     def of_process(self) -> list[str]:
-        """What the scraper adds, and what the daemon tells of its own process."""
+        """Return the series that Prometheus adds to a scrape, and the metrics of the daemon's process."""
         cards = sum(self.plan.cards.values())
         wave = self._random.uniform(0.9, 1.1)
         self._cpu_seconds += STEP_SECONDS * _DAEMON_CPU_SHARE_OF_CARD * cards * wave
@@ -233,7 +233,7 @@ class SimulatedNode:
         return _Source(parser_of(record), reader, course)
 
     def _befall(self) -> None:
-        """Begin what is due."""
+        """Begin the incidents that are due."""
         for course in (source.course for source in self._sources if source.course is not None):
             self._befall_cards(course)
             self._tell_events(course)
@@ -264,7 +264,7 @@ class SimulatedNode:
     def _poll(self, source: _Source, poll: Poll) -> None:
         capture = self._capture(source, poll)
         report = source.parser.parse(capture) if capture.failure is None else None
-        # The interval is that of the scrapes here: between two of them nothing expires and all is integrated.
+        # The interval is that of the scrapes here: between two scrapes nothing expires and every poll is integrated.
         interval = float(max(STEP_SECONDS, poll.interval))
         self._store.put(source.parser.name, poll, capture, report, judge(capture, report, 0), interval)
 
@@ -274,7 +274,7 @@ class SimulatedNode:
         if begin <= self._time.seconds < end:
             failure = Failure("failed", "timeout", f"no answer within {poll.deadline:g} s")
             capture = replace(capture, failure=failure, outputs=(), seconds=poll.deadline)
-        # As many polls as there would be between two scrapes, each with the CPU time of this one.
+        # The number of polls that a daemon makes between two scrapes, each with the CPU time of this poll.
         polls = max(STEP_SECONDS / poll.interval, 1.0)
         return replace(
             capture,
@@ -303,7 +303,7 @@ class SimulatedNode:
 
 
 def history(begin: float) -> Iterator[str]:
-    """Lines of OpenMetrics from `begin` (Unix seconds) on, without heads; the end mark last."""
+    """Yield lines of OpenMetrics from `begin` (Unix seconds) on, without HELP and TYPE lines, and the end mark last."""
     time = _Time(begin)
     nodes = [SimulatedNode(plan, time) for plan in FLEET]
     while time.seconds <= HOURS * 3600:
@@ -320,7 +320,7 @@ def _samples(page: str) -> list[str]:
 
 
 def _placed(line: str, labels: str) -> str:
-    """A sample with the labels of its target."""
+    """Return a sample with the labels of its target added."""
     match = _VALUE.match(line)
     if match is None:
         raise ValueError(f"no sample: {line}")

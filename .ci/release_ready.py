@@ -1,4 +1,4 @@
-"""Says what keeps this checkout from being a release: a line for each reason, and status 1."""
+"""Print the reasons why this checkout cannot be released, a line for each, and exit with status 1 if there are any."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _TRUSTING = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT
 
 
 def of_the_changelog(text: str, version: str) -> Iterator[str]:
-    """What the changelog lacks for a release of that version."""
+    """Yield the problems of the changelog for a release of this version."""
     _, *parts = _SECTION.split(text)
-    sections = [(parts[place], parts[place + 1], parts[place + 2]) for place in range(0, len(parts), 3)]
+    sections = [(parts[index], parts[index + 1], parts[index + 2]) for index in range(0, len(parts), 3)]
     if sections and sections[0][0] == "Unreleased":
         _, _, waiting = sections.pop(0)
         if waiting.strip():
-            yield f"CHANGELOG.md: what stands under [Unreleased] belongs under [{version}], or into a later release"
+            yield f"CHANGELOG.md: move the entries of [Unreleased] to [{version}] or to a later release"
     newest, dated, _ = sections[0] if sections else ("", "", "")
     if newest != version or not _DATE.fullmatch(dated):
         yield f"CHANGELOG.md: the newest section must be `## [{version}] - YYYY-MM-DD`, as version.py says"
@@ -40,14 +40,14 @@ def of_the_tree(checkout: Path) -> Iterator[str]:
 
 
 def of_what_is_generated(checkout: Path) -> Iterator[str]:
-    """Files that `make docs` would change, the chart and the man page with their version among them."""
+    """Yield the files that `make docs` would change, including the chart and the man page with their version."""
     line = [sys.executable, str(Path(__file__).with_name("generate.py")), "--check", "--folder", str(checkout)]
     checked = subprocess.run(line, check=False, capture_output=True, text=True)
     yield from (checked.stdout + checked.stderr).splitlines()
 
 
 def main(arguments: list[str]) -> int:
-    """Look at one checkout, the script's own by default."""
+    """Check one checkout, by default the script's own. Return 1 if a release is not possible."""
     checkout = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
     found = _VERSION.search((checkout / "daemon/telemetry_daemon/version.py").read_text("utf-8"))
     version = found[1] if found else ""

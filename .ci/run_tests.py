@@ -40,7 +40,7 @@ def yardstick() -> float:
 
 
 def measured(command: Sequence[str], *before: Sequence[str]) -> int:
-    """Run commands, those before without their output, print what all cost, and return the exit status of the last."""
+    """Run the commands, show only the last one's output, print the cost of all, and return the exit status of the last."""
     unit, used_before, began = yardstick(), cpu_seconds(), time.monotonic()
     for first in before:
         subprocess.run(first, stdout=subprocess.DEVNULL, check=False)
@@ -51,7 +51,7 @@ def measured(command: Sequence[str], *before: Sequence[str]) -> int:
 
 
 def with_coverage(arguments: Sequence[str]) -> int:
-    """Run the tests traced, in one process, and write what they do not reach to build/coverage.txt."""
+    """Run the tests in one process with tracing, and write the lines that they do not reach to build/coverage.txt."""
     tool = (sys.executable, "-m", "coverage")
     subprocess.run([*tool, "erase"], check=True)
     status = measured([*tool, "run", "-m", "pytest", "-q", *arguments])
@@ -67,12 +67,12 @@ def with_coverage(arguments: Sequence[str]) -> int:
 def main(arguments: Sequence[str]) -> int:
     """Return the exit status of pytest."""
     os.chdir(Path(__file__).resolve().parent.parent)
-    # Hundreds of processes import the same modules: with their bytecode kept, each module is compiled once.
+    # Hundreds of processes import the same modules. With bytecode kept, each module is compiled once.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if arguments[:1] == ["--coverage"]:
         return with_coverage(arguments[1:])
     tests = (sys.executable, "-m", "pytest", "-q", *arguments)
-    # In a fresh clone one process compiles the tests, or each of the workers would.
+    # In a fresh clone one process compiles the tests first, because each worker would do so otherwise.
     compiled = () if Path("tests/__pycache__").exists() else ((*tests, "--collect-only"),)
     return measured((*tests, *SIDE_BY_SIDE), *compiled)
 

@@ -1,4 +1,4 @@
-"""The bill of materials of what the wheel needs at run time, in CycloneDX, and what must hold of each part."""
+"""The bill of materials of the wheel's runtime dependencies, in CycloneDX, and the rules that each dependency must meet."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from typing import Any
 from packaging.requirements import Requirement
 
 OURS = "device-telemetry"
-# Ours is Apache-2.0; these ask for no more than to be named.
+# The project is Apache-2.0. These licences require attribution only.
 ALLOWED = frozenset({"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "PSF-2.0"})
-# What older packages write in place of an SPDX expression.
+# Names that older packages use instead of an SPDX expression.
 _OLD_WORDS: Mapping[str, str] = {
     "MIT": "MIT",
     "MIT License": "MIT",
@@ -28,19 +28,19 @@ _OLD_WORDS: Mapping[str, str] = {
     "Apache-2.0": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
 }
-# Its metadata says "BSD"; the text at the top of pynvml.py is that of the three clauses.
+# The metadata say "BSD". The text at the top of pynvml.py is the 3-clause licence.
 _BY_NAME: Mapping[str, str] = {"nvidia-ml-py": "BSD-3-Clause"}
 
 Find = Callable[[str], metadata.Distribution]
 
 
 def normal(name: str) -> str:
-    """A distribution's name as PEP 503 compares it."""
+    """Return the name of a distribution in the form of PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def needs(distribution: metadata.Distribution) -> Iterator[str]:
-    """The names of what a distribution needs here, without its extras."""
+    """Yield the names of the distributions that this one needs on this platform, without extras."""
     for text in distribution.requires or ():
         requirement = Requirement(text)
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
@@ -48,7 +48,7 @@ def needs(distribution: metadata.Distribution) -> Iterator[str]:
 
 
 def closure(root: str, find: Find = metadata.distribution) -> dict[str, metadata.Distribution]:
-    """A distribution with everything that it needs, and that these need, by name."""
+    """Return a distribution and all its direct and indirect dependencies by name."""
     found: dict[str, metadata.Distribution] = {}
     left = [normal(root)]
     while left:
@@ -60,20 +60,20 @@ def closure(root: str, find: Find = metadata.distribution) -> dict[str, metadata
 
 
 def licence(distribution: metadata.Distribution) -> str:
-    """Its SPDX expression, also where it gives the whole text of a licence; what it says itself where that is none."""
-    said = _said(distribution, "License-Expression") or _said(distribution, "License")
+    """Return the SPDX expression of the licence, or the text of the metadata if no expression is known."""
+    stated = _metadata_text(distribution, "License-Expression") or _metadata_text(distribution, "License")
     return _BY_NAME.get(normal(distribution.metadata["Name"])) or _OLD_WORDS.get(
-        said.partition("\n")[0], said or "unknown"
+        stated.partition("\n")[0], stated or "unknown"
     )
 
 
-def _said(distribution: metadata.Distribution, key: str) -> str:
-    """What the metadata say, empty where they do not."""
+def _metadata_text(distribution: metadata.Distribution, key: str) -> str:
+    """Return a field of the metadata, empty if it is missing."""
     return distribution.metadata[key].strip() if key in distribution.metadata else ""
 
 
 def complaints(parts: Mapping[str, metadata.Distribution], constraints: str) -> Iterator[str]:
-    """What must not be shipped so: an unpinned version, another licence, files that were changed after they came."""
+    """Yield the reasons against shipping these parts: an unpinned version, another licence, or changed files."""
     pins = set(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", constraints, re.MULTILINE))
     pinned = {(normal(name), version) for name, version in pins}
     for name, distribution in parts.items():
@@ -81,15 +81,15 @@ def complaints(parts: Mapping[str, metadata.Distribution], constraints: str) -> 
             continue
         if (name, distribution.version) not in pinned:
             yield f"{name} {distribution.version} is not the version that constraints.txt pins"
-        # Several that all hold are fine where each of them is.
+        # With several licences that all apply, every licence must be allowed.
         if not ALLOWED.issuperset(licence(distribution).split(" AND ")):
-            yield f"{name} is under {licence(distribution)!r}, which is none of {', '.join(sorted(ALLOWED))}"
+            yield f"{name} is under {licence(distribution)!r}, which is not one of {', '.join(sorted(ALLOWED))}"
         for file in changed(distribution):
             yield f"{name}: {file} is not the file that was installed"
 
 
 def changed(distribution: metadata.Distribution) -> Iterator[str]:
-    """The files whose content is not what their RECORD says, nor that of another package with a file of that name."""
+    """Yield the files whose content differs from all RECORD entries of that name in this or another package."""
     others: dict[str, set[str]] = {}
     for other in metadata.distributions():
         for file, _, digest in _recorded(other):
@@ -97,13 +97,13 @@ def changed(distribution: metadata.Distribution) -> Iterator[str]:
     for file, algorithm, digest in _recorded(distribution):
         path = Path(str(distribution.locate_file(file)))
         found = hashlib.new(algorithm, path.read_bytes()).digest() if path.is_file() else b""
-        # Both Python modules for NVIDIA's and Moore Threads' cards install an example.py; whichever came last lies there.
+        # The packages for NVIDIA's and Moore Threads' cards both install an example.py; the last installation wins.
         if base64.urlsafe_b64encode(found).rstrip(b"=").decode() not in {digest, *others.get(file, ())}:
             yield file
 
 
 def _recorded(distribution: metadata.Distribution) -> Iterator[tuple[str, str, str]]:
-    """File, algorithm and digest of each line of its RECORD that has one; `files` leaves out, from Python 3.12 on, what is gone."""
+    """Yield file, algorithm and digest of each RECORD line with a digest. Since Python 3.12, `files` omits missing files."""
     for file, recorded, _ in csv.reader((distribution.read_text("RECORD") or "").splitlines()):
         algorithm, _, digest = recorded.partition("=")
         if digest:
@@ -111,7 +111,7 @@ def _recorded(distribution: metadata.Distribution) -> Iterator[tuple[str, str, s
 
 
 def document(parts: Mapping[str, metadata.Distribution]) -> dict[str, Any]:
-    """The bill of materials (CycloneDX 1.6); the same parts give the same document."""
+    """Return the bill of materials (CycloneDX 1.6). The same parts give the same document."""
     components = {name: _component(name, distribution) for name, distribution in parts.items()}
     ours = components.pop(OURS)
     seed = json.dumps(components, sort_keys=True) + json.dumps(ours, sort_keys=True)
@@ -150,14 +150,14 @@ def _component(name: str, distribution: metadata.Distribution) -> dict[str, Any]
         "bom-ref": reference,
         "name": name,
         "version": distribution.version,
-        "description": _said(distribution, "Summary"),
+        "description": _metadata_text(distribution, "Summary"),
         "licenses": [{"expression": licence(distribution)}],
         "purl": reference,
     }
 
 
 def main(arguments: list[str]) -> int:
-    """Write the bill of materials into a file, and what it lists as requirements beside it; 1 when a part is not as it must be."""
+    """Write the bill of materials and its parts as requirements into files. Return 1 if a part is not acceptable."""
     target = Path(arguments[0])
     parts = closure(OURS)
     found = list(complaints(parts, (Path(__file__).resolve().parent.parent / "constraints.txt").read_text()))

@@ -1,4 +1,4 @@
-"""Holds a bill of materials against the schema of CycloneDX that its Python library ships."""
+"""Validate a bill of materials against the schema that CycloneDX's Python library includes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 def main(arguments: list[str]) -> int:
-    """1 when the document does not keep the schema."""
-    # Not installed where the types are checked: build/audit has it.
+    """Return 1 if the document violates the schema."""
+    # The library is not installed in the environment that checks types. build/audit has it.
     schema, validation = (importlib.import_module(f"cyclonedx.{name}") for name in ("schema", "validation.json"))
     validator = validation.JsonStrictValidator(schema.SchemaVersion.V1_6)
     error = validator.validate_str(Path(arguments[0]).read_text())

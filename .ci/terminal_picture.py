@@ -1,4 +1,4 @@
-"""docs/images/telemetry-top.svg: what `telemetry top` shows of a simulated node, one of whose cards is lost."""
+"""docs/images/telemetry-top.svg: the screen of `telemetry top` for a simulated node with a lost card."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLUMNS = 110
 _CARDS, _SIZE = "8xnvidia", Size(120, 24)
 _LONGEST_STEPS = 24 * 60 * 12
 _FONT_SIZE, _ADVANCE, _LINE, _MARGIN = 14, 8.4, 20, 18
-# By the parameter of the escape sequence.
+# Colours by the parameter of the escape sequence.
 _CLASSES = {"1": "bold", "2": "dim", "31": "bad", "32": "good", "33": "warning", "36": "accent"}
 _PAINTED = re.compile(r"\x1b\[(\d+)m(.*?)\x1b\[0m")
 _STYLE = (
@@ -40,7 +40,7 @@ _STYLE = (
 
 
 def courses(node: str, faults: Faults, step_seconds: float) -> Iterator[tuple[Snapshot, History]]:
-    """What a simulated node shows from step to step of its course, the first time at its start, and what it keeps."""
+    """Yield snapshot and history of a simulated node at each step of its course, from its start on."""
     times = {"now": 0.0}
     clock = Clock(lambda: times["now"], lambda: 1_780_000_000.0 + times["now"])
     history = History(clock)
@@ -60,12 +60,12 @@ def courses(node: str, faults: Faults, step_seconds: float) -> Iterator[tuple[Sn
 
 
 def snapshots(node: str, faults: Faults = NO_FAULTS, step_seconds: float = 60.0) -> Iterator[Snapshot]:
-    """What a simulated node shows from step to step."""
+    """Yield the snapshot of a simulated node at each step."""
     return (snapshot for snapshot, _ in courses(node, faults, step_seconds))
 
 
 def picture() -> str:
-    """The picture, of the first moment after half an hour at which a card is lost."""
+    """Return the picture of the first step after half an hour at which a card is lost."""
     steps = itertools.islice(courses(_CARDS, FAULTS, SLOT_SECONDS), SLOTS, _LONGEST_STEPS)
     snapshot, history = next(step for step in steps if any(device.up is False for device in step[0].devices))
     state = NodeState("node7", snapshot, history.past(), age_seconds=0.0)
@@ -75,7 +75,7 @@ def picture() -> str:
 
 
 def svg(lines: list[str]) -> str:
-    """Lines of a terminal as a picture."""
+    """Return lines of a terminal as an SVG picture."""
     plain = [_PAINTED.sub(r"\2", line) for line in lines]
     width = round(max(map(len, plain)) * _ADVANCE) + 2 * _MARGIN
     height = len(lines) * _LINE + 2 * _MARGIN
@@ -91,7 +91,7 @@ def svg(lines: list[str]) -> str:
 
 def _row(number: int, line: str, length: int) -> str:
     top = _MARGIN + number * _LINE + _FONT_SIZE
-    # Whatever the font's own advance is, a column is a column.
+    # Columns keep their width, whatever the font's own advance is.
     wide = round(length * _ADVANCE, 1)
     spans = _PAINTED.sub(
         lambda found: f'<tspan class="{_CLASSES[found[1]]}">{found[2]}</tspan>', escape(line, quote=False)

@@ -1,4 +1,4 @@
-"""docs/vendors/README.md: which core reading each vendor's sources give, read off the golden files of their captures."""
+"""docs/vendors/README.md: the core readings that each vendor's sources report, read from the golden files of their captures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ reading in at least one capture; a card or version may lack it all the same, and
 
 
 def matrix() -> str:
-    """The whole page."""
+    """Return the whole page."""
     found = sources_by_vendor()
     heading = "| vendor | " + " | ".join(CORE.values()) + " |\n|---|" + "---|" * len(CORE)
     rows = [_row(vendor, found) for vendor in VENDORS]
@@ -39,13 +39,13 @@ def matrix() -> str:
 
 
 def holes() -> set[tuple[str, str]]:
-    """Each vendor's core readings that no capture gives."""
+    """Return each vendor's core readings that are in no capture."""
     found = sources_by_vendor()
     return {(vendor.word, key) for vendor in VENDORS for key in CORE if (vendor.word, key) not in found}
 
 
 def sources_by_vendor() -> dict[tuple[str, str], list[str]]:
-    """Which sources give a core reading of a vendor's cards."""
+    """Return the sources that report a core reading, by vendor and reading."""
     found: dict[tuple[str, str], set[str]] = {}
     for source, report in _reports():
         for reading in report["readings"]:
@@ -56,7 +56,7 @@ def sources_by_vendor() -> dict[tuple[str, str], list[str]]:
 
 
 def _reports() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every report of every golden file, a recording's one after the other."""
+    """Yield every report of every golden file, including each report of a recording."""
     decoder = json.JSONDecoder()
     for path in sorted(GOLDEN.glob("*/*.json")):
         text = path.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""The parts of the unit, the chart and the pages that follow from the vendors' records."""
+"""The parts of the unit, the chart and the documentation that are generated from the vendors' records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WIDTH = 130
 
 
 def device_allow() -> str:
-    """The unit's list of allowed drivers: each once, under the names of the vendors whose nodes they make."""
+    """Return the unit's list of allowed drivers. Each driver is listed once, below the names of the vendors that use it."""
     names: dict[DeviceNodes, list[str]] = {}
     for vendor in VENDORS:
         for nodes in vendor.nodes:
@@ -21,7 +21,7 @@ def device_allow() -> str:
 
 
 def pools() -> str:
-    """The section `pools` of the chart's values."""
+    """Return the section `pools` of the chart's values."""
     about = (
         "A DaemonSet each: the pools below, and your own. A pool may say `like: nvidia` to start from another one. The "
         "vendors whose cards can be read without privileges are on; nodes without their labels get no pod."
@@ -30,7 +30,7 @@ def pools() -> str:
 
 
 def pools_table() -> str:
-    """The table of pools in docs/kubernetes.md."""
+    """Return the table of pools in docs/kubernetes.md."""
     rows = (
         f"| `{vendor.word}` | {'no' if vendor.pool.privileged else 'yes'} "
         f"| {', '.join(f'`{source}`' for source in vendor.pool.sources)} | {_way(vendor)} |\n"
@@ -40,7 +40,7 @@ def pools_table() -> str:
 
 
 def permissions_table() -> str:
-    """The table of permissions in docs/install.md."""
+    """Return the table of permissions in docs/install.md."""
     rows = "".join(f"| {vendor.name} | {vendor.permissions} |\n" for vendor in VENDORS)
     return f"| for | the daemon needs |\n|---|---|\n{rows}| the host's load and memory | nothing |\n"
 
@@ -88,14 +88,14 @@ def _mounts(pool: Pool) -> Iterator[str]:
 
 
 def _node_labels(vendor: Vendor) -> Iterator[str]:
-    """The labels of the vendor's own discovery, then those of the node feature discovery."""
+    """Yield the labels of the vendor's own feature discovery, then those of node feature discovery."""
     yield from vendor.pool.labels
     for pci_class in vendor.pool.classes:
         yield f"feature.node.kubernetes.io/pci-{pci_class}_{vendor.pci.vendor_id:04x}.present"
 
 
 def _way(vendor: Vendor) -> str:
-    """How a pod of the pool reaches the cards."""
+    """Return how a pod of the pool accesses the cards."""
     pool = vendor.pool
     if pool.runtime_class:
         return (

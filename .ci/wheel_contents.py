@@ -1,4 +1,4 @@
-"""Says what a wheel lacks of the packages, and what it has that it should not have."""
+"""Report the files that are missing from a wheel, and those that do not belong into it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOTS = ("daemon", "exporters", "parsers")
 
 
 def expected(checkout: Path) -> set[str]:
-    """The names that the packages' files have in a wheel, and those of what is installed beside them."""
+    """Return the names that the packages' files and the other installed files have in a wheel."""
     project = tomllib.loads((checkout / "pyproject.toml").read_text("utf-8"))
     beside = project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
     return set(beside.values()) | {
@@ -27,12 +27,12 @@ def expected(checkout: Path) -> set[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Compare one wheel with the checkout that the script lies in."""
+    """Compare one wheel with the checkout that contains this script. Return 1 if they differ."""
     wanted = expected(Path(__file__).resolve().parent.parent)
     with zipfile.ZipFile(arguments[0]) as wheel:
         found = {name.partition(".data/data/")[2] or name for name in wheel.namelist() if ".dist-info/" not in name}
-    complaints = [f"the wheel lacks {name}" for name in sorted(wanted - found)]
-    complaints += [f"the wheel has {name}, which is no file of the packages" for name in sorted(found - wanted)]
+    complaints = [f"{name} is missing from the wheel" for name in sorted(wanted - found)]
+    complaints += [f"{name} is in the wheel, but is not a file of the packages" for name in sorted(found - wanted)]
     sys.stdout.write("".join(f"{line}\n" for line in complaints) or f"the wheel has all {len(found)} files\n")
     return 1 if complaints else 0
 

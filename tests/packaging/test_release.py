@@ -13,7 +13,7 @@ from telemetry_daemon.version import __version__
 
 SECTION = f"## [{__version__}] - 2026-01-02\n\n- It is there.\n"
 MISNAMED = f"CHANGELOG.md: the newest section must be `## [{__version__}] - YYYY-MM-DD`, as version.py says"
-WAITING = f"CHANGELOG.md: what stands under [Unreleased] belongs under [{__version__}], or into a later release"
+WAITING = f"CHANGELOG.md: move the entries of [Unreleased] to [{__version__}] or to a later release"
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ SKIPPED = {"name": "psutil", "skip_reason": "Dependency not found"}
         pytest.param(answer(CLEAN, BAD), 2, 1, "h11 0.13.0: PYSEC-2025-1", id="vulnerable"),
         pytest.param(answer(CLEAN, SKIPPED), 2, 2, "NOT AUDITED: 1 of 2", id="one skipped"),
         pytest.param(answer(CLEAN), 2, 2, "NOT AUDITED: 1 of 2", id="one forgotten"),
-        pytest.param("", 12, 2, "NOT AUDITED: pip-audit gave no answer", id="no answer"),
+        pytest.param("", 12, 2, "NOT AUDITED: pip-audit printed no result", id="no answer"),
     ],
 )
 def test_silence_is_not_an_all_clear(text: str, asked: int, status: int, says: str) -> None:
