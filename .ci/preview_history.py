@@ -185,7 +185,7 @@ class SimulatedNode:
 
     def page(self) -> str:
         """Return the page that the daemon serves at this time."""
-        self._befall()
+        self._begin_incidents()
         for source in self._sources:
             for poll in source.parser.polls:
                 self._poll(source, poll)
@@ -232,7 +232,7 @@ class SimulatedNode:
         reader = SimulatedReader(record, course, clock, seed=seed, first_slot=slot)
         return _Source(parser_of(record), reader, course)
 
-    def _befall(self) -> None:
+    def _begin_incidents(self) -> None:
         """Begin the incidents that are due."""
         for course in (source.course for source in self._sources if source.course is not None):
             self._befall_cards(course)

@@ -1,11 +1,11 @@
-"""What an agent keeps on disk while its store is away: real pages of eight cards, fifteen simulated seconds apart.
+"""Measure what an agent keeps on disk while its store is away: real pages of eight cards, fifteen simulated seconds apart.
 
     python benchmarks/agents.py                   # a node of each kind, Prometheus and vmagent, three minutes
     python benchmarks/agents.py --node 8xascend   # another node
-    python benchmarks/agents.py --quick           # does it run? the figures mean little
+    python benchmarks/agents.py --quick           # check that the benchmark runs; the figures mean little
 
-Nobody listens where the agents write to. A scrape a second sees a page that is fifteen seconds later, so that the bytes of a
-scrape are those of a scrape every fifteen seconds. The figures in docs/agents.md come from here.
+The agents write to an address on which no server listens. They scrape once a second, and each page is fifteen seconds later
+than the one before, so that a scrape has the size of a scrape every fifteen seconds. docs/agents.md has the figures.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from kits.ports import free_address
 KINDS = ("8xnvidia", "8xamd", "8xascend")
 DAY_SECONDS = 86_400
 GIGABYTE = 1_000_000_000
-# The first page names all series, which later ones do not.
+# The first pages make the agent write all series names, which later pages do not.
 WARM_UP_SCRAPES = 10
 QUEUE_FLAGS = ("-remoteWrite.queues=1", "-loggerLevel=ERROR")
 
 
 @dataclass(frozen=True)
 class Agent:
-    """A program that keeps what it cannot send in a folder."""
+    """A program that buffers unsent samples in a folder."""
 
     title: str
     command: str
 
     def arguments(self, config: Path, folder: Path, store: str) -> list[str]:
-        """How it is started."""
+        """Return the command-line arguments of the agent."""
         if self.command == "vmagent":
             queue = ["-remoteWrite.tmpDataPath=" + str(folder), f"-remoteWrite.url=http://{store}/api/v1/write"]
             return [f"-promscrape.config={config}", f"-httpListenAddr={free_address()}", *queue, *QUEUE_FLAGS]
@@ -57,7 +57,7 @@ class Agent:
         return [*agent_flag(), f"--config.file={config}", f"--storage.agent.path={folder}", listen, "--log.level=error"]
 
     def config(self, targets: Sequence[str], store: str) -> str:
-        """What it scrapes, and where it writes to where that stands in the file; JSON is YAML."""
+        """Return the configuration with the targets and, for Prometheus, the store. JSON is valid YAML."""
         scrapes = [{"job_name": "accelerators", "static_configs": [{"targets": list(targets)}]}]
         remote = {} if self.command == "vmagent" else {"remote_write": [{"url": f"http://{store}/api/v1/write"}]}
         return json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": scrapes, **remote})
@@ -67,13 +67,13 @@ AGENTS = (Agent("Prometheus agent", "prometheus"), Agent("vmagent", "vmagent"))
 
 
 def agent_flag() -> list[str]:
-    """How this version of Prometheus is told to be an agent."""
+    """Return the flag that starts this version of Prometheus in agent mode."""
     done = subprocess.run(["prometheus", "--help"], capture_output=True, text=True, check=False)
     return ["--agent"] if " --[no-]agent" in done.stdout + done.stderr else ["--enable-feature=agent"]
 
 
 def bytes_per_scrape(agent: Agent, targets: Sequence[str], scrapes: int, folder: Path) -> float:
-    """How much its folder grows with each scrape, once it knows the series."""
+    """Return by how much the agent's folder grows with each scrape, after the agent has written all series names."""
     folder.mkdir()
     config, waiting = folder / "config.yml", folder / "waiting"
     store = free_address()
@@ -86,19 +86,19 @@ def bytes_per_scrape(agent: Agent, targets: Sequence[str], scrapes: int, folder:
             time.sleep(scrapes)
             return (size(waiting) - before) / round(time.monotonic() - begin)
         finally:
-            # Asked to end, Prometheus would try for a minute to send what it has.
+            # On a termination signal, Prometheus would try for a minute to send its samples.
             process.kill()
 
 
 def size(folder: Path) -> int:
-    """The bytes in a folder."""
+    """Return the bytes in a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def row(kind: str, agent: Agent, series: float, each: float) -> list[str]:
-    """A line of the table."""
-    a_day = each * DAY_SECONDS / STEP_SECONDS
-    cells = [f"{series:,.0f}", f"{each / 1000:.1f} kB", f"{each / series:.1f}", f"{a_day / 1e6:.0f} MB"]
+def row(kind: str, agent: Agent, series: float, size: float) -> list[str]:
+    """Return a row of the table."""
+    a_day = size * DAY_SECONDS / STEP_SECONDS
+    cells = [f"{series:,.0f}", f"{size / 1000:.1f} kB", f"{size / series:.1f}", f"{a_day / 1e6:.0f} MB"]
     return [kind, agent.title, *cells, f"{GIGABYTE / a_day * 24:,.0f} h"]
 
 

@@ -1,10 +1,9 @@
-"""What the flight recorder costs, and what it takes to play hours.
+"""Measure the cost of the flight recorder, and of replaying hours.
 
 python benchmarks/black_box.py [--quick]
 
-Captures are those of fake H100s, recorded by our own command; the hours are one minute of a node with cards of eleven vendors,
-again and again, played by `telemetry serve --replay --speed 100`. Three hours are played, with --quick one, and of
-fewer cards the recorder's cost is told.
+`telemetry record` captures fake H100s. The hours repeat one minute of a node with cards of eleven vendors and are played by
+`telemetry serve --replay --speed 100`: three hours, or one with --quick, which also measures the recorder with 8 cards only.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def main() -> None:
         "the longest, ms",
         "CPU, ms/s",
         "ring, KiB",
-        "nobody listens, µs",
+        "without a listener, µs",
         "masked and written, s",
     )
     tables.print_table(heading, rows)
@@ -62,7 +61,7 @@ def main() -> None:
 
 
 def recorded(environment: dict[str, str], folder: Path, seconds: int, config: str = "") -> list[Capture]:
-    """What our command records of a node in that time."""
+    """Return the captures that `telemetry record` writes on a node in this time."""
     path, settings = folder / "recording.jsonl", folder / "telemetry.toml"
     settings.write_text(f'[state]\ndirectory = "{folder}/state"\nruntime_directory = "{folder}/run"\n{config}')
     command = [*COMMAND, "record", "--config", str(settings), "-o", str(path), "--for", f"{seconds}s", "--unmasked"]
@@ -70,33 +69,33 @@ def recorded(environment: dict[str, str], folder: Path, seconds: int, config: st
     return list(RecordingFile(path))
 
 
-def again(captures: Sequence[Capture], seconds: float, times: int) -> Iterator[Capture]:
-    """The captures one time after the other, each so many seconds later."""
+def repeated(captures: Sequence[Capture], seconds: float, times: int) -> Iterator[Capture]:
+    """Yield the captures `times` times, each repetition `seconds` later than the one before."""
     for turn in range(times):
-        for one in captures:
-            late = turn * seconds
-            yield replace(one, monotonic_time=one.monotonic_time + late, wall_time=one.wall_time + late)
+        for capture in captures:
+            delay = turn * seconds
+            yield replace(capture, monotonic_time=capture.monotonic_time + delay, wall_time=capture.wall_time + delay)
 
 
 def of_recorder(cards: int) -> tuple[object, ...]:
-    """What it costs for so many cards."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    """Return the table row of the recorder's cost for a number of cards."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         fake = FakeNvml(folder / "nvml", load_profile("h100").with_gpus(min(cards, 64)).busy())
-        found = [one for one in recorded(fake.environment, folder, 30) if one.outputs]
-        captures = [_of_cards(one, cards) for one in found]
+        found = [capture for capture in recorded(fake.environment, folder, 30) if capture.outputs]
+        captures = [_of_cards(capture, cards) for capture in found]
         rate = len(captures) / 30
-        nobody = _cost(Tap(), captures)[0]
+        without_listener = _cost(Tap(), captures)[0]
         alone, _ = _cost(_listened(lambda _: None), captures)
         ring = Ring()
-        kept, longest = _cost(_listened(ring.add), list(again(captures, 30.0, 6)))
+        kept, longest = _cost(_listened(ring.add), list(repeated(captures, 30.0, 6)))
         began = time.process_time()
         mask = Mask(b"x" * 32, ())
         window = int(rate * SECONDS)
         write(
             folder / "flights",
             "x",
-            (capture_line(mask.capture(one, None)) for one in list(again(captures, 30.0, 6))[:window]),
+            (capture_line(mask.capture(capture, None)) for capture in list(repeated(captures, 30.0, 6))[:window]),
         )
         written = time.process_time() - began
     return (
@@ -107,13 +106,13 @@ def of_recorder(cards: int) -> tuple[object, ...]:
         f"{1e3 * longest:.2f}",
         f"{1e3 * kept * rate:.2f}",
         f"{ring.size_bytes / 1024:.0f}",
-        f"{1e6 * nobody:.2f}",
+        f"{1e6 * without_listener:.2f}",
         f"{written:.1f}",
     )
 
 
 def _of_cards(capture: Capture, cards: int) -> Capture:
-    """The fake library has 64 cards at most: of more, an answer has those twice."""
+    """Return the capture for a number of cards. The fake library has at most 64 cards, so its outputs are repeated."""
     if cards <= 64:
         return capture
     return replace(capture, outputs=capture.outputs * (cards // 64))
@@ -126,26 +125,26 @@ def _listened(listener: Listener) -> Tap:
 
 
 def _cost(tap: Tap, captures: Sequence[Capture]) -> tuple[float, float]:
-    """The seconds of CPU for each capture, and for the one that took longest."""
+    """Return the mean CPU seconds per capture, and the maximum."""
     took = []
-    for one in captures:
+    for capture in captures:
         began = time.thread_time()
-        tap(one, None)
+        tap(capture, None)
         took.append(time.thread_time() - began)
     return sum(took) / len(took), max(took)
 
 
 def of_hours(seconds: int) -> tuple[object, ...]:
-    """What it takes to play so many seconds of a busy mixed node."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    """Return the table row for a replay of a busy mixed node over this many seconds."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         node = MixedNode(folder)
         tool_paths = "".join(line + "\n" for line in node.config.splitlines() if line.startswith(("[", "path")))
         minute = recorded(dict(node.environment), folder, 60, tool_paths)
         path = folder / "hours.jsonl.gz"
         with gzip.open(path, "wb", compresslevel=6) as file:
-            for one in again(minute, 60.0, seconds // 60):
-                file.write(capture_line(one))
+            for capture in repeated(minute, 60.0, seconds // 60):
+                file.write(capture_line(capture))
         size = path.stat().st_size / 2**20
         began = time.monotonic()
         (folder / "player").mkdir()
@@ -153,11 +152,18 @@ def of_hours(seconds: int) -> tuple[object, ...]:
             ready = time.monotonic() - began
             process = psutil.Process(daemon.pid)
             time.sleep(seconds / _SPEED / 10)
-            early = process.memory_info().rss / 2**20
+            early_rss = process.memory_info().rss / 2**20
             time.sleep(seconds / _SPEED * 0.9)
-            late, cpu = process.memory_info().rss / 2**20, sum(process.cpu_times()[:2])
+            late_rss, cpu = process.memory_info().rss / 2**20, sum(process.cpu_times()[:2])
             assert len(daemon.document()["devices"]) > 10
-    return (f"{seconds / 3600:.0f} h", f"{size:.1f}", f"{ready:.1f}", f"{early:.1f}", f"{late:.1f}", f"{cpu:.0f}")
+    return (
+        f"{seconds / 3600:.0f} h",
+        f"{size:.1f}",
+        f"{ready:.1f}",
+        f"{early_rss:.1f}",
+        f"{late_rss:.1f}",
+        f"{cpu:.0f}",
+    )
 
 
 if __name__ == "__main__":

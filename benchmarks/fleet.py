@@ -1,12 +1,12 @@
-"""What a fleet costs the servers that scrape it: hundreds of simulated nodes, a real Prometheus, a real VictoriaMetrics.
+"""Measure what a fleet costs the servers that scrape it: hundreds of simulated nodes, a real Prometheus, a real VictoriaMetrics.
 
     python benchmarks/fleet.py                              # 240 nodes of 8 cards, nine minutes in all
-    python benchmarks/fleet.py --quick                      # does it run? the figures mean little
+    python benchmarks/fleet.py --quick                      # check that the benchmark runs; the figures mean little
     python benchmarks/fleet.py --nodes 480 --node 8xnvidia  # another fleet
-    python benchmarks/fleet.py serve --nodes 20 FILE        # only serve, for a server of your own; FILE is for file_sd
+    python benchmarks/fleet.py serve --nodes 20 FILE        # only serve the nodes; FILE lists them for file_sd
 
 Every scrape sees a node fifteen simulated seconds later, however fast the scrapes are, so that two minutes with
-a scrape every two seconds hold the samples of a quarter of an hour. The figures in docs/fleet.md come from here.
+a scrape every two seconds contain the samples of a quarter of an hour. docs/fleet.md has the figures.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from telemetry_daemon.simulate.demo import DemoError, parse_demo
 
 KINDS = ("8xnvidia", "8xamd", "8xhygon", "8xmoorethreads", "8xascend")
 COURSES_PER_KIND = 4
-# What is extrapolated, and needs a run without rules.
+# Only the results of these runs without rules are extrapolated.
 DENSITIES: Mapping[str, Callable[[tuple[str, ...], int, Path], Disk]] = {
     "prometheus": density.of_prometheus,
     "victoria-metrics": density.of_victoria_metrics,
@@ -56,18 +56,20 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def measure(load: Load, servers: Sequence[type[Server]], block_pages: int, folder: Path) -> None:
-    """Run and print everything."""
+    """Measure all servers and print the results."""
     rows = series.vendor_series()
     print(f"{report.machine()}\n\n{series.series_table(rows)}")
     outcomes: dict[str, Outcome] = {}
     with running_fleet(Path(__file__), load, folder) as targets:
         kinds = len(load.kinds)
-        sizes = {kind: page_size(targets[place::kinds][:10]) for place, kind in enumerate(load.kinds[: len(targets)])}
+        sizes = {
+            kind: page_size(targets[position::kinds][:10]) for position, kind in enumerate(load.kinds[: len(targets)])
+        }
         print(report.page_table(sizes), flush=True)
-        for each in servers:
-            server = each(folder / each.name)
-            with watched(server, load, targets) as outcomes[each.name]:
-                if each is PrometheusWithRules:
+        for server_class in servers:
+            server = server_class(folder / server_class.name)
+            with watched(server, load, targets) as outcomes[server_class.name]:
+                if server_class is PrometheusWithRules:
                     ask(server, load)
     print(report.outcome_table(list(outcomes.values())), flush=True)
     disks = {
@@ -83,10 +85,10 @@ def measure(load: Load, servers: Sequence[type[Server]], block_pages: int, folde
 
 
 def ask(server: Server, load: Load) -> None:
-    """Print what boards and rules take of a server that has just been watched."""
-    # None in the first minute: as long as a window of a rate is not full, its rate is too low for a busy card.
+    """Print the cost of boards and rules on a server that has just been watched."""
+    # The count is 0 in the first minute: until the window of a rate is full, its rate is too low for a busy card.
     print(f"{server.number('count(accelerator:power_watts:of_busy_peers)'):,.0f} cards count as busy\n")
-    data = queries.still(server, load.interval_seconds, load.seconds)
+    data = queries.stop_scraping(server, load.interval_seconds, load.seconds)
     print(f"{queries.of_boards(server, data)}\n{queries.of_rules(server, data)}", flush=True)
 
 
@@ -98,7 +100,7 @@ def serve_only(arguments: Sequence[str]) -> int:
     parser.add_argument("targets", type=Path, help="the file that is written for file_sd once all nodes listen")
     options = parser.parse_args(arguments)
     fleet = make_fleet(options.nodes, tuple(options.node or KINDS), COURSES_PER_KIND)
-    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how one ends it
+    with contextlib.suppress(KeyboardInterrupt):  # The user ends the command with Ctrl-C.
         asyncio.run(serve(fleet, STEP_SECONDS / options.speed, options.targets))
     return 0
 

@@ -1,9 +1,9 @@
-/* The least that a program can take for what our daemon does with eight GPUs: the calls of its fast poll once a second,
- * every number of a page printed anew, the page packed and served. No checks, no plan for what goes wrong.
+/* The minimum cost of our daemon's work for eight GPUs: the calls of its fast poll once a second, all numbers of a page
+ * printed again, the page compressed and served. The program checks nothing and does not handle failures.
  *
  *     floor PORT PAGE LIBRARY
  *
- * PAGE is a page of ours; a third of its numbers move with what was read. */
+ * PAGE is a page of ours; a third of its numbers change with the values read. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -20,7 +20,7 @@
 enum { MOST_LINES = 100000, MOST_GPUS = 64, MOST_READINGS = 1024, MOST_CLIENTS = 64, FIELDS = 12, METRICS = 12 };
 
 typedef struct {
-    const char *text; /* a comment, or what stands before the number */
+    const char *text; /* a comment, or the text before the number */
     double number;
     int has_number;
 } Line;
@@ -50,7 +50,7 @@ static void note(nvmlReturn_t result, double number) {
     if (result == NVML_SUCCESS && reading_count < MOST_READINGS) readings[reading_count++] = number;
 }
 
-/* The call first, its number after it. */
+/* Makes the call and then prints its number. */
 #define NOTE(call, number)              \
     do {                                \
         nvmlReturn_t result = (call);   \
@@ -173,7 +173,7 @@ static int listening(int port) {
     return server;
 }
 
-/* Answers one request; false: the client has gone. */
+/* Answers one request. Returns false if the client has closed the connection. */
 static int answer(int client) {
     char request[4096], head[256];
     if (read(client, request, sizeof request) <= 0) return 0;

@@ -1,4 +1,4 @@
-"""Keeps one NVIDIA GPU busy with arithmetic until it is ended; needs the driver alone, no toolkit and no framework.
+"""Keep one NVIDIA GPU busy with arithmetic until the process is ended. The script needs the driver, but no toolkit or framework.
 
 python benchmarks/gpu_load.py [GPU]
 """
@@ -9,7 +9,7 @@ import ctypes
 import sys
 
 _THREADS, _BLOCKS, _TURNS = 256, 4096, 1 << 16
-# Multiplies and adds in registers; the driver compiles it for the GPU that is there.
+# Multiplications and additions in registers. The driver compiles the code for the installed GPU.
 _PTX = b"""
 .version 6.0
 .target sm_50
@@ -34,7 +34,7 @@ again:
 
 
 class CudaError(Exception):
-    """A call of the driver that failed."""
+    """A failed call of the driver."""
 
 
 class Cuda:
@@ -44,14 +44,14 @@ class Cuda:
         self._library = ctypes.CDLL("libcuda.so.1")
 
     def call(self, name: str, *arguments: object) -> None:
-        """Make a call; raises CudaError."""
+        """Make a call. Raise CudaError if it fails."""
         code = getattr(self._library, name)(*arguments)
         if code:
             raise CudaError(f"{name}: error {code}")
 
 
 def spin(gpu: int) -> None:
-    """Launch kernels on that GPU, one after the other."""
+    """Launch kernels on this GPU, one after another."""
     cuda, device, module = Cuda(), ctypes.c_int(), ctypes.c_void_p()
     context, function, turns = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint(_TURNS)
     cuda.call("cuInit", 0)

@@ -1,9 +1,9 @@
-"""How our cost grows: with devices, with readings, with sources, and with scrapers.
+"""Measure how the daemon's cost grows with devices, readings, sources and scrapers.
 
     python benchmarks/growth.py [--quick]
 
-CPU milliseconds of one poll of one source, taken in (checked, merged), of the snapshot and the page that follow, and of
-compressing that; reports are made up, so that no parser or tool is in it. Scrapers ask a whole daemon over HTTP.
+The stages are in CPU milliseconds: ingest one poll of one source (check and merge), build snapshot and page, and compress the
+page. Reports are synthetic, so that no parser or tool is measured. Scrapers request pages from a whole daemon over HTTP.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SCRAPES_PER_SECOND = (0, 1, 10, 100)
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """CPU milliseconds of one poll and the scrape after it."""
+    """CPU milliseconds of one poll and the next scrape."""
 
     put: float
     snapshot: float
@@ -51,28 +51,28 @@ class Stages:
 
 def main() -> None:
     """Print the tables."""
-    asked = extent(__doc__ or "")
+    limits = extent(__doc__ or "")
     tables.print_machine()
-    for what, loads in GROWTHS.items():
-        print(f"\nGrowth with {what}; CPU ms, the middle one of {asked.polls} polls\n")
-        headings = (what, "take in", "snapshot", "page", "gzip", "together", "page, kB")
-        tables.print_table(headings, [growth_row(what, load, asked.polls) for load in loads])
+    for varied_part, loads in GROWTHS.items():
+        print(f"\nGrowth with {varied_part}; CPU ms, the middle one of {limits.polls} polls\n")
+        headings = (varied_part, "take in", "snapshot", "page", "gzip", "together", "page, kB")
+        tables.print_table(headings, [growth_row(varied_part, load, limits.polls) for load in loads])
     with tempfile.TemporaryDirectory() as folder:
         print("\nGrowth with scrapers; a daemon with 8 simulated devices at 1 s\n")
         headings = ("scrapes a second", "CPU, ms a second", "CPU, ms for one scrape more", "RSS, MiB")
-        tables.print_table(headings, scraper_rows(Path(folder), asked.seconds(20)))
+        tables.print_table(headings, scraper_rows(Path(folder), limits.seconds(20)))
 
 
-def growth_row(what: str, load: Load, count: int) -> list[str]:
-    """One line for a node of this load."""
-    varied = {"devices": load.devices, "readings of each device": load.readings}.get(what, load.sources)
+def growth_row(varied_part: str, load: Load, count: int) -> list[str]:
+    """Return the table row of a node with this load."""
+    varied = {"devices": load.devices, "readings of each device": load.readings}.get(varied_part, load.sources)
     found = measured(load, count)
     times = (found.put, found.snapshot, found.render, found.compress)
-    return [str(varied), *(tables.number(each) for each in (*times, sum(times), found.page_kb))]
+    return [str(varied), *(tables.number(figure) for figure in (*times, sum(times), found.page_kb))]
 
 
 def measured(load: Load, count: int) -> Stages:
-    """The middle one of so many polls."""
+    """Return the medians of `count` polls."""
     node, renderer = MadeUpNode(load), Renderer()
     node.poll_all()
     renderer.text(node.store.snapshot())
@@ -83,7 +83,7 @@ def measured(load: Load, count: int) -> Stages:
 
 
 def one_poll(node: MadeUpNode, renderer: Renderer) -> Stages:
-    """The times of one poll of the first source, and of one scrape."""
+    """Return the times of one poll of the first source, and of one scrape."""
     report = node.report(0)
     times = [time.process_time()]
     node.put(0, report)
@@ -98,7 +98,7 @@ def one_poll(node: MadeUpNode, renderer: Renderer) -> Stages:
 
 
 def scraper_rows(folder: Path, seconds: int) -> Iterator[list[str]]:
-    """One line for each pace of scrapes."""
+    """Yield a row for each scrape interval."""
     config = "[sources.nvml]\ninterval = 1.0\n"
     with running(telemetry(folder, "accelerator_power_watts", config, ("--demo", "8xnvidia"))) as daemon:
         time.sleep(5)
@@ -111,7 +111,7 @@ def scraper_rows(folder: Path, seconds: int) -> Iterator[list[str]]:
 
 
 def cpu_while_scraped(pid: int, scrape, pace: int, seconds: int) -> float:
-    """CPU milliseconds a second of the daemon, scraped at an even pace."""
+    """Return the CPU milliseconds per second of the daemon, scraped at a constant interval."""
     before, begin = processes.cpu_seconds(pid), time.perf_counter()
     for turn in range(pace * seconds):
         time.sleep(max(0.0, begin + turn / pace - time.perf_counter()))

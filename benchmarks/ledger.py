@@ -1,4 +1,4 @@
-"""What the ledger of owners costs: each poll that brings new numbers, each page, each minute, and its memory.
+"""Measure the cost of the ledger of owners: for each poll with new values, each page, each minute, and its memory.
 
 python benchmarks/ledger.py [--quick]
 """
@@ -56,30 +56,30 @@ def main() -> None:
 
 
 def in_child(life: Callable[[], Sequence[str]]) -> Sequence[str]:
-    """What the life gives in a process of its own, where nothing was freed before."""
+    """Return the result of `life` in a new process, where no memory was freed before."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(life).result()
 
 
 @dataclass
 class Spent:
-    """Seconds in each kind of work, by its name."""
+    """The seconds spent on each kind of work, by its name."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
-    def on(self, what: str, work: Callable[[], object]) -> None:
-        """Do the work, and note how long it took."""
+    def on(self, kind: str, work: Callable[[], object]) -> None:
+        """Do the work and record its duration."""
         begun = time.perf_counter()
         work()
-        self.seconds.setdefault(what, []).append(time.perf_counter() - begun)
+        self.seconds.setdefault(kind, []).append(time.perf_counter() - begun)
 
-    def typical(self, what: str) -> float:
-        """The median."""
-        return sorted(self.seconds[what])[len(self.seconds[what]) // 2]
+    def typical(self, kind: str) -> float:
+        """Return the median duration."""
+        return sorted(self.seconds[kind])[len(self.seconds[kind]) // 2]
 
 
 def row(cards: int) -> Sequence[str]:
-    """One line of the table."""
+    """Return a row of the table."""
     devices = [owned(number) for number in range(cards)]
     ledger = Ledger("bench")
     alone, billed, spent = Accumulator(), Accumulator(bill=ledger), Spent()
@@ -114,7 +114,7 @@ def row(cards: int) -> Sequence[str]:
 
 
 def owned(number: int) -> MergedDevice:
-    """A card that two jobs share."""
+    """Return a card that two jobs share."""
     readings = tuple(MergedReading(metric, "", value, "nvml") for metric, value in _READINGS.items())
     jobs = [Owner("job", str(name), job_id=str(name), user="user") for name in (number, number + 1)]
     allocations = tuple(Allocation(job, 0.5, "equal", is_allocated=True, is_used=True) for job in jobs)
@@ -124,7 +124,7 @@ def owned(number: int) -> MergedDevice:
 
 
 def read(device: MergedDevice, now: float) -> MergedDevice:
-    """The same card with numbers of this moment."""
+    """Return the same card with the values of this time."""
     before = Readings.of(device.readings)
     return replace(device, readings=Readings(before.shape, before.values, (Origin("nvml", now, _INTERVAL),)))
 

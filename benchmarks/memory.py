@@ -1,4 +1,4 @@
-"""What takes our memory: each import alone, many polls, and the history.
+"""Measure the memory of imports, of many polls, and of the history.
 
 python benchmarks/memory.py [--quick]
 """
@@ -30,7 +30,7 @@ from telemetry_exporters.prometheus.renderer import Renderer
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
 _AS_SERVE_DOES = "from telemetry_daemon.service.unused_imports import left_out\nwith left_out(): import "
-# What is imported, and how.
+# The imported programs, and the code that imports them.
 IMPORTS = {
     "nothing": "import sys",
     **{
@@ -49,11 +49,11 @@ _FIRST_POLLS = 100
 
 def main() -> None:
     """Print the tables."""
-    asked = extent(__doc__ or "")
+    limits = extent(__doc__ or "")
     tables.print_machine()
-    print_polls(1_000 if asked == QUICK else 10_000)
+    print_polls(1_000 if limits == QUICK else 10_000)
     print()
-    print_histories((8,) if asked == QUICK else (8, 16, 128))
+    print_histories((8,) if limits == QUICK else (8, 16, 128))
     print()
     tables.print_table(
         ("each import alone", "RSS, MiB"), [(name, imported(program)) for name, program in IMPORTS.items()]
@@ -62,13 +62,13 @@ def main() -> None:
 
 @dataclass
 class Times:
-    """A clock that the polls move."""
+    """A clock that the polls advance."""
 
     now: float = 0.0
 
 
 def print_polls(polls: int) -> None:
-    """Memory after so many polls of 8 devices, each scraped once, in fast motion."""
+    """Print the memory after numbers of polls of 8 devices, each followed by a scrape, in fast motion."""
     times = Times()
     clock = Clock(lambda: times.now, lambda: 1.7e9 + times.now)
     source = simulated_sources(parse_demo("8xnvidia"), clock=clock)[0]
@@ -90,7 +90,7 @@ def print_polls(polls: int) -> None:
 
 
 def print_histories(nodes: Sequence[int]) -> None:
-    """What half an hour of history adds to a node with so many cards, in fast motion."""
+    """Print the memory of half an hour of history for nodes of several sizes, in fast motion."""
     rows = []
     for cards in nodes:
         without, beside = (in_child(partial(half_an_hour, cards, keeps=keeps)) for keeps in (False, True))
@@ -99,13 +99,13 @@ def print_histories(nodes: Sequence[int]) -> None:
 
 
 def in_child(life: Callable[[], float]) -> float:
-    """What the life gives in a process of its own, where nothing was freed before."""
+    """Return the result of `life` in a new process, where no memory was freed before."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(life).result()
 
 
 def half_an_hour(cards: int, *, keeps: bool) -> float:
-    """RSS after so long, in MiB."""
+    """Return the RSS in MiB after half an hour."""
     times = Times()
     clock = Clock(lambda: times.now, lambda: 1.7e9 + times.now, lambda: 0.0)
     source = simulated_sources(parse_demo(f"{cards}xnvidia"), clock=clock)[0]
@@ -125,7 +125,7 @@ def half_an_hour(cards: int, *, keeps: bool) -> float:
 
 
 def imported(program: str) -> str:
-    """RSS of a Python that imported nothing else."""
+    """Return the RSS of a Python that imports only this program."""
     program += "\nprint(next(line.split()[1] for line in open('/proc/self/status') if 'VmRSS' in line))"
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return f"{int(out.stdout) / 1024:.1f}"

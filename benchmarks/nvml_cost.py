@@ -1,11 +1,11 @@
-"""What NVML's calls cost on this machine: time and CPU of each call and field on one GPU.
+"""Measure what NVML's calls cost on this machine: time and CPU of each call and field on one GPU.
 
     pip install nvidia-ml-py
     python nvml_cost.py [--gpu 0] [--seconds 60] [--json nvml-cost.json]
 
-Needs Python 3.8 and nvidia-ml-py, nothing else. It changes nothing, and makes each call 200 times in a minute: pauses leave the
-driver to others. The JSON file has the names of GPU, driver and kernel, but no serial number, UUID, bus address or host name:
-please send it to us.
+The script needs Python 3.8 and nvidia-ml-py only. It changes nothing on the GPU, and makes each call 200 times in a minute, with
+pauses in which other programs can use the driver. The JSON file names GPU, driver and kernel, but contains no serial number,
+UUID, bus address or host name. Please send it to us.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pynvml
 
 _ROUNDS = 200
 _MEMORY_V2 = 0x02000028
-# Functions of pynvml without `nvmlDeviceGet`, with their arguments after the handle.
+# Functions of pynvml without the prefix `nvmlDeviceGet`, with their arguments after the handle.
 _CALLS = (
     ("UtilizationRates",), ("MemoryInfo",), ("MemoryInfo", _MEMORY_V2), ("TemperatureV", 0), ("Temperature", 0),
     ("ClockInfo", 0), ("ClockInfo", 1), ("ClockInfo", 2), ("ClockInfo", 3), ("CurrentClocksEventReasons",),
@@ -39,7 +39,7 @@ _CALLS = (
     ("PersistenceMode",), ("ComputeMode",), ("AddressingMode",), ("ModuleId",),
 )  # fmt: skip
 _ALL_LINKS = 0xFFFFFFFF
-# Number and scope.
+# Field number and scope.
 _FIELDS = (
     (82, 0), (185, 0), (186, 0), (185, 1), (185, 2), (83, 0), (191, 0), (74, 0), (75, 0), (76, 0), (77, 0), (78, 0),
     (79, 0), (251, 0), (252, 0), (253, 0), (269, 0), (270, 0), (271, 0), (3, 0), (4, 0), (11, 0), (12, 0), (29, 0),
@@ -47,7 +47,7 @@ _FIELDS = (
     (189, 0), (190, 0), (193, 0), (197, 0), (198, 0), (230, 0), (91, 0), (165, 0), (138, 0), (138, _ALL_LINKS),
     (139, _ALL_LINKS), (161, 0), (163, 0), (202, 0), (202, _ALL_LINKS),
 )  # fmt: skip
-# What a poll asks for in one call.
+# The fields that one poll reads with one call.
 _BATCHES = {
     "fields of a fast poll": ((185, 0), (186, 0), (185, 1), (185, 2), (82, 0)),
     "fields of a poll of counters": tuple((number, 0) for number in (83, 74, 75, 76, 77, 79, 269, 270, 271)),
@@ -56,7 +56,7 @@ _GPM_METRICS = (1, 2, 3, 5, 10)
 
 
 class Row:
-    """A call or field: how long each try took, and its errors by number."""
+    """A call or field, with the duration of each try and its errors by number."""
 
     def __init__(self, name, make):
         self.name = name
@@ -64,7 +64,7 @@ class Row:
         self.wall, self.cpu, self.errors = [], [], {}
 
     def run(self):
-        """Make the call once more, unless it has only ever failed; a field returns its own error."""
+        """Make the call once more, unless all tries failed. A field returns an error as its value."""
         if self.errors and not self.wall:
             return
         wall, cpu = time.perf_counter_ns(), time.thread_time_ns()
@@ -72,7 +72,7 @@ class Row:
             code = self.make()
         except pynvml.NVMLError as error:
             code = error.value
-        except (AttributeError, TypeError):  # a binding or driver without this function
+        except (AttributeError, TypeError):  # The binding or the driver does not have this function.
             code = "missing"
         cpu, wall = time.thread_time_ns() - cpu, time.perf_counter_ns() - wall
         if code:
@@ -82,7 +82,7 @@ class Row:
             self.cpu.append(cpu / 1e3)
 
     def result(self):
-        """Return what the JSON file says of it."""
+        """Return the row of the JSON file."""
         return {
             "name": self.name,
             "tries": len(self.wall),
@@ -94,13 +94,13 @@ class Row:
 
 
 def at(numbers, part):
-    """Return the number below which so large a part of them lies; None without any."""
+    """Return the value below which this part of the numbers is, or None if there are no numbers."""
     ordered = sorted(numbers)
     return round(ordered[min(len(ordered) - 1, int(part * len(ordered)))], 1) if ordered else None
 
 
 def call(name, handle, *arguments):
-    """Return what makes a call once."""
+    """Return a function that makes the call once."""
     function = getattr(pynvml, f"nvmlDeviceGet{name}", None)
 
     def make():
@@ -112,7 +112,7 @@ def call(name, handle, *arguments):
 
 
 def fields(handle, wanted):
-    """Return what reads fields once; it returns the error if all of them have one."""
+    """Return a function that reads these fields once. It returns the error if all fields have an error."""
 
     def make():
         codes = [item.nvmlReturn for item in pynvml.nvmlDeviceGetFieldValues(handle, list(wanted))]
@@ -122,7 +122,7 @@ def fields(handle, wanted):
 
 
 def gpm(handle):
-    """Return what takes a sample of GPM, and what compares two; nothing if the GPU has none."""
+    """Return functions that take a sample of GPM and compare two samples, or none if the GPU does not support GPM."""
     try:
         if not pynvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice:
             return []
@@ -140,16 +140,16 @@ def gpm(handle):
         wanted = pynvml.c_nvmlGpmMetricsGet_t()
         wanted.version, wanted.numMetrics = 1, len(_GPM_METRICS)
         wanted.sample1, wanted.sample2 = samples
-        for place, number in enumerate(_GPM_METRICS):
-            wanted.metrics[place].metricId = number
+        for position, number in enumerate(_GPM_METRICS):
+            wanted.metrics[position].metricId = number
         pynvml.nvmlGpmMetricsGet(wanted)
 
     return [Row("GpmSampleGet", sample), Row("GpmMetricsGet", compare)]
 
 
 def rows(handle):
-    """Return all that is measured."""
-    found = [Row(".".join(map(str, (name, *given))), call(name, handle, *given)) for name, *given in _CALLS]
+    """Return all calls and fields to measure."""
+    found = [Row(".".join(map(str, (name, *arguments))), call(name, handle, *arguments)) for name, *arguments in _CALLS]
     for number, scope in _FIELDS:
         where = {0: "", _ALL_LINKS: ", all links"}.get(scope, f", scope {scope}")
         found.append(Row(f"field {number}{where}", fields(handle, [(number, scope)])))
@@ -158,10 +158,10 @@ def rows(handle):
 
 
 def measure(measured, seconds, rounds):
-    """Make all calls once a round; rounds begin evenly over the time."""
+    """Make all calls once per round. The rounds begin at equal intervals."""
     begin = time.monotonic()
     for turn in range(rounds):
-        time.sleep(max(0.0, begin + turn * seconds / rounds - time.monotonic()))  # rounds at even times
+        time.sleep(max(0.0, begin + turn * seconds / rounds - time.monotonic()))  # Rounds begin at equal intervals.
         for row in measured:
             row.run()
 
@@ -183,7 +183,7 @@ def report(handle, measured, usage):
 
 
 def show(document):
-    """Print the table, the most expensive first."""
+    """Print the table with the most expensive call first."""
     print(f"{document['gpu']}, driver {document['driver']}, CPU s {document['cpu_seconds']}")
     print(f"{'call or field':40} {'median µs':>10} {'p99 µs':>10} {'CPU µs':>10}  errors")
     for row in sorted(document["calls"], key=lambda row: -(row["median_us"] or 0)):
@@ -199,18 +199,18 @@ def main():
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rounds", type=int, default=_ROUNDS, help="how often each call is made")
     parser.add_argument("--json", type=Path, default=Path("nvml-cost.json"), metavar="FILE")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
         pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByIndex(given.gpu)
+        handle = pynvml.nvmlDeviceGetHandleByIndex(options.gpu)
     except pynvml.NVMLError as error:
-        print(f"nvml_cost.py: GPU {given.gpu} cannot be opened: {error}", file=sys.stderr)
+        print(f"nvml_cost.py: GPU {options.gpu} cannot be opened: {error}", file=sys.stderr)
         return 1
     measured = rows(handle)
-    measure(measured, given.seconds, given.rounds)
+    measure(measured, options.seconds, options.rounds)
     document = report(handle, measured, resource.getrusage(resource.RUSAGE_SELF))
     show(document)
-    given.json.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+    options.json.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
     pynvml.nvmlShutdown()
     return 0
 

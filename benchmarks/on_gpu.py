@@ -1,6 +1,6 @@
-"""What benchmarks/on_gpu.sh runs on a node with a real NVIDIA GPU: its parts one after the other, each with its result in the folder.
+"""Measure on a node with a real NVIDIA GPU. benchmarks/on_gpu.sh starts the parts in turn; each writes its result to the folder.
 
-A part that fails is named in the summary and takes nothing from the others.
+If a part fails, the summary names it, and the other parts still run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kits.ports import free_port
 _HERE = Path(__file__).resolve().parent
 _MIB = 1 << 20
 _STRETCHES = (1.0, 2.5, 7.0)
-# Of `nvidia-smi -q -x`: where it stands, ours, and what one is multiplied by.
+# Readings of `nvidia-smi -q -x`: their path, our name, and a conversion factor.
 _PARITY = (
     ("temperature/gpu_temp", "temperature_celsius", "core", 1),
     ("temperature/memory_temp", "temperature_celsius", "memory", 1),
@@ -54,7 +54,7 @@ _PARITY = (
 
 @dataclass(frozen=True)
 class Work:
-    """What is asked for: the folder of the results, seconds of a part, and whether other exporters are measured, too."""
+    """The requested work: the folder of the results, the seconds of a part, and whether other exporters are measured, too."""
 
     out: Path
     seconds: float
@@ -62,7 +62,7 @@ class Work:
 
 
 def main() -> int:
-    """Run all parts; 1 if one of them failed."""
+    """Run all parts. Return 1 if a part failed."""
     work = arguments()
     work.out.mkdir(parents=True, exist_ok=True)
     begin, lines, failed = time.monotonic(), [], False
@@ -88,17 +88,17 @@ def main() -> int:
 
 
 def arguments() -> Work:
-    """What the command line asks for."""
+    """Return the requested work from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="a folder for the results; else one below tests/nvml")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each long part")
     parser.add_argument("--alone", action="store_true", help="measure no other exporters")
-    given = parser.parse_args()
-    return Work(given.out or folder_name(), given.seconds, not given.alone)
+    options = parser.parse_args()
+    return Work(options.out or folder_name(), options.seconds, not options.alone)
 
 
 def folder_name() -> Path:
-    """Return a folder that is named after GPU and driver."""
+    """Return a folder named after GPU and driver."""
     import pynvml
 
     try:
@@ -111,7 +111,7 @@ def folder_name() -> Path:
 
 
 def cost(work: Work) -> str:
-    """What each call of NVML costs."""
+    """Return a table of the cost of NVML's calls."""
     line = [sys.executable, str(_HERE / "nvml_cost.py"), "--seconds", str(work.seconds)]
     done = subprocess.run(
         [*line, "--json", str(work.out / "nvml-cost.json")], capture_output=True, text=True, check=True
@@ -121,7 +121,7 @@ def cost(work: Work) -> str:
 
 
 def contestants(work: Work, folder: Path) -> Iterator[Contestant]:
-    """Our daemon with its defaults, and the exporters that can be had."""
+    """Yield our daemon with default settings, and the installed exporters."""
     yield telemetry(folder / "telemetry", nodes.POWER)
     if not work.has_others:
         return
@@ -139,28 +139,29 @@ def contestants(work: Work, folder: Path) -> Iterator[Contestant]:
 
 
 def side_by_side(work: Work, name: str) -> str:
-    """CPU of user and kernel, memory, and scrapes of all contestants at once, scraped once a second."""
+    """Return CPU, memory and scrape times of all contestants running at once, each scraped once a second."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        there: list[Running] = []
+        started: list[Running] = []
         for contestant in contestants(work, Path(folder)):
-            with contextlib.suppress(NotServingError):  # it cannot be measured here; ours is missed below
-                there.append(stack.enter_context(running(contestant)))
-        if not there or there[0].contestant.name != "telemetry":
+            # A contestant may fail to start here. A failure of our own daemon is detected below.
+            with contextlib.suppress(NotServingError):
+                started.append(stack.enter_context(running(contestant)))
+        if not started or started[0].contestant.name != "telemetry":
             raise ValueError("our daemon shows no power: see build/benchmarks/logs/telemetry.log")
-        before = {one.contestant.name: processes.split_seconds(one.process.pid) for one in there}
+        before = {program.contestant.name: processes.split_seconds(program.process.pid) for program in started}
         begin = time.perf_counter()
         plan = Plan(1, max(1, round(work.seconds)), settle=min(5.0, work.seconds))
-        rounds = watch(random.sample(there, len(there)), plan)
+        rounds = watch(random.sample(started, len(started)), plan)
         passed = time.perf_counter() - begin
-        after = {one.contestant.name: processes.split_seconds(one.process.pid) for one in there}
+        after = {program.contestant.name: processes.split_seconds(program.process.pid) for program in started}
     figures = (measured.CPU, measured.RSS, measured.P50, measured.P99, measured.SERIES)
     rows = [
         [
-            each,
-            *(tables.number(1e3 * (after[each][kind] - before[each][kind]) / passed) for kind in (0, 1)),
-            *(tables.number(figure.of(round_) or 0.0) for figure in figures),
+            name,
+            *(tables.number(1e3 * (after[name][kind] - before[name][kind]) / passed) for kind in (0, 1)),
+            *(tables.number(figure.value(round_) or 0.0) for figure in figures),
         ]
-        for each, round_ in rounds.items()
+        for name, round_ in rounds.items()
     ]
     head = ("", "user, ms/s", "kernel, ms/s", *(figure.words for figure in figures))
     text = tables.table(head, rows)
@@ -170,27 +171,27 @@ def side_by_side(work: Work, name: str) -> str:
 
 @contextmanager
 def load() -> Iterator[bool]:
-    """Keep the GPU busy meanwhile; False if that is not possible."""
+    """Keep the GPU busy in the context. Yield False if that is not possible."""
     line = [sys.executable, str(_HERE / "gpu_load.py")]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
-            said = process.stdout.readline() if process.stdout else ""
-            if said.strip() != "busy":
-                print(f"no load: {said.strip()}", flush=True)
-            yield said.strip() == "busy"
+            answer = process.stdout.readline() if process.stdout else ""
+            if answer.strip() != "busy":
+                print(f"no load: {answer.strip()}", flush=True)
+            yield answer.strip() == "busy"
         finally:
             process.kill()
 
 
-def with_load(work: Work, part: Callable[[], str]) -> str:  # noqa: ARG001  # every part takes the work
-    """Run a part while the GPU is busy, or idle with a note."""
+def with_load(work: Work, part: Callable[[], str]) -> str:  # noqa: ARG001  # all parts have the same parameters
+    """Run a part while the GPU is busy. If it stays idle, the result says so."""
     with load() as is_busy:
         return part() if is_busy else f"(without load)\n{part()}"
 
 
 @contextmanager
 def daemon() -> Iterator[str]:
-    """Our daemon; its address."""
+    """Run our daemon and yield its address."""
     with tempfile.TemporaryDirectory() as folder:
         ours = telemetry(Path(folder) / "telemetry", nodes.POWER)
         with running(ours):
@@ -198,7 +199,7 @@ def daemon() -> Iterator[str]:
 
 
 def parity(work: Work) -> str:
-    """Our readings beside those of nvidia-smi in the same second."""
+    """Return our readings beside those of nvidia-smi from the same second."""
     if shutil.which("nvidia-smi") is None:
         raise ValueError("there is no nvidia-smi")
     with daemon() as address:
@@ -211,23 +212,23 @@ def parity(work: Work) -> str:
 
 
 def document(address: str) -> Mapping[str, Any]:
-    """Return the daemon's JSON document, just after a poll of the counters."""
+    """Return the daemon's JSON document directly after a poll of the counters."""
     for pause in (1.0, 0.0):
         with urllib.request.urlopen(f"http://{address}/api/v1/snapshot?counters=now") as answer:
             found: Mapping[str, Any] = json.load(answer)
-        time.sleep(pause)  # the second request shows the poll that the first caused
+        time.sleep(pause)  # The second request shows the poll that the first one caused.
     return found
 
 
 def whole_cards(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return NVIDIA's cards in the order of their numbers."""
+    """Return NVIDIA's cards in the order of their index."""
     cards = [device for device in node["devices"] if device["vendor"] == "nvidia" and device["parent"] is None]
     return sorted(cards, key=lambda device: device["index"])
 
 
-def compared(theirs: Sequence[ET.Element], ours: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
-    """One row for each reading that either has."""
-    for number, (gpu, device) in enumerate(zip(theirs, ours, strict=False)):
+def compared(gpus: Sequence[ET.Element], ours: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """Yield a row for each reading that our daemon or nvidia-smi has."""
+    for number, (gpu, device) in enumerate(zip(gpus, ours, strict=False)):
         for path, metric, label, times in _PARITY:
             text = (gpu.findtext(path) or "").split(" ")[0]
             found = device["readings"].get(metric)
@@ -239,7 +240,7 @@ def compared(theirs: Sequence[ET.Element], ours: Sequence[Mapping[str, Any]]) ->
 
 
 def energy(work: Work) -> str:
-    """The energy of stretches by a Recorder beside the difference of the counter, which is read by us at their limits."""
+    """Return the energy of stretches measured by a Recorder, beside the difference of NVML's counter at their ends."""
     import pynvml
 
     pynvml.nvmlInit()
@@ -253,15 +254,17 @@ def energy(work: Work) -> str:
         with daemon() as address:
             for seconds in _STRETCHES:
                 with Recorder("all", url=address) as recorder:
-                    time.sleep(1.2)  # the counters were read for the begin of the whole
+                    time.sleep(1.2)  # The counters were read at the begin of the outer stretch.
                     with recorder("stretch"):
                         before = counted()
-                        time.sleep(seconds)  # the length of the stretch under test
+                        time.sleep(seconds)  # The duration of the stretch under test.
                         joules = counted() - before
                     results = recorder.results("stretch")
-                mine = results.get("energy_joules", 0.0)
-                ratio = f"{mine / joules:.4f}" if joules else "–"
-                rows.append([f"{seconds:g} s", f"{joules:.1f}", f"{mine:.1f}", ratio, f"{results.get('exact', 0.0):g}"])
+                recorded = results.get("energy_joules", 0.0)
+                ratio = f"{recorded / joules:.4f}" if joules else "–"
+                rows.append(
+                    [f"{seconds:g} s", f"{joules:.1f}", f"{recorded:.1f}", ratio, f"{results.get('exact', 0.0):g}"]
+                )
     except pynvml.NVMLError as error:
         raise ValueError(f"the energy counter: {error}") from None
     finally:
@@ -272,7 +275,7 @@ def energy(work: Work) -> str:
 
 
 def recording(work: Work) -> str:
-    """A masked recording of all sources, as a capture for tests."""
+    """Return a masked recording of all sources, which can be used as a capture in tests."""
     path = work.out / "load.jsonl.gz"
     seconds = min(20.0, work.seconds)
     line = [*COMMAND, "record", "-o", str(path), "--for", f"{seconds:g}s"]

@@ -1,6 +1,6 @@
-"""What it costs to know the processes on a node's cards: our reader beside psutil, in one run, on the same processes.
+"""Compare the cost of reading the processes on a node's cards: our reader and psutil, in one run, on the same processes.
 
-`python benchmarks/processes.py [NUMBER]` starts so many processes (500), needs psutil, and no accelerator.
+`python benchmarks/processes.py [NUMBER]` starts this many processes (500). It needs psutil, but no accelerator.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ POLL = PARSER.polls[0]
 
 @contextmanager
 def sleeping(number: int) -> Iterator[tuple[int, ...]]:
-    """So many processes that wait for a signal."""
+    """Run this many processes that wait for a signal, and yield their PIDs."""
     pids: list[int] = []
     try:
         for _ in range(number):
@@ -45,43 +45,43 @@ def sleeping(number: int) -> Iterator[tuple[int, ...]]:
 
 
 def by_psutil(pids: Sequence[int]) -> list[object]:
-    """User, start, name and cgroup of each process, as a program writes it that looks at what is there."""
+    """Return user, start, name and cgroup of each process, as a straightforward program reads them."""
     found: list[object] = []
     for pid in pids:
         process = psutil.Process(pid)
         with process.oneshot():
-            told = (process.username(), process.create_time(), process.name())
-        found.append((*told, Path(f"/proc/{pid}/cgroup").read_text()))
+            facts = (process.username(), process.create_time(), process.name())
+        found.append((*facts, Path(f"/proc/{pid}/cgroup").read_text()))
     return found
 
 
 def milliseconds(work: Callable[[], object]) -> float:
-    """The CPU time of one call, in this process and those that it waited for."""
+    """Return the CPU time of one call, in this process and its children."""
     begin = os.times()
-    own = time.process_time()
+    cpu_begin = time.process_time()
     work()
     end = os.times()
-    return (time.process_time() - own + end.children_user + end.children_system - begin[2] - begin[3]) * 1000
+    return (time.process_time() - cpu_begin + end.children_user + end.children_system - begin[2] - begin[3]) * 1000
 
 
 def main(number: int) -> int:
-    """Print what each costs; the status says whether the goals were reached."""
+    """Print the cost of both readers. The exit status says whether the goals were reached."""
     with sleeping(number) as pids:
         targets = Targets(pids=pids)
         reader = ProcReader("/", environment=False)
         first = milliseconds(lambda: reader.read(POLL, targets))
         assert len(PARSER.parse(reader.read(POLL, targets)).tasks) == number
-        # In turns, so that other work on the machine meets both.
+        # The readers alternate, so that other work on the machine affects both.
         turns = [
             (milliseconds(lambda: reader.read(POLL, targets)), milliseconds(lambda: by_psutil(pids)))
             for _ in range(ROUNDS)
         ]
-    ours, theirs = (min(column) for column in zip(*turns, strict=True))
+    ours, psutil_ms = (min(column) for column in zip(*turns, strict=True))
     print(f"{number} processes, CPU ms a poll, the quickest of {ROUNDS}")
     print(f"ours, the first poll   {first:8.1f}")
     print(f"ours, later polls      {ours:8.1f}")
-    print(f"psutil                 {theirs:8.1f}   {theirs / ours:.1f} times ours")
-    return 0 if ours <= MOST_MILLISECONDS and theirs >= LEAST_TIMES * ours else 1
+    print(f"psutil                 {psutil_ms:8.1f}   {psutil_ms / ours:.1f} times ours")
+    return 0 if ours <= MOST_MILLISECONDS and psutil_ms >= LEAST_TIMES * ours else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The cost of reading a Chrome trace: `telemetry profile` and Python's json on the same files, each in its own process.
+"""Measure the cost of reading a Chrome trace: `telemetry profile` and Python's json on the same files, each in a new process.
 
 python benchmarks/profile.py [--quick]
 """
@@ -89,7 +89,7 @@ def _by_us(path: Path) -> object:
 
 
 def _pieces(size: int) -> Iterator[str]:
-    """Yield a trace of this size, as Kineto prints it: a tenth of the events are the device's."""
+    """Yield a trace of this size in Kineto's format. A tenth of the events are the device's."""
     head = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]}
     yield json.dumps(head)[:-1] + ',"traceEvents":['
     length, number = 0, 0
@@ -124,7 +124,7 @@ def _round(number: int) -> Iterator[str]:
 
 
 def _event(category: str, name: str, pid: int, begin: str, length: float, arguments: dict[str, object]) -> str:
-    """Return an event, whose times have three decimals, which a Python number would not keep."""
+    """Return an event. Its times are texts with three decimals, which a Python number would not keep."""
     printed = json.dumps({"ph": "X", "cat": category, "name": name, "pid": pid, "tid": 7, "args": arguments}, indent=2)
     return f'{printed[:-2]},\n  "ts": {begin}, "dur": {length:.3f}\n}}'
 

@@ -1,9 +1,9 @@
-"""What a Recorder costs a training loop: a thousand steps with a stretch each, and the same without, in turns; and its energy beside the counter's.
+"""Measure what a Recorder costs a training loop: a thousand steps with and without a stretch each, in turns. Compare its energy with the counter's.
 
 python benchmarks/recorder.py [--quick]
 
-The daemon has eight simulated cards. A step is a piece of pure Python that takes some milliseconds, which a thread of the same interpreter would
-hold up most.
+The daemon has eight simulated cards. A step is some milliseconds of pure Python, which other threads of the interpreter delay
+more than any other work.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ ROUNDS, QUICK_ROUNDS = 5, 2
 
 
 def step() -> int:
-    """Some milliseconds of work."""
+    """Work for some milliseconds."""
     return sum(number * number for number in range(WORK))
 
 
 def loop(stretch: Callable[[], AbstractContextManager[object]]) -> float:
-    """Seconds of CPU of the whole process for the thousand steps, each within what `stretch` gives: other programs take none of them."""
+    """Return the process's CPU seconds for a thousand steps, each within a context from `stretch`. Other programs do not count."""
     begun = time.process_time()
     for _ in range(STEPS):
         with stretch():
@@ -40,9 +40,9 @@ def loop(stretch: Callable[[], AbstractContextManager[object]]) -> float:
 
 
 def counters(address: str) -> tuple[float, float]:
-    """When the daemon's readings were put together, and all cards' counters then."""
+    """Return the time of the daemon's readings, and the sum of all cards' energy counters at that time."""
     node = read(address)
-    return node.time.timestamp(), sum(one.value("energy_joules_total") or 0.0 for one in node.devices)
+    return node.time.timestamp(), sum(device.value("energy_joules_total") or 0.0 for device in node.devices)
 
 
 def main() -> int:
@@ -53,7 +53,7 @@ def main() -> int:
         for _ in range(rounds):
             without = loop(nullcontext)
             with Recorder("all", url=daemon.address) as recorder:
-                with_it = loop(lambda: recorder("step"))  # called within this turn alone
+                with_it = loop(lambda: recorder("step"))  # The function is called within this iteration only.
             ratios.append(with_it / without)
         recorder = Recorder("all", url=daemon.address)
         recorder.start()
@@ -61,13 +61,13 @@ def main() -> int:
         time.sleep(60 * rounds)
         ended, after = counters(daemon.address)
         recorder.stop()
-        told = recorder.results()
+        results = recorder.results()
     print(
         f"a loop of {STEPS} steps with a Recorder, as a multiple of the same without: median {statistics.median(ratios):.4f}, of {rounds} pairs"
     )
     watts = (after - before) / (ended - begun)
     print(
-        f"mean power by the energy of {60 * rounds} s, as a multiple of the counters' own: {told['energy_joules'] / told['seconds'] / watts:.4f}"
+        f"mean power by the energy of {60 * rounds} s, as a multiple of the counters' own: {results['energy_joules'] / results['seconds'] / watts:.4f}"
     )
     return 0
 

@@ -1,6 +1,6 @@
-"""How long a page of metrics takes: our renderer beside prometheus_client, in one run, on the same snapshots.
+"""Measure the time to render a page of metrics: our renderer and prometheus_client, in one run, on the same snapshots.
 
-`python benchmarks/render.py` needs the packages that the tests need, and no accelerator.
+`python benchmarks/render.py` needs the packages of the tests, but no accelerator.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUNDS = 15
 
 
 def best_milliseconds(work: Callable[[Snapshot], object], devices: int) -> float:
-    """CPU time of the quickest of some rounds; each is given a snapshot of its own, as a daemon would."""
+    """Return the CPU time of the fastest round. Each round gets a new snapshot, as in a daemon."""
     best = float("inf")
     for number in range(ROUNDS):
         snapshot = snapshots.big_snapshot(devices, READINGS_EACH, number)
@@ -41,7 +41,7 @@ def best_milliseconds(work: Callable[[Snapshot], object], devices: int) -> float
 
 
 def measure(devices: int) -> None:
-    """Print one line for a node of that size."""
+    """Print a row for a node of this size."""
     renderer = Renderer()
     snapshot = snapshots.big_snapshot(devices, READINGS_EACH, ROUNDS)
     page = renderer.text(snapshot)
@@ -49,31 +49,31 @@ def measure(devices: int) -> None:
     assert renderer.page(snapshot, Syntax.OPENMETRICS) + EOF == page_oracle.openmetrics(snapshot)
     ours = best_milliseconds(renderer.text, devices)
     first = best_milliseconds(text_page, devices)
-    theirs = best_milliseconds(page_oracle.text, devices)
+    peer_ms = best_milliseconds(page_oracle.text, devices)
     our_openmetrics = best_milliseconds(partial(renderer.page, syntax=Syntax.OPENMETRICS), devices)
-    their_openmetrics = best_milliseconds(page_oracle.openmetrics, devices)
+    peer_openmetrics = best_milliseconds(page_oracle.openmetrics, devices)
     compress = best_milliseconds(lambda _: Gzipped(page), devices)
     gzipped = Gzipped(page)
     finish = best_milliseconds(lambda _: gzipped.ended(b"x" * 2000), devices)
     print(
-        f"{devices:7} {page.count(b'{'):7} {len(page) / 1000:7.0f} | {ours:6.2f} {first:6.2f} {theirs:7.2f}"
-        f" {theirs / ours:6.1f} | {our_openmetrics:6.2f} {their_openmetrics:7.2f}"
-        f" {their_openmetrics / our_openmetrics:6.1f} | {compress:6.2f} {finish:6.2f} {len(gzipped.beginning) / 1000:7.0f}"
+        f"{devices:7} {page.count(b'{'):7} {len(page) / 1000:7.0f} | {ours:6.2f} {first:6.2f} {peer_ms:7.2f}"
+        f" {peer_ms / ours:6.1f} | {our_openmetrics:6.2f} {peer_openmetrics:7.2f}"
+        f" {peer_openmetrics / our_openmetrics:6.1f} | {compress:6.2f} {finish:6.2f} {len(gzipped.beginning) / 1000:7.0f}"
     )
 
 
 def measure_peer(cards: int) -> None:
-    """Print one line for the page under dcgm-exporter's names, beside our own, of simulated cards after a poll."""
-    ours, theirs = Renderer(), PeerRenderer(peer("dcgm-exporter"), Node("node"))
-    pages = (ours.page, theirs.page)
+    """Print a row that compares the page under dcgm-exporter's names with our own, for simulated cards after a poll."""
+    ours, peer_renderer = Renderer(), PeerRenderer(peer("dcgm-exporter"), Node("node"))
+    pages = (ours.page, peer_renderer.page)
     best, sizes = [float("inf")] * 2, [0, 0]
     for snapshot in demo_snapshots(f"{cards}xnvidia", ROUNDS):
-        for place, page in enumerate(pages):
+        for position, page in enumerate(pages):
             gc.collect()
             begin = time.process_time()
-            sizes[place] = len(page(snapshot, Syntax.TEXT))
-            best[place] = min(best[place], time.process_time() - begin)
-    numbers = [value for place in (0, 1) for value in (best[place] * 1000, sizes[place] / 1000)]
+            sizes[position] = len(page(snapshot, Syntax.TEXT))
+            best[position] = min(best[position], time.process_time() - begin)
+    numbers = [value for position in (0, 1) for value in (best[position] * 1000, sizes[position] / 1000)]
     print(
         f"{cards:7} | {numbers[0]:6.2f} {numbers[1]:7.0f} | {numbers[2]:6.2f} {numbers[3]:7.0f} | {numbers[2] / numbers[0]:6.2f}"
     )

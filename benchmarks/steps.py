@@ -1,9 +1,9 @@
-"""What it costs the daemon to export the steps that jobs count in files.
+"""Measure what it costs the daemon to export the steps that jobs report in files.
 
 python benchmarks/steps.py [--quick]
 
-A daemon with eight H100 of the fake library, scraped once a second; each rank writes its file every five seconds. The hostile files are
-of one user, new at each write, and each of another content.
+A daemon with eight H100 of the fake library is scraped once a second, and each rank writes its file every five seconds. The
+hostile files belong to one user, are new at each write, and all have different contents.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Write = Callable[[Path, int], None]
 
 
 def ranks(count: int) -> Write:
-    """Writes the files of so many ranks, an equal number on each card."""
+    """Return a function that writes the files of `count` ranks, an equal number on each card."""
 
     def write(folder: Path, turn: int) -> None:
         spent = tuple(PartSeconds(part, 1.5 * turn) for part in PARTS)
@@ -45,7 +45,7 @@ def ranks(count: int) -> Write:
 
 
 def hostile(count: int) -> Write:
-    """Writes so many files that are none of steps, beside those of eight ranks."""
+    """Return a function that writes `count` files without steps, beside those of eight ranks."""
 
     def write(folder: Path, turn: int) -> None:
         ranks(CARDS)(folder, turn)
@@ -66,30 +66,30 @@ CASES: Mapping[str, tuple[str, Write | None]] = {
 
 def main() -> None:
     """Print the table."""
-    asked = extent(__doc__ or "")
+    limits = extent(__doc__ or "")
     tables.print_machine()
-    rows = [[case, *measured(config, write, asked)] for case, (config, write) in CASES.items()]
+    rows = [[case, *measured(config, write, limits)] for case, (config, write) in CASES.items()]
     tables.print_table(("steps", "CPU, ms/s", "RSS of the first process, MiB", "series of steps"), rows)
 
 
-def measured(config: str, write: Write | None, asked: Extent) -> list[str]:
-    """The middle one of the rounds."""
-    rounds = [one_round(config, write, asked.seconds(30)) for _ in range(asked.rounds)]
+def measured(config: str, write: Write | None, limits: Extent) -> list[str]:
+    """Return the medians of the rounds."""
+    rounds = [one_round(config, write, limits.seconds(30)) for _ in range(limits.rounds)]
     return [tables.number(statistics.median(column)) for column in zip(*rounds, strict=True)]
 
 
 def one_round(config: str, write: Write | None, seconds: int) -> tuple[float, float, float]:
-    """CPU milliseconds a second, MiB, and series of steps."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "steps"
+    """Return CPU milliseconds per second, MiB, and the number of step series."""
+    with tempfile.TemporaryDirectory() as root:
+        folder = Path(root) / "steps"
         if write is not None:
             folder.mkdir()
             folder.chmod(0o1777)
             write(folder, 1)
         where = f'directory = "{folder}"\n' if config else ""
-        fake = FakeNvml(Path(place) / "nvml", load_profile("h100").with_gpus(CARDS))
+        fake = FakeNvml(Path(root) / "nvml", load_profile("h100").with_gpus(CARDS))
         ours = telemetry(
-            Path(place),
+            Path(root),
             "accelerator_power_watts",
             config + where + "[sources.nvml]\ninterval = 1.0\n",
             (),

@@ -1,9 +1,9 @@
-"""What it costs to look: `telemetry top` and `snapshot` beside nvitop, and pages that follow the daemon.
+"""Measure the cost of watching: `telemetry top` and `snapshot` beside nvitop, and pages that follow the daemon.
 
     python benchmarks/watching.py [--quick]
 
-All who read NVML load copies of the same fake library of eight H100, whose numbers move. A page is a client of
-/api/v1/events that reads everything. nvitop is installed below build/benchmarks.
+All readers of NVML load copies of the same fake library of eight H100, whose values change. A page is a client of
+/api/v1/events that reads all events. nvitop is installed in build/benchmarks.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _PAGES = 32
 
 def main() -> None:
     """Print the tables."""
-    asked = extent(__doc__ or "")
+    limits = extent(__doc__ or "")
     tables.print_machine()
     print()
     with tempfile.TemporaryDirectory() as folder:
-        print_terminals(Path(folder), asked)
+        print_terminals(Path(folder), limits)
         print()
-        print_pages(Path(folder), asked)
+        print_pages(Path(folder), limits)
 
 
 @dataclass(frozen=True)
 class Program:
-    """A command that shows the cards, with its environment, and what it has on its screen then."""
+    """A command that shows the cards, with its environment, and a text that its screen then contains."""
 
     name: str
     command: Sequence[str]
@@ -59,14 +59,14 @@ class Program:
 
 @contextmanager
 def programs(folder: Path) -> Iterator[tuple[list[Program], list[Program]]]:
-    """Those that stay, and those that print once; our daemon runs as long."""
+    """Yield the interactive programs, and those that print once. Our daemon runs in the context."""
     fake = busy(folder / "nvml", "h100")
     ours = telemetry(folder / "ours", POWER, EVERY_SECOND.format("nvml"), environment=loading(fake))
     config = ("--config", str(folder / "ours" / "telemetry.toml"))
-    # No daemon runs by this configuration.
+    # No daemon runs with this configuration.
     alone = telemetry(folder / "alone", POWER, EVERY_SECOND.format("nvml"), environment=loading(fake))
     by_itself = ("--config", str(folder / "alone" / "telemetry.toml"))
-    stay = [
+    interactive = [
         Program("telemetry top, of the daemon", (*COMMAND, "top", *config), ours.environment),
         Program("telemetry top, without a daemon", (*COMMAND, "top", *by_itself), alone.environment),
     ]
@@ -79,26 +79,29 @@ def programs(folder: Path) -> Iterator[tuple[list[Program], list[Program]]]:
         print(nvitop)
     else:
         environment = installed_environment(loading(fake))
-        stay.append(Program("nvitop", (str(nvitop), "--interval", "1"), environment, b"NVITOP"))
+        interactive.append(Program("nvitop", (str(nvitop), "--interval", "1"), environment, b"NVITOP"))
         once.append(Program("nvitop -1", (str(nvitop), "-1"), environment))
     with running(ours):
         time.sleep(_SETTLE_SECONDS)
-        yield stay, once
+        yield interactive, once
 
 
-def print_terminals(folder: Path, asked: Extent) -> None:
-    """CPU of what stays on the screen and of what prints once, in turns."""
-    with programs(folder) as (stay, once):
+def print_terminals(folder: Path, limits: Extent) -> None:
+    """Print the CPU time of interactive programs, and of those that print once, in turns."""
+    with programs(folder) as (interactive, once):
         lines = []
-        for program in stay:
-            rounds = [_looked_at(program, asked.seconds(20)) for _ in range(asked.rounds)]
-            first, second, kilobytes = (_spread(each) for each in zip(*rounds, strict=True))
+        for program in interactive:
+            rounds = [_looked_at(program, limits.seconds(20)) for _ in range(limits.rounds)]
+            first, second, kilobytes = (_spread(values) for values in zip(*rounds, strict=True))
             lines.append((program.name, first, second, kilobytes))
         headings = (f"{GPUS} × H100, once a second", "CPU until the first screen, ms", "CPU, ms/s", "kB/s printed")
         tables.print_table(headings, lines)
         print()
         runs = [
-            (program.name, *(_spread(each) for each in zip(*(_ran(program) for _ in range(asked.starts)), strict=True)))
+            (
+                program.name,
+                *(_spread(values) for values in zip(*(_ran(program) for _ in range(limits.starts)), strict=True)),
+            )
             for program in once
         ]
         tables.print_table((f"{GPUS} × H100, once", "CPU, ms", "wall, ms"), runs)
@@ -113,7 +116,7 @@ def _looked_at(program: Program, seconds: float) -> tuple[float, float, float]:
 
 
 def _ran(program: Program) -> tuple[float, float]:
-    """CPU and wall milliseconds of the command and its children."""
+    """Return CPU and wall milliseconds of the command and its children."""
     begin = time.perf_counter()
     child = subprocess.Popen(program.command, env=program.environment, stdout=subprocess.PIPE)
     printed = child.stdout.read() if child.stdout else b""
@@ -130,8 +133,8 @@ def _spread(values: Sequence[float]) -> str:
     return f"{number(found.middle)} ({number(found.least)}–{number(found.most)})"
 
 
-def print_pages(folder: Path, asked: Extent) -> None:
-    """Our daemon with simulated cards, without a page and with many that follow it."""
+def print_pages(folder: Path, limits: Extent) -> None:
+    """Print the cost of our daemon with simulated cards, without pages and with many pages that follow it."""
     lines = []
     for cards in _CARDS:
         flags = ("--demo", f"{cards}xnvidia")
@@ -139,7 +142,7 @@ def print_pages(folder: Path, asked: Extent) -> None:
         with running(contestant) as ours:
             time.sleep(_SETTLE_SECONDS)
             lines += [
-                (f"{cards} cards, {pages} pages", *_watched(contestant, ours, pages, asked.seconds(30)))
+                (f"{cards} cards, {pages} pages", *_watched(contestant, ours, pages, limits.seconds(30)))
                 for pages in (0, _PAGES)
             ]
     tables.print_table(("simulated", "CPU, ms/s", "RSS, MiB", "scrape p50, ms", "scrape p99, ms", "kB/s a page"), lines)
@@ -184,7 +187,7 @@ while True:
 
 @contextmanager
 def followers(port: int, pages: int) -> Iterator[Callable[[], int]]:
-    """So many clients that read all events, in a process of their own; what comes out tells the bytes that they have read."""
+    """Run clients that read all events in a child process, and yield a function that returns the bytes read so far."""
     command = (sys.executable, "-c", _FOLLOWER, str(port), str(pages))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
 

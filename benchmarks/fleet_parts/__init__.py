@@ -1,1 +1,1 @@
-"""The parts of benchmarks/fleet.py: simulated nodes, servers that scrape them, what is measured and what follows."""
+"""The parts of benchmarks/fleet.py: simulated nodes, the servers that scrape them, measurements and extrapolations."""

@@ -1,4 +1,4 @@
-"""Bytes per sample: two hours of real pages, fifteen seconds apart, written into blocks as they are in the long run."""
+"""Bytes per sample: two hours of real pages, fifteen seconds apart, in finished blocks as after a long run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LINE = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
 
 
 def stamped(kinds: tuple[str, ...], pages: int, unit: int) -> Iterator[bytes]:
-    """Every sample of a node of each kind with its target's labels and time, page by page, in fractions of a second."""
+    """Yield every sample of a node of each kind with the target's labels and a timestamp in fractions of a second, page by page."""
     courses = [Course(parse_demo(kind), seed=1) for kind in kinds]
     for number in range(pages):
         time = int((BEGIN_UNIX_SECONDS + number * STEP_SECONDS) * unit)
-        for place, course in enumerate(courses):
-            target = f'job="{JOB}",instance="node{place}:19820"'.encode()
+        for position, course in enumerate(courses):
+            target = f'job="{JOB}",instance="node{position}:19820"'.encode()
             body = course.pages[-1].body(Syntax.TEXT)
             yield b"".join(_with_target(line, target, time) for line in lines(body))
             course.step()
@@ -38,7 +38,7 @@ def _with_target(line: bytes, target: bytes, time: int) -> bytes:
 
 
 def of_prometheus(kinds: tuple[str, ...], pages: int, folder: Path) -> Disk:
-    """By promtool, which writes blocks as a running Prometheus does."""
+    """Write the pages with promtool, which produces the blocks of a running Prometheus, and return their size."""
     folder.mkdir(parents=True)
     text = folder / "samples.txt"
     with text.open("wb") as file:
@@ -51,7 +51,7 @@ def of_prometheus(kinds: tuple[str, ...], pages: int, folder: Path) -> Disk:
 
 
 def of_victoria_metrics(kinds: tuple[str, ...], pages: int, folder: Path) -> Disk:
-    """By a server of its own that is sent them, and merges its parts."""
+    """Send the pages to a VictoriaMetrics, which merges its parts, and return their size."""
     server = VictoriaMetrics(folder)
     server.targets_file.write_text("[]", "utf-8")
     server.start(interval_seconds=STEP_SECONDS)

@@ -1,4 +1,4 @@
-"""Runs one server over one fleet for a while, and says what that took."""
+"""Run one server over one fleet for a while, and measure its cost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 
 @dataclass(frozen=True)
 class Load:
-    """What a run is made of."""
+    """The parameters of a run."""
 
     nodes: int
     kinds: tuple[str, ...]
@@ -34,14 +34,14 @@ class Load:
 
     @property
     def cards(self) -> int:
-        """The cards of all nodes; a kind is written `8xnvidia`, or several with commas between."""
+        """Return the number of cards of all nodes. A kind is `8xnvidia`, or several joined by commas."""
         per_kind = [sum(int(part.split("x")[0]) for part in kind.split(",")) for kind in self.kinds]
         return sum(per_kind[number % len(per_kind)] for number in range(self.nodes))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One server under one load, once all nodes were known."""
+    """The cost of one server under one load, after all nodes were discovered."""
 
     title: str
     load: Load
@@ -68,13 +68,13 @@ class Outcome:
 
     @property
     def load_bytes(self) -> int:
-        """The memory that the fleet takes, by the highest: that is what a limit must leave room for."""
+        """Return the peak memory that the fleet adds, which is the figure for a memory limit."""
         return self.peak_rss_bytes - self.idle_rss_bytes
 
 
 @contextlib.contextmanager
 def running_fleet(script: Path, load: Load, folder: Path) -> Iterator[Sequence[str]]:
-    """The fleet in a process of its own, a simulated 15 s further at each scrape; gives its targets."""
+    """Run the fleet in a child process, with 15 simulated seconds between scrapes, and yield its targets."""
     file = folder / "fleet.json"
     file.unlink(missing_ok=True)
     step = f"--speed={STEP_SECONDS / load.interval_seconds}"
@@ -92,14 +92,14 @@ def running_fleet(script: Path, load: Load, folder: Path) -> Iterator[Sequence[s
 
 
 def targets_of(file: Path) -> list[str]:
-    """The targets of a file for file_sd."""
+    """Return the targets of a file for file_sd."""
     groups = json.loads(file.read_text("utf-8"))
     return [target for group in groups for target in group["targets"]]
 
 
 @contextlib.contextmanager
 def watched(server: Server, load: Load, targets: Sequence[str]) -> Iterator[Outcome]:
-    """Start it empty, give it the nodes, and watch it from when it has scraped all of them; then it goes on."""
+    """Start the server empty, add the nodes, and measure from when all were scraped. The server keeps running in the context."""
     put_targets(server.targets_file, [])
     server.start(load.interval_seconds)
     with contextlib.closing(server):
@@ -135,25 +135,25 @@ def _watched(server: Server, load: Load, idle: Usage) -> Outcome:
 
 
 def _series(server: Server) -> int:
-    """The series that it holds by now, rules' results and those that have ended included."""
-    head = server.own("prometheus_tsdb_head_series")
-    return int(head or server.own("vm_new_timeseries_created_total"))
+    """Return the number of series in memory, including results of rules and series that have ended."""
+    head = server.own_metrics("prometheus_tsdb_head_series")
+    return int(head or server.own_metrics("vm_new_timeseries_created_total"))
 
 
 def _of_each_scrape(server: Server, metric: str, seconds: float) -> list[float]:
-    """What the server noted of each scrape of a node in the last seconds."""
+    """Return the values that the server recorded for the scrapes of the last seconds."""
     found = server.query(f'{metric}{{job="{JOB}"}}[{math.ceil(seconds)}s]')
-    return [float(value) for each in found for _, value in each["values"]]
+    return [float(value) for result in found for _, value in result["values"]]
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The value below which that share of the sorted values lies."""
+    """Return the value below which this share of the sorted values is."""
     return values[min(len(values) - 1, int(share * len(values)))]
 
 
 @dataclass(frozen=True)
 class PageSize:
-    """A page as a scrape gets it; means over several nodes."""
+    """The size of a scraped page, as means over several nodes."""
 
     series: float
     plain_bytes: float
@@ -161,7 +161,7 @@ class PageSize:
 
 
 def page_size(targets: Sequence[str]) -> PageSize:
-    """The pages of these targets, fetched as Prometheus does."""
+    """Return the page sizes of these targets, requested as Prometheus requests them."""
     sizes = []
     for target in targets:
         headers = {"Accept": _OPENMETRICS, "Accept-Encoding": "gzip"}

@@ -1,4 +1,4 @@
-"""Simulated nodes in fast motion: the pages that a daemon would serve, another one every fifteen simulated seconds."""
+"""Simulated nodes in fast motion: the pages that a daemon would serve, with a new page every fifteen simulated seconds."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from telemetry_parsers import host
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Failure, Poll, Snapshot
 
-# As often as the fleet's configuration files have Prometheus scrape; simulated polls come no more often either.
+# The scrape interval of the fleet's Prometheus configuration. Simulated polls are not more frequent.
 STEP_SECONDS = 15.0
-# A whole two-hour block of Prometheus fits behind it.
+# Long enough for a complete two-hour block of Prometheus.
 BEGIN_UNIX_SECONDS = 1_768_176_000.0
-# So many pages of the past are kept, for nodes that share a course but not the moment.
+# The number of past pages that are kept, for nodes that share a course at different times.
 MOMENTS = 4
 
 
 @dataclass
 class Page:
-    """How a node was at one moment, in each syntax once it was asked for; `ids` are its devices' identities."""
+    """The page of a node at one time, rendered in a syntax at the first request. `ids` are the identities of the devices."""
 
     snapshot: Snapshot
     tails: dict[Syntax, bytes]
@@ -46,7 +46,7 @@ class Page:
         return tuple(device.id for device in self.snapshot.devices)
 
     def body(self, syntax: Syntax) -> bytes:
-        """The whole page, as the daemon would send it."""
+        """Return the whole page, as the daemon would send it."""
         if syntax not in self._bodies:
             end = EOF if syntax is Syntax.OPENMETRICS else b""
             self._bodies[syntax] = self.renderer.page(self.snapshot, syntax) + self.tails[syntax] + end
@@ -54,7 +54,7 @@ class Page:
 
 
 class Course:
-    """One simulated node and what becomes of it, step by step; starts with a page."""
+    """A simulated node that advances step by step. It has a page from the start."""
 
     def __init__(self, node: Groups, seed: int) -> None:
         self._seconds = 0.0
@@ -68,22 +68,22 @@ class Course:
         self.step()
 
     def step(self) -> None:
-        """Poll what is due and make the next page."""
+        """Run the polls that are due and make the next page."""
         for parser, reader in self._sources:
             for poll in parser.polls:
                 interval = max(STEP_SECONDS, poll.interval)
                 if self._seconds % interval == 0:
-                    self._take(parser, poll, reader.read(poll, Targets()), interval)
+                    self._ingest(parser, poll, reader.read(poll, Targets()), interval)
         tails = {syntax: self._process.render(syntax) for syntax in Syntax}
         self.pages.append(Page(self._store.snapshot(), tails, self._renderer))
         self._seconds += STEP_SECONDS
 
     def _introduce(self, node: Groups) -> None:
-        """Tell the store of all sources that an installation has; those of other vendors are not on this node."""
-        own = OwnMetrics(self._store)
-        own.set_version()
-        own.set_reload(succeeded=1.0)
-        own.set_pci(by_vendor(node))
+        """Register the sources of a default installation with the store. Sources of other vendors are absent on this node."""
+        metrics = OwnMetrics(self._store)
+        metrics.set_version()
+        metrics.set_reload(succeeded=1.0)
+        metrics.set_pci(by_vendor(node))
         found = {parser.name for parser, _ in self._sources}
         for parser, _ in self._sources:
             self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
@@ -93,17 +93,19 @@ class Course:
                 self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
                 poll = parser.polls[0]
                 missing = Failure("missing", None, "not installed on a simulated node")
-                self._take(parser, poll, Capture(parser.name, poll.name, poll.request, failure=missing), poll.interval)
+                self._ingest(
+                    parser, poll, Capture(parser.name, poll.name, poll.request, failure=missing), poll.interval
+                )
 
-    def _take(self, parser: Parser, poll: Poll, capture: Capture, interval: float) -> None:
-        # The host is read by the real clock; on this node it was read just now as well.
+    def _ingest(self, parser: Parser, poll: Poll, capture: Capture, interval: float) -> None:
+        # The host is read by the real clock. On this node the reading gets the current simulated time.
         capture = replace(capture, monotonic_time=self._clock.monotonic(), wall_time=self._clock.wall())
         report = None if capture.failure else parser.parse(capture)
         self._store.put(parser.name, poll, capture, report, judge(capture, report, 0), interval)
 
 
 class FleetNode:
-    """A node of the fleet: a course, the moment of it that is shown, and identities of its own."""
+    """A node of the fleet: a course, the time shift of the shown page, and identities of its own."""
 
     def __init__(self, course: Course, number: int, moment: int) -> None:
         self._course = course
@@ -113,25 +115,25 @@ class FleetNode:
         self._digits = str.maketrans("0123456789", "".join(digits))
 
     def page(self, syntax: Syntax) -> bytes:
-        """The page as it is now, with this node's identities in place of the course's."""
+        """Return the current page, with the identities of the course replaced by those of this node."""
         pages = self._course.pages
         page = pages[-1 - min(self._moment, len(pages) - 1)]
         body = page.body(syntax)
-        for each in page.ids:
-            body = body.replace(each.encode(), each.translate(self._digits).encode())
+        for identity in page.ids:
+            body = body.replace(identity.encode(), identity.translate(self._digits).encode())
         return body
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """Nodes, and the fewer courses that they are made of."""
+    """The nodes, and the smaller number of courses that they share."""
 
     courses: tuple[Course, ...]
     nodes: tuple[FleetNode, ...]
 
 
 def make_fleet(count: int, kinds: tuple[str, ...], courses_per_kind: int) -> Fleet:
-    """So many nodes, the kinds (`8xnvidia`) in turn; a kind's nodes share a few courses, at different moments."""
+    """Return a fleet with the kinds (`8xnvidia`) in turn. The nodes of a kind share a few courses at different times."""
     per_kind = min(courses_per_kind, -(-count // len(kinds)))
     courses = tuple(Course(parse_demo(kind), seed) for seed in range(1, per_kind + 1) for kind in kinds)
     return Fleet(
@@ -144,5 +146,5 @@ def make_fleet(count: int, kinds: tuple[str, ...], courses_per_kind: int) -> Fle
 
 
 def lines(page: bytes) -> Iterator[bytes]:
-    """The series of a page, without the comments."""
+    """Yield the series of a page, without the comments."""
     return (line for line in page.splitlines() if line and not line.startswith(b"#"))

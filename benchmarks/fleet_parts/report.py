@@ -1,4 +1,4 @@
-"""The tables: what was measured, and what follows from it for a thousand cards, with the arithmetic."""
+"""The tables of measurements, and the extrapolation to a thousand cards with its arithmetic."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MIB = 2**20
 
 
 def machine() -> str:
-    """What it ran on."""
+    """Return a description of the machine."""
     cpu = _first_value("/proc/cpuinfo", "model name")
     memory = int(_first_value("/proc/meminfo", "MemTotal").split()[0]) / 2**20
     system = _os_name()
     versions = ", ".join(
-        f"{command} {each.version()}"
-        for command, each in {each.command: each for each in SERVERS}.items()
-        if each.is_installed()
+        f"{command} {server.version()}"
+        for command, server in {server.command: server for server in SERVERS}.items()
+        if server.is_installed()
     )
     return (
         f"{os.cpu_count()} × {cpu}, {memory:.0f} GiB, {system}, Linux {platform.release()}, "
@@ -40,12 +40,12 @@ def _first_value(file: str, key: str) -> str:
 def _os_name() -> str:
     try:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
-    except (OSError, KeyError):  # the report goes on without its name
+    except (OSError, KeyError):  # The report continues without the name.
         return "unknown system"
 
 
 def page_table(sizes: Mapping[str, PageSize]) -> str:
-    """Bytes of a scrape by kind of node."""
+    """Return a table of the bytes of a scrape by kind of node."""
     heads = ["node", "series", "page", "gzip", "gzip at a scrape each 15 s"]
     return table(
         heads,
@@ -63,7 +63,7 @@ def page_table(sizes: Mapping[str, PageSize]) -> str:
 
 
 def outcome_table(outcomes: Sequence[Outcome]) -> str:
-    """A column for each run."""
+    """Return a table with a column for each run."""
     columns = [_column(outcome) for outcome in outcomes]
     rows = [[name, *(column[name] for column in columns)] for name in columns[0]] if columns else []
     return table(["", *(outcome.title for outcome in outcomes)], rows)
@@ -92,7 +92,7 @@ def _column(outcome: Outcome) -> Mapping[str, str]:
 
 
 def density_table(disks: Mapping[str, Disk], pages: int) -> str:
-    """A node of each kind over some time, in finished blocks."""
+    """Return a table of the disk usage of a node of each kind, in finished blocks."""
     heads = [
         f"{pages * STEP_SECONDS / 60:.0f} minutes at 15 s",
         "samples",
@@ -120,7 +120,7 @@ def bytes_per_sample(disk: Disk) -> float:
 
 
 def cost(plain: Outcome, disk: Disk, with_rules: Outcome | None = None) -> Cost:
-    """By a run without rules, and one with them: what that took besides is theirs."""
+    """Return the cost from a run without rules. The additional cost of a run with rules is that of the rules."""
     rules = 0.0
     if with_rules is not None:
         besides = with_rules.cpu_seconds - with_rules.samples * plain.cpu_seconds / plain.samples
@@ -130,7 +130,7 @@ def cost(plain: Outcome, disk: Disk, with_rules: Outcome | None = None) -> Cost:
 
 
 def extrapolated(cost: Cost, rows: Sequence[VendorSeries]) -> str:
-    """A thousand cards of each vendor in nodes of eight, scraped every 15 s."""
+    """Return the extrapolation to a thousand cards of each vendor in nodes of eight, scraped every 15 s."""
     return f"{cost_table(cost, rows)}\n{arithmetic(cost, rows[0])}"
 
 

@@ -1,4 +1,4 @@
-"""How many series a card has, and how many a node has besides, counted on simulated pages."""
+"""The number of series per card and per node, counted on simulated pages."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from telemetry_parsers.vendors import VENDOR_WORDS
 
 CARDS_PER_NODE = 8
 MANY_CARDS = 1000
-# What Prometheus adds to each target: up, scrape_duration_seconds and three counts of samples.
+# Series that Prometheus adds to each target: up, scrape_duration_seconds and three counts of samples.
 SERIES_OF_A_SCRAPE = 5
 
 
 @dataclass(frozen=True)
 class VendorSeries:
-    """Series of one vendor's nodes: those of a card, and those that a node has besides."""
+    """The series of a vendor's nodes: per card, and per node without its cards."""
 
     vendor: str
     per_card: float
     per_node: float
 
-    def of(self, cards: int) -> float:
-        """All series of so many cards in full nodes, those of the scrapes included."""
+    def series_of_cards(self, cards: int) -> float:
+        """Return all series of a number of cards in full nodes, including those that a scrape adds."""
         return cards * self.per_card + cards / CARDS_PER_NODE * (self.per_node + SERIES_OF_A_SCRAPE)
 
 
 @functools.cache
 def vendor_series() -> tuple[VendorSeries, ...]:
-    """Counted on pages: a node of eight cards has seven cards more than a node of one."""
+    """Return the counts from pages: a node of eight cards has seven cards more than a node of one card."""
     found = []
     for vendor in VENDOR_WORDS:
-        one, all_cards = (_series_of(f"{count}x{vendor}") for count in (1, CARDS_PER_NODE))
-        per_card = (all_cards - one) / (CARDS_PER_NODE - 1)
-        found.append(VendorSeries(vendor, per_card, one - per_card))
+        one_card, all_cards = (_series_of(f"{count}x{vendor}") for count in (1, CARDS_PER_NODE))
+        per_card = (all_cards - one_card) / (CARDS_PER_NODE - 1)
+        found.append(VendorSeries(vendor, per_card, one_card - per_card))
     return tuple(found)
 
 
@@ -46,15 +46,18 @@ def _series_of(kind: str) -> int:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     cells = [heads, ["---"] * len(heads), *([str(cell) for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
 
 def series_table(rows: Sequence[VendorSeries]) -> str:
-    """A line for each vendor."""
+    """Return a table with a row for each vendor."""
     heads = ["vendor", "series per card", "per node besides", f"{MANY_CARDS:,} cards in nodes of {CARDS_PER_NODE}"]
     return table(
         heads,
-        [[row.vendor, f"{row.per_card:.0f}", f"{row.per_node:.0f}", f"{row.of(MANY_CARDS):,.0f}"] for row in rows],
+        [
+            [row.vendor, f"{row.per_card:.0f}", f"{row.per_node:.0f}", f"{row.series_of_cards(MANY_CARDS):,.0f}"]
+            for row in rows
+        ],
     )

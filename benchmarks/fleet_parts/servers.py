@@ -1,4 +1,4 @@
-"""A real Prometheus and a real VictoriaMetrics that scrape a fleet, and what each tells of itself."""
+"""A real Prometheus and a real VictoriaMetrics that scrape a fleet, and the figures that each reports about itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kits.ports import free_address
 ROOT = Path(__file__).resolve().parent.parent.parent
 RULES = ROOT / "deploy" / "prometheus" / "rules"
 JOB = "accelerators"
-# Alerts and recording rules run as often as in deploy/prometheus, however fast the scrapes are here.
+# Alerts and recording rules are evaluated as often as in deploy/prometheus, independent of the scrape interval.
 EVALUATION_SECONDS = 15
 _PATIENCE_SECONDS = 120.0
 _KIB = 1024
@@ -29,7 +29,7 @@ _KIB = 1024
 
 @dataclass(frozen=True)
 class Disk:
-    """What lies on disk after everything was written out: samples, and bytes by what they hold."""
+    """The disk usage after everything was written: samples, and bytes by content."""
 
     samples: int
     series: int
@@ -38,7 +38,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Usage:
-    """A process at one moment."""
+    """CPU time and memory of a process at one time."""
 
     cpu_seconds: float
     rss_bytes: int
@@ -46,7 +46,7 @@ class Usage:
 
 
 class Server:
-    """A time series database as a child process with a folder of its own."""
+    """A time series database in a child process with its own folder."""
 
     name = ""
     title = ""
@@ -65,11 +65,11 @@ class Server:
 
     @classmethod
     def version(cls) -> str:
-        """The version of Debian's package; its VictoriaMetrics does not know its own."""
+        """Return the version of the Debian package. Debian's VictoriaMetrics does not report a version."""
         command = ["dpkg-query", "--show", "--showformat=${Version}", cls.package]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except FileNotFoundError:  # the report goes on without it
+        except FileNotFoundError:  # The report continues without the version.
             return "of unknown version"
         return done.stdout or "of unknown version"
 
@@ -77,7 +77,7 @@ class Server:
         raise NotImplementedError
 
     def config(self, interval_seconds: float) -> Mapping[str, Any]:
-        """The scrape configuration, in the form that both read; JSON is YAML."""
+        """Return the scrape configuration that both servers read. JSON is valid YAML."""
         interval = f"{round(interval_seconds * 1000)}ms"
         return {
             "global": {"scrape_interval": interval, "scrape_timeout": interval},
@@ -85,7 +85,7 @@ class Server:
         }
 
     def start(self, interval_seconds: float) -> None:
-        """Start with the targets that the file names by now; returns once it answers."""
+        """Start the server with the targets in the file, and return when the server answers."""
         config = self._folder / "config.yml"
         config.write_text(json.dumps(self.config(interval_seconds)), "utf-8")
         log = (self._folder / "log").open("wb")
@@ -96,17 +96,19 @@ class Server:
         self.until(self._is_up, "the server answers")
 
     def close(self) -> None:
-        """End it and wait for that."""
+        """Stop the server and wait until the process has exited."""
         self._process.terminate()
         self._process.wait(timeout=_PATIENCE_SECONDS)
 
-    def until(self, condition: Callable[[], object], what: str, patience_seconds: float = _PATIENCE_SECONDS) -> None:
-        """Wait until it holds; ends the benchmark with the server's last words when it does not come to."""
+    def until(
+        self, condition: Callable[[], object], expected: str, patience_seconds: float = _PATIENCE_SECONDS
+    ) -> None:
+        """Wait until the condition is true. If it does not become true, end the benchmark with the server's last output."""
         end = time.monotonic() + patience_seconds
         while not condition():
             if time.monotonic() > end or self._process.poll() is not None:
                 words = (self._folder / "log").read_text("utf-8", "replace")[-2000:]
-                raise SystemExit(f"{self.command}: did not come about: {what}\n{words}")
+                raise SystemExit(f"{self.command}: did not come about: {expected}\n{words}")
             time.sleep(0.1)
 
     def fetch(self, path: str, data: bytes | None = None) -> bytes:
@@ -115,22 +117,22 @@ class Server:
             return body
 
     def query(self, expression: str) -> list[Mapping[str, Any]]:
-        """The result of an instant query."""
+        """Return the result of an instant query."""
         answer = json.loads(self.fetch(f"/api/v1/query?{urllib.parse.urlencode({'query': expression})}"))
         result: list[Mapping[str, Any]] = answer["data"]["result"]
         return result
 
     def number(self, expression: str) -> float:
-        """The one number that a query gives, 0 where there is none."""
+        """Return the number that a query yields, or 0 if the result is empty."""
         return sum(float(item["value"][1]) for item in self.query(expression))
 
-    def own(self, pattern: str) -> float:
-        """The sum of the server's own metrics whose name and labels match the pattern in full."""
+    def own_metrics(self, pattern: str) -> float:
+        """Return the sum of the server's internal metrics whose name and labels match the whole pattern."""
         found = re.finditer(rf"^(?:{pattern}) (\S+)$", self.fetch("/metrics").decode(), re.MULTILINE)
-        return sum(float(each[1]) for each in found)
+        return sum(float(sample[1]) for sample in found)
 
     def usage(self) -> Usage:
-        """CPU time since its start, and memory: now and at most."""
+        """Return the CPU time since the start, and the current and peak memory."""
         proc = Path(f"/proc/{self._process.pid}")
         ticks = (proc / "stat").read_text().rpartition(")")[2].split()[11:13]
         status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
@@ -138,26 +140,26 @@ class Server:
         return Usage(sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"), now, most)
 
     def ingested_samples(self) -> float:
-        """How many samples were taken in since the start."""
+        """Return the number of samples ingested since the start."""
         raise NotImplementedError
 
     def unwritten(self) -> Mapping[str, int]:
-        """What lies on disk besides finished blocks, in bytes by name."""
+        """Return the bytes on disk outside finished blocks, by name."""
         return {}
 
     def flushed(self) -> Disk:
-        """Write everything out in its final form and measure that."""
+        """Write everything to disk in its final form and return the size."""
         raise NotImplementedError
 
     def _is_up(self) -> bool:
         try:
             return bool(self.fetch("/-/healthy"))
-        except OSError:  # it does not listen yet
+        except OSError:  # The server does not listen yet.
             return False
 
 
 class Prometheus(Server):
-    """Without rules: what scraping and storing cost."""
+    """Prometheus without rules: the cost of scraping and storing."""
 
     name, title, command, package = "prometheus", "Prometheus", "prometheus", "prometheus"
 
@@ -171,7 +173,7 @@ class Prometheus(Server):
         ]
 
     def ingested_samples(self) -> float:
-        return self.own(r"prometheus_tsdb_head_samples_appended_total(?:\{type=\"float\"\})?")
+        return self.own_metrics(r"prometheus_tsdb_head_samples_appended_total(?:\{type=\"float\"\})?")
 
     def unwritten(self) -> Mapping[str, int]:
         data = self._folder / "data"
@@ -183,18 +185,18 @@ class Prometheus(Server):
 
 
 class PrometheusWithRules(Prometheus):
-    """With our alerts and recording rules, as it is meant to run."""
+    """Prometheus with the project's alerts and recording rules, as in production."""
 
     name, title = "prometheus-with-rules", "Prometheus with our rules"
 
     def config(self, interval_seconds: float) -> Mapping[str, Any]:
         plain = super().config(interval_seconds)
-        own = {"evaluation_interval": f"{EVALUATION_SECONDS}s"}
-        return {**plain, "global": {**plain["global"], **own}, "rule_files": [f"{RULES}/*.yml"]}
+        evaluation = {"evaluation_interval": f"{EVALUATION_SECONDS}s"}
+        return {**plain, "global": {**plain["global"], **evaluation}, "rule_files": [f"{RULES}/*.yml"]}
 
 
 class VictoriaMetrics(Server):
-    """The single-node version; rules would be vmalert's."""
+    """The single-node version. Rules would need vmalert."""
 
     name, title = "victoria-metrics", "VictoriaMetrics"
     command, package = "victoria-metrics", "victoria-metrics"
@@ -203,7 +205,7 @@ class VictoriaMetrics(Server):
         return [
             f"-promscrape.config={config}",
             "-promscrape.fileSDCheckInterval=1s",
-            # What is imported may be older than the month that it keeps by default.
+            # Imported samples may be older than the default retention of a month.
             "-retentionPeriod=100y",
             f"-storageDataPath={self._folder}/data",
             f"-httpListenAddr={self._address}",
@@ -213,7 +215,7 @@ class VictoriaMetrics(Server):
         ]
 
     def ingested_samples(self) -> float:
-        return self.own(r'vm_rows_inserted_total\{type="promscrape"\}')
+        return self.own_metrics(r'vm_rows_inserted_total\{type="promscrape"\}')
 
     def flushed(self) -> Disk:
         self.fetch("/internal/force_flush")
@@ -221,22 +223,22 @@ class VictoriaMetrics(Server):
         self.until(lambda: not self._is_merging(), "all parts are merged")
         sizes = {"data": r"storage/[a-z]+", "index": r"indexdb(?:/[a-z]+)?"}
         return Disk(
-            int(self.own(r'vm_rows\{type="storage/[a-z]+"\}')),
-            int(self.own(r"vm_new_timeseries_created_total")),
-            {name: int(self.own(rf'vm_data_size_bytes\{{type="{kind}"\}}')) for name, kind in sizes.items()},
+            int(self.own_metrics(r'vm_rows\{type="storage/[a-z]+"\}')),
+            int(self.own_metrics(r"vm_new_timeseries_created_total")),
+            {name: int(self.own_metrics(rf'vm_data_size_bytes\{{type="{kind}"\}}')) for name, kind in sizes.items()},
         )
 
     def put_lines(self, lines: bytes) -> None:
-        """Take in samples with timestamps, in milliseconds."""
+        """Import samples with timestamps in milliseconds."""
         self.fetch("/api/v1/import/prometheus", lines)
 
     def _is_merging(self) -> bool:
         time.sleep(0.5)
-        return self.own(r'vm_active_merges\{type="storage/[a-z]+"\}') > 0
+        return self.own_metrics(r'vm_active_merges\{type="storage/[a-z]+"\}') > 0
 
 
 def blocks(folder: Path) -> Disk:
-    """The blocks of a Prometheus in a folder."""
+    """Return the size of the Prometheus blocks in a folder."""
     metas = [json.loads(file.read_text()) for file in folder.glob("*/meta.json")]
     return Disk(
         sum(meta["stats"]["numSamples"] for meta in metas),
@@ -249,7 +251,7 @@ def blocks(folder: Path) -> Disk:
 
 
 def _allocated(folder: Path) -> int:
-    """Bytes that the files of a folder take on disk; files that are made long in advance count as far as they are."""
+    """Return the bytes that the files of a folder occupy on disk. Preallocated files count up to their written part."""
     return sum(file.stat().st_blocks * 512 for file in folder.rglob("*") if file.is_file())
 
 

@@ -1,4 +1,4 @@
-"""One process that serves a whole fleet: each node has a loopback address of its own, all of them one port."""
+"""A server of a whole fleet in one process: each node has its own loopback address, all with the same port."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from fleet_parts.nodes import Course, Fleet, FleetNode
 from kits.ports import free_port
 from telemetry_daemon.site.negotiation import accepts_gzip, choose
 
-# 127.0.0.1 itself is left to others.
+# 127.0.0.1 itself is left to other programs.
 _NODES_PER_NET = 250
 MOST_NODES = 60 * _NODES_PER_NET
 _LONGEST_HEAD = 16384
 
 
 def address(number: int) -> str:
-    """The loopback address of a node, counted from 0."""
+    """Return the loopback address of a node, counted from 0."""
     return f"127.1.{number // _NODES_PER_NET}.{number % _NODES_PER_NET + 1}"
 
 
 class _Connection(asyncio.Protocol):
-    """Answers the requests of one connection, in order."""
+    """A connection, whose requests are answered in order."""
 
     def __init__(self, nodes: Mapping[str, FleetNode]) -> None:
         self._nodes = nodes
@@ -62,7 +62,7 @@ def _response(status: str, content_type: str, body: bytes) -> bytes:
 
 
 async def serve(fleet: Fleet, step_seconds: float, targets_file: Path) -> None:
-    """Serve until cancelled, each course a step further every so many seconds; the file lists the targets (file_sd)."""
+    """Serve until cancelled. Each course advances once per interval, and the file lists the targets (file_sd)."""
     _raise_descriptor_limit()
     nodes = {address(number): node for number, node in enumerate(fleet.nodes)}
     port = await _listen(nodes)
@@ -71,14 +71,14 @@ async def serve(fleet: Fleet, step_seconds: float, targets_file: Path) -> None:
 
 
 async def _listen(nodes: Mapping[str, FleetNode]) -> int:
-    """Listen on all addresses at one port that is free on each of them."""
+    """Listen on all addresses at a port that is free on each of them."""
     port = free_port()
     await asyncio.get_running_loop().create_server(lambda: _Connection(nodes), list(nodes), port, backlog=64)
     return port
 
 
 async def _go_on(courses: Sequence[Course], step_seconds: float) -> None:
-    """Step one course after the other, spread over the time of a step."""
+    """Advance the courses in turn, spread over the time of a step."""
     loop = asyncio.get_running_loop()
     due = loop.time()
     while True:
@@ -89,13 +89,13 @@ async def _go_on(courses: Sequence[Course], step_seconds: float) -> None:
 
 
 def put_targets(file: Path, targets: Sequence[str]) -> None:
-    """Write a file for file_sd at once, so that nobody reads half of it."""
+    """Write a file for file_sd atomically, so that no reader sees a partial file."""
     new = file.with_name(file.name + ".new")
     new.write_text(json.dumps([{"targets": list(targets)}]), "utf-8")
     new.replace(file)
 
 
 def _raise_descriptor_limit() -> None:
-    """A node costs a listening socket and a connection for each server that scrapes it."""
+    """Raise the limit of open files: each node needs a listening socket, and a connection for each server."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,4 +1,4 @@
-"""What a server takes for so many cards, worked out from the series on their pages and one set of figures to plan with."""
+"""The requirements of a server for a number of cards, calculated from the series on their pages and planning figures."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ ONE_PROMETHEUS_CARDS = 10_000
 
 @dataclass(frozen=True)
 class Cost:
-    """What one server needs for a series, a sample and a card; rules are per card, evaluated as often as scraped."""
+    """The cost of a series, a sample and a card on one server. Rules are per card and are evaluated with each scrape."""
 
     memory_per_series: float
     cpu_per_million: float
     cpu_per_card_evaluation: float
     disk_per_sample: float
-    # Of the rules that are evaluated once a minute.
+    # For the rules that are evaluated once a minute.
     cpu_per_card_minute: float = 0.0
 
     def memory(self, series: float) -> str:
-        """Its memory, above that of a server without targets."""
+        """Return the memory for the series, in addition to that of a server without targets."""
         return f"{series * self.memory_per_series / 1e9:.2g} GB"
 
     def rules(self, cards: int) -> float:
-        """The share of a core for the rules of so many cards."""
+        """Return the share of a core for the rules of a number of cards."""
         return cards * (self.cpu_per_card_evaluation / SCRAPE_SECONDS + self.cpu_per_card_minute / 60)
 
     def cores(self, samples_per_second: float) -> float:
-        """The share of a core for so many samples a second, and the rules of a thousand cards."""
+        """Return the share of a core for samples per second, and for the rules of a thousand cards."""
         return samples_per_second * self.cpu_per_million / 1e6 + self.rules(MANY_CARDS)
 
     def disk_a_day(self, samples_per_second: float) -> str:
-        """What so many samples a second take on disk in a day."""
+        """Return the disk space per day for samples per second."""
         return f"{samples_per_second * DAY_SECONDS * self.disk_per_sample / 1e9:.2f} GB"
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server, and what to plan with: above all that docs/fleet.md measured of it."""
+    """A server and its planning figures, which exceed all measurements in docs/fleet.md."""
 
     title: str
     plan: Cost
@@ -56,12 +56,12 @@ SERVERS = (
 )
 
 
-# What an agent keeps on disk of each sample that it cannot send: the most that benchmarks/agents.py measured.
+# The disk space that an agent uses for an unsent sample: the maximum that benchmarks/agents.py measured.
 WAITING_BYTES = {"Prometheus": 5.1, "vmagent": 19.2}
 
 
 def waiting(rows: Sequence[VendorSeries]) -> str:
-    """What a node of each vendor with the most cards leaves on the disk of an agent whose store is away."""
+    """Return the disk space that an agent uses for a node of the main vendors while its store is away."""
     heads = ["node", "series"]
     heads += [head for agent in WAITING_BYTES for head in (f"{agent}, a day", "1 GB lasts")]
     return table(heads, [_waiting_row(row) for row in rows[:MOST_SHOWN]])
@@ -69,39 +69,39 @@ def waiting(rows: Sequence[VendorSeries]) -> str:
 
 def _waiting_row(row: VendorSeries) -> list[str]:
     series = CARDS_PER_NODE * row.per_card + row.per_node + SERIES_OF_A_SCRAPE
-    days = [series * each * DAY_SECONDS / SCRAPE_SECONDS for each in WAITING_BYTES.values()]
+    days = [series * bytes_per_sample * DAY_SECONDS / SCRAPE_SECONDS for bytes_per_sample in WAITING_BYTES.values()]
     cells = [cell for day in days for cell in (f"{day / 1e6:.0f} MB", f"{1e9 / day * 24:,.0f} h")]
     return [f"{CARDS_PER_NODE} × {row.vendor}", f"{series:,.0f}", *cells]
 
 
 def sizes(rows: Sequence[VendorSeries]) -> str:
-    """For each server a table of the vendors with the most cards, how it was worked out, and the same for any fleet."""
+    """Return a table for each server with the vendors that have the most cards, its arithmetic, and the figures for any fleet."""
     tables = [f"{server.title}:\n\n{cost_table(server.plan, rows[:MOST_SHOWN])}" for server in SERVERS]
-    first, *others = tables
+    first, *other_tables = tables
     worked_out = f"```\n{arithmetic(SERVERS[0].plan, rows[0])}```\n"
-    return "\n".join((planned(), first, worked_out, *others, _kept(rows[0]), _formula()))
+    return "\n".join((planned(), first, worked_out, *other_tables, _kept(rows[0]), _formula()))
 
 
 def planned() -> str:
-    """The figures to plan with, said once."""
+    """Return the planning figures."""
     heads = ["to plan with", "memory per series", "disk per sample", "CPU per million samples", "CPU of rules per card"]
     return table(heads, [_planned_row(server.title, server.plan) for server in SERVERS])
 
 
 def _planned_row(title: str, plan: Cost) -> list[str]:
-    each = f"{plan.cpu_per_card_evaluation * 1e3:.2f} ms every {SCRAPE_SECONDS} s, {plan.cpu_per_card_minute * 1e3:.1f} ms a minute"
+    cpu_of_rules = f"{plan.cpu_per_card_evaluation * 1e3:.2f} ms every {SCRAPE_SECONDS} s, {plan.cpu_per_card_minute * 1e3:.1f} ms a minute"
     return [
         title,
         f"{plan.memory_per_series / 1000:g} kB",
         f"{plan.disk_per_sample:g} bytes",
         f"{plan.cpu_per_million:g} s",
-        each if plan.cpu_per_card_minute else "vmalert's",
+        cpu_of_rules if plan.cpu_per_card_minute else "vmalert's",
     ]
 
 
 def scale(rows: Sequence[VendorSeries]) -> str:
-    """How far one Prometheus goes, and what comes after."""
-    plan, richest = SERVERS[0].plan, max(row.of(ONE_PROMETHEUS_CARDS) for row in rows)
+    """Return how far one Prometheus scales, and the alternatives beyond."""
+    plan, richest = SERVERS[0].plan, max(row.series_of_cards(ONE_PROMETHEUS_CARDS) for row in rows)
     needs = (
         f"at most {richest / 1e6:.1f} million series, {plan.memory(richest)} of memory, "
         f"{plan.rules(ONE_PROMETHEUS_CARDS):.1f} of a core for rules"
@@ -127,9 +127,9 @@ def scale(rows: Sequence[VendorSeries]) -> str:
 
 
 def cost_table(cost: Cost, rows: Sequence[VendorSeries]) -> str:
-    """A thousand cards of each vendor in nodes of eight, scraped every 15 s."""
+    """Return the cost of a thousand cards of each vendor in nodes of eight, scraped every 15 s."""
     heads = [f"{MANY_CARDS:,} cards", "series", "samples/s", "memory", "CPU of a core", "disk a day"]
-    return table(heads, [_row(cost, row.vendor, row.of(MANY_CARDS)) for row in rows])
+    return table(heads, [_row(cost, row.vendor, row.series_of_cards(MANY_CARDS)) for row in rows])
 
 
 def _row(cost: Cost, vendor: str, series: float) -> list[str]:
@@ -139,8 +139,8 @@ def _row(cost: Cost, vendor: str, series: float) -> list[str]:
 
 
 def arithmetic(cost: Cost, row: VendorSeries) -> str:
-    """How the line of a vendor comes about."""
-    series = row.of(MANY_CARDS)
+    """Return the arithmetic behind a vendor's row."""
+    series = row.series_of_cards(MANY_CARDS)
     samples = series / SCRAPE_SECONDS
     nodes = MANY_CARDS // CARDS_PER_NODE
     besides = f"{nodes} nodes × ({row.per_node:.0f} + {SERIES_OF_A_SCRAPE} of the scrape)"
@@ -156,12 +156,12 @@ def arithmetic(cost: Cost, row: VendorSeries) -> str:
 
 
 def _kept(row: VendorSeries) -> str:
-    samples = row.of(MANY_CARDS) / SCRAPE_SECONDS
-    kept = [
+    samples = row.series_of_cards(MANY_CARDS) / SCRAPE_SECONDS
+    disks = [
         f"{samples * DAY_SECONDS * KEPT_DAYS * server.plan.disk_per_sample / 1e9:.0f} GB with {server.title.split()[0]}"
         for server in SERVERS
     ]
-    return f"{KEPT_DAYS} days of the first line take {' and '.join(kept)}.\n"
+    return f"{KEPT_DAYS} days of the first line take {' and '.join(disks)}.\n"
 
 
 def _formula() -> str:

@@ -1,1 +1,1 @@
-"""What the benchmarks have in common: contestants in one run, what they cost, and the table of it."""
+"""The parts that the benchmarks share: contestants measured in one run, their cost, and the table of results."""

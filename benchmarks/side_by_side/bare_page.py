@@ -1,8 +1,8 @@
-"""The least that asyncio takes to serve a page of ours: a third of its numbers set anew each second, packed, served.
+"""Serve a page of ours with a minimum of asyncio code: change a third of its numbers every second, compress and serve it.
 
     python -m side_by_side.bare_page PORT PAGE
 
-It reads no device and checks nothing.
+The server reads no device and checks nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Page:
-    """The page, made anew from time to time."""
+    """The page, which is rebuilt from time to time."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.splitlines(keepends=True)
@@ -33,7 +33,7 @@ class Page:
         self.renew()
 
     def renew(self) -> None:
-        """Move the numbers, and pack the page."""
+        """Change the numbers and compress the page."""
         more = time.monotonic() % 1
         for at, name, number in self._moving:
             self._lines[at] = f"{name} {float(number) + more!r}\n"
@@ -43,7 +43,7 @@ class Page:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer each request of a connection."""
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):  # the client has gone
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):  # The client has closed the connection.
             while await reader.readuntil(b"\r\n\r\n"):
                 writer.write(self.answer)
                 await writer.drain()
@@ -51,7 +51,7 @@ class Page:
 
 
 async def main(port: str, page: Page) -> None:
-    """Serve for ever."""
+    """Serve forever."""
     await asyncio.start_server(page.serve, "127.0.0.1", int(port))
     while True:
         await asyncio.sleep(_SECONDS)

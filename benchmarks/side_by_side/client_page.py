@@ -1,8 +1,8 @@
-"""What one would write with prometheus_client instead: the series of a page as Gauges, set anew every second.
+"""Serve the series of a page as Gauges of prometheus_client, set again every second: the obvious alternative to our renderer.
 
     python -m side_by_side.client_page PORT PAGE
 
-It reads no device: its numbers are those of the page, a little changed each time.
+The server reads no device. Its numbers are those of the page with small changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SECONDS = 1.0
 
 
 def registered(page: str, registry: CollectorRegistry) -> list[tuple[Gauge, float]]:
-    """A child for each series of the page with its number; counters of pages become gauges, as they are set too."""
+    """Return a child for each series of the page with its number. Counters become gauges, because their values are set, too."""
     return [
         (child, number)
         for family in text_string_to_metric_families(page)
@@ -34,7 +34,7 @@ def _children(name, help_text, samples, registry) -> Iterator[tuple[Gauge, float
 
 
 def main(port: str, page: str) -> None:
-    """Serve for ever."""
+    """Serve forever."""
     registry = CollectorRegistry()
     children = registered(Path(page).read_text(), registry)
     sets = Counter("sets", "How often all gauges were set.", registry=registry)

@@ -1,4 +1,4 @@
-"""Wall milliseconds of our short commands, beside an empty Python."""
+"""Wall milliseconds of our short commands, compared with an empty Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EMPTY, VERSION, SNAPSHOT = "an empty Python", "telemetry version", "telemetry sn
 
 
 def timed(trees: Sequence[Checkout], runs: int, dice: random.Random) -> dict[tuple[str, str], Spread]:
-    """By command and tree; the runs of all are mixed, and the first of each, which fills caches, is not counted."""
+    """Return the times by command and tree. All runs are in random order. The first of each does not count, because it fills caches."""
     with tempfile.TemporaryDirectory() as nothing:
         commands = {
             (words, tree.name): (command, tree.environment({"PATH": nothing}))
@@ -26,10 +26,10 @@ def timed(trees: Sequence[Checkout], runs: int, dice: random.Random) -> dict[tup
             for words, command in ((VERSION, (*COMMAND, "version")), (SNAPSHOT, (*COMMAND, "snapshot")))
         }
         commands[EMPTY, ""] = ((sys.executable, "-c", ""), installed_environment())
-        took: dict[tuple[str, str], list[float]] = {each: [_milliseconds(*commands[each])] for each in commands}
-        for each in dice.sample([*commands] * runs, len(commands) * runs):
-            took[each].append(_milliseconds(*commands[each]))
-    return {each: Spread(statistics.median(run[1:]), min(run[1:]), max(run[1:])) for each, run in took.items()}
+        took: dict[tuple[str, str], list[float]] = {key: [_milliseconds(*commands[key])] for key in commands}
+        for key in dice.sample([*commands] * runs, len(commands) * runs):
+            took[key].append(_milliseconds(*commands[key]))
+    return {key: Spread(statistics.median(run[1:]), min(run[1:]), max(run[1:])) for key, run in took.items()}
 
 
 def _milliseconds(command: Sequence[str], environment: Mapping[str, str]) -> float:

@@ -1,10 +1,10 @@
-"""A `nvidia-smi` for exporters that start it: -L, --help-query-gpu and --query-gpu as CSV, from text made beforehand."""
+"""A fake `nvidia-smi` for exporters that start the tool: -L, --help-query-gpu and --query-gpu as CSV, from prepared text."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-# A field as --query-gpu names it, what its heading has behind the name, and a value.
+# A field's name in --query-gpu, the suffix of its heading, and a value.
 FIELDS = (
     ("timestamp", "", "2026/05/28 21:26:40.123"),
     ("driver_version", "", "580.105.08"),
@@ -54,12 +54,12 @@ exec awk -F ', ' -v wanted="$fields" '
 
 
 def uuid_of(index: int) -> str:
-    """The uuid that both answers give."""
+    """Return the uuid that both outputs contain."""
     return f"GPU-5f1c2a90-77b3-4d0e-9a51-0c3e880{index:05d}"
 
 
 def write_tool(folder: Path, count: int) -> Path:
-    """The tool for so many GPUs in a folder, which is returned."""
+    """Write the tool for `count` GPUs into a folder, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [name for name, _, _ in FIELDS]
     headings = [f"{name}{unit}" for name, unit, _ in FIELDS]

@@ -1,4 +1,4 @@
-"""What we want to be: each goal, what it is measured by, and whether it was met."""
+"""The goals of the project: how each is measured, and whether it was met."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from side_by_side.tables import number
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that was measured: the rounds of a contestant on a node, at once and alone, and the commands."""
+    """All measurements: the rounds by node and contestant, at once and alone, and the commands."""
 
     at_once: Mapping[str, Mapping[str, Sequence[Round]]]
     alone: Mapping[str, Mapping[str, Sequence[Round]]]
     commands: Mapping[tuple[str, str], Spread]
 
     def figure(self, node: str, name: str, figure: Figure) -> float | None:
-        """The middle one of a contestant's rounds; None where it was not measured."""
+        """Return the median of a contestant's rounds, or None if it was not measured."""
         rounds = self.at_once.get(node, {}).get(name) or self.alone.get(node, {}).get(name) or ()
         found = measured.spread(figure, rounds)
         return found.middle if found else None
 
 
-# What one of our trees, by name, comes to; None: it was not measured.
+# Returns the value of one of our trees, by name, or None if it was not measured.
 Value = Callable[[Results, str], float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A number that is not to be exceeded, of a part of what is measured; no most: it is only told."""
+    """An upper limit for a measurement of a part. Without a limit, the value is only reported."""
 
     part: str
     words: str
@@ -43,11 +43,11 @@ def _is(node: str, figure: Figure) -> Value:
     return lambda results, ours: results.figure(node, ours, figure)
 
 
-def _against(node: str, figure: Figure, other: str, theirs: Figure | None = None) -> Value:
+def _against(node: str, figure: Figure, other: str, other_figure: Figure | None = None) -> Value:
     def value(results: Results, ours: str) -> float | None:
-        mine = results.figure(node, ours, figure)
-        that = results.figure(node, other, theirs or figure)
-        return mine / that if mine is not None and that else None
+        value_of_ours = results.figure(node, ours, figure)
+        value_of_other = results.figure(node, other, other_figure or figure)
+        return value_of_ours / value_of_other if value_of_ours is not None and value_of_other else None
 
     return value
 
@@ -98,7 +98,7 @@ GOALS = (
 
 
 def rows(results: Results, parts: Sequence[str], trees: Sequence[str]) -> Iterator[list[str]]:
-    """One line for each goal of these parts: what is wanted, what each of our trees came to, whether this one meets it."""
+    """Yield a row for each goal of these parts: the limit, the value of each of our trees, and whether this tree meets it."""
     for goal in GOALS:
         if goal.part not in parts:
             continue

@@ -1,4 +1,4 @@
-"""Peers as their users install them, below build/benchmarks; what cannot be had is named with the reason."""
+"""Peers as their users install them, in build/benchmarks. Those that cannot be installed are reported with the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INSTALL_SECONDS = 900
 
 @dataclass(frozen=True)
 class Missing:
-    """A peer that is not measured, and why."""
+    """A peer that is not measured, with the reason."""
 
     name: str
     reason: str
@@ -25,7 +25,7 @@ class Missing:
 
 
 def from_pypi(package: str, version: str, program: str) -> Path | Missing:
-    """A program in a virtual environment of its own, with the Python that runs us."""
+    """Install a program into a new virtual environment with the current Python, and return its path."""
     folder = CACHE / f"{package}-{version}-{sys.implementation.cache_tag}"
     wanted = folder / "bin" / program
     if not wanted.exists():
@@ -47,13 +47,13 @@ def from_pypi(package: str, version: str, program: str) -> Path | Missing:
 
 
 def from_debian(package: str, program: str) -> Path | Missing:
-    """A program that the system has; we install nothing there."""
+    """Return the path of a program of the system. Debian packages are never installed here."""
     found = shutil.which(program)
     return Path(found) if found else Missing(package, f"not installed; apt-get install {package}")
 
 
 def from_source(program: str, *words: str) -> Path | Missing:
-    """A C program of ours, built with these words behind the compiler's name."""
+    """Return a C program of ours, compiled with these arguments."""
     wanted = CACHE / program
     if shutil.which("cc") is None:
         return Missing(program, "there is no cc (gcc libc6-dev zlib1g-dev)")
@@ -63,7 +63,7 @@ def from_source(program: str, *words: str) -> Path | Missing:
 
 
 def from_cargo(crate: str, version: str, *, builds: bool) -> Path | Missing:
-    """A Rust program; it is built where that is asked for, which takes many minutes."""
+    """Return a Rust program. It is built only on request, because that takes many minutes."""
     folder = CACHE / f"{crate}-{version}"
     wanted = folder / "bin" / crate
     if wanted.exists():
@@ -86,7 +86,7 @@ def _announce(name: str) -> None:
 
 
 def _failure(command: list[str], folder: Path | None = None) -> str:
-    """The end of what a command that failed said, empty when it did not."""
+    """Return the end of a failed command's output, or an empty text if the command succeeded."""
     try:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False

@@ -1,4 +1,4 @@
-"""What was measured of a contestant in rounds: the middle one of each figure, and from which to which it went."""
+"""The measurements of a contestant in rounds: the median of each figure and its range."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from side_by_side.scraping import percentile
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Some seconds of one contestant: CPU seconds of a second, memory at the end, seconds of each scrape."""
+    """One round of a contestant: CPU seconds per second, memory at the end, and the duration of each scrape."""
 
     cpu: float
     memory: Memory
@@ -21,13 +21,13 @@ class Round:
     wire: int
     calls: float | None = None
     started_after: float | None = None
-    # CPU seconds of a second that the fake driver took of `cpu`.
+    # The part of `cpu` that the fake driver used.
     driver: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A figure of several rounds."""
+    """The median and the range of a figure over several rounds."""
 
     middle: float
     least: float
@@ -39,49 +39,51 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A column: its words, and the number of one round."""
+    """A column: its heading, and a function that returns the number of one round."""
 
     words: str
-    of: Callable[[Round], float | None]
+    value: Callable[[Round], float | None]
 
 
 def _scrape_ms(percent: float) -> Callable[[Round], float]:
-    return lambda each: 1e3 * percentile(each.latencies, percent)
+    return lambda round_: 1e3 * percentile(round_.latencies, percent)
 
 
-# So many are on the nodes of NVIDIA's cards.
+# The number of cards on nodes with NVIDIA's cards.
 GPUS = 8
-CPU = Figure("CPU, ms/s", lambda each: 1e3 * each.cpu)
-DRIVER = Figure("of it in the driver, ms/s", lambda each: None if each.driver is None else 1e3 * each.driver)
-WITHOUT_DRIVER = Figure("CPU without the driver", lambda each: 1e3 * (each.cpu - (each.driver or 0.0)))
-DRIVER_PER_GPU = Figure("driver, ms/s a GPU", lambda each: None if each.driver is None else 1e3 * each.driver / GPUS)
-PER_SERIES = Figure("CPU, µs/s a series", lambda each: 1e6 * each.cpu / each.series)
-FIRST_RSS = Figure("RSS of its first process", lambda each: each.memory.first)
-RSS = Figure("RSS, MiB", lambda each: each.memory.rss)
-PSS = Figure("PSS, MiB", lambda each: each.memory.pss)
+CPU = Figure("CPU, ms/s", lambda round_: 1e3 * round_.cpu)
+DRIVER = Figure("of it in the driver, ms/s", lambda round_: None if round_.driver is None else 1e3 * round_.driver)
+WITHOUT_DRIVER = Figure("CPU without the driver", lambda round_: 1e3 * (round_.cpu - (round_.driver or 0.0)))
+DRIVER_PER_GPU = Figure(
+    "driver, ms/s a GPU", lambda round_: None if round_.driver is None else 1e3 * round_.driver / GPUS
+)
+PER_SERIES = Figure("CPU, µs/s a series", lambda round_: 1e6 * round_.cpu / round_.series)
+FIRST_RSS = Figure("RSS of its first process", lambda round_: round_.memory.first)
+RSS = Figure("RSS, MiB", lambda round_: round_.memory.rss)
+PSS = Figure("PSS, MiB", lambda round_: round_.memory.pss)
 P50 = Figure("p50, ms", _scrape_ms(50))
 P99 = Figure("p99, ms", _scrape_ms(99))
-SERIES = Figure("series", lambda each: each.series)
-WIRE = Figure("kB a scrape", lambda each: each.wire / 1e3)
-CALLS = Figure("driver calls/s", lambda each: each.calls)
-START = Figure("start, s", lambda each: each.started_after)
+SERIES = Figure("series", lambda round_: round_.series)
+WIRE = Figure("kB a scrape", lambda round_: round_.wire / 1e3)
+CALLS = Figure("driver calls/s", lambda round_: round_.calls)
+START = Figure("start, s", lambda round_: round_.started_after)
 COLUMNS = (SERIES, CPU, DRIVER, PER_SERIES, RSS, FIRST_RSS, PSS, P50, P99, WIRE, CALLS, START)
-# Of few scrapes a round the 99th percentile is the longest: it is taken over all rounds.
+# With few scrapes per round, the 99th percentile would be the longest, so that it is calculated over all rounds.
 _OVER_ALL = {P50.words, P99.words}
 
 
 def spread(figure: Figure, rounds: Sequence[Round]) -> Spread | None:
-    """The figure over these rounds; None for one that they do not have."""
-    numbers = [number for number in map(figure.of, rounds) if number is not None]
+    """Return the figure over these rounds, or None if they do not have it."""
+    numbers = [number for number in map(figure.value, rounds) if number is not None]
     if not numbers:
         return None
     middle = statistics.median(numbers)
     if figure.words in _OVER_ALL:
-        middle = figure.of(_one_round(rounds)) or middle
+        middle = figure.value(_one_round(rounds)) or middle
     return Spread(middle, min(numbers), max(numbers))
 
 
 def _one_round(rounds: Sequence[Round]) -> Round:
     first = rounds[0]
-    latencies = tuple(seconds for each in rounds for seconds in each.latencies)
+    latencies = tuple(seconds for round_ in rounds for seconds in round_.latencies)
     return Round(first.cpu, first.memory, latencies, first.series, first.wire)

@@ -1,4 +1,4 @@
-"""The nodes of the table: what each has, what reads it, and how long it is watched."""
+"""The nodes of the table: their hardware, the programs that read it, and the duration of the measurement."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from side_by_side.ours import THIS, Checkout, telemetry
 NVITOP, ALL_SMI, CLIENT, FLOOR, ASYNCIO = "nvitop-exporter", "all-smi", "client_python", "C floor", "bare asyncio"
 NODE_EXPORTER = "node_exporter"
 NVITOP_VERSION = "1.7.2"
-# Newer ones want a newer Rust than 1.95.
+# Newer versions need a newer Rust than 1.95.
 ALL_SMI_VERSION = "0.22.0"
 GPUS, DEMO_CARDS = measured.GPUS, 128
 EVERY_SECOND = "[sources.{0}]\ninterval = 1.0\n"
-# A driver that says NOT_SUPPORTED to most that it is asked.
+# A driver that returns NOT_SUPPORTED for most calls.
 LITTLE = "wsl"
 POWER = "accelerator_power_watts"
 _BENCHMARKS = THIS.folder / "benchmarks"
@@ -38,32 +38,32 @@ _LIBRARY = "libnvidia-ml.so.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is compared: our trees, this one first, and whether what takes minutes to build is built."""
+class Choices:
+    """The compared trees, this one first, and whether peers are built that take minutes to build."""
 
     trees: Sequence[Checkout] = (THIS,)
     builds: bool = False
 
 
-# What reads a node of which all files lie in a folder; those that cannot be had are named.
-Contestants = Callable[[Path, Asked], Iterator[Contestant | Missing]]
+# Returns the contestants of a node whose files are in a folder, and those that cannot be installed.
+Contestants = Callable[[Path, Choices], Iterator[Contestant | Missing]]
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Part of the table: its word on the command line, what it is, who reads it, seconds of a round, scrapes a second."""
+    """A part of the table: its name on the command line, title, contestants, seconds of a round, and scrapes per second."""
 
     word: str
     title: str
     contestants: Contestants
     seconds: int
     pace: float = 1.0
-    # Seconds of a round alone, for contestants that are run in turns, too.
+    # Seconds of a round alone, if contestants are also run in turns.
     alone: int = 0
 
 
 def busy(folder: Path, profile: str, gpus: int = GPUS, costs: str = "") -> FakeNvml:
-    """The fake library with that profile's cards, whose numbers move; its calls cost what the driver of a card takes, or nothing."""
+    """Return the fake library with that profile's cards, whose values change. Its calls cost what a card's driver takes, or nothing."""
     fake = FakeNvml(folder, load_profile(profile).with_gpus(gpus).busy())
     if costs:
         fake.cost(costs)
@@ -71,12 +71,12 @@ def busy(folder: Path, profile: str, gpus: int = GPUS, costs: str = "") -> FakeN
 
 
 def loading(fake: FakeNvml) -> dict[str, str]:
-    """What a process must be told to load this library."""
+    """Return the environment with which a process loads this library."""
     return {"LD_LIBRARY_PATH": fake.environment["LD_LIBRARY_PATH"]}
 
 
-def _ours_on_nvml(folder: Path, asked: Asked, profile: str) -> Iterator[Contestant]:
-    for tree in asked.trees:
+def _ours_on_nvml(folder: Path, choices: Choices, profile: str) -> Iterator[Contestant]:
+    for tree in choices.trees:
         fake = busy(folder / f"{tree.name} nvml", profile)
         config = EVERY_SECOND.format("nvml")
         ours = telemetry(folder / tree.name, POWER, config, environment=loading(fake), checkout=tree)
@@ -99,13 +99,13 @@ def _driver(fake: FakeNvml, costs: str) -> Callable[[], float] | None:
     return fake.driver_seconds if costs else None
 
 
-def _all_smi(folder: Path, asked: Asked) -> Contestant | Missing:
-    program = installs.from_cargo("all-smi", ALL_SMI_VERSION, builds=asked.builds)
+def _all_smi(folder: Path, choices: Choices) -> Contestant | Missing:
+    program = installs.from_cargo("all-smi", ALL_SMI_VERSION, builds=choices.builds)
     if isinstance(program, Missing):
         return program
     fake, port = busy(folder / "all-smi", "h100"), free_port()
     (fake.folder / "libnvidia-ml.so").symlink_to(fake.library)
-    # It looks for NVIDIA's tool before it loads the library.
+    # The program looks for NVIDIA's tool before it loads the library.
     path = f"{write_tool(folder / 'tools', GPUS)}{os.pathsep}{os.environ['PATH']}"
     command = (str(program), "api", "--port", str(port), "--interval", "1")
     environment = installed_environment({**loading(fake), "PATH": path, "RUST_LOG": "error"})
@@ -113,7 +113,7 @@ def _all_smi(folder: Path, asked: Asked) -> Contestant | Missing:
 
 
 def _servers_of(page: Path, folder: Path) -> Iterator[Contestant | Missing]:
-    """What serves a page of ours without reading what we read, and what reads it without our care."""
+    """Yield two servers of a page of ours that read no device, and one that reads the library without our checks."""
     environment = installed_environment({"PYTHONPATH": str(_BENCHMARKS)})
     for name, module, marker in ((CLIENT, "client_page", b"sets_total"), (ASYNCIO, "bare_page", POWER.encode())):
         port = free_port()
@@ -138,12 +138,12 @@ def _node_exporter() -> Contestant | Missing:
     return Contestant(NODE_EXPORTER, command, port, b"node_memory_MemTotal_bytes")
 
 
-def nvidia(folder: Path, asked: Asked) -> Iterator[Contestant | Missing]:
-    """All that there is to compare with, on eight H100."""
-    ours = list(_ours_on_nvml(folder, asked, "h100"))
+def nvidia(folder: Path, choices: Choices) -> Iterator[Contestant | Missing]:
+    """Yield all contestants on eight H100."""
+    ours = list(_ours_on_nvml(folder, choices, "h100"))
     yield from ours
     yield _nvitop(folder, "h100")
-    yield _all_smi(folder, asked)
+    yield _all_smi(folder, choices)
     page = folder / "page"
     with running(ours[0]) as found:
         time.sleep(SETTLE_SECONDS)
@@ -152,31 +152,31 @@ def nvidia(folder: Path, asked: Asked) -> Iterator[Contestant | Missing]:
     yield _node_exporter()
 
 
-def little(folder: Path, asked: Asked) -> Iterator[Contestant | Missing]:
-    """A driver that says NOT_SUPPORTED to most."""
-    yield from _ours_on_nvml(folder, asked, LITTLE)
+def little(folder: Path, choices: Choices) -> Iterator[Contestant | Missing]:
+    """Yield the contestants on a driver that returns NOT_SUPPORTED for most calls."""
+    yield from _ours_on_nvml(folder, choices, LITTLE)
     yield _nvitop(folder, LITTLE)
 
 
-def with_costs(card: str, folder: Path, asked: Asked) -> Iterator[Contestant | Missing]:
-    """A driver whose calls cost what that card's take; each program with its defaults."""
-    for tree in asked.trees:
+def with_costs(card: str, folder: Path, choices: Choices) -> Iterator[Contestant | Missing]:
+    """Yield the contestants on a driver whose calls cost what that card's take. Each program has its default settings."""
+    for tree in choices.trees:
         fake = busy(folder / f"{tree.name} nvml", "h100", costs=card)
         ours = telemetry(folder / tree.name, POWER, environment=loading(fake), checkout=tree)
         yield replace(ours, calls=fake.calls, driver_seconds=fake.driver_seconds)
     yield _nvitop(folder, "h100", card)
 
 
-def demo(cards: int, folder: Path, asked: Asked) -> Iterator[Contestant]:
-    """Simulated cards; the simulation is in our CPU time."""
-    for tree in asked.trees:
+def demo(cards: int, folder: Path, choices: Choices) -> Iterator[Contestant]:
+    """Yield the daemons with simulated cards. Our CPU time includes the simulation."""
+    for tree in choices.trees:
         flags = ("--demo", f"{cards}xnvidia")
         yield telemetry(folder / tree.name, POWER, EVERY_SECOND.format("nvml"), flags, checkout=tree)
 
 
-def amd(folder: Path, asked: Asked) -> Iterator[Contestant]:
-    """Eight Instinct cards as a tree of files, of which the sensors move."""
-    for tree in asked.trees:
+def amd(folder: Path, choices: Choices) -> Iterator[Contestant]:
+    """Yield the contestants on eight Instinct cards: a tree of files with changing sensors."""
+    for tree in choices.trees:
         root = folder / f"{tree.name} host"
         cards = [_card(root, number) for number in range(GPUS)]
         config = f'{EVERY_SECOND.format("amdgpu-sysfs")}path = "{root}"\n'
@@ -190,7 +190,7 @@ def _card(root: Path, number: int) -> Path:
 
 
 def _moving(cards: Sequence[Path]) -> Callable[[], None]:
-    """Writes another temperature, power and use of each card each time that it is called."""
+    """Return a function that changes temperature, power and utilization of each card with every call."""
     turns = itertools.count()
 
     def move() -> None:
@@ -204,9 +204,9 @@ def _moving(cards: Sequence[Path]) -> Callable[[], None]:
     return move
 
 
-def mixed(folder: Path, asked: Asked) -> Iterator[Contestant]:
-    """Cards of eleven vendors: nine tools, which are scripts that print, the library and the files."""
-    for tree in asked.trees:
+def mixed(folder: Path, choices: Choices) -> Iterator[Contestant]:
+    """Yield the daemons with cards of eleven vendors: nine tools (scripts that print), the library, and the files."""
+    for tree in choices.trees:
         node = MixedNode(folder / f"{tree.name} node")
         config = node.config.replace("interval = 0.5", "interval = 1.0")
         yield telemetry(folder / tree.name, POWER, config, environment=_needed(node.environment), checkout=tree)
@@ -217,23 +217,23 @@ def _needed(environment: dict[str, str]) -> dict[str, str]:
 
 
 def _no_tools(folder: Path) -> dict[str, str]:
-    """A PATH on which nothing is."""
+    """Return a PATH without any program."""
     empty = folder / "no tools"
     empty.mkdir(exist_ok=True)
     return {"PATH": str(empty)}
 
 
-def idle(folder: Path, asked: Asked) -> Iterator[Contestant]:
-    """No card, no tool, no driver; every default on."""
-    for tree in asked.trees:
+def idle(folder: Path, choices: Choices) -> Iterator[Contestant]:
+    """Yield the contestants on a node without card, tool and driver, with default settings."""
+    for tree in choices.trees:
         yield telemetry(folder / tree.name, "telemetry_build_info", environment=_no_tools(folder), checkout=tree)
 
 
-def disturbed(folder: Path, asked: Asked) -> Iterator[Contestant]:
-    """The eight H100 while one tool hangs at every poll and the configuration is read again every two seconds."""
+def disturbed(folder: Path, choices: Choices) -> Iterator[Contestant]:
+    """Yield the contestants on eight H100, while one tool hangs at every poll and the configuration is read again every two seconds."""
     tools = ToolFolder(folder / "tools")
     tools.hangs("ixsmi")
-    for tree in asked.trees:
+    for tree in choices.trees:
         fake = busy(folder / f"{tree.name} nvml", "h100")
         config = EVERY_SECOND.format("nvml") + EVERY_SECOND.format("ixsmi") + 'mode = "always"\ndeadline = 0.9\n'
         environment = {**loading(fake), "PATH": tools.search_path}

@@ -1,4 +1,4 @@
-"""How long a benchmark takes: thorough, or quick for a look."""
+"""The duration of a benchmark: thorough, or quick for a first look."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Extent:
-    """How many rounds, of at most how many seconds; of how many starts and polls the middle one is told."""
+    """The number of rounds and their maximum seconds, and the number of starts and polls whose median is reported."""
 
     rounds: int
     most_seconds: int
@@ -16,7 +16,7 @@ class Extent:
     polls: int
 
     def seconds(self, wanted: int) -> int:
-        """How long a round is that is to take so many."""
+        """Return the seconds of a round, at most the limit."""
         return min(wanted, self.most_seconds)
 
 
@@ -25,7 +25,7 @@ QUICK = Extent(rounds=1, most_seconds=8, starts=2, polls=10)
 
 
 def extent(description: str) -> Extent:
-    """What our command line asks for: `--quick` or not."""
+    """Return the extent from the command line: quick with `--quick`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="one short round: for a look, not for figures")
     return QUICK if parser.parse_args().quick else THOROUGH

@@ -1,4 +1,4 @@
-"""Our own daemon as a contestant, and our commands: of this checkout, or of another one beside it."""
+"""Our daemon as a contestant, and our commands, from this checkout or from another one."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ NAME = "telemetry"
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A tree of ours: the name that tables give it, and where it is."""
+    """A checkout of the project, with its name in the tables."""
 
     name: str
     folder: Path
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """What makes our Python find the packages of this tree, before those that are installed."""
-        paths = os.pathsep.join(str(self.folder / each) for each in _PACKAGES)
+        """Return an environment in which Python finds the packages of this tree before installed ones."""
+        paths = os.pathsep.join(str(self.folder / package) for package in _PACKAGES)
         return installed_environment({"PYTHONPATH": paths, **(more or {})})
 
 
 THIS = Checkout(NAME, Path(__file__).resolve().parents[2])
 
 
-# A demo shows owners and steps by itself, which a daemon does not.
+# The demo shows owners and steps by default, which a daemon does not.
 _PLAIN_DEMO = {"TELEMETRY_ATTRIBUTION_ENABLED": "false", "TELEMETRY_STEPS_ENABLED": "false"}
 
 
@@ -44,7 +44,7 @@ def telemetry(
     environment: Mapping[str, str] | None = None,
     checkout: Checkout = THIS,
 ) -> Contestant:
-    """`telemetry serve` with files of its own; `config` ends with tables, `marker` is the metric it has when it is up."""
+    """Return `telemetry serve` with its own files. `config` ends with tables; the metric `marker` shows that the daemon is up."""
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "telemetry.toml"

@@ -1,4 +1,4 @@
-"""What a process and all its children cost: CPU seconds and memory, as the kernel counts them."""
+"""The cost of a process and its children: CPU seconds and memory, as the kernel counts them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# In /proc/PID/stat behind the name: user and system time of children that have ended.
+# Fields of /proc/PID/stat after the name, including user and system time of children that have ended.
 _CHILDREN_FIELDS = slice(13, 15)
 _GONE = (FileNotFoundError, ProcessLookupError)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Resident memory in MiB: of the first process, of all; in `pss` a shared page counts once for all who share it."""
+    """Resident memory in MiB: of the first process, and of all. `pss` divides shared pages among the processes that share them."""
 
     first: float
     rss: float
@@ -24,33 +24,33 @@ class Memory:
 
 
 def tree(pid: int) -> list[int]:
-    """The process and all that descend from it."""
+    """Return the process and all its descendants."""
     children: list[int] = []
-    with contextlib.suppress(*_GONE):  # a process may end while it is looked at
+    with contextlib.suppress(*_GONE):  # The process may end meanwhile.
         for task in Path(f"/proc/{pid}/task").iterdir():
             children += map(int, (task / "children").read_text().split())
-    return [pid, *(each for child in children for each in tree(child))]
+    return [pid, *(descendant for child in children for descendant in tree(child))]
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of the process, its children, and those of them that have ended."""
+    """Return user and system time of the process and its children, including children that have ended."""
     return sum(map(_own_seconds, tree(pid)))
 
 
 def split_seconds(pid: int) -> tuple[float, float]:
     """Return the user and the system time of the process and its children, in ticks of 10 ms."""
     user = system = 0.0
-    for each in tree(pid):
-        with contextlib.suppress(OSError):  # a process may end while it is looked at
-            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-            # Its own, and those of its children that have ended.
+    for descendant in tree(pid):
+        with contextlib.suppress(OSError):  # The process may end meanwhile.
+            fields = Path(f"/proc/{descendant}/stat").read_text().rpartition(")")[2].split()
+            # Times of the process, and of its children that have ended.
             user += (int(fields[11]) + int(fields[13])) / _TICKS_PER_SECOND
             system += (int(fields[12]) + int(fields[14])) / _TICKS_PER_SECOND
     return user, system
 
 
 def _own_seconds(pid: int) -> float:
-    with contextlib.suppress(OSError):  # a process may end while it is looked at
+    with contextlib.suppress(OSError):  # The process may end meanwhile.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         ended = sum(map(int, fields[_CHILDREN_FIELDS])) / _TICKS_PER_SECOND
         return ended + time.clock_gettime(_cpu_clock(pid))
@@ -58,20 +58,20 @@ def _own_seconds(pid: int) -> float:
 
 
 def _cpu_clock(pid: int) -> int:
-    """The number of a process's CPU clock, which counts nanoseconds (clock_getcpuclockid); stat counts ticks of 10 ms."""
+    """Return the ID of a process's CPU clock, which counts nanoseconds (clock_getcpuclockid); stat counts ticks of 10 ms."""
     scheduled = 2
     return (~pid << 3) | scheduled
 
 
 def memory(pid: int) -> Memory:
-    """What they hold now."""
-    rolled = [_rollup(each) for each in tree(pid)]
-    rss, pss = ([each.get(name, 0) / 1024 for each in rolled] for name in ("Rss", "Pss"))
+    """Return the current memory."""
+    rolled = [_rollup(member) for member in tree(pid)]
+    rss, pss = ([rollup.get(name, 0) / 1024 for rollup in rolled] for name in ("Rss", "Pss"))
     return Memory(rss[0], sum(rss), sum(pss))
 
 
 def _rollup(pid: int) -> dict[str, int]:
-    with contextlib.suppress(*_GONE):  # a process may end while it is looked at
+    with contextlib.suppress(*_GONE):  # The process may end meanwhile.
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
         return {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)}
     return {}

@@ -1,4 +1,4 @@
-"""Scrapes as Prometheus makes them: its headers, one connection kept."""
+"""Scrapes as Prometheus makes them: with its headers, over a persistent connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """One answer: seconds from the request to its last byte, what came over the wire, and the page."""
+    """A response: seconds from the request to its last byte, the bytes on the wire, and the page."""
 
     seconds: float
     wire: int
@@ -26,24 +26,24 @@ class Scrape:
 
     @property
     def series(self) -> int:
-        """How many samples the page has."""
+        """Return the number of samples on the page."""
         return sum(1 for line in self.page.splitlines() if line and not line.startswith(b"#"))
 
 
 class Scraper:
-    """One Prometheus, which keeps its connection where the server does."""
+    """A Prometheus, which keeps its connection open if the server does."""
 
     def __init__(self, port: int, path: str = "/metrics") -> None:
         self._path = path
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE_SECONDS)
 
     def scrape(self) -> Scrape:
-        """The page now; raises OSError while nobody listens."""
+        """Return the current page. Raise OSError if no server listens."""
         begin = time.perf_counter()
         try:
             answer, body = self._get()
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-            self.close()  # the server gave up the connection that we kept
+            self.close()  # The server closed the persistent connection.
             answer, body = self._get()
         seconds = time.perf_counter() - begin
         if answer.status != http.client.OK:
@@ -57,11 +57,11 @@ class Scraper:
         return answer, answer.read()
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._connection.close()
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value that so many per cent of them do not exceed."""
+    """Return the value that this per cent of the values do not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]

@@ -1,4 +1,4 @@
-"""Results as Markdown tables, so that they can be pasted into docs/performance.md as they are."""
+"""Results as Markdown tables, which can be pasted into docs/performance.md unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """One table, columns in line for the eye."""
+    """Return a table with aligned columns."""
     texts = [[str(cell) for cell in row] for row in (headings, *rows)]
     widths = [max(len(row[column]) for row in texts) for column in range(len(headings))]
     lines = [
@@ -21,12 +21,12 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print one table."""
+    """Print a table."""
     print(table(headings, rows), flush=True)
 
 
 def machine() -> str:
-    """What this is measured on: processor, kernel, the Python and how it was built."""
+    """Return a description of the machine: processor, kernel, Python and how it was built."""
     models = [
         line.partition(": ")[2]
         for line in Path("/proc/cpuinfo").read_text().splitlines()
@@ -43,10 +43,10 @@ def machine() -> str:
 
 
 def number(value: float) -> str:
-    """Three digits, as many as such measurements are good for."""
+    """Return the number with three digits, which is the precision of such measurements."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def print_machine() -> None:
-    """Print what this was measured on."""
+    """Print a description of the machine."""
     print(f"Measured on {machine()}", flush=True)

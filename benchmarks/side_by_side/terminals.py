@@ -1,4 +1,4 @@
-"""Programs that people look at, in a terminal of 160 × 50: what they take until their first screen, and each second after it."""
+"""Interactive programs in a terminal of 160 × 50: their cost until the first screen, and for each second after it."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _LOOK_AGAIN_SECONDS = 0.01
 
 
 class NoScreenError(Exception):
-    """A program that did not come to show what was expected; with its last words."""
+    """A program that did not show the expected text, with its last output."""
 
 
 @dataclass
 class Screen:
-    """A program in a terminal; everything that it prints is taken from it at once."""
+    """A program in a terminal, whose output is read continuously."""
 
     pid: int
     printed: bytearray = field(default_factory=bytearray)
 
     def wait_for(self, marker: bytes) -> float:
-        """The CPU seconds that it took until it showed this. Raises NoScreenError."""
+        """Return the CPU seconds until the program showed the marker. Raise NoScreenError if it does not."""
         until = time.perf_counter() + _START_SECONDS
         while marker not in self.printed:
             if time.perf_counter() > until:
@@ -44,7 +44,7 @@ class Screen:
         return processes.cpu_seconds(self.pid)
 
     def watch(self, seconds: float) -> tuple[float, float]:
-        """CPU seconds and bytes of a second."""
+        """Return CPU seconds and bytes per second."""
         cpu, printed, begin = processes.cpu_seconds(self.pid), len(self.printed), time.perf_counter()
         time.sleep(seconds)
         passed = time.perf_counter() - begin
@@ -53,12 +53,12 @@ class Screen:
 
 @contextmanager
 def shown(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Screen]:
-    """The program from its start until it is ended."""
+    """Run the program in the context."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvpe(
             command[0], list(command), {**environment, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-        )  # our own child
+        )  # This is the child process.
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     screen = Screen(pid)
     threading.Thread(target=_drain, args=(terminal, screen.printed), daemon=True).start()
@@ -70,7 +70,7 @@ def shown(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Sc
 
 
 def _drain(terminal: int, printed: bytearray) -> None:
-    with contextlib.suppress(OSError):  # the program has ended
+    with contextlib.suppress(OSError):  # The program has ended.
         while piece := os.read(terminal, 1 << 16):
             printed += piece
 
@@ -80,9 +80,9 @@ def _end(pid: int) -> None:
     os.kill(pid, signal.SIGTERM)
     until = time.perf_counter() + _END_SECONDS
     while os.waitpid(pid, os.WNOHANG)[0] == 0:
-        if time.perf_counter() > until:  # one that does not end when told to is killed
+        if time.perf_counter() > until:  # The program ignored the request to end and is killed.
             os.kill(pid, signal.SIGKILL)
         time.sleep(_LOOK_AGAIN_SECONDS)
     for child in children:
-        with contextlib.suppress(ProcessLookupError):  # it ended with its parent
+        with contextlib.suppress(ProcessLookupError):  # The process ended with its parent.
             os.kill(child, signal.SIGKILL)
