@@ -109,7 +109,7 @@ def _polled_here(arguments: argparse.Namespace, settings: Settings, title: str) 
     from telemetry_daemon.times import Clock
 
     with left_out(WITHOUT_ASYNCIO):  # otherwise the first frame takes a third more CPU time
-        from telemetry_daemon.top.own import OwnNode
+        from telemetry_daemon.top.polled_node import PolledNode
 
     clock, hostname = Clock(), platform.node()
     if arguments.demo is not None:
@@ -117,7 +117,7 @@ def _polled_here(arguments: argparse.Namespace, settings: Settings, title: str) 
 
         settings = replace(settings, attribution=replace(settings.attribution, enabled=True))
         simulated = DemoNode(arguments.demo, clock, faults=arguments.fault, past_seconds=PAST_SECONDS)
-        return OwnNode("a simulation", hostname, simulated, settings, clock)
+        return PolledNode("a simulation", hostname, simulated, settings, clock)
     from telemetry_daemon.plugins.loading import Loaded, load
     from telemetry_daemon.plugins.sources import find
 
@@ -130,8 +130,8 @@ def _polled_here(arguments: argparse.Namespace, settings: Settings, title: str) 
         for warning in node.warnings():
             streams.say(warning)
         name = node.survey.hostname or arguments.replay.name
-        return OwnNode(f"the recording {arguments.replay}", name, node, settings, clock, node.press)
+        return PolledNode(f"the recording {arguments.replay}", name, node, settings, clock, node.press)
     from telemetry_daemon.polling.node_sources import RealNode
 
     options.check_names(arguments, settings, loaded.polls)
-    return _with_commands(OwnNode(title, hostname, RealNode(loaded, clock), settings, clock))
+    return _with_commands(PolledNode(title, hostname, RealNode(loaded, clock), settings, clock))

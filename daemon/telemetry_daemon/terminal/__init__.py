@@ -1,1 +1,1 @@
-"""What goes to the terminal or the journal: log lines, standard streams, how a command ends."""
+"""Output to the terminal or the journal: log lines, standard streams, exit statuses."""

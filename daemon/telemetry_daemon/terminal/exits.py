@@ -1,4 +1,4 @@
-"""Exit statuses, the error that carries one to the command line, and how a signal ends a command."""
+"""Exit statuses, the error that passes an exit status to the command line, and the handling of signals."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ USAGE = 64
 BUG = 70
 UNAVAILABLE = 69
 OUTPUT = 74
-# And the signal's number: what a shell says of a command that one ended.
+# Plus the signal's number: the exit status that a shell reports for a command ended by a signal.
 BY_SIGNAL = 128
 # The service manager restarts the daemon: a driver was loaded after its start.
 RESTART = 75
 CONFIGURATION = 78
 
-# What `timeout`, a service manager and a closed terminal send; the keyboard's SIGINT is a KeyboardInterrupt anyway.
+# The signals of `timeout`, a service manager and a closed terminal. Ctrl-C (SIGINT) raises KeyboardInterrupt anyway.
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class CommandError(Exception):
-    """A failure that the user can fix: a line for each thing that is wrong, with its remedy, and an exit status."""
+    """A failure that the user can fix: a line for each error, with its remedy, and an exit status."""
 
     def __init__(self, *lines: str, status: int = USAGE) -> None:
         super().__init__("\n".join(lines))
@@ -40,18 +40,18 @@ class SignalledError(KeyboardInterrupt):
 
 
 def raise_on_signals() -> None:
-    """From now on a signal that ends the command raises SignalledError, so that everything is closed on the way out.
+    """From now on, raise SignalledError on a signal that ends the command, so that the command cleans up.
 
-    Without this, the command would end at once. A hanging tool would live on and keep its lock, and neither the daemon
-    nor another command could ask that source until somebody ended the tool by hand. A terminal would stay as it is.
+    Otherwise a hanging tool would survive and keep its lock, so that neither the daemon nor another command could poll
+    its source until the tool is killed by hand, and the terminal would not be restored.
     """
     for number in _ENDING:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` wants it to be ignored
+        if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` has the signal ignored
             signal.signal(number, _raise)
 
 
 def _raise(number: int, _frame: FrameType | None) -> None:
     for ending in _ENDING:
-        # A second one must not keep the tools from being ended. Tools would inherit SIG_IGN.
+        # A second signal must not interrupt the killing of tools. SIG_IGN would be inherited by tools.
         signal.signal(ending, lambda _number, _frame: None)
     raise SignalledError(number)

@@ -19,13 +19,13 @@ from datetime import datetime, timezone
 
 LONGEST_VALUE = 4096
 MOST_CHANGES_KEPT = 4096
-# What somebody reads after a screen was closed.
+# Enough to read after a screen was closed.
 MOST_HELD = 10
 _STDERR = 2
-# A pipe that poll() calls writable takes this much at once without blocking (pipe(7), PIPE_BUF).
+# A pipe that poll() reports as writable accepts this much without blocking (pipe(7), PIPE_BUF).
 _CHUNK_BYTES = 4096
 _PATIENCE_MILLISECONDS = 50
-# From which number on a level has which name, and which number in journald's line prefix (sd-daemon(3)).
+# The lowest number of each level, its name, and its number in journald's line prefix (sd-daemon(3)).
 _NAMES = ((logging.ERROR, "error", 3), (logging.WARNING, "warning", 4), (logging.INFO, "info", 6))
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _NOT_ASCII_TEXT = re.compile(r"[^\x20-\x7e]")
@@ -36,7 +36,7 @@ Facts = dict[str, Scalar]
 
 
 def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
-    """Send all logging to standard error from now on; called again, it replaces what it set up before."""
+    """Send all logging to standard error from now on, and replace an earlier setup."""
     logging.raiseExceptions = False
     journal = _is_journal(descriptor)
     root = logging.getLogger()
@@ -44,13 +44,13 @@ def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
         root.removeHandler(handler)
     root.addHandler(_LineHandler(_LineWriter(descriptor), _RENDERERS[format], journal=journal))
     root.setLevel(level.upper())
-    # It logs every run and every skipped run; the poller counts both.
+    # APScheduler logs every run and every skipped run. The poller counts both.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
 @contextlib.contextmanager
 def held_back(level: str) -> Iterator[None]:
-    """Meanwhile nothing is written; afterwards the first records of that level, and how many more there were."""
+    """Hold log records back within this context; then write the first records of this level and the number of the others."""
     held = _Held(level.upper())
     root = logging.getLogger()
     root.addHandler(held)
@@ -66,14 +66,14 @@ def held_back(level: str) -> Iterator[None]:
 
 
 class ChangeLog:
-    """Remembers the last state of each thing, so that a fault is logged when it comes and not at every poll."""
+    """Remembers the last state of each key, so that a fault is logged when it begins and not at every poll."""
 
     def __init__(self) -> None:
         self._states: dict[Hashable, object] = {}
         self._lock = threading.Lock()
 
     def changed(self, key: Hashable, state: object) -> bool:
-        """Whether this state differs from the key's last one; the first state of a key does."""
+        """Return whether this state differs from the key's last state. The first state of a key does."""
         with self._lock:
             if key in self._states and self._states[key] == state:
                 return False
@@ -85,7 +85,7 @@ class ChangeLog:
 
 
 class _Held(logging.Handler):
-    """Keeps records for later, the first of them."""
+    """Keeps the first records for later, and counts the others."""
 
     def __init__(self, level: str) -> None:
         super().__init__(level)
@@ -93,7 +93,7 @@ class _Held(logging.Handler):
         self.more = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep it, or count it."""
+        """Keep or count the record."""
         if len(self.first) < MOST_HELD:
             self.first.append(record)
         else:
@@ -101,7 +101,7 @@ class _Held(logging.Handler):
 
 
 class _LineHandler(logging.Handler):
-    """Renders a record and writes the line. When there is room again, it says how many lines were lost."""
+    """Renders a record and writes the line. After lost lines, the next line reports their number."""
 
     def __init__(self, writer: _LineWriter, render: Callable[[Facts], str], *, journal: bool) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class _LineHandler(logging.Handler):
         self._lost = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line; never raises."""
+        """Write one line. Never raises."""
         if self._lost:
             notice = _record(logging.WARNING, "log lines were lost", lines=self._lost)
             if not self._writer.write(self._line(notice), patience_milliseconds=0):
@@ -124,7 +124,7 @@ class _LineHandler(logging.Handler):
     def _safe_line(self, record: logging.LogRecord) -> str:
         try:
             return self._line(record)
-        except Exception as error:  # noqa: BLE001  # the border of logging: a bad argument must not harm who logs
+        except Exception as error:  # noqa: BLE001  # the border of logging: a bad argument must not harm the caller
             message = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
             return self._line(_record(logging.ERROR, f"a message could not be made: {type(error).__name__}: {message}"))
 
@@ -133,15 +133,15 @@ class _LineHandler(logging.Handler):
         if not self._journal:
             return self._render(facts)
         if self._render is _as_text:
-            del facts["time"]  # journald keeps its own
+            del facts["time"]  # journald adds a timestamp
         return f"<{_level(record.levelno)[1]}>{self._render(facts)}"
 
 
 class _LineWriter:
-    """Writes whole lines to a descriptor as long as that would not block."""
+    """Writes complete lines to a descriptor, without blocking."""
 
     def __init__(self, descriptor: int) -> None:
-        # Python has no sys.stderr when it was started without one; the number may be a socket of ours by now.
+        # Without sys.stderr (Python was started with a closed descriptor 2), the number may be reused for a socket.
         self._descriptor = -1 if descriptor == _STDERR and sys.stderr is None else descriptor
         self._poll = select.poll()
         if self._descriptor >= 0:
@@ -149,7 +149,7 @@ class _LineWriter:
         self._has_partial_line = False
 
     def write(self, line: str, patience_milliseconds: int) -> bool:
-        """Write one line, waiting for room no longer than that; returns whether all of it was written."""
+        """Write one line, with a limited wait for room. Return whether the line was written completely."""
         data = (("\n" if self._has_partial_line else "") + line + "\n").encode(errors="backslashreplace")
         for start in range(0, len(data), _CHUNK_BYTES):
             if not self._write_chunk(data[start : start + _CHUNK_BYTES], patience_milliseconds):
@@ -163,7 +163,7 @@ class _LineWriter:
             if self._descriptor < 0 or not self._poll.poll(patience_milliseconds):
                 return False
             return os.write(self._descriptor, chunk) == len(chunk)
-        except OSError:  # closed, full, or its reader is gone: there is nowhere left to say so
+        except OSError:  # closed, full, or without a reader: there is nowhere left to report that
             return False
 
 
@@ -172,7 +172,7 @@ def _record(level: int, message: str, **facts: Scalar) -> logging.LogRecord:
 
 
 def _facts(record: logging.LogRecord) -> Facts:
-    """The facts of a record: time, level, message, logger, then its own."""
+    """Return the facts of a record: time, level, message, logger, then its `extra` facts."""
     facts: Facts = {
         "time": _time(record.created),
         "level": _level(record.levelno)[0],
@@ -188,7 +188,7 @@ def _facts(record: logging.LogRecord) -> Facts:
 
 
 def _as_text(facts: Facts) -> str:
-    """time level=… msg="…" key=value …; the logger's name is left to JSON."""
+    """Return `time level=… msg="…" key=value …`, without the logger's name, which only JSON has."""
     message = f"level={facts['level']} msg={_quoted(str(facts['msg']))}"
     pairs = [f"{key}={_word(value)}" for key, value in facts.items() if key not in ("time", "level", "msg", "logger")]
     return " ".join([*([str(facts["time"])] if "time" in facts else []), message, *pairs])
@@ -202,8 +202,8 @@ _RENDERERS: Mapping[str, Callable[[Facts], str]] = {"text": _as_text, "json": _a
 
 
 def _time(seconds: float) -> str:
-    moment = datetime.fromtimestamp(seconds, timezone.utc)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    timestamp = datetime.fromtimestamp(seconds, timezone.utc)
+    return timestamp.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _level(number: int) -> tuple[str, int]:
@@ -227,7 +227,7 @@ def _quoted(text: str) -> str:
 
 
 def _printable(quoted: str) -> str:
-    """JSON text with everything escaped that would break a line or steer a terminal."""
+    """Return JSON text with all characters escaped that would break a line or control a terminal."""
     return _NOT_ASCII_TEXT.sub(_escaped, quoted)
 
 
@@ -239,7 +239,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _shortened(text: str) -> str:
-    """The beginning and the end of a text that is too long for a line."""
+    """Return the text, or the beginning and the end of a text that is too long for a line."""
     if len(text) <= LONGEST_VALUE:
         return text
     half = LONGEST_VALUE // 2
@@ -247,7 +247,7 @@ def _shortened(text: str) -> str:
 
 
 def _is_journal(descriptor: int) -> bool:
-    """Whether the descriptor goes to journald, which puts its device and inode into JOURNAL_STREAM (systemd.exec(5))."""
+    """Return whether the descriptor is journald's: JOURNAL_STREAM has its device and inode (systemd.exec(5))."""
     try:
         status = os.fstat(descriptor)
     except OSError:  # a closed descriptor goes nowhere
@@ -256,6 +256,6 @@ def _is_journal(descriptor: int) -> bool:
 
 
 def leave(status: int) -> None:
-    """End at once: a thread that hangs in a driver must not keep the process."""
+    """Exit at once, even if a thread hangs in a driver."""
     logging.shutdown()
     os._exit(status)

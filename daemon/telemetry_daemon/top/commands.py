@@ -1,4 +1,4 @@
-"""The arguments and CPU times of this node's processes, as the user of `top` may read them; the daemon never sends arguments."""
+"""Reads arguments and CPU times of this node's processes with the rights of the user: the daemon never sends arguments."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from telemetry_daemon.top.feed import Feed, Focus
 from telemetry_exporters.terminal.frames.model import NodeState, Running
 
 _PAUSE_SECONDS = 10.0
-# A process that starts so much earlier or later than the one that was reported is another one.
+# A larger difference between the reported and the read start time means another process with the same PID.
 _CLOCKS_APART_SECONDS = 2.0
 _UTIME, _STIME, _START = 12, 13, 20
 
 
 class Processes:
-    """Reads processes; their CPU time counts from one look to the next, at the first from their start."""
+    """Reads processes. The CPU use is the average since the previous read, or since the start of the process."""
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
-        self._before: dict[int, tuple[float, float]] = {}
+        self._previous: dict[int, tuple[float, float]] = {}
 
     def read(self, started: Mapping[int, float]) -> Mapping[int, Running]:
-        """Those of these processes, by PID with their Unix time of start, that run and are the same."""
-        found, before, self._before = {}, self._before, {}
+        """Return the processes that still run, by PID; `started` maps PIDs to Unix start times, to detect reused PIDs."""
+        found, previous, self._previous = {}, self._previous, {}
         now = time.time()
         boot = now - float(text_of(f"{self._proc}/uptime").split()[0])
         for pid, start in started.items():
             times = self._times(pid)
             if times is None or abs(boot + times[0] - start) > _CLOCKS_APART_SECONDS:
                 continue
-            then, used = before.get(pid, (start, 0.0))
-            self._before[pid] = now, times[1]
+            then, used = previous.get(pid, (start, 0.0))
+            self._previous[pid] = now, times[1]
             found[pid] = Running(command_line(pid), max(0.0, times[1] - used) / max(now - then, 1.0))
         return found
 
     def _times(self, pid: int) -> tuple[float, float] | None:
-        """Its start since the machine's and its CPU time, in seconds; None if there is none."""
+        """Return the start time since boot and the CPU time, in seconds, or None without such a process."""
         try:
             content = text_of(f"{self._proc}/{pid}/stat")
             fields = content[content.rindex(")") :].split()
-            ticks = [int(fields[place]) for place in (_START, _UTIME, _STIME)]
-        except (OSError, ValueError, LookupError):  # it has ended, or is hidden from us
+            ticks = [int(fields[index]) for index in (_START, _UTIME, _STIME)]
+        except (OSError, ValueError, LookupError):  # the process has exited, or is hidden from this user
             return None
         hertz = os.sysconf("SC_CLK_TCK")
         return ticks[0] / hertz, (ticks[1] + ticks[2]) / hertz
 
 
 class WithCommands(Feed):
-    """A feed of this node whose processes are looked at while they are in sight; attribution must report when they started."""
+    """A feed of this node that reads the visible processes. Their start times come from attribution."""
 
     def __init__(self, feed: Feed, processes: Processes) -> None:
         self.title = feed.title
@@ -64,14 +64,14 @@ class WithCommands(Feed):
         self._wanted, self._over = threading.Event(), threading.Event()
 
     def start(self, wake: Callable[[], None]) -> None:
-        """Begin to read both."""
+        """Start the feed and the reading of processes."""
         self._wake = wake
         self._feed.start(wake)
-        # The kernel may hang on a process that hangs in a driver: the screen does not wait for it.
+        # Reading a process that hangs in a driver may hang, too, so the screen does not wait for it.
         threading.Thread(target=self._read_on, name="commands", daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:
-        """What the feed reports, with the processes that run."""
+        """Return the feed's nodes with the running processes."""
         nodes = self._feed.nodes()
         self._started = {
             process.pid: process.started
@@ -84,17 +84,17 @@ class WithCommands(Feed):
         return tuple(replace(node, running=self._running) for node in nodes)
 
     def look_at(self, focus: Focus) -> None:
-        """Processes that are in sight are read."""
+        """Read processes while they are visible."""
         self._feed.look_at(focus)
         if focus.processes and self._started:
             self._wanted.set()
 
     def press(self, key: str, /) -> bool:
-        """Keys are for the feed."""
+        """Pass the key to the feed."""
         return self._feed.press(key)
 
     def close(self) -> None:
-        """Stop; the thread ends with the process."""
+        """Stop reading. The thread ends with the process."""
         self._over.set()
         self._wanted.set()
         self._feed.close()

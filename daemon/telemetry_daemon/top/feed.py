@@ -1,4 +1,4 @@
-"""Where `top` gets its readings from: a thread of its own for each, and the newest that is known for the screen."""
+"""The sources of `top`'s readings: feeds that read in their own threads and return the newest state to the screen."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Snapshot
 from telemetry_parsers.past import Past
 
-# After so many seconds without news, what is shown is marked as old.
+# The screen marks a state of this age as old.
 LONGEST_SILENCE_SECONDS = 15.0
-# For an answer; a longer wait is shown while it lasts.
+# The timeout of a request. The screen shows a wait that exceeds UNNOTICED_SECONDS.
 PATIENCE_SECONDS = 4.0
-MOMENT_SECONDS = 0.8
-NOT_UNDERSTOOD = "what it tells cannot be understood"
+UNNOTICED_SECONDS = 0.8
+NOT_UNDERSTOOD = "the response is not valid"
 
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What the screen shows: of which node, and of which card if it is only one; empty for the first. `processes`: some are in sight."""
+    """The view on the screen with its node and card (empty: the first), and whether processes are visible."""
 
     view: View = View.CARDS
     node: str = ""
@@ -31,25 +31,25 @@ class Focus:
 
 
 class Feed(Protocol):
-    """Readings of one or several nodes; `start` and `close` return at once, whatever hangs."""
+    """Readings of one or several nodes. `start` and `close` return at once, even if a node or a tool hangs."""
 
-    # Where the readings come from.
+    # The origin of the readings, for the title line.
     title: str
 
     def start(self, wake: Callable[[], None]) -> None:
-        """Begin to read; `wake` is called from any thread when there is something new."""
+        """Start reading. `wake` is called from any thread after a change."""
         ...
 
     def nodes(self) -> tuple[NodeState, ...]:
-        """What is known now."""
+        """Return the current state of each node."""
         ...
 
     def look_at(self, focus: Focus) -> None:
-        """What is looked at, which is wanted first; returns at once."""
+        """Read the visible part of the state first from now on; return at once."""
         ...
 
-    def press(self, key: str, /) -> bool:  # noqa: ARG002  # what a daemon reports goes on
-        """Take a key if it is for what feeds, and say whether it was: a recording stands still, or goes elsewhere."""
+    def press(self, key: str, /) -> bool:  # noqa: ARG002  # only a recording has keys
+        """Handle a key of the feed, such as pause or seek in a recording; return whether the key was handled."""
         return False
 
     def close(self) -> None:
@@ -57,50 +57,50 @@ class Feed(Protocol):
         ...
 
 
-class Known:
-    """What some threads find out of a node, for another one that shows it."""
+class Latest:
+    """The newest state of a node, written by reading threads and read by the screen."""
 
     def __init__(self, name: str, clock: Callable[[], float]) -> None:
         self._lock = threading.Lock()
         self._state = NodeState(name)
         self._clock = clock
-        self._heard: float | None = None
-        self._asked: float | None = None
+        self._received_at: float | None = None
+        self._requested_at: float | None = None
 
     def put(self, snapshot: Snapshot) -> None:
-        """This was read just now."""
+        """Set the snapshot that was read just now."""
         with self._lock:
-            self._heard = self._clock()
+            self._received_at = self._clock()
             self._state = replace(self._state, trouble="", snapshot=snapshot)
 
     def put_past(self, past: Past | None) -> None:
-        """The half hour until now."""
+        """Set the history of the last half hour."""
         with self._lock:
             self._state = replace(self._state, past=past)
 
     def fail(self, trouble: str) -> None:
-        """Nothing could be read; what was read before grows older."""
+        """Set why reading failed. The last snapshot stays and ages."""
         with self._lock:
             self._state = replace(self._state, trouble=trouble)
 
     @contextlib.contextmanager
-    def asking(self) -> Iterator[None]:
-        """While an answer is waited for."""
-        self._asked = self._clock()
+    def waiting(self) -> Iterator[None]:
+        """Within this context, `state` shows that a response is awaited."""
+        self._requested_at = self._clock()
         try:
             yield
         finally:
-            self._asked = None
+            self._requested_at = None
 
     def state(self) -> NodeState:
-        """What is known now, with its age."""
-        now, asked = self._clock(), self._asked
+        """Return the newest state with its age, and the trouble if there is any."""
+        now, requested_at = self._clock(), self._requested_at
         with self._lock:
             state = self._state
-            age = None if self._heard is None else now - self._heard
+            age = None if self._received_at is None else now - self._received_at
         trouble = state.trouble
-        if not trouble and asked is not None and now - asked > MOMENT_SECONDS:
-            trouble = f"no answer for {now - asked:.0f} s"
+        if not trouble and requested_at is not None and now - requested_at > UNNOTICED_SECONDS:
+            trouble = f"no answer for {now - requested_at:.0f} s"
         if not trouble and age is None:
             trouble = "no answer yet"
         return replace(state, trouble=trouble, age_seconds=age)

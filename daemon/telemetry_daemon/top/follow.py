@@ -1,4 +1,4 @@
-"""One daemon that is followed: its whole snapshot now and then, its newest numbers each second as its stream tells them."""
+"""Follows one daemon: the newest numbers each second from its stream, and complete snapshots less often."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from telemetry_daemon.remote.foreign_documents import DocumentError, document_as, document_in, past_of, snapshot_of
 from telemetry_daemon.remote.http_client import Address, Client, Credentials, NodeError
-from telemetry_daemon.top.feed import LONGEST_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Known
+from telemetry_daemon.top.feed import LONGEST_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Latest
 from telemetry_exporters.documents.stream_json import ReadingsJson, StateJson
 from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
@@ -24,74 +24,74 @@ SNAPSHOT, HISTORY, _EVENTS, HEALTH = "/api/v1/snapshot", "/api/v1/history", "/ap
 NEVER = -math.inf
 _LOOK_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
-# What the stream does not tell, such as fans and processes, is asked for again after so long, sooner where it is looked at.
+# The stream has no fans and no processes: complete snapshots are requested at this interval, or more often while visible.
 _SELDOM_SECONDS = 15.0
 _WHOLE_SECONDS = {View.PROCESSES: 10.0, View.SOURCES: 2.0}
 _WITHOUT_STREAM_SECONDS = 2.0
 _NOT_FOUND = 404
-# An older daemon has no stream; one that has too many listeners has none for us.
+# An older daemon has no stream, and a busy daemon (503) accepts no more clients of its stream.
 _WITHOUT_STREAM = frozenset({_NOT_FOUND, 503})
 
 
 class Follower(Feed):
-    """Follows a daemon: one thread hears its stream, another one asks for what that does not tell."""
+    """Follows a daemon: one thread reads its stream, another thread requests the readings that the stream omits."""
 
     def __init__(self, title: str, name: str, address: Address, credentials: Credentials) -> None:
         self.title = title
-        self.known = Known(name, time.monotonic)
+        self.latest = Latest(name, time.monotonic)
         self._address = address
         self._credentials = credentials
         self._is_over = False
-        self._ask_now = threading.Event()
+        self._request_now = threading.Event()
         self._wake: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         self._focus = Focus()
         self._snapshot: Snapshot | None = None
-        # As it was answered last, before the stream's numbers.
-        self._answered: Snapshot | None = None
+        # The last complete snapshot, without the later numbers of the stream.
+        self._complete: Snapshot | None = None
         self._past: Past | None = None
         self._fetched = self._past_fetched = NEVER
         self._has_stream = self._has_past = True
 
     def start(self, wake: Callable[[], None]) -> None:
-        """Begin to follow."""
+        """Start both threads."""
         self._wake = wake
-        for name, target in (("ask", self._ask), ("hear", self._hear)):
+        for name, target in (("requests", self._request), ("stream", self._read_stream)):
             threading.Thread(target=target, name=name, daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:
-        """The one node."""
-        return (self.known.state(),)
+        """Return the state of the node."""
+        return (self.latest.state(),)
 
     def look_at(self, focus: Focus) -> None:
-        """What is looked at is asked for at once, and then each second."""
+        """Request the visible part of the state at once, and then each second."""
         if focus != self._focus:
             self._focus = focus
             if focus.view is View.CARD:
                 self._show_all_sensors()
-            self._ask_now.set()
+            self._request_now.set()
 
     def _show_all_sensors(self) -> None:
-        """Show the card with the sensors that were answered last: the stream has one of several."""
+        """Show all sensors of the card from the last complete snapshot: the stream reports only the highest of several."""
         with self._lock:
-            if self._snapshot is not None and self._answered is not None:
-                self._snapshot = _with_device_of(self._snapshot, self._answered, self._card_in(self._snapshot))
-                self.known.put(self._snapshot)
+            if self._snapshot is not None and self._complete is not None:
+                self._snapshot = _with_device_of(self._snapshot, self._complete, self._card_in(self._snapshot))
+                self.latest.put(self._snapshot)
 
     def close(self) -> None:
-        """Stop; the threads end with the process, so nothing waits for them."""
+        """Stop without waiting for the threads, which end with the process."""
         self._is_over = True
-        self._ask_now.set()
+        self._request_now.set()
 
-    def _hear(self) -> None:
+    def _read_stream(self) -> None:
         while self._has_stream and not self._is_over:
             client = Client(self._address, self._credentials, LONGEST_SILENCE_SECONDS + PATIENCE_SECONDS)
-            with contextlib.closing(client), self._told():
+            with contextlib.closing(client), self._errors_shown():
                 self._listen(client)
             time.sleep(_RETRY_SECONDS)
 
     def _listen(self, client: Client) -> None:
-        """Hear the stream until it ends. Raises NodeError and DocumentError."""
+        """Read the stream until it ends. Raises NodeError and DocumentError."""
         columns, scales = KEPT, tuple[float, ...]()
         try:
             for name, data in client.events(_EVENTS):
@@ -102,35 +102,33 @@ class Follower(Feed):
                     state = document_as(StateJson, document)
                     columns, scales = state.columns, state.scales
                 if name == "readings":
-                    self._take_numbers(document_as(ReadingsJson, document), columns, scales)
+                    self._use_numbers(document_as(ReadingsJson, document), columns, scales)
                 elif name in ("state", "device"):
                     self._fetched = NEVER
-                    self._ask_now.set()
+                    self._request_now.set()
         except NodeError as error:
             self._has_stream = error.status not in _WITHOUT_STREAM
             if self._has_stream:
                 raise
 
-    def _take_numbers(self, reported: ReadingsJson, columns: Sequence[str], scales: Sequence[float]) -> None:
+    def _use_numbers(self, reported: ReadingsJson, columns: Sequence[str], scales: Sequence[float]) -> None:
         with self._lock:
             before = self._snapshot
             if before is not None:
                 newest = with_readings(before, reported, columns, scales)
-                if (
-                    self._focus.view is View.CARD
-                ):  # it is asked for whole each second: the stream tells one sensor of several
+                if self._focus.view is View.CARD:  # requested each second with all sensors
                     newest = _with_device_of(newest, before, self._card_in(before))
                 self._snapshot = newest
-                self.known.put(newest)
+                self.latest.put(newest)
         self._wake()
 
-    def _ask(self) -> None:
+    def _request(self) -> None:
         client = Client(self._address, self._credentials, PATIENCE_SECONDS)
         while not self._is_over:
-            with self._told():
+            with self._errors_shown():
                 self._fetch(client)
-            self._ask_now.wait(_LOOK_SECONDS)
-            self._ask_now.clear()
+            self._request_now.wait(_LOOK_SECONDS)
+            self._request_now.clear()
         client.close()
 
     @contextlib.contextmanager
@@ -140,14 +138,14 @@ class Follower(Feed):
             yield
         except NodeError as error:
             self._fetched = NEVER  # the next answer is complete
-            self.known.fail(str(error))
+            self.latest.fail(str(error))
             self._wake()
         except DocumentError as error:
-            self.known.fail(f"{NOT_UNDERSTOOD}: {error}")
+            self.latest.fail(f"{NOT_UNDERSTOOD}: {error}")
             self._wake()
 
     def _fetch(self, client: Client) -> None:
-        """What is due: the whole snapshot, the card that is looked at, the slots that have ended."""
+        """Request what is due: the complete snapshot, the visible card, or a sign of life, and the completed history slots."""
         now, focus = time.monotonic(), self._focus
         pause = _WHOLE_SECONDS.get(focus.view, _SELDOM_SECONDS) if self._has_stream else _WITHOUT_STREAM_SECONDS
         if now - self._fetched >= pause:
@@ -156,15 +154,15 @@ class Follower(Feed):
         elif focus.view is View.CARD and self._snapshot is not None:
             self._fetch_card(client, self._card_in(self._snapshot))
         else:
-            with self.known.asking():  # so that a daemon that hangs is named within a second or two
+            with self.latest.waiting():  # so that the screen shows a hanging daemon within two seconds
                 client.get(HEALTH)
         if self._has_past and now - self._past_fetched >= SLOT_SECONDS:
             self._past_fetched = now
             self._fetch_past(client)
 
     def _card_in(self, snapshot: Snapshot) -> str:
-        """The card that is looked at; the first where none was chosen."""
-        return self._focus.card or next((one.id for one in snapshot.devices), "")
+        """Return the id of the visible card: the chosen card, else the first."""
+        return self._focus.card or next((device.id for device in snapshot.devices), "")
 
     def _fetch_card(self, client: Client, card: str) -> None:
         try:
@@ -172,7 +170,7 @@ class Follower(Feed):
         except NodeError as error:
             if error.status != _NOT_FOUND:
                 raise
-            self._fetched = NEVER  # it is gone: ask for all
+            self._fetched = NEVER  # the card is gone, so request a complete snapshot
             return
         with self._lock:
             shown = self._snapshot
@@ -183,30 +181,30 @@ class Follower(Feed):
         past = self._past
         since = "" if past is None else f"?since={past.start + past.slots * past.slot_seconds:.3f}"
         try:
-            with self.known.asking():
+            with self.latest.waiting():
                 answer = client.get(f"{HISTORY}{since}")
         except NodeError as error:
-            self._has_past = error.status != _NOT_FOUND  # an older daemon keeps none
+            self._has_past = error.status != _NOT_FOUND  # an older daemon keeps no history
             if self._has_past:
                 raise
             return
         self._past = joined(past, past_of(document_in(answer.body)))
-        self.known.put_past(self._past)
+        self.latest.put_past(self._past)
 
     def _snapshot_at(self, client: Client, target: str) -> Snapshot:
-        with self.known.asking():
+        with self.latest.waiting():
             answer = client.get(target)
         return snapshot_of(document_in(answer.body))
 
     def _put(self, snapshot: Snapshot) -> None:
         with self._lock:
-            self._snapshot = self._answered = snapshot
-            self.known.put(snapshot)
+            self._snapshot = self._complete = snapshot
+            self.latest.put(snapshot)
         self._wake()
 
 
 def _with_device_of(snapshot: Snapshot, other: Snapshot, card: str) -> Snapshot:
-    """The snapshot with that card as it is in the other one."""
+    """Return `snapshot` with this card as in `other`."""
     kept = {device.id: device for device in other.devices if device.id == card}
     return replace(snapshot, devices=tuple(kept.get(device.id, device) for device in snapshot.devices))
 
@@ -214,7 +212,7 @@ def _with_device_of(snapshot: Snapshot, other: Snapshot, card: str) -> Snapshot:
 def with_readings(
     snapshot: Snapshot, reported: ReadingsJson, columns: Sequence[str], scales: Sequence[float]
 ) -> Snapshot:
-    """The snapshot with the newest numbers; as it was if the stream tells of other devices."""
+    """Return the snapshot with the newest numbers, or unchanged if the stream reports other devices."""
     if len(reported.values) != len(snapshot.devices) or tuple(columns) != KEPT or len(scales) != len(KEPT):
         return snapshot
     devices = tuple(
@@ -235,12 +233,12 @@ def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: 
     readings = Readings.of(device.readings)
     given = (None,) * len(KEPT) if row is None else row
     values: list[Value] = list(readings.values)
-    for places, value, scale in zip(kept_places(readings.shape), given, scales, strict=False):
-        for place in places:
-            before = values[place]
-            values[place] = before if isinstance(before, Absent) else Absent.NOT_REPORTED
-        if places and value is not None:
-            values[places[0]] = value * scale
+    for positions, value, scale in zip(kept_places(readings.shape), given, scales, strict=False):
+        for position in positions:
+            before = values[position]
+            values[position] = before if isinstance(before, Absent) else Absent.NOT_REPORTED
+        if positions and value is not None:
+            values[positions[0]] = value * scale
     return replace(device, readings=Readings(readings.shape, tuple(values), readings.origins))
 
 
@@ -248,7 +246,7 @@ _UNKNOWN = "not reported"
 
 
 def joined(before: Past | None, after: Past) -> Past:
-    """Both as one, the newest slots of them; the later one alone if they do not meet."""
+    """Return the newest slots of both histories, or only the later history if there is a gap between the two."""
     if before is None or before.slot_seconds != after.slot_seconds:
         return after
     offset = round((after.start - before.start) / before.slot_seconds)
@@ -257,8 +255,8 @@ def joined(before: Past | None, after: Past) -> Past:
     kept_from = max(0, offset + after.slots - SLOTS)
     ids = dict.fromkeys((*after.devices, *before.devices))
     devices = {
-        one: _device(_cut(before, one, kept_from, offset), _cut(after, one, max(0, kept_from - offset), after.slots))
-        for one in ids
+        key: _device(_cut(before, key, kept_from, offset), _cut(after, key, max(0, kept_from - offset), after.slots))
+        for key in ids
     }
     events = [event for event in before.events if event not in after.events]
     return replace(
@@ -274,9 +272,9 @@ _Part = tuple[int, Mapping[str, Series]]
 
 
 def _cut(past: Past, device: str, first: int, end: int) -> _Part:
-    """A device's slots from `first` up to `end`, and how many these are."""
+    """Return the number of slots from `first` up to `end`, and the device's series cut to them."""
     series = past.devices.get(device, {})
-    return max(0, end - first), {metric: _slice(one, first, max(first, end)) for metric, one in series.items()}
+    return max(0, end - first), {metric: _slice(kept, first, max(first, end)) for metric, kept in series.items()}
 
 
 def _slice(series: Series, first: int, end: int) -> Series:
@@ -288,14 +286,14 @@ def _slice(series: Series, first: int, end: int) -> Series:
 
 
 def _device(*parts: _Part) -> Mapping[str, Series]:
-    """The parts of each metric, one after the other."""
-    reported = {metric for _, series in parts for metric in series}
+    """Return the series of each metric, concatenated from the parts."""
+    present = {metric for _, series in parts for metric in series}
     return {
-        metric: _one([(slots, series.get(metric)) for slots, series in parts]) for metric in KEPT if metric in reported
+        metric: _join([(slots, series.get(metric)) for slots, series in parts]) for metric in KEPT if metric in present
     }
 
 
-def _one(parts: Sequence[tuple[int, Series | None]]) -> Series:
+def _join(parts: Sequence[tuple[int, Series | None]]) -> Series:
     last, highest, gaps = array("f"), array("f"), list[Gap]()
     for slots, series in parts:
         begin = len(last)
@@ -307,7 +305,7 @@ def _one(parts: Sequence[tuple[int, Series | None]]) -> Series:
 
 
 def _merged(gaps: Sequence[Gap]) -> Iterator[Gap]:
-    """Gaps that follow each other for the same reason as one."""
+    """Yield the gaps. Adjacent gaps with the same reason are merged."""
     open_gap: Gap | None = None
     for gap in gaps:
         if open_gap is not None and (open_gap.first + open_gap.slots, open_gap.reason) == (gap.first, gap.reason):

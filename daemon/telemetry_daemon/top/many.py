@@ -1,4 +1,4 @@
-"""Many daemons, polled by sixteen threads; a daemon that hangs delays no other."""
+"""Polls many daemons with sixteen threads. A hanging daemon does not delay the others."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 
 from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
 from telemetry_daemon.remote.http_client import Address, Client, Credentials, NodeError
-from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Known
+from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Latest
 from telemetry_daemon.top.follow import SNAPSHOT, Follower
 from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.dataclass import dataclass
 
 THREADS = 16
-# Of these, so many may wait for nodes that did not answer the last time, each of which is asked again after so long.
+# The threads that may wait for nodes without an answer to the last request, and the interval of requests to such a node.
 _THREADS_FOR_SILENT = 4
 _SILENT_SECONDS = 15.0
 INTERVAL_SECONDS = 2.0
-# Of many nodes each is asked less often: so many requests a second are made in all.
+# The limit for all nodes together: with many nodes, the interval of requests to a node is longer.
 REQUESTS_PER_SECOND = 32.0
 
 
@@ -30,13 +30,13 @@ class _Turn:
 
 
 class ManyNodes(Feed):
-    """Asks each node for its snapshot again and again; the one that is looked at is followed besides."""
+    """Requests the snapshot of each node periodically, and follows the node that the user looks at."""
 
     def __init__(self, addresses: Sequence[Address], credentials: Credentials) -> None:
-        self.title = "asked over the network"
+        self.title = "polled over the network"
         self._addresses = {address.name: address for address in addresses}
         self._credentials = credentials
-        self._known = {name: Known(name, time.monotonic) for name in self._addresses}
+        self._latest = {name: Latest(name, time.monotonic) for name in self._addresses}
         self._clients = {
             name: Client(address, credentials, PATIENCE_SECONDS) for name, address in self._addresses.items()
         }
@@ -49,16 +49,16 @@ class ManyNodes(Feed):
         self._is_over = False
 
     def start(self, wake: Callable[[], None]) -> None:
-        """Begin to ask."""
+        """Start the threads."""
         self._wake = wake
-        for _ in range(min(THREADS, len(self._known))):
-            threading.Thread(target=self._run, name="ask nodes", daemon=True).start()
+        for _ in range(min(THREADS, len(self._latest))):
+            threading.Thread(target=self._run, name="request snapshots", daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:
-        """What is known of each."""
+        """Return the state of each node."""
         followed = self._followed
-        states = {name: known.state() for name, known in self._known.items()}
-        if followed is not None and (state := followed.known.state()).snapshot is not None:
+        states = {name: latest.state() for name, latest in self._latest.items()}
+        if followed is not None and (state := followed.latest.state()).snapshot is not None:
             states[state.name] = state
         return tuple(states.values())
 
@@ -66,7 +66,7 @@ class ManyNodes(Feed):
         """Follow the node whose cards are looked at."""
         name = "" if focus.view is View.NODES else focus.node
         before = self._followed
-        if before is not None and before.known.state().name != name:
+        if before is not None and before.latest.state().name != name:
             before.close()
             self._followed = None
         if self._followed is None and name in self._addresses:
@@ -76,7 +76,7 @@ class ManyNodes(Feed):
             self._followed.look_at(focus)
 
     def close(self) -> None:
-        """Stop; a thread that waits for a node ends with the process."""
+        """Stop. A thread that waits for a node ends with the process."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -85,7 +85,7 @@ class ManyNodes(Feed):
 
     def _run(self) -> None:
         while (turn := self._next()) is not None:
-            is_silent = not self._ask(turn.name)
+            is_silent = not self._request(turn.name)
             self._wake()
             pause = max(self._interval, _SILENT_SECONDS) if is_silent else self._interval
             with self._changed:
@@ -94,7 +94,7 @@ class ManyNodes(Feed):
                 self._changed.notify()
 
     def _next(self) -> _Turn | None:
-        """The node whose turn it is, waited for; None at the end."""
+        """Wait for the next node's turn and return it, or None when the feed is closed."""
         with self._changed:
             while not self._is_over:
                 may = [turn for turn in self._turns if not turn.was_silent or self._for_silent < _THREADS_FOR_SILENT]
@@ -107,17 +107,17 @@ class ManyNodes(Feed):
                 self._changed.wait(left)
             return None
 
-    def _ask(self, name: str) -> bool:
-        """Whether the node answered."""
-        known = self._known[name]
+    def _request(self, name: str) -> bool:
+        """Request the node's snapshot; return whether the node answered."""
+        latest = self._latest[name]
         try:
-            with known.asking():
+            with latest.waiting():
                 answer = self._clients[name].get(SNAPSHOT)
-            known.put(snapshot_of(document_in(answer.body)))
+            latest.put(snapshot_of(document_in(answer.body)))
         except NodeError as error:
-            known.fail(str(error))
+            latest.fail(str(error))
         except DocumentError as error:
-            known.fail(f"{NOT_UNDERSTOOD}: {error}")
+            latest.fail(f"{NOT_UNDERSTOOD}: {error}")
         else:
             return True
         return False

@@ -1,4 +1,4 @@
-"""The terminal of `top`: its loop, frames painted by curses, keys and sizes read from it, and everything put back as it was."""
+"""The terminal of `top`: the event loop, frames painted with curses, keys, size changes, and restoring the terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PAIRS: Mapping[Style, int] = {
     Style.WARNING: curses.COLOR_YELLOW,
     Style.ACCENT: curses.COLOR_CYAN,
 }
-# Without colours the worst stand out all the same.
+# Without colours, the most severe styles are still visible.
 _PLAIN: Mapping[Style, int] = {
     Style.BOLD: curses.A_BOLD,
     Style.DIM: curses.A_DIM,
@@ -62,12 +62,12 @@ _CHARACTERS: Mapping[str, Key] = {
     "\t": Key.TAB,
 }
 _Painted = tuple[Line, bool]
-# Ages on the screen go on without news. News come each second as a rule: a tick at the same time would be one frame too many.
+# Ages on the screen grow without changes. Changes usually come each second: a tick of 1 s would double the frames.
 TICK_SECONDS = 1.2
 
 
 def run(feed: Feed, environment: Mapping[str, str]) -> None:
-    """Show the feed until somebody quits."""
+    """Show the feed until the user quits."""
     with contextlib.closing(_Waker()) as waker, _terminal(environment) as screen, _resizes(screen, waker):
         exits.raise_on_signals()
         feed.start(waker.wake)
@@ -92,7 +92,7 @@ def _show(feed: Feed, screen: _Screen, waker: _Waker, glyphs: Glyphs) -> None:
 
 
 class _Screen:
-    """A terminal in curses' hands."""
+    """A terminal controlled by curses."""
 
     def __init__(self, window: curses.window, attributes: Mapping[Style, int]) -> None:
         self._window = window
@@ -101,8 +101,8 @@ class _Screen:
         self._is_in_disorder = False
 
     def size(self) -> Size:
-        """The terminal's size now; curses learns it here, between two frames."""
-        with contextlib.suppress(OSError, curses.error):  # a terminal that is gone has none
+        """Return the terminal's current size, and set it in curses: between two frames."""
+        with contextlib.suppress(OSError, curses.error):  # the terminal may be gone
             columns, rows = os.get_terminal_size(sys.stdout.fileno())
             if (rows, columns) != self._window.getmaxyx() and rows > 0 and columns > 0:
                 curses.resizeterm(rows, columns)
@@ -115,8 +115,8 @@ class _Screen:
         self._is_in_disorder = True
 
     def stopped(self, number: int, _frame: FrameType | None) -> None:
-        """Stop on ^Z with the terminal as the shell had it; redraw everything on continuing."""
-        with contextlib.suppress(curses.error):  # a terminal that is gone needs nothing back
+        """Restore the shell's terminal modes and stop on ^Z; redraw everything on continuing."""
+        with contextlib.suppress(curses.error):  # the terminal may be gone
             curses.def_prog_mode()
             curses.endwin()
         ours = signal.signal(number, signal.SIG_DFL)
@@ -128,7 +128,7 @@ class _Screen:
             self._window.refresh()
 
     def paint(self, frame: Frame) -> None:
-        """Show the frame; curses writes only what differs from what is there."""
+        """Show the frame. Curses writes only the differences."""
         if self._is_in_disorder:
             self._is_in_disorder, self._shown = False, ()
             self._window.clearok(_ON)
@@ -144,11 +144,11 @@ class _Screen:
         self._window.refresh()
 
     def pressed(self) -> Iterator[Key | str]:
-        """The keys that were pressed, without waiting for one."""
+        """Yield the keys that were pressed, without waiting."""
         while True:
             try:
                 pressed = self._window.get_wch()
-            except curses.error:  # none is left
+            except curses.error:  # no more keys
                 return
             if isinstance(pressed, str):
                 yield _CHARACTERS.get(pressed, pressed)
@@ -156,14 +156,14 @@ class _Screen:
                 yield _KEYS[pressed]
 
     def _show_cursor(self, frame: Frame) -> None:
-        with contextlib.suppress(curses.error):  # a terminal without a cursor that can be hidden, or became smaller
+        with contextlib.suppress(curses.error):  # the terminal cannot hide its cursor, or has become smaller
             curses.curs_set(0 if frame.cursor is None else 1)
             if frame.cursor is not None:
                 self._window.move(*frame.cursor)
 
     def _paint_line(self, row: int, painted: _Painted) -> None:
         line, is_selected = painted
-        # A line that fills the last row ends with an error, after all of it was painted.
+        # Filling the last row raises an error after the whole row was painted.
         with contextlib.suppress(curses.error):
             self._window.move(row, 0)
             self._window.clrtoeol()
@@ -174,7 +174,7 @@ class _Screen:
 
 @contextlib.contextmanager
 def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
-    """The terminal, until it is given back as it was. Raises CommandError if it cannot show a screen."""
+    """Yield the terminal, and restore it afterwards. Raises CommandError if the terminal cannot show a screen."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError(f"`telemetry top` needs a terminal; {_INSTEAD}")
     locale.setlocale(locale.LC_ALL, "")
@@ -187,7 +187,7 @@ def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
         name = environment.get("TERM") or "no name"
         raise CommandError(f"this terminal ({name}) cannot place text; set TERM, or {_INSTEAD}")
     os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
-    # The handler of curses ignores ^Z while a frame is being written; it installs none where one is.
+    # Curses would ignore ^Z while it writes a frame. It installs no handler if the process has one.
     before = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
     window = curses.initscr()
     try:
@@ -200,7 +200,7 @@ def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
         yield screen
     finally:
         signal.signal(signal.SIGTSTP, before)
-        with contextlib.suppress(curses.error):  # a terminal that is gone needs nothing back
+        with contextlib.suppress(curses.error):  # the terminal may be gone
             window.keypad(_OFF)
             curses.echo()
             curses.nocbreak()
@@ -210,7 +210,7 @@ def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
 def _attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
     if environment.get("NO_COLOR"):
         return _PLAIN
-    with contextlib.suppress(curses.error):  # a terminal that only claims colours
+    with contextlib.suppress(curses.error):  # some terminals claim colours without support
         curses.start_color()
         if curses.has_colors():
             curses.use_default_colors()
@@ -221,30 +221,30 @@ def _attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
 
 
 def _is_unicode(environment: Mapping[str, str]) -> bool:
-    """Whether the terminal's locale can show more than ASCII."""
-    # Python puts this into an environment whose locale is C (PEP 538), and only then has its UTF-8 mode on.
+    """Return whether the terminal's locale can show more than ASCII."""
+    # With the locale C, Python sets LC_CTYPE and enables its UTF-8 mode (PEP 538).
     is_c = sys.flags.utf8_mode == 1 and environment.get("LC_CTYPE") == "C.UTF-8"
     return not is_c and locale.nl_langinfo(locale.CODESET).upper().replace("-", "") == "UTF8"
 
 
 class _Waker:
-    """Ends a wait from any thread and from signal handlers."""
+    """Wakes the screen from any thread and from signal handlers."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def close(self) -> None:
-        """Close the pipe that wakes the screen."""
+        """Close the pipe."""
         os.close(self._read)
         os.close(self._write)
 
     def wake(self) -> None:
-        """End the wait, or the next one."""
-        with contextlib.suppress(OSError):  # it is full, so the wait ends anyway; or all is over
+        """End the current or the next wait."""
+        with contextlib.suppress(OSError):  # the pipe is full and the wait ends anyway, or the pipe is closed
             os.write(self._write, b"!")
 
     def wait(self, seconds: float) -> None:
-        """Until somebody wakes us, or a key is pressed, or so many seconds have passed. Raises SignalledError if the terminal is gone."""
+        """Wait for `wake`, a key or the timeout. Raises SignalledError if the terminal is gone."""
         poll = select.poll()
         poll.register(self._read, select.POLLIN)
         poll.register(sys.stdin.fileno(), select.POLLIN)
@@ -257,7 +257,7 @@ class _Waker:
 
 @contextlib.contextmanager
 def _resizes(screen: _Screen, waker: _Waker) -> Iterator[None]:
-    """Redraw when the terminal changes its size."""
+    """Within this context, redraw when the terminal changes its size."""
 
     def resized(_number: int, _frame: FrameType | None) -> None:
         screen.resized()

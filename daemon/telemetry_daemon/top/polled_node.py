@@ -1,4 +1,4 @@
-"""A node that this process polls itself, as the daemon does: where no daemon runs, simulated or recorded."""
+"""A node that this process polls itself, like the daemon: this node without a daemon, or a simulated or recorded node."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from telemetry_parsers.past import SLOT_SECONDS, Past
 _LONGEST_END_SECONDS = 2.5
 
 
-class OwnNode:
-    """Polls in this process."""
+class PolledNode:
+    """Polls a node's sources in this process."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class OwnNode:
         self._past_until = 0.0
 
     def start(self, wake: Callable[[], None]) -> None:
-        """Begin to poll."""
+        """Start polling."""
         self._store.on_change(wake)
         sources = self._node.sources(self._settings)
         self._node.play(self._store, self._history, sources)
@@ -60,7 +60,7 @@ class OwnNode:
         self._poller.every("history", SLOT_SECONDS, lambda: self._history.look(self._store.snapshot))
 
     def nodes(self) -> tuple[NodeState, ...]:
-        """The one node."""
+        """Return the state of the node."""
         snapshot, now = self._store.snapshot(), time.monotonic()
         if now >= self._past_until:
             self._past, self._past_until = self._history.past(), now + 1.0
@@ -71,10 +71,10 @@ class OwnNode:
         return (self._state,)
 
     def look_at(self, focus: Focus) -> None:
-        """All is known, whatever is looked at."""
+        """Ignore the focus: everything is polled."""
 
     def close(self) -> None:
-        """End the tools, within a bound: what hangs in a driver is left behind."""
+        """Stop polling within a time limit. A tool that hangs in a driver is left behind."""
         ending = threading.Thread(target=self._end, name="end", daemon=True)
         ending.start()
         ending.join(_LONGEST_END_SECONDS)
