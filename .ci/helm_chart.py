@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from telemetry_daemon.polling.node_sources import tells_owners
+from telemetry_daemon.polling.node_sources import reports_owners
 from telemetry_daemon.version import __version__
 
 CHART = "deploy/helm/device-telemetry"
@@ -40,7 +40,7 @@ annotations:
 def sources() -> str:
     """Return files/sources.txt: one line for each source that reads cards, so that a pool can disable those of other vendors."""
     found = entry_points(group="telemetry.parsers")
-    ours = {item.name for item in found if _is_ours(item.dist) and not tells_owners(item.load())}
+    ours = {item.name for item in found if _is_ours(item.dist) and not reports_owners(item.load())}
     return "".join(f"{name}\n" for name in sorted(ours))
 
 

@@ -17,7 +17,7 @@ from random import Random
 from telemetry_daemon.config.settings import ExpectSettings, Settings
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import Call, HostReader
-from telemetry_daemon.service.daemon_metrics import OwnMetrics
+from telemetry_daemon.service.daemon_metrics import DaemonMetrics
 from telemetry_daemon.simulate.cards import CardState
 from telemetry_daemon.simulate.course import NO_FAULTS, WARM_UP_SECONDS, Course
 from telemetry_daemon.simulate.demo import PLAYED, by_vendor
@@ -172,12 +172,12 @@ class SimulatedNode:
         self._sources.append(_Source(owners_parser(), owners_reader(readers, clock)))
         self._sources.append(_Source(steps.PARSER, steps_reader(readers, clock)))
         self._store.facts.set_maintenance(self._maintenance)
-        own = OwnMetrics(self._store)
-        own.set_version()
-        own.set_reload(succeeded=1.0)
-        own.configure(Settings(expect=ExpectSettings(by_vendor(tuple(plan.cards.items())))))
-        own.set_plugin_failures(())
-        own.set_pci(by_vendor(tuple(plan.cards.items())))
+        daemon_metrics = DaemonMetrics(self._store)
+        daemon_metrics.set_version()
+        daemon_metrics.set_reload(succeeded=1.0)
+        daemon_metrics.configure(Settings(expect=ExpectSettings(by_vendor(tuple(plan.cards.items())))))
+        daemon_metrics.set_plugin_failures(())
+        daemon_metrics.set_pci(by_vendor(tuple(plan.cards.items())))
         for source in self._sources:
             parser = source.parser
             lists = any(poll.lists_devices for poll in parser.polls)

@@ -51,13 +51,13 @@ def until_polled(running: Daemon) -> None:
 
 
 @pytest.mark.needs("cc")
-@pytest.mark.parametrize("tells_owners", [False, True])
-def test_a_node_with_cards(tmp_path: Path, tells_owners: bool) -> None:
+@pytest.mark.parametrize("reports_owners", [False, True])
+def test_a_node_with_cards(tmp_path: Path, reports_owners: bool) -> None:
     """Where owners are switched on, HTTP/2 is imported only for a kubelet that is there."""
     fake, sysfs = FakeNvml(tmp_path / "nvml", "h100"), Sysfs(tmp_path / "host")
     sysfs.card("0000:29:00.0", mi210())
     config = f'[sources.amdgpu-sysfs]\npath = "{sysfs.root}"\n[sources.kubelet]\npath = "{tmp_path}/nowhere"\n'
-    config += f"[attribution]\nenabled = {str(tells_owners).lower()}\n"
+    config += f"[attribution]\nenabled = {str(reports_owners).lower()}\n"
     command = (sys.executable, "-c", PROGRAM.format(file=str(tmp_path / "modules")))
     with Daemon(tmp_path, config, command=command, environment=dict(fake.environment)) as running:
         running.until_state("nvml", "ok")
@@ -65,7 +65,7 @@ def test_a_node_with_cards(tmp_path: Path, tells_owners: bool) -> None:
         until_polled(running)
         imported = imported_by(running)
     assert imported & UNUSED == set()
-    assert bool(imported & OF_OWNERS) == tells_owners
+    assert bool(imported & OF_OWNERS) == reports_owners
 
 
 def test_tls_after_a_reload(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from kits.fed_node import FedNode
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.remote.control_requests import MaintenanceOn, NoArguments
-from telemetry_daemon.service.daemon_metrics import OwnMetrics
+from telemetry_daemon.service.daemon_metrics import DaemonMetrics
 from telemetry_daemon.service.operators import MaintenanceDesk
 from telemetry_daemon.state.maintenance import MaintenanceBook, path_in
 from telemetry_daemon.times import Clock
@@ -202,13 +202,13 @@ class Chores(FedNode):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.own = OwnMetrics(self.store)
+        self.daemon_metrics = DaemonMetrics(self.store)
         self.desk = MaintenanceDesk(MaintenanceBook(folder / "maintenance.json", self.clock), self.store)
         self.keep_house(8.0)
 
     def keep_house(self, cards: float) -> None:
         self.now += 10.0
-        self.own.set_pci({"nvidia": int(cards)})
+        self.daemon_metrics.set_pci({"nvidia": int(cards)})
         self.desk.keep()
 
     def cards(self) -> list[float]:

@@ -35,7 +35,7 @@ def test_the_same_snapshot_until_something_changes():
     node = fed(FAST)
     first = node.store.snapshot()
     assert node.store.snapshot() is first
-    node.store.facts.set_own(
+    node.store.facts.set_daemon_metric(
         "telemetry_config_last_reload_successful", (Sample("telemetry_config_last_reload_successful", 1.0),)
     )
     assert node.store.snapshot() is not first

@@ -14,7 +14,7 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.commands.rendering import Answer
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import load
-from telemetry_daemon.polling.node_sources import Node, RealNode, tells_owners
+from telemetry_daemon.polling.node_sources import Node, RealNode, reports_owners
 from telemetry_daemon.polling.oneshot import OneShot, Substitute, keep
 from telemetry_daemon.polling.source import Answer as Polled
 from telemetry_daemon.polling.source import Source
@@ -157,7 +157,7 @@ def _played(node: ReplayNode, arguments: argparse.Namespace, settings: Settings)
     from telemetry_daemon.state.store import Store
 
     history = History(node.clock)
-    owners = Attribution(node.clock) if any(tells_owners(parser) for parser in node.parsers()) else None
+    owners = Attribution(node.clock) if any(reports_owners(parser) for parser in node.parsers()) else None
     store = Store("", node.clock, (), Accumulator(Events(), history), node.recorded, owners)
     store.facts.set_peaks(configured_peaks(settings))
     if arguments.watch is None:

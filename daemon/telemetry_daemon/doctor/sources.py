@@ -11,7 +11,7 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.doctor.cards import Listing, listings
 from telemetry_daemon.doctor.findings import Finding
 from telemetry_daemon.plugins.loading import Loaded
-from telemetry_daemon.polling.node_sources import RealNode, tells_owners
+from telemetry_daemon.polling.node_sources import RealNode, reports_owners
 from telemetry_daemon.polling.oneshot import OneShot
 from telemetry_daemon.polling.pci_bus import WHERE as PCI_BUS
 from telemetry_daemon.readers.tool_path import Tool, Whereabouts
@@ -120,7 +120,7 @@ def read(
         kept.append((capture, report))  # called from each source's thread
 
     node = RealNode(loaded, Clock(), keep, root / "sys/bus/pci/devices")
-    of_owners = any(item.parser.name in only and tells_owners(item.parser) for item in loaded.parsers)
+    of_owners = any(item.parser.name in only and reports_owners(item.parser) for item in loaded.parsers)
     others = [source.name for source in node.sources(settings)] if of_owners else ()
     asked = node.sources(settings, tuple(dict.fromkeys((*only, *others))))
     shot = OneShot(os.uname().nodename, asked, Clock(), on_waiting=show_waiting)

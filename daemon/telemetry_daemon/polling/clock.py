@@ -1,4 +1,4 @@
-"""A thread that notices when the wall clock is set. Its ticks show the watchdog that the process runs."""
+"""A thread that detects when the wall clock is set. Its ticks show the watchdog that the process runs."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class ClockGuard:
             self._on_tick()
 
     def _run(self) -> None:
-        # time.sleep and not Event.wait: before Python 3.11 a lock's timeout depends on the wall clock, so a clock set
-        # back would block the thread that should notice it.
+        # time.sleep instead of Event.wait: before Python 3.11 a lock's timeout depends on the wall clock, so setting the
+        # clock back would block this thread.
         failing = False
         while not self._stopped:
             try:

@@ -27,7 +27,7 @@ class _Spent:
 
 
 class _Ration:
-    """A number of lines for each subject in a period."""
+    """Limits the lines about each subject in a period."""
 
     def __init__(self, clock: Callable[[], float], seconds: float, most: int) -> None:
         self._clock, self._seconds, self._most = clock, seconds, most
@@ -35,7 +35,7 @@ class _Ration:
         self._used: dict[Hashable, _Spent] = {}
 
     def remaining(self, subject: Hashable, shape: str = "") -> int:
-        """Return how many lines are left, including this line, or 0 if none are or the shape was logged already."""
+        """Return the number of lines left, including this line; 0 without any, or if the shape was logged already."""
         with self._lock:
             now = self._clock()
             used = self._used.get(subject)
@@ -51,7 +51,7 @@ class _Ration:
 
 
 class News:
-    """The problems and events that are logged."""
+    """Decides which problems and events are logged."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._problems = _Ration(clock, DAY_SECONDS, bounds.MOST_PROBLEMS)
@@ -59,7 +59,7 @@ class News:
 
     def problem(self, source: Source, poll: Poll, problem: Problem) -> str:
         """Return the log line for a problem, or an empty text if it was logged today or there were too many."""
-        # Without numbers: a line that is not understood may hold a reading that changes at each poll.
+        # Numbers are replaced, because an unknown line may contain a reading that changes at each poll.
         shape = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
         left = self._problems.remaining((source.name, poll.name), shape)
         return {0: "", 1: "more kinds of problems than are logged in a day"}.get(left, "problem")

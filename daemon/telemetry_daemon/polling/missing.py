@@ -20,8 +20,8 @@ Look = Callable[[str, Poll], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _PutAway:
-    """A suspended poll job, how often it is looked for, and when it was last."""
+class _Suspended:
+    """A suspended poll, the interval of looking for its tool, library or files, and the time of the last suspension."""
 
     poll: Poll
     interval: float
@@ -29,54 +29,54 @@ class _PutAway:
 
 
 class MissingPolls:
-    """Suspends the jobs of such polls, and looks for all of them in one job at the shortest of their intervals."""
+    """Suspends the jobs of polls whose tool, library or files are missing, and looks for these in a single job."""
 
     def __init__(self, scheduler: BaseScheduler, monotonic: Callable[[], float], look: Look) -> None:
         self._scheduler = scheduler
         self._monotonic = monotonic
         self._look = look
         self._lock = threading.Lock()
-        self._away: dict[str, dict[str, _PutAway]] = {}
-        self._beat: float | None = None
+        self._suspended: dict[str, dict[str, _Suspended]] = {}
+        self._interval: float | None = None
         scheduler.add_executor(OneThread(), alias=_JOB)
 
-    def put_away(self, source: str, poll: Poll, job_id: str, interval: float) -> None:
+    def suspend(self, source: str, poll: Poll, job_id: str, interval: float) -> None:
         """Suspend a poll's job, and look for its tool, library or files at this interval."""
         with self._lock:
-            of_source = self._away.setdefault(source, {})
-            rests = poll.name in of_source
-            of_source[poll.name] = _PutAway(poll, interval, self._monotonic())
-            if not rests:
+            of_source = self._suspended.setdefault(source, {})
+            is_suspended = poll.name in of_source
+            of_source[poll.name] = _Suspended(poll, interval, self._monotonic())
+            if not is_suspended:
                 with suppress(JobLookupError):  # the scheduler has ended
                     self._scheduler.pause_job(job_id)
-            self._keep_beat()
+            self._update_job()
 
-    def is_away(self, source: str, poll: Poll) -> bool:
+    def is_suspended(self, source: str, poll: Poll) -> bool:
         """Return whether a poll's job is suspended."""
-        return poll.name in self._away.get(source, {})
+        return poll.name in self._suspended.get(source, {})
 
-    def take_back(self, source: str, poll: Poll) -> None:
+    def forget(self, source: str, poll: Poll) -> None:
         """Stop looking for a poll; the caller resumes or removes its job."""
         with self._lock:
-            of_source = self._away.get(source, {})
+            of_source = self._suspended.get(source, {})
             of_source.pop(poll.name, None)
             if not of_source:
-                self._away.pop(source, None)
-            self._keep_beat()
+                self._suspended.pop(source, None)
+            self._update_job()
 
-    def _keep_beat(self) -> None:
-        """Look at the shortest interval of all suspended polls, or never without any."""
-        beat = min((poll.interval for polls in self._away.values() for poll in polls.values()), default=None)
-        if beat == self._beat:
+    def _update_job(self) -> None:
+        """Look at the shortest interval of all suspended polls. Without suspended polls, remove the job."""
+        shortest = min((poll.interval for polls in self._suspended.values() for poll in polls.values()), default=None)
+        if shortest == self._interval:
             return
-        self._beat = beat
-        if beat is None:
+        self._interval = shortest
+        if shortest is None:
             with suppress(JobLookupError):  # the scheduler has ended
                 self._scheduler.remove_job(_JOB)
             return
         self._scheduler.add_job(
             self._look_for_all,
-            trigger=SteadyTrigger(beat, 0.0, self._monotonic),
+            trigger=SteadyTrigger(shortest, 0.0, self._monotonic),
             id=_JOB,
             executor=_JOB,
             replace_existing=True,
@@ -85,13 +85,13 @@ class MissingPolls:
     def _look_for_all(self) -> None:
         now = self._monotonic()
         with self._lock:
-            beat = self._beat or 0.0
+            shortest = self._interval or 0.0
             due = [
-                (source, away.poll)
-                for source, of_source in self._away.items()
-                for away in of_source.values()
-                # Half an interval early rather than half an interval late, so that all share the same ticks.
-                if away.interval <= beat or now - away.looked >= away.interval - beat / 2
+                (source, suspended.poll)
+                for source, of_source in self._suspended.items()
+                for suspended in of_source.values()
+                # Up to half an interval early, so that all polls share the same ticks.
+                if suspended.interval <= shortest or now - suspended.looked >= suspended.interval - shortest / 2
             ]
         for source, poll in due:
             self._look(source, poll)

@@ -178,7 +178,7 @@ def _with_processes_often(parser: Parser) -> Parser:
     return SourceParser(parser.name, parser.vendor, parser.gives, polls, parser.parse, parser.metrics)
 
 
-def tells_owners(parser: Parser) -> bool:
+def reports_owners(parser: Parser) -> bool:
     """Return whether a source reports owners or jobs' progress, which is polled only if enabled."""
     return any(_library(poll) in {*_OF_OWNERS, _STEPS} for poll in parser.polls)
 
@@ -186,4 +186,4 @@ def tells_owners(parser: Parser) -> bool:
 def _is_on(parser: Parser, settings: Settings) -> bool:
     if any(_library(poll) == _STEPS for poll in parser.polls):
         return settings.steps.enabled
-    return settings.attribution.enabled or not tells_owners(parser)
+    return settings.attribution.enabled or not reports_owners(parser)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.polling.node_sources import tells_owners
+from telemetry_daemon.polling.node_sources import reports_owners
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts
@@ -54,11 +54,11 @@ def _is_repeated(poll: Poll) -> bool:
 
 def _waits_for(parser: Parser, other: Parser) -> bool:
     """Return whether a source needs the other source's list: its vendor's cards, or the processes on any card."""
-    return other.vendor == parser.vendor or (tells_owners(parser) and bool(other.vendor))
+    return other.vendor == parser.vendor or (reports_owners(parser) and bool(other.vendor))
 
 
 class OneShot:
-    """Sources that are read together, on request."""
+    """Sources that are polled together, on request."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class OneShot:
         self._not_before: dict[str, float] = {}
 
     def read(self, tiers: Iterable[Tier], timeout_seconds: float) -> Snapshot:
-        """Return one snapshot of all sources; a poll without an answer in time has failed with `timeout`."""
+        """Return one snapshot of all sources. A poll without an answer in time fails with the reason `timeout`."""
         store = Store(self._hostname, self._clock, attribution=self._attribution())
         store.facts.set_peaks(self._peaks)
         tier_order = [tier for tier in _TIER_ORDER if tier in set(tiers)]
@@ -121,14 +121,14 @@ class OneShot:
             self._on_waiting(())
 
     def _attribution(self) -> Attribution | None:
-        if not any(tells_owners(source.parser) for source in self._sources):
+        if not any(reports_owners(source.parser) for source in self._sources):
             return None
         from telemetry_daemon.state.attribution import Attribution  # most nodes report no owners
 
         return Attribution(self._clock)
 
     def prime(self, name: str, gap_seconds: float) -> None:
-        """Poll one source and drop the answer, because values such as the CPU's load count from the previous answer."""
+        """Poll one source and drop the answer: values such as the CPU's load are measured from the previous answer on."""
         for source in self._sources:
             if source.name == name:
                 for poll in source.parser.polls:

@@ -13,23 +13,23 @@ from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Device, Poll, Report
 
 SourcePoll = tuple[str, Poll]
-# Equal for two lists of the same devices.
-_Who = tuple[str, "int | None", "str | None", "str | None"]
-_WHO: Callable[[Device], _Who] = attrgetter("vendor", "index", "uuid", "bus_id")
+# Identifies a device. Two lists of the same devices are equal.
+_Identity = tuple[str, "int | None", "str | None", "str | None"]
+_IDENTITY: Callable[[Device], _Identity] = attrgetter("vendor", "index", "uuid", "bus_id")
 
 
 class OutOfTurn:
-    """Remembers the newest list of each poll. A poll without a first answer is not added: its turn is due anyway."""
+    """Remembers the newest list of each poll. A poll without a first answer is left out: it is due anyway."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._listed: dict[tuple[str, str], list[_Who]] = {}
+        self._listed: dict[tuple[str, str], list[_Identity]] = {}
 
     def after(
         self, source: Source, poll: Poll, answer: Answer, events: Iterable[DeviceEvent], sources: Collection[Source]
     ) -> Iterator[SourcePoll]:
-        """Return the polls to run at once after this answer, each with its source's name."""
+        """Yield the polls to run at once after this answer, each with its source's name."""
         lists_others = poll.lists_devices and self._lists_others((source.name, poll.name), answer.report)
         if lists_others or events:
             yield from self._rarer(source, poll)
@@ -43,10 +43,10 @@ class OutOfTurn:
             self._listed.pop((source.name, poll.name), None)
 
     def _lists_others(self, key: tuple[str, str], report: Report | None) -> bool:
-        """Return whether a list has other devices than previous, so that bare numbers may mean other devices."""
+        """Return whether the devices differ from the poll's previous list, so that an index may mean another device."""
         if report is None:
             return False
-        now = list(map(_WHO, report.devices))
+        now = list(map(_IDENTITY, report.devices))
         previous = self._listed.get(key, now)
         self._listed[key] = now
         return now != previous

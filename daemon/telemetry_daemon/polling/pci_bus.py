@@ -1,4 +1,4 @@
-"""A vendor's devices on the PCI bus: which exist (read rarely), which are suspended, and which are missing from a source's list."""
+"""The devices on the PCI bus by vendor: all (read rarely), the suspended, and those missing from a source's list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from telemetry_parsers.model import Device, Problem
 SCAN_SECONDS = 60.0
 # The few accelerators may be suspended at any time.
 LOOK_AGAIN_SECONDS = 5.0
-# Where the problem is.
+# The `where` of the problem.
 WHERE = "PCI bus"
 
 
@@ -61,16 +61,16 @@ class PciBus:
             self._devices = pci.scan(self._root)
         if now - self._looked >= LOOK_AGAIN_SECONDS:
             self._looked = now
-            ours = [device for device in self._devices if not device.given_away]
-            asleep = Counter(d.vendor for d in ours if pci.is_suspended(d.bus_id, self._root))
+            usable = [device for device in self._devices if not device.given_away]
+            suspended = Counter(d.vendor for d in usable if pci.is_suspended(d.bus_id, self._root))
             self._views = {
-                vendor: PciView(count, asleep[vendor], tuple(d.bus_id for d in ours if d.vendor == vendor))
-                for vendor, count in pci.counts(ours).items()
+                vendor: PciView(count, suspended[vendor], tuple(d.bus_id for d in usable if d.vendor == vendor))
+                for vendor, count in pci.counts(usable).items()
             }
 
 
 def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
-    """Return the problem of a source that lists fewer devices than the PCI bus has, with their addresses if known, or None."""
+    """Return a problem with the missing devices if a source lists fewer devices than the PCI bus has, else None."""
     whole = [device for device in devices if device.vendor == vendor and device.parent is None]
     listed = {device.bus_id for device in whole if device.bus_id is not None}
     missing = [address for address in addresses if not _is_listed(address, listed)] if len(listed) == len(whole) else []

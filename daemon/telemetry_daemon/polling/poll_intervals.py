@@ -1,4 +1,4 @@
-"""Rules for when a poll is due, from its tier, mode, state and cheaper sources; and the sources released by the operator."""
+"""Computes when a poll is due, from its tier, mode, state and cheaper sources. Keeps the sources released by the operator."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from telemetry_parsers.readings import Readings
 # A missing library or device is looked for once a minute: a driver may be installed later.
 LOOK_AGAIN_SECONDS = 60.0
 INVENTORY_SECONDS = 300.0
-# A later version may support what this version does not. Device lists are tried sooner.
+# A later version may support an unsupported poll. Device lists are tried sooner.
 LEARNT_AFTER_SECONDS = 3600.0
 CHANGE_MODE_AFTER_SECONDS = 300.0
 # A source with an outdated list is polled early, but no more often than a tool's interval.
 LIST_AGAIN_SECONDS = 15.0
-# Fast polls that take the driver long.
+# Fast polls that are slow in the driver.
 _SELDOM = frozenset({COUNTERS, "gpm"})
 _QUIET: frozenset[State] = frozenset({"missing", "not_mine", "no_devices"})
 
@@ -35,7 +35,7 @@ class Need:
 
 
 def base_interval(poll: Poll, settings: SourceSettings) -> float:
-    """Return the seconds between two polls when all is well. The setting is for the fast tier and does not speed counters up."""
+    """Return the seconds between two successful polls. `interval` sets the fast tier, and may only slow down counters."""
     if settings.interval is not None and poll.tier == "fast":
         return max(settings.interval, poll.interval if poll.name in _SELDOM else 0.0)
     return poll.interval
@@ -80,12 +80,12 @@ def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
 
 def _core_origins(readings: Readings) -> set[str]:
     shape = readings.shape
-    places = {
+    positions = {
         origin
         for (metric, _), value, origin in zip(shape.keys, readings.values, shape.origins, strict=True)
         if metric in CORE_KEYS and not isinstance(value, Absent)
     }
-    return {readings.origins[position].source for position in places}
+    return {readings.origins[position].source for position in positions}
 
 
 def reconsider(need: Need, mode: Mode, *, covered: bool, now: float) -> Need:

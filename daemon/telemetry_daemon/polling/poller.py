@@ -43,7 +43,7 @@ class Poller:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
-        # Held while a source is removed and added again, or released: one change at a time.
+        # Locked while a source is replaced or released: one change at a time.
         self._changing = threading.Lock()
         self._sources: dict[str, Source] = {}
         self._started: dict[tuple[str, str], float] = {}
@@ -62,7 +62,7 @@ class Poller:
         self.finished_polls = 0
 
     def start(self, sources: Iterable[Source]) -> None:
-        """Start to poll."""
+        """Start polling these sources."""
         sources = list(sources)
         self._store.await_first(
             {
@@ -77,7 +77,7 @@ class Poller:
         self._scheduler.start()
 
     def add(self, source: Source) -> None:
-        """Start to poll one more source."""
+        """Start polling a source."""
         parser = source.parser
         self._store.add_source(SourceFacts.of(parser), parser.metrics)
         with self._lock:
@@ -100,7 +100,7 @@ class Poller:
         if source is None:
             return
         for poll in source.parser.polls:
-            self._missing.take_back(name, poll)
+            self._missing.forget(name, poll)
             self._scheduler.remove_job(_job_id(name, poll.name))
             self._started.pop((name, poll.name), None)
         self._out_of_turn.forget(source)
@@ -109,7 +109,7 @@ class Poller:
         self._store.remove_source(name)
 
     def renew(self, name: str, make: Callable[[], Source]) -> None:
-        """Replace a source by one recreated with other settings; nothing of the old source remains."""
+        """Remove a source, and add it again with other settings. Nothing of the old source remains."""
         with self._changing:
             self.remove(name)
             self.add(make())
@@ -126,7 +126,7 @@ class Poller:
         previous.close()
         released = Failure("released", None, self._releases.text_of(source.name))
         for poll in source.parser.polls:
-            self._take_in(source, poll, source.not_asked(poll, released))
+            self._accept(source, poll, source.not_asked(poll, released))
         return previous.left_behind()
 
     def resume(self, name: str) -> bool:
@@ -168,7 +168,7 @@ class Poller:
         now = self._clock.monotonic()
         with self._lock:
             if self._counters_due > now:
-                return  # the pending read will do
+                return  # the pending read is enough
             self._counters_due = max(now, self._counters_due + COUNTERS_APART_SECONDS)
             delay = self._counters_due - now
         for name, source in self.sources().items():
@@ -178,7 +178,7 @@ class Poller:
                     self._ask_now(name, poll, delay)
 
     def round(self, *, ask: bool) -> Callable[[], bool]:
-        """Start a round of all polls and return a function that reports whether each has ended or used up its time. If `ask`, all run now."""
+        """Return a function that reports whether every poll has ended or exceeded its time. If `ask`, run all polls now."""
         sources = self.sources().values()
         until = self._clock.monotonic() + poll_intervals.round_seconds(
             (source.parser, source.settings) for source in sources
@@ -194,7 +194,7 @@ class Poller:
         return has_ended
 
     def spread_again(self) -> None:
-        """Realign all polls after the wall clock was set; expired polls run at once. The clock is also set when a suspended machine wakes up."""
+        """Realign all polls after the wall clock was set (also by a wakeup of the machine); run expired polls at once."""
         respread(self._scheduler)
         for name, source in self.sources().items():
             for poll in source.parser.polls:
@@ -228,7 +228,7 @@ class Poller:
             return  # removed since the job was due
         key = (name, poll.name)
         if not self._needs.get(name, Need()).needed:
-            # The cheaper source may have failed since; this source's old answer must not replace it.
+            # The cheaper source may have failed meanwhile. This source's old answer must not replace its readings.
             self._reconsider(source)
         health = self._store.health_of(key)
         need = self._needs.get(name, Need())
@@ -238,10 +238,10 @@ class Poller:
             return
         self._started[key] = now
         released = self._released(name)
-        self._take_in(source, poll, source.not_asked(poll, released) if released else self._answer(source, poll))
+        self._accept(source, poll, source.not_asked(poll, released) if released else self._answer(source, poll))
 
     def _look_for(self, name: str, poll: Poll) -> None:
-        """Look once for a poll's tool, library or files. The poll runs on its source's thread once they may exist."""
+        """Look once for a poll's tool, library or files. If they may exist, run the poll on its source's thread."""
         source = self.sources().get(name)
         if source is None or self._released(name):
             return  # removed since the look began
@@ -249,10 +249,10 @@ class Poller:
         if answer is None:
             self._ask_now(name, poll)
         else:
-            self._take_in(source, poll, answer)
+            self._accept(source, poll, answer)
 
     def _answer(self, source: Source, poll: Poll) -> Answer:
-        """Return the answer to a poll. The poll is repeated if the machine slept meanwhile, because parts of the answer may be old."""
+        """Return the answer to a poll. Repeat the poll if the machine slept meanwhile: parts of the answer may be old."""
         slept = self._clock.slept()
         answer = source.ask(poll, self._targets(source, poll))
         if self._clock.slept() - slept < SHORTEST_SLEEP_SECONDS:
@@ -260,44 +260,44 @@ class Poller:
         return source.ask(poll, self._targets(source, poll))
 
     def _targets(self, source: Source, poll: Poll) -> Targets:
-        """Return the devices a poll is repeated for, and processes for sources without a vendor; most polls need neither."""
+        """Return the devices that a poll is repeated for, or the processes for a source without a vendor; else neither."""
         is_repeated = isinstance(poll.request, Command) and poll.request.per is not None
         return self._store.targets(source.name) if is_repeated or not source.parser.vendor else Targets()
 
-    def _take_in(self, source: Source, poll: Poll, answer: Answer) -> None:
+    def _accept(self, source: Source, poll: Poll, answer: Answer) -> None:
         need = self._needs.get(source.name, Need())
         interval = poll_intervals.interval_now(poll, source.settings, answer.result.state, need)
         with self._lock:  # else the source could be released or removed between this check and `put`
             if self._sources.get(source.name) is not source:
                 return
-            taken = self._store.put(source.name, poll, answer.capture, answer.report, answer.result, interval)
-            self._rest_or_go_on(source, poll, answer.result.state)
+            accepted = self._store.put(source.name, poll, answer.capture, answer.report, answer.result, interval)
+            self._suspend_or_resume(source, poll, answer.result.state)
         self.finished_polls += 1
-        self._log(source, poll, answer.result, taken)
+        self._log(source, poll, answer.result, accepted)
         if answer.result.state == "ok":
             self._reconsider(source)
-        if taken.needs_counters:
+        if accepted.needs_counters:
             self.read_counters()
-        answer = replace(answer, report=taken.report)
-        for name, other in self._out_of_turn.after(source, poll, answer, taken.events, self.sources().values()):
+        answer = replace(answer, report=accepted.report)
+        for name, other in self._out_of_turn.after(source, poll, answer, accepted.events, self.sources().values()):
             self._ask_now(name, other)
 
-    def _rest_or_go_on(self, source: Source, poll: Poll, state: State) -> None:
-        """Suspend the poll's job while its tool, library or files are missing."""
+    def _suspend_or_resume(self, source: Source, poll: Poll, state: State) -> None:
+        """Suspend the poll's job if its tool, library or files are missing, else resume the job."""
         job_id = _job_id(source.name, poll.name)
         if state == "missing":
-            # However rarely it is needed now: a cheaper source may fail first.
+            # Even if the poll is rarely needed now: a cheaper source may fail.
             interval = poll_intervals.interval_now(poll, source.settings, state, Need())
-            self._missing.put_away(source.name, poll, job_id, interval)
-        elif self._missing.is_away(source.name, poll):
-            self._missing.take_back(source.name, poll)
+            self._missing.suspend(source.name, poll, job_id, interval)
+        elif self._missing.is_suspended(source.name, poll):
+            self._missing.forget(source.name, poll)
             with suppress(JobLookupError):  # the scheduler has ended
                 self._scheduler.resume_job(job_id)
 
-    def _is_due(self, key: tuple[str, str], interval: float, beat: float, now: float) -> bool:
-        """Return whether a poll is due now; a slowed-down poll skips most runs of its job."""
+    def _is_due(self, key: tuple[str, str], interval: float, base: float, now: float) -> bool:
+        """Return whether a poll is due now. A slowed-down poll skips most runs of its job."""
         last = self._started.get(key)
-        return last is None or interval <= beat or now - last >= interval - beat / 2
+        return last is None or interval <= base or now - last >= interval - base / 2
 
     def _reconsider(self, source: Source) -> None:
         """Poll an expensive tool rarely while cheaper sources report all core readings, else at its own interval."""
@@ -313,7 +313,7 @@ class Poller:
             text = (
                 "polled at its own interval"
                 if changed.needed
-                else "polled rarely: a cheaper source gives its core readings"
+                else "polled rarely: a cheaper source reports its core readings"
             )
             log.info(text, extra={"source": source.name})
 
@@ -323,26 +323,26 @@ class Poller:
 
     def _ask_now(self, name: str, poll: Poll, delay_seconds: float = 0.0) -> None:
         self._started.pop((name, poll.name), None)
-        self._missing.take_back(name, poll)
+        self._missing.forget(name, poll)
         due = datetime.now(timezone.utc) + timedelta(seconds=delay_seconds)
         with suppress(JobLookupError):  # the source was removed meanwhile
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=due)
 
-    def _log(self, source: Source, poll: Poll, result: PollResult, taken: Accepted) -> None:
+    def _log(self, source: Source, poll: Poll, result: PollResult, accepted: Accepted) -> None:
         facts = {"source": source.name, "poll": poll.name, "state": result.state}
         if self._changes.changed((source.name, poll.name), (result.state, result.reason)):
             level = self._level(source.name, poll, result.state)
             log.log(level, "source changed state", extra={**facts, "reason": result.reason, "detail": result.detail})
-        for event in taken.events:
+        for event in accepted.events:
             level = logging.WARNING if event.what == "lost" else logging.INFO
             if message := self._news.event(source, event):
                 log.log(level, message, extra={"vendor": event.vendor, "device": event.device, "id": event.id})
-        for problem in taken.problems:
+        for problem in accepted.problems:
             if message := self._news.problem(source, poll, problem):
                 log.warning(message, extra={**facts, "where": problem.where, "text": problem.text})
 
     def _level(self, source: str, poll: Poll, state: State) -> int:
-        """Return the log level of a change of state: a missing tool is logged once for all polls, a disabled tool never."""
+        """Return the log level of a change of state. A missing tool is logged once for all polls, a disabled tool never."""
         is_news = self._changes.changed(source, state)
         if state in ("failed", "stuck") or (state == "not_supported" and poll.lists_devices):
             return logging.WARNING

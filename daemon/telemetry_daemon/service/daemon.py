@@ -29,7 +29,7 @@ from telemetry_daemon.remote import control_socket as control
 from telemetry_daemon.remote.control_socket import ControlServer
 from telemetry_daemon.service import systemd
 from telemetry_daemon.service.black_box import BlackBox
-from telemetry_daemon.service.daemon_metrics import OwnMetrics
+from telemetry_daemon.service.daemon_metrics import DaemonMetrics
 from telemetry_daemon.service.local_site import LocalSite
 from telemetry_daemon.service.memory import give_free_pages_back
 from telemetry_daemon.service.operators import MaintenanceDesk, Operators
@@ -63,7 +63,7 @@ logger = logging.getLogger(__name__)
 HOUSEKEEPING_SECONDS = 10.0
 # The delay until an owner that has appeared or ended is written.
 LEDGER_SECONDS = 1.0
-# The longest duration of a stop, whatever hangs.
+# The longest duration of a stop, even if a tool hangs.
 LONGEST_END_SECONDS = 2.5
 # Added only if a card has just had an event. The sum is less than the unit's TimeoutStopSec.
 _LAST_FLIGHT_SECONDS = 6.0
@@ -86,7 +86,7 @@ _FIXED = (
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The arguments of a service; `reload_settings` reads the configuration again, `given` returns a fingerprint of its inputs."""
+    """The arguments of a service. `reload_settings` reads the configuration again; `given` returns a hash of its inputs."""
 
     settings: Settings
     reload_settings: Callable[[], Settings]
@@ -110,13 +110,15 @@ class Service:
         book = MaintenanceBook(self._maintenance_path(), clock)
         self._black_box = BlackBox(start.tap, clock, self._round, lambda: book.now().is_on)
         self._store = self._store_of(node, remembered)
-        self._own = OwnMetrics(self._store)
+        self._daemon_metrics = DaemonMetrics(self._store)
         self._maintenance = MaintenanceDesk(book, self._store)
         self._poller = Poller(self._store, clock)
         self._ranks = RankWatch(self._settings.ranks, self._store.facts.set_ranks)
         self._guard = ClockGuard(lambda _: self._poller.spread_again(), monotonic=clock.monotonic, wall=clock.wall)
         self._metrics = {metric.key: metric for metric in node.metrics()}
-        self._other_names = OtherNames(self._settings, self._own.set_compat, tells_owners=self._owners is not None)
+        self._other_names = OtherNames(
+            self._settings, self._daemon_metrics.set_compat, reports_owners=self._owners is not None
+        )
         self._site = self._site_of(clock)
         textfile, of_owners = self._settings.export.textfile.path, _owner_series(self._settings.attribution)
         self._textfile = TextfileJob(textfile, self._store.snapshot, self._metrics, of_owners)
@@ -192,7 +194,7 @@ class Service:
         self._reload_by_signal()
         await self._start_local(self._control, _WITHOUT_CONTROL)
         await self._start_local(self._local_site, _WITHOUT_LOCAL)
-        self._set_own_metrics()
+        self._set_daemon_metrics()
         self._configure_black_box()
         sources = self._node.sources(self._settings)
         self._node.play(self._store, self._history, sources)
@@ -296,14 +298,14 @@ class Service:
 
         self._poller.every("device nodes", device_nodes.LOOK_SECONDS, look)
 
-    def _set_own_metrics(self) -> None:
-        self._own.set_version()
-        self._own.set_reload(succeeded=1.0)
-        self._own.configure(self._settings)
-        self._own.set_plugin_failures(self._node.failures())
+    def _set_daemon_metrics(self) -> None:
+        self._daemon_metrics.set_version()
+        self._daemon_metrics.set_reload(succeeded=1.0)
+        self._daemon_metrics.configure(self._settings)
+        self._daemon_metrics.set_plugin_failures(self._node.failures())
         self._maintenance.keep()
-        self._own.set_pci(self._node.pci_counts())
-        self._own.set_known_since(self._known_since)
+        self._daemon_metrics.set_pci(self._node.pci_counts())
+        self._daemon_metrics.set_known_since(self._known_since)
 
     async def _reload_in_turn(self) -> None:
         """Run one reload at a time, with one more waiting: the waiting reload covers all signals until then."""
@@ -325,11 +327,11 @@ class Service:
             await asyncio.to_thread(self._apply, settings)
             self._given = given
         except (ConfigError, WebError) as error:
-            self._own.set_reload(succeeded=0.0)
+            self._daemon_metrics.set_reload(succeeded=0.0)
             logger.error("the configuration was not reloaded; the running one stays", extra={"error": str(error)})
             systemd.ready("the new configuration is bad; the running one stays")
             return
-        self._own.set_reload(succeeded=1.0)
+        self._daemon_metrics.set_reload(succeeded=1.0)
         logger.info("configuration reloaded")
         systemd.ready("serving on " + ", ".join(self._web.addresses))
 
@@ -352,7 +354,7 @@ class Service:
                 self._poller.renew(name, partial(self._source, name))
         self._configure_black_box()
         self._site.renew_peer_pages()
-        self._own.configure(settings)
+        self._daemon_metrics.configure(settings)
         self._ranks.configure(settings.ranks)
 
     def _configure_black_box(self) -> None:
@@ -375,7 +377,7 @@ class Service:
             await asyncio.sleep(interval / 2)
 
     def _housekeeping(self) -> None:
-        self._own.set_pci(self._node.pci_counts())
+        self._daemon_metrics.set_pci(self._node.pci_counts())
         self._maintenance.keep()
         self._black_box.look()
         self._remember()

@@ -14,12 +14,12 @@ from telemetry_parsers.model import Sample
 Labels = tuple[tuple[str, str], ...]
 
 
-class OwnMetrics:
+class DaemonMetrics:
     """Sets the daemon's own metrics in the store, each metric with all its series."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._told: dict[str, tuple[Sample, ...]] = {}
+        self._samples: dict[str, tuple[Sample, ...]] = {}
 
     def set_version(self) -> None:
         """Set the versions of the daemon and of Python."""
@@ -53,9 +53,9 @@ class OwnMetrics:
 
     def _set(self, metric: str, values: Mapping[Labels, float]) -> None:
         samples = tuple(Sample(metric, value, labels) for labels, value in values.items())
-        if self._told.get(metric) != samples:  # a changed value makes a new snapshot and a new page
-            self._told[metric] = samples
-            self._store.facts.set_own(metric, samples)
+        if self._samples.get(metric) != samples:  # a changed value makes a new snapshot and a new page
+            self._samples[metric] = samples
+            self._store.facts.set_daemon_metric(metric, samples)
 
 
 def _by_vendor(counts: Mapping[str, int]) -> dict[Labels, float]:

@@ -20,7 +20,7 @@ _GROUP_MODE = 0o660
 
 
 class LocalSite:
-    """Serves the site at that path; headers of the snapshot identify the configuration."""
+    """Serves the site on a socket at `path`. Headers of the snapshot identify the configuration."""
 
     def __init__(self, path: Path, site: Handler, reads: Callable[[], Mapping[str, str]]) -> None:
         self._path = path
@@ -29,7 +29,7 @@ class LocalSite:
         self._web = WebServer(self._respond, (), "")
 
     async def start(self) -> None:
-        """Listen; a socket left by an earlier daemon is replaced. Raises OSError."""
+        """Listen, and replace the socket of an earlier daemon. Raises OSError."""
         await self._web.start_on(await asyncio.to_thread(self._listener), is_own_user_or_group)
 
     async def close(self) -> None:

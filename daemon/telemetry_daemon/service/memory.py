@@ -15,7 +15,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 def give_large_blocks_back() -> None:
-    """Have large blocks mapped separately: glibc would otherwise keep 17 MiB permanently after a tool that printed without end."""
+    """Have large blocks mapped separately: otherwise glibc keeps 17 MiB permanently after a tool with endless output."""
     _call_c_library("mallopt", _M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
@@ -36,7 +36,7 @@ def give_free_pages_back() -> None:
 
 
 def _call_c_library(name: str, *arguments: int) -> None:
-    """Call that function of the C library if it exists: musl lacks them."""
+    """Call a function of the C library if it exists. musl does not have these functions."""
     function = getattr(_LIBC, name, None)
     if function is not None:
         function(*arguments)

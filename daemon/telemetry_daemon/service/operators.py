@@ -54,7 +54,7 @@ class Operators:
             self._remember()
         elif any(device.id == device_id for device in self._store.snapshot().devices):
             return {
-                "error": f"'{device_id}' is still listed, so it cannot be forgotten, and no event of it waits for a repair"
+                "error": f"'{device_id}' is still listed, so it cannot be forgotten, and has no event that waits for a repair"
             }
         return {"forgotten": len(forgotten), "events": list(codes), "lost": list(self._store.lost())}
 
@@ -103,7 +103,7 @@ class MaintenanceDesk:
         self._changes = ChangeLog()
         self._shown: Maintenance | None = None
         self.verbs: Mapping[str, Verb] = {
-            "maintenance": Verb(control_requests.NoArguments, self._tell),
+            "maintenance": Verb(control_requests.NoArguments, self._maintenance),
             "maintenance_on": Verb(control_requests.MaintenanceOn, self._begin),
             "maintenance_off": Verb(control_requests.NoArguments, self._end),
         }
@@ -129,7 +129,7 @@ class MaintenanceDesk:
             raise CodecError("seconds", f"must be more than 0 and at most {LONGEST_SECONDS:.0f}")
         self._book.announce(request.seconds, request.reason)
         log.info("maintenance is on", extra={"seconds": request.seconds, "reason": self._book.now().reason})
-        return {**self._tell(control_requests.NoArguments()), "not_kept": self.keep()}
+        return {**self._maintenance(control_requests.NoArguments()), "not_kept": self.keep()}
 
     def _end(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
         was_on = self._book.now().is_on
@@ -137,6 +137,6 @@ class MaintenanceDesk:
         log.info("maintenance is off", extra={"was_on": was_on})
         return {"not_kept": self.keep(), "was_on": was_on}
 
-    def _tell(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
+    def _maintenance(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
         now = self._book.now()
         return {"ends_in": now.seconds_left, "reason": now.reason, "not_kept": ""}

@@ -42,14 +42,14 @@ def _address() -> str:
 
 
 class OtherNames:
-    """The configured pages of other exporters. `on_change` receives whether the address of each is served."""
+    """The configured pages of other exporters. `on_change` receives whether the address of each exporter is served."""
 
     def __init__(
-        self, settings: Settings, on_change: Callable[[Mapping[str, bool]], None], *, tells_owners: bool
+        self, settings: Settings, on_change: Callable[[Mapping[str, bool]], None], *, reports_owners: bool
     ) -> None:
         self._settings = settings
         self._on_change = on_change
-        self._tells_owners = tells_owners
+        self._reports_owners = reports_owners
         self._sites: PeerSites | None = None
         self._problems: Mapping[str, str] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -60,7 +60,7 @@ class OtherNames:
         from telemetry_daemon.site.peer_pages import PeerPages, Usual
         from telemetry_exporters.prometheus.compat.table import Node
 
-        node = Node(platform.node(), os.environ.get(_NODE_NAME, ""), self._tells_owners, _address())
+        node = Node(platform.node(), os.environ.get(_NODE_NAME, ""), self._reports_owners, _address())
         compat = self._settings.compat
         usual = {name: Usual(page.version, page.hostname_label) for name, page in compat.items()}
         return PeerPages(node, usual)

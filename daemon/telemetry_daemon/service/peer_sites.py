@@ -22,7 +22,7 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 class PeerSites:
-    """Serves the pages of the exporters that have an address in the settings, with the web side's own rules of access."""
+    """Serves the pages of the exporters that have an address in the settings, with the access rules of [web]."""
 
     def __init__(self, site: Handler, limits: RateLimits) -> None:
         self._site = site
@@ -34,10 +34,10 @@ class PeerSites:
         wanted = {name: compat for name, compat in settings.compat.items() if compat.listen_address}
         for name in self._servers.keys() - wanted.keys():
             await self._servers.pop(name).close()
-        return {name: await self._serve_one(name, compat, settings) for name, compat in wanted.items()}
+        return {name: await self._serve_exporter(name, compat, settings) for name, compat in wanted.items()}
 
     async def close(self) -> None:
-        """Stop serving all of them."""
+        """Stop serving all pages."""
         await asyncio.gather(*(server.close() for server in self._servers.values()))
 
     @property
@@ -45,7 +45,7 @@ class PeerSites:
         """Return the addresses of each exporter, with real ports."""
         return {name: server.addresses for name, server in self._servers.items()}
 
-    async def _serve_one(self, name: str, compat: CompatSettings, settings: Settings) -> str:
+    async def _serve_exporter(self, name: str, compat: CompatSettings, settings: Settings) -> str:
         web = settings.web
         try:
             if name in self._servers:
@@ -71,5 +71,5 @@ class PeerSites:
         if request.path == READY_PATH:
             return self._site(request)
         status = 200 if request.path == PAGE_PATH else 404
-        text = f"device telemetry under the names of {name}: ask for {_METRICS}\n"
+        text = f"device telemetry under the names of {name}: request {_METRICS}\n"
         return Response(status, (text.encode(),), _TEXT, (("X-Content-Type-Options", "nosniff"),))

@@ -23,9 +23,8 @@ _PATIENCE_SECONDS = 1.0
 class TextfileJob:
     """Replaces one file with the metrics of the current snapshot, and removes it when the daemon ends.
 
-    The collector refuses timestamps and cannot recognize an old file, so a remaining file would be scraped for ever. So
-    the file includes the daemon's own metrics: `telemetry_source_up` says that the readings are recent, and not only
-    the file.
+    The collector refuses timestamps and cannot recognize an old file, so a remaining file would be scraped for ever. The
+    file includes the daemon's metrics: `telemetry_source_up` shows that not only the file but the readings are recent.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ class _PackageNotFoundError(Exception):
 
 
 class _Unused:
-    """A stand-in for a class that is named but never instantiated."""
+    """A stand-in for an imported class that is never instantiated."""
 
     def __init__(self) -> None:
         raise NotImplementedError("the daemon does not use this: service/unused_imports.py replaces it")

@@ -24,7 +24,7 @@ class NodeFacts:
         # Only for holders of the lock.
         self.own: dict[str, tuple[Sample, ...]] = {}
 
-    def set_own(self, metric: str, samples: tuple[Sample, ...]) -> None:
+    def set_daemon_metric(self, metric: str, samples: tuple[Sample, ...]) -> None:
         """Set all samples of a metric of the daemon."""
         with self._lock:
             self.own[metric] = samples

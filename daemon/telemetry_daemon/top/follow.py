@@ -132,7 +132,7 @@ class Follower(Feed):
         client.close()
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors_shown(self) -> Iterator[None]:
         """Show errors on the screen."""
         try:
             yield
