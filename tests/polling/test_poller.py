@@ -143,7 +143,7 @@ def test_a_tool_that_is_not_needed_is_asked_at_once_when_the_cheaper_source_fail
 ) -> None:
     caplog.set_level("INFO")
     node.start(tool_interval=0.05)
-    assert comes_true(lambda: "polled rarely: a cheaper source gives its core readings" in caplog.text)
+    assert comes_true(lambda: "polled rarely: a cheaper source reports its core readings" in caplog.text)
     before = node.tool.asked
     assert node.cheap.until_asked(node.cheap.asked + 10)
     assert node.tool.asked <= before + 1, "it may have been under way"

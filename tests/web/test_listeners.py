@@ -42,7 +42,7 @@ def test_addresses(text: str, address: object) -> None:
         ("", "is not a listen address"),
         (":http", "is not a listen address"),
         ("::1:9100", "is not a listen address"),
-        ("[]:9100", "the brackets hold no address"),
+        ("[]:9100", "there is no address in the brackets"),
         ("127.0.0.1:65536", "a port is at most 65535"),
         ("127.0.0.1:-1", "is not a listen address"),
         ("vsock://:9100", "vsock addresses are not supported"),

@@ -84,7 +84,7 @@ BAD = {
         "tls_server_config:\n  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: {A}\n",
         "tls_server_config.cert_file: is missing",
     ),
-    "certificate twice": ("{T}  cert: abc\n", "cert_file: is given beside cert; keep one"),
+    "certificate twice": ("{T}  cert: abc\n", "cert_file: is set together with cert; keep one"),
     "no such certificate": ("tls_server_config:\n  cert_file: none.crt\n  key_file: {K}\n", "none.crt: cannot read"),
     "no such key": ("tls_server_config:\n  cert_file: {C}\n  key_file: none.key\n", "none.key: cannot read"),
     "no such authority": (IF_GIVEN + "  client_ca_file: none.crt\n", "none.crt: cannot read client_ca_file"),

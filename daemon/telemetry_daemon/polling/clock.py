@@ -14,7 +14,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ClockGuard:
-    """Compares the wall clock with the monotonic clock twice a second, and calls `on_step` after a step, which would stop APScheduler's polls."""
+    """Compares wall clock and monotonic clock twice a second. Calls `on_step` after a step, which would stop the polls."""
 
     def __init__(
         self,

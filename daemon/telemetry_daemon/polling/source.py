@@ -36,7 +36,7 @@ class Answer:
 
 
 class Source:
-    """A parser with the readers of its polls and its current settings. `worker_cpu_seconds` counts the CPU time of the process that runs a plugin's parser."""
+    """A parser with its readers and settings. `worker_cpu_seconds` returns the CPU time of a plugin's parser process."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Source:
         return Answer(capture, self._cross_checked(poll, report, pci), result)
 
     def look(self, poll: Poll) -> Answer | None:
-        """Return the answer of a poll whose tool, library or files are missing, or None if it must run. Starts nothing, and never blocks."""
+        """Return the answer of a poll whose tool, library or files are missing, or None if it must run. Never blocks."""
         reader = self._readers[poll.name]
         if self.settings.path or not isinstance(reader, CommandReader | WorkerReader):
             return None

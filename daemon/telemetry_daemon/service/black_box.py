@@ -23,7 +23,7 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 
-# A command that reads its captures too slowly loses some, and receives their number.
+# A command that reads its captures too slowly loses some, and receives the number of lost captures.
 _MOST_WAITING_BYTES = 16 << 20
 _LOOK_SECONDS = 0.05
 # The time to finish a due file when the recorder is switched off: a reload does not wait longer.
@@ -46,7 +46,7 @@ class _Running:
 
 
 class BlackBox:
-    """Records the node's captures if the settings say so, and while a command records. During maintenance, the loss of a card starts no recording."""
+    """Records the node's captures if configured, and while a command records. During maintenance, alarms are minor."""
 
     def __init__(
         self, tap: Tap, clock: Clock, begin_round: Round, in_maintenance: Callable[[], bool] = lambda: False
@@ -101,7 +101,7 @@ class BlackBox:
         return trouble
 
     def _times(self) -> Iterator[float]:
-        """Yield when the files were written, by the monotonic clock, so that a daemon that restarts repeatedly does not exceed the limit."""
+        """Yield the monotonic times of the files, so that a repeatedly restarted daemon does not exceed the limit."""
         now, wall = self._clock.monotonic(), self._clock.wall()
         # After the clock was set back the age of a file is unknown: the file counts as new.
         return (now - max(0.0, wall - flight.wall_time) for flight in self._flights)
@@ -174,7 +174,7 @@ class _Received:
 async def _until_either_ends(
     received: _Received, has_round_ended: Callable[[], bool], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Send received lines. At the end of the recording, send the lines received until then."""
+    """Send received lines until the client hangs up or sending fails, then the lines received until then."""
 
     async def send() -> None:
         while True:

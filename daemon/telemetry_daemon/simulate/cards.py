@@ -1,4 +1,4 @@
-"""One simulated card: power follows load, heat follows power, and both may limit the clocks; and the resulting value of each metric."""
+"""One simulated card and its metrics: power follows load, temperature follows power, and both may limit the clocks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Played = float | dict[str, float]
 
 @dataclass(slots=True)
 class CardState:
-    """The state of a card, and its counters since the last start; its job's busy time and work count since the job began."""
+    """The state of a card, its counters since the last start, and its job's busy time and work since the job began."""
 
     demo: Demo
     position: int
@@ -95,7 +95,7 @@ class CardState:
         return self.job.kind if self.job is not None else IDLE
 
     def come_back(self) -> None:
-        """Return to the bus after a loss or a reset, with all counters at 0 as after a driver's start; `errors_before` continues."""
+        """Return to the bus after a loss or a reset, with all counters at 0 except `errors_before`."""
         corrected, uncorrected = self.errors_before
         self.errors_before = (corrected + self.corrected, uncorrected + self.uncorrected)
         self.energy_joules = self.link_bytes = self.pcie_bytes = 0.0
@@ -174,7 +174,7 @@ class CardState:
 
 
 def memory_used_bytes(card: CardState) -> float:
-    """Return the memory that driver and job use, which is only in the partitions if the card has any."""
+    """Return the memory used by driver and job. A card with partitions has used memory only in these."""
     model = card.model
     parts = [int(part.memory_share * model.memory_mib) for part in card.demo.partitions]
     usable = parts or [model.memory_mib - model.memory_reserved_mib]
@@ -214,7 +214,7 @@ def _by_reason(demo: Demo, of_power: float, of_heat: float) -> Played:
 
 
 def _errors(words: tuple[str, ...], count: int) -> Played:
-    """Return all errors under the first word."""
+    """Return all errors, labelled with the first word."""
     return {word: float(count if position == 0 else 0) for position, word in enumerate(words)}
 
 
@@ -283,7 +283,7 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = {
     "throttled_seconds_total": lambda card: _by_reason(card.demo, card.capped_seconds, card.hot_seconds),
     "voltage_volts": _volts,
     "performance_state": lambda card: 0.0 if card.clock_share else 8.0,
-    "event_watch": lambda card: 1.0,  # noqa: ARG005  # all are asked alike
+    "event_watch": lambda card: 1.0,  # noqa: ARG005  # called like the other functions
     "performance_level": lambda _: _one_of(_LEVELS, "auto"),
     "fan_ratio": lambda card: round(min(max((card.die - 20.0) / 70.0, 0.2), 1.0), 2),
     "pcie_link_generation": lambda card: float(card.model.pcie_generation),

@@ -12,7 +12,7 @@ from telemetry_daemon.simulate.workload import Workload
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.vendor import Vendor
 
-# The first poll sees a node at work and whole, not a node that was just switched on.
+# The first poll sees a healthy node at work, not a node that was just switched on.
 WARM_UP_SECONDS = 300
 # After a longer pause the course skips the unseen part.
 _MOST_SECONDS_AT_ONCE = 3600
@@ -30,7 +30,7 @@ _HOT_CARD, _INCIDENT_BEFORE_SECONDS, _INCIDENT_SECONDS = 2, 480.0, 2400.0
 
 def course_random(*seed: object) -> Random:
     """Return random numbers that are the same for the same seed."""
-    return Random("/".join(map(str, seed)))  # noqa: S311  # a play, not a secret
+    return Random("/".join(map(str, seed)))  # noqa: S311  # not for secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Faults:
 
 
 NO_FAULTS = Faults()
-# On a node of eight cards a fault occurs every few minutes, and usually all is well.
+# On a node of eight cards, a fault occurs every few minutes. Usually all cards are healthy.
 SOME_FAULTS = Faults(
     events=0.2,
     fatal_events=0.02,
@@ -133,7 +133,7 @@ class Course:
                 card.come_back()
 
     def _stages(self) -> Mapping[str, Callable[[float], None]]:
-        """Return what stages each fault, called once a second with the seconds since it is due."""
+        """Return the function that stages each fault. It is called once a second with the seconds since the fault is due."""
         return {
             "lost": self._stage_loss,
             "hot": self._stage_heat,

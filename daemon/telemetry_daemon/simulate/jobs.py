@@ -73,7 +73,7 @@ def owners_parser() -> SourceParser:
 
 
 def _owned(begin: float, course: Course, devices: Sequence[Device]) -> list[tuple[Claim, Task]]:
-    """Return a claim and a process for each owner of each card; `begin` is the Unix time at which the course began."""
+    """Return a claim and a process for each owner of each card. `begin` is the Unix time of the course's beginning."""
     return [
         (
             _claim(owner, devices[card.position], begin + job.begins, str(number) if len(job.owners) > 1 else ""),

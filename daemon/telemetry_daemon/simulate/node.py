@@ -1,4 +1,4 @@
-"""The simulated node of `--demo`: cards with their owners and their jobs' steps; the host's readings are of this machine."""
+"""The simulated node of `--demo`: cards with their owners and their jobs' steps. The host's readings are real."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # `telemetry snapshot --demo` has no past
 
 PAST_SECONDS = SLOT_SECONDS * SLOTS
 # In the past, cards are read in every third slot of the history, and less often if there are many, so that the start takes
-# half a second of CPU for 8 cards. What the history does not keep is read at the end alone.
+# half a second of CPU for 8 cards. Metrics that the history does not keep are read only at the end.
 _PAST_SLOTS, _MOST_PAST_SLOTS, _CARDS_PER_SLOT = 3, 24, 5
 
 
@@ -51,7 +51,7 @@ class DemoNode(Node):
         late = Clock(lambda: clock.monotonic() - self._behind, lambda: clock.wall() - self._behind, clock.slept)
         super().__init__(Loaded(), late)
         self._on_capture = on_capture
-        # A drill shows the staged faults alone.
+        # With staged faults, no other faults occur.
         simulated = simulated_sources(
             groups,
             faults=NO_FAULTS if staged else SOME_FAULTS,
@@ -87,7 +87,7 @@ class DemoNode(Node):
         return Source(parser, reader_of, settings.source(name), no_bus, self._clock, self._on_capture)
 
     def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:
-        """Live through the past in fast motion, as if these sources had been polled all the time."""
+        """Simulate the past, as if these sources had been polled all the time."""
         simulated = [source for source in sources if source.name != host.PARSER.name]
         for source in simulated:
             store.add_source(SourceFacts.of(source.parser), source.parser.metrics)
@@ -104,5 +104,5 @@ class DemoNode(Node):
         self._behind = 0.0
 
     def pci_counts(self) -> dict[str, int]:
-        """Return as many cards on the bus as are simulated, lost cards included."""
+        """Return the number of simulated cards, including lost cards, as the number on the bus."""
         return self._counts

@@ -61,7 +61,7 @@ class _Simulated:
 
 
 class SimulatedReader(Reader):
-    """Answers the polls of one vendor's source from the course of its cards; `first_slot` keeps the node's bus addresses apart."""
+    """Answers the polls of one vendor's source from the course of its cards. `first_slot` makes bus addresses unique."""
 
     def __init__(
         self, vendor: Vendor, course: Course, clock: Clock, *, seed: int = DEFAULT_SEED, first_slot: int = 0
@@ -129,7 +129,7 @@ class SimulatedReader(Reader):
         return {"report": to_plain(Report, report), "values": values}
 
     def _parts(self, card: CardState, index: int) -> Iterator[tuple[Device, CardState]]:
-        """Yield the partitions of a card, each a small card that is busy from time to time."""
+        """Yield the partitions of a card. Each is a small card that is busy from time to time."""
         whole = self._devices[card.position]
         for number, part in enumerate(card.demo.partitions):
             model = replace(
@@ -221,7 +221,7 @@ def simulated_sources(
     staged: Sequence[str] = (),
     past_seconds: float = 0.0,
 ) -> tuple[SimulatedSource, ...]:
-    """Return a source for each group, with bus addresses that differ over the whole node. Of those with a past, the first has an incident."""
+    """Return a source for each group, with unique bus addresses. The first source with a past has an incident."""
     source = partial(SimulatedSource, seed=seed, faults=faults, clock=clock, past_seconds=past_seconds)
     slots = accumulate((count for _, count in groups), initial=0)
     incident = (INCIDENT,) if past_seconds else ()
@@ -244,7 +244,7 @@ def parser_of(vendor: Vendor) -> SourceParser:
 
 
 def simulated_parser(capture: Capture) -> SourceParser | None:
-    """Return the parser for a capture of the simulator, as in a recording of a demo, or None for any other."""
+    """Return the parser for a capture of the simulator (in a recording of a demo), or None for other captures."""
     if not isinstance(capture.request, Library) or capture.request.reader != _READER:
         return None
     return next((parser_of(vendor) for vendor in VENDORS if vendor.demo.source == capture.source), None)

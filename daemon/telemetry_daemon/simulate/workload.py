@@ -41,7 +41,7 @@ class Kind:
     progress: float = 1.0
 
     def hung(self) -> Kind:
-        """Return the pattern of the same work when hung: fully busy at hardly more than idle power."""
+        """Return the pattern of the work if hung: fully busy at little more than idle power."""
         return replace(self, load=1.0, swing=0.0, pause_seconds=0.0, noise=0.0, intensity=_HUNG_INTENSITY, progress=0.0)
 
 
@@ -54,7 +54,7 @@ _DECODING = Kind("VLLM::Worker", 0.97, 0.03, 0.01, 60.0, 600.0, 0.0, (0.86, 0.92
 _SERVING = Kind("sglang::scheduler", 0.55, 0.35, 0.06, 40.0, 600.0, 0.0, (0.80, 0.92), (60.0, 300.0), 0.8, 0.6, 0.3, 0.1)
 _NOTEBOOK = Kind("ipykernel", 0.2, 0.4, 0.04, 30.0, 600.0, 0.0, (0.05, 0.40), (5.0, 30.0), 0.6, 0.3, 0.2)
 # fmt: on
-# Its user went home: it holds memory and does nothing.
+# A forgotten job: it uses memory and does nothing.
 _FORGOTTEN = replace(_NOTEBOOK, load=0.0, swing=0.0, noise=0.0, minutes=(120.0, 600.0))
 KINDS = (_TRAINING, _DECODING, _SERVING, _NOTEBOOK)
 _HOW_OFTEN = (4, 2, 2, 3)

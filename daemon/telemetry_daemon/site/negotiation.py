@@ -73,7 +73,7 @@ def choose(accept: str) -> tuple[Syntax, str]:
 
 
 def _closest(offer: Offer, ranges: list[_Range]) -> _Range | None:
-    """Return the element that names this offer most exactly; only this one decides."""
+    """Return the element that names this offer most exactly. Other elements do not count."""
     closest = max(ranges, key=lambda element: element.specificity(offer), default=None)
     return closest if closest is not None and closest.specificity(offer) else None
 
@@ -112,7 +112,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def only(page: bytes, names: Collection[str]) -> bytes:
-    """Return the families with one of these names, or with such samples. A line that begins with HELP starts a family."""
+    """Return the families with one of these names or samples of these names. A HELP line starts a family."""
     requested = {name.encode("utf-8", "replace") for name in names}
     _, *families = (b"\n" + page).split(b"\n" + _FAMILY)
     chosen = [_FAMILY + family.removesuffix(b"\n") + b"\n" for family in families if requested & _names(family)]

@@ -69,7 +69,7 @@ def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping
     if row is None:
         return ""
     metrics = usable_metrics(extra)
-    known = (*details.facts(row.device), *details.readings(row.device, metrics))
+    lines = (*details.facts(row.device), *details.readings(row.device, metrics))
     counters = {
         details.name_of(reading, metrics): reading
         for reading in row.device.readings
@@ -83,7 +83,7 @@ def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping
             '<main id="main" class="plain" tabindex="-1">\n<p><a href="./">← All devices</a></p>\n',
             f"<h2>{_name(row.device)}</h2>\n",
             "".join(map(_finding, row.findings)),
-            f'<dl class="list">\n{"".join(_line(line, counters.get(line[0])) for line in known)}</dl>\n</main>\n',
+            f'<dl class="list">\n{"".join(_line(line, counters.get(line[0])) for line in lines)}</dl>\n</main>\n',
             _footer(links),
             "</body>\n</html>\n",
         )

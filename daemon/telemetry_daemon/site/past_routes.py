@@ -32,7 +32,7 @@ def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator
 
 
 def snapshot_of_devices(snapshot: Snapshot, query: str, extra: Mapping[str, Metric]) -> bytes:
-    """Return the document with the devices of the query; other parameters are ignored, as in older releases. Raises BadQueryError."""
+    """Return the document with the query's devices. Other parameters are ignored, as before. Raises BadQueryError."""
     named = parse_qs(query, keep_blank_values=True).get("device")
     return snapshot_json.render(
         snapshot, extra, None if named is None else frozenset(_ids(named, snapshot, ()))

@@ -72,7 +72,7 @@ class ProcessMetrics:
         }
 
     def render(self, syntax: Syntax) -> bytes:
-        """Return the families in that syntax, OpenMetrics without its `# EOF`. A number that cannot be read is left out."""
+        """Return the families in this syntax (OpenMetrics: without `# EOF`), without numbers that cannot be read."""
         read = _Read(self._stat(), self._descriptors, self._booted)
         values = [time.time(), *(_value(number, read) for number in _NUMBERS.values())]
         lines = zip(self._beginnings[syntax], values, strict=True)

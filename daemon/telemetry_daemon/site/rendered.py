@@ -24,7 +24,7 @@ _MOST_STORED = 0xFFFF
 _LENGTHS = 1 << 32
 
 
-# Returns the page of a snapshot in that syntax, OpenMetrics without its end.
+# Returns the page of a snapshot in this syntax, OpenMetrics without `# EOF`.
 RendersPage = Callable[[Snapshot, Syntax], bytes]
 
 
@@ -42,7 +42,7 @@ class Rendered:
         self._snapshot = None
 
     def body(self, name: str, make: Callable[[Snapshot], bytes]) -> bytes:
-        """Return the page of that name; it is made at the first request after a new snapshot."""
+        """Return the page of this name, which is made at the first request after a new snapshot."""
         snapshot = self._newest()
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
@@ -53,7 +53,7 @@ class Rendered:
         return self._bodies[name]
 
     def gzipped(self, name: str, make: Callable[[Snapshot], bytes]) -> Gzipped:
-        """Return the page of that name, compressed."""
+        """Return the page of this name, compressed."""
         body = self.body(name, make)
         if name not in self._gzipped:
             self._gzipped[name] = Gzipped(body)
@@ -61,7 +61,7 @@ class Rendered:
 
 
 class Gzipped:
-    """A body that is compressed once and gets another end per request, in one gzip member, because browsers ignore a second one."""
+    """A compressed body with another tail per request, in one gzip member, because browsers ignore a second member."""
 
     def __init__(self, body: bytes, deflate: ModuleType = _usual) -> None:
         self._checksum_of: Callable[[bytes, int], int] = deflate.crc32
@@ -72,7 +72,7 @@ class Gzipped:
         self._length = len(body)
 
     def ended(self, tail: bytes) -> tuple[bytes, bytes]:
-        """Return the compressed beginning and the uncompressed tail. Compressing a kilobyte would take longer and let other threads run."""
+        """Return the compressed beginning and the uncompressed tail, because compression would let other threads run."""
         trailer = _TRAILER.pack(self._checksum_of(tail, self._checksum), (self._length + len(tail)) % _LENGTHS)
         return self.beginning, b"".join([*_stored(tail), trailer])
 

@@ -52,7 +52,7 @@ class _Page:
 
 
 class Site:
-    """Answers GET and HEAD. `snapshot` must return the same object while nothing changes; `extra` are the plugins' metrics by key."""
+    """Answers GET and HEAD. `snapshot` must return the same object until a change; `extra` has the plugins' metrics by key."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Site:
         return route(request) if route else self._not_found()
 
     def renew_peer_pages(self) -> None:
-        """Make the pages under other exporters' names again, with the current settings."""
+        """Rebuild the pages under other exporters' names with the current settings."""
         self._peer_pages = None
         self._rendered.forget()
 

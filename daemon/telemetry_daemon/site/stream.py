@@ -38,7 +38,7 @@ _NO_ID = "0.0"
 
 
 class Follower:
-    """One client of the stream: first the current state, then events. Only the newest numbers wait for a slow client; a stalled client is dropped."""
+    """One client of the stream. Only the newest numbers are queued for a slow client. A stalled client is dropped."""
 
     def __init__(
         self, first: Iterator[bytes], leave: Callable[[Follower], None], client: str = "", begun: float = 0.0
@@ -141,7 +141,7 @@ class Streams:
                 self._loop.call_soon_threadsafe(self._look)
 
     def _has_room_for(self, client: str) -> bool:
-        """Return whether a stream may begin. The oldest stream of the client with the most streams, or one that has lasted long, makes room."""
+        """Return whether a stream may begin. If there are too many, drop the oldest of the busiest client, or an old stream."""
         is_local = client == LOCAL_SOCKET
         streams = [follower for follower in self._followers if (follower.client == LOCAL_SOCKET) == is_local]
         if len(streams) < (MOST_LOCAL_STREAMS if is_local else MOST_STREAMS):
@@ -182,7 +182,7 @@ class Streams:
         self._next_look = self._loop.call_at(due, self._look)
 
     def _make_in_turn(self) -> Snapshot:
-        """Make the events of a new snapshot, unless the last were made a moment ago. Return the snapshot of the current events."""
+        """Make the events of a new snapshot, unless the last events are recent. Return the snapshot of the current events."""
         newest, now = self._newest(), self._loop.time()
         is_its_turn = newest is not self._snapshot and now - self._made_at >= SHORTEST_PAUSE_SECONDS
         if self._snapshot is None or is_its_turn:

@@ -1,4 +1,4 @@
-"""Listen addresses such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`, and the errors of a server that cannot serve."""
+"""Listen addresses such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`, and the server's errors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def parse_address(text: str) -> TcpAddress | UnixAddress:
     if int(found["port"]) > 65535:
         raise WebError(f"{text}: a port is at most 65535; choose another")
     if found["bracketed"] == "":
-        raise WebError(f"{text}: the brackets hold no address; {_EXAMPLES}")
+        raise WebError(f"{text}: there is no address in the brackets; {_EXAMPLES}")
     return TcpAddress(found["bracketed"] or found["plain"] or "", int(found["port"]))
 
 

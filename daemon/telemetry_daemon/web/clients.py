@@ -109,7 +109,7 @@ class RateLimits:
 
 
 class SeldomLogger:
-    """Logs at most one message a minute, and how many were left out since."""
+    """Logs at most one message a minute, with the number of omitted messages."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger

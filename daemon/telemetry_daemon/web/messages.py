@@ -1,4 +1,4 @@
-"""The messages between the parts of the web server: requests, responses, and bytes between the socket and HTTP. No sockets here."""
+"""The messages within the web server: requests, responses, and bytes between the socket and HTTP. No sockets here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pieces(Protocol):
     """The rest of a body, produced piece by piece while the client reads."""
 
     def begin(self, more: Callable[[], None], drop: Callable[[], None]) -> None:
-        """Start after the head was sent. `more` signals a new piece, `drop` closes the connection; both run on the event loop."""
+        """Start after the head was sent. `more` signals a new piece, `drop` closes the connection: both on the event loop."""
 
     def next(self) -> bytes | None:
         """Return the next piece, empty if none is ready, or None after the last."""
@@ -39,7 +39,7 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer with a complete body, in parts so that cached bytes are never copied, or with its beginning and pieces to follow."""
+    """An answer with a complete body, in parts to avoid copies of cached bytes, or with a beginning and later pieces."""
 
     status: int
     body: tuple[bytes, ...]

@@ -16,7 +16,7 @@ from telemetry_parsers.ownership import Allocation, Owner, Process, Task
 from telemetry_parsers.readings import Readings
 
 MOST_OWNERS = 16
-# Of each source, only so many complaints are shown; the others are counted.
+# Further complaints about a source are only counted.
 _MOST_COMPLAINTS = 12
 _FOREIGN = "foreign_memory_bytes"
 SOURCE = "telemetry"
@@ -27,7 +27,7 @@ _OTHERS = Owner("others", "others")
 
 @dataclass(frozen=True, slots=True)
 class OwnersOf:
-    """The owners of one device, its processes with their ranks, and the memory of foreign processes (None on an unallocated device)."""
+    """A device's owners, its processes with their ranks, and the memory of foreign processes (None if unallocated)."""
 
     allocations: tuple[Allocation, ...] = ()
     processes: tuple[Process, ...] = ()
@@ -157,7 +157,7 @@ class _Placing:
         return self._moved(party, claimed)
 
     def _moved(self, party: Party, claimed: Mapping[str, SourcedClaim]) -> list[str]:
-        """Return a pod's devices: those of its processes if these run elsewhere, since plugins swap ids after the allocation."""
+        """Return a pod's devices. Those of its processes win over the claim, because plugins swap ids after the allocation."""
         used = self._used.get(id(party), {})
         elsewhere = [device_id for device_id in used if device_id not in claimed]
         if party.owner.kind != "pod" or not elsewhere:
@@ -246,7 +246,7 @@ class _OfDevice:
 
 
 def _of_other_users(strangers: Mapping[int, Party], claimants: Sequence[Party]) -> list[int]:
-    """Return the strangers that are certainly not an owner: without cgroups a job's processes have its user as their owner."""
+    """Return the parties that are certainly not an owner: without cgroups, a job's processes belong to the job's user."""
     users = {party.owner.user for party in claimants} - {""}
     return [key for key, party in strangers.items() if party.owner.kind == "job" or party.owner.user not in users]
 
@@ -281,17 +281,17 @@ def _of_part(
 
 
 def _siblings(card: MergedDevice, parts: Sequence[MergedDevice]) -> int:
-    """Return into how many parts a card is divided. A partition that is the card itself counts as a part."""
+    """Return the number of parts of a card. A partition that is the card itself counts as a part."""
     return len(parts) + (card.partition is not None)
 
 
 def _plain(on_device: _OfDevice) -> tuple[Allocation, ...]:
-    """Return the owners of a device as if it were a whole card; the measured use of strangers is unallocated."""
+    """Return the owners of a device as if it were a whole card. The measured use of other parties is unallocated."""
     uses = [Use.of(processes) for _, processes in on_device.owners]
     if not uses:
         return ()
     parts = shares([*uses, *on_device.strangers])[: len(uses)]
-    # Memory that a stranger merely holds takes nothing from owners whose processes have not started yet.
+    # Idle memory of other parties does not reduce the share of owners whose processes have not started yet.
     holds_none = parts[0].basis == "memory" and not any(use.memory_bytes for use in uses)
     if parts[0].basis == "equal" or holds_none:
         parts = shares(uses)

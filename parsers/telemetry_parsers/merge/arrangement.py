@@ -25,7 +25,7 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """The keys of a device's or the host's readings (`shape`), their positions in the row of all reports, and the reports about it."""
+    """The keys of the readings (`shape`) of a device or the host, their positions in the row of all reports, and the reports."""
 
     shape: Shape
     values: Callable[[Sequence[Value | None]], tuple[Value, ...]]
@@ -34,7 +34,7 @@ class Positions:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A listed device with the positions of its readings. `parts` are (report, position) pairs, the most preferred first; `listings` the newest lists with it."""
+    """A listed device with the positions of its readings, the preferred (report, position) first (`parts`), and the newest lists."""
 
     device: MergedDevice
     readings: Positions
@@ -59,11 +59,11 @@ class Arrangement:
     positions: Mapping[tuple[str, str], tuple[str | None, ...]]
 
     def may_hold(self, state: MergeState) -> bool:
-        """Return whether the arrangement was made from this state and left the state unchanged. If not, it never applies again."""
+        """Return whether the arrangement was made from this state and left it unchanged. Otherwise it never applies again."""
         return state.is_as(self.before) and self.after.is_as(self.before)
 
     def holds(self, fresh: Fresh, state: MergeState, wall: float, pending: frozenset[str]) -> bool:
-        """Return whether these reports and this state would give the same arrangement: only values are new, and the state is unchanged."""
+        """Return whether the arrangement applies: only values of the reports are new, and the state is unchanged."""
         return (
             self.may_hold(state) and wall < self.holds_until and pending == self.pending and fresh.shape() == self.shape
         )
@@ -72,7 +72,7 @@ class Arrangement:
 def arrange(
     fresh: Fresh, state: MergeState, wall: float, pending: frozenset[str], reusable: Iterable[Shape] = ()
 ) -> Arrangement:
-    """Return the devices of the node, and the reading of each metric that counts; shapes in `reusable` are used again if they fit."""
+    """Return the node's devices with the chosen reading of each metric. Equal shapes in `reusable` are used again."""
     recalled = numbering.recall(sightings(fresh.reports), fresh.reports, state.learnt)
     joined = joining.join(recalled.sightings)
     naming = identity.name(joined.groups, state, pending)

@@ -1,4 +1,4 @@
-"""Finds the device that a scheduler means by a name."""
+"""Finds the device to which a scheduler's name refers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DeviceNames:
         self._positions = _positions(device for device in devices if device.parent is None)
 
     def find(self, claim: Claim) -> MergedDevice | None:
-        """Return the device that the first fitting name means, or None if no name fits exactly one device."""
+        """Return the device of the first name that fits exactly one device, or None."""
         for name in claim.names:
             found = self._fitting(name)
             if len(found) == 1:
@@ -82,7 +82,7 @@ def _digits(text: str) -> str:
 
 
 def _positions(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
-    """Return each device's position among its vendor's device files (by render node, else physical id, else index), which schedulers count."""
+    """Return each device's position among the vendor's device files, by render node, else physical id, else index."""
     keys: dict[str, list[tuple[int, int, str]]] = {}
     for device in devices:
         facts = dict(device.facts)

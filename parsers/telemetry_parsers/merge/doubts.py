@@ -34,10 +34,10 @@ class Weighed:
     remembered: dict[tuple[str, str], frozenset[Witness]] = field(default_factory=dict)
 
 
-def weigh(newcomers: Sequence[Group], present: Iterable[Identity], before: Doubts) -> Weighed:
+def weigh(new_groups: Sequence[Group], present: Iterable[Identity], before: Doubts) -> Weighed:
     """Return which new devices to doubt; `present` were in the previous lists and are missing now. Partitions are accepted at once."""
     weighed, slots = Weighed(), _Slots(present)
-    for group in newcomers:
+    for group in new_groups:
         name = canonical_uuid(group.device.uuid) or group.device.bus_id
         occupant = slots.occupant(group.device) if name and group.device.partition is None else None
         if occupant is None or name is None:
@@ -50,7 +50,7 @@ def weigh(newcomers: Sequence[Group], present: Iterable[Identity], before: Doubt
         }
         if not witnesses_now:
             continue  # nothing identifies the device, so that it may be the known one
-        # The number of witnesses is limited, so that memory does not grow with a device that gets no name.
+        # The number of witnesses is limited, so that memory does not grow with a device that is never accepted.
         witnesses = frozenset(sorted(witnesses_now | before.get(key, frozenset()))[:ENOUGH_WITNESSES])
         weighed.remembered[key] = witnesses
         if len(witnesses) < ENOUGH_WITNESSES:

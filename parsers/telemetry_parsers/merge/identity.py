@@ -114,7 +114,7 @@ class _Remembered:
 
 
 def _unlikeness(device: Device, identity: Identity) -> tuple[bool, bool, int]:
-    """Return the sort key of an identity at the device's address: first an identity that is not lost, then the one seen more often."""
+    """Return the sort key of an identity at the device's address: present before lost, then more often seen first."""
     return _is_other_chip(device, identity), identity.lost_since is not None, -identity.polls
 
 
@@ -224,7 +224,7 @@ def _ranks(groups: Sequence[Group]) -> dict[int, int]:
 
 
 def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection[str]) -> Naming:
-    """Return every group with its identity. New devices of pending vendors are left out; a doubted device counts as the known device in its slot."""
+    """Return each group's identity, without new devices of pending vendors. A doubted device is its slot's known device."""
     remembered = _Remembered(state.identities, groups)
     parents, ranks = _parents(groups), _ranks(groups)
     named: dict[int, Named] = {}

@@ -1,4 +1,4 @@
-"""Devices behind bare numbers, learnt from a tool's fuller outputs and valid while the list has the same numbers."""
+"""Identifies devices that are listed by number only, from a tool's other outputs, while the list has the same numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Listed = dict[tuple[str, _Space], set[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """Sightings with learnt addresses, sources whose numbers match nothing learnt, and what remains valid."""
+    """Sightings with learnt addresses, sources whose numbers match no learnt number, and the valid learnt numbers."""
 
     sightings: tuple[Sighting, ...]
     unmatched: tuple[str, ...]
@@ -29,7 +29,7 @@ class Recalled:
 
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
-        """Return a problem for each source whose numbers match nothing learnt."""
+        """Return a problem for each source whose numbers match no learnt number."""
         text = "the list of devices has changed; its numbers cannot be matched to addresses until the addresses are read again"
         return tuple((source, Problem("list of devices", text)) for source in self.unmatched)
 
@@ -84,7 +84,7 @@ def learn(groups: Iterable[Group]) -> dict[_Space, dict[int, Device]]:
 
 
 def remember(learnt: Learnt, now: Learnt) -> Learnt:
-    """Return what was learnt before and now. For a vendor with too many index spaces, keep only what was learnt now."""
+    """Return the previous and new learnt devices. For a vendor with too many index spaces, keep only the new devices."""
     both = {**learnt, **now}
     if len(both) <= bounds.MOST_INDEX_SPACES:
         return both

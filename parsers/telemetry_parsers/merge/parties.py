@@ -46,7 +46,7 @@ def _held(task: Task, bus_id: str | None) -> float | None:
 
 # If several sources know the owner, the first known value of each field is used.
 _KINDS: Mapping[OwnerKind, int] = {"pod": 0, "job": 1, "container": 2, "service": 3, "user": 4, "others": 5}
-# Several containers share this key. It joins only if no other key does.
+# Several containers share this key. It joins parties only if no other key does.
 _SHARED = "pod:"
 # In a container, the user is meaningless: root of the container.
 _OF_A_USER = frozenset({"job", "user"})

@@ -33,7 +33,7 @@ def _is_other_power(report: SourceReport, position: int, named: Named) -> bool:
 def choose(
     named: Named, fresh: Fresh, counters: MutableMapping[tuple[str, str, str], str], pending_vendors: Collection[str]
 ) -> dict[ReadingKey, Choice]:
-    """Return the position of the best reading of each metric and label. Counters are pinned to a source after all sources of the vendor were polled."""
+    """Return the best reading's position by metric and label. Counters are pinned to a source once all sources were polled."""
     may_pin = named.identity.vendor not in pending_vendors
     best: dict[ReadingKey, Choice] = {}
     for report, position in named.group.parts:

@@ -56,7 +56,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """One round of lists: sources with a list, sources whose lists are bare numbers, the devices seen, the time."""
+    """One round of lists: sources with a list, sources whose lists have only numbers, the devices seen, the time."""
 
     listing_sources: Collection[str]
     numbering_sources: Collection[str]
@@ -65,13 +65,13 @@ class _Look:
     wall: float
 
     def would_be_listed(self, identity: Identity) -> bool:
-        """Return whether some list would contain the device if it were present."""
+        """Return whether a list would contain the device if the device were present."""
         uninformative = self.numbering_sources if has_address_or_uuid(identity) else ()
         return any(source in self.listing_sources and source not in uninformative for source in identity.listed_by)
 
 
 class _Returned:
-    """Devices that returned in this round. Devices shown in their slots meanwhile were misreadings of them."""
+    """Devices that returned in this round. Other devices reported in their slots meanwhile were misread."""
 
     def __init__(self, identities: Iterable[Identity]) -> None:
         self._kinds: set[tuple[str, str | None]] = set()
@@ -86,7 +86,7 @@ class _Returned:
                 )
 
     def replaces(self, identity: Identity) -> bool:
-        """Return whether a missing device is forgotten because a returned device has its slot (or, if it was reported once, its kind or index)."""
+        """Return whether a returned device has the missing device's slot (or, after a single report, its kind or index)."""
         if not self._kinds:
             return False
         if identity.polls < doubts.ENOUGH_WITNESSES:
@@ -111,7 +111,7 @@ def _missing(identity: Identity, look: _Look, addressed: Collection[tuple[str, i
     is_missing = look.would_be_listed(identity)
     if is_missing and identity.parent is not None and identity.parent in look.seen:
         return None
-    # It was published under its index because its address was read late. Now it is listed under its address.
+    # The device was published under its index because its address was read late. Now it is listed under its address.
     goes_by_address = identity.index is not None and (identity.vendor, identity.index) in addressed
     if is_missing and goes_by_address and not has_address_or_uuid(identity):
         return None
@@ -150,11 +150,11 @@ def update(
         [identity for identity in missing.values() if identity is not None], state.forgotten
     )
     after = {**seen, **{identity.id: identity for identity in kept}}
-    events = [DeviceEvent.of(new, "appeared") for known_id, new in seen.items() if known_id not in before]
+    events = [DeviceEvent.of(new, "appeared") for key, new in seen.items() if key not in before]
     events += [DeviceEvent.of(identity, "returned") for identity in returned]
-    for known_id, now in missing.items():
-        if before[known_id].lost_since is None and (now is None or (now.lost_since is not None and known_id in after)):
-            events.append(DeviceEvent.of(before[known_id], "removed" if now is None else "lost"))
+    for key, now in missing.items():
+        if before[key].lost_since is None and (now is None or (now.lost_since is not None and key in after)):
+            events.append(DeviceEvent.of(before[key], "removed" if now is None else "lost"))
     return Presence(
         identities=tuple(after.values()),
         lost=tuple(identity for identity in after.values() if identity.lost_since is not None),

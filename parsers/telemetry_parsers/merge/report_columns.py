@@ -94,7 +94,7 @@ def _ratio(used: Value | None, total: Value | None) -> Value | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportShape:
-    """A report without values and times, shared by reports that differ only in these: absences, readings by device, and their ranks."""
+    """A report without values and times: absences, readings by device, and their ranks. Equal reports share this."""
 
     columns: Columns
     no_numbers: Mapping[int, Absent | None]
@@ -162,7 +162,7 @@ NodeShape = tuple[
 
 
 def preference(report: SourceReport) -> tuple[float, float]:
-    """Return the rank of a report among those of its source; the lowest counts: the poll that runs most often, then the newest.
+    """Return the rank of a report within its source. The lowest wins: the poll with the shortest interval, then the newest.
 
     The age alone would change with every poll, and with the age all that merge can reuse.
     """
@@ -177,7 +177,7 @@ def newest_lists(reports: Iterable[SourceReport]) -> dict[str, SourceReport]:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """The reports by number: their ranks by source and preference (`turns`), the offsets of their values, and those about the host."""
+    """The reports by number: their ranks by source and preference (`turns`), value offsets, and the host's reports."""
 
     offered: tuple[Offered, ...]
     number_of: Mapping[tuple[str, str], int]
@@ -207,7 +207,7 @@ class Fresh:
         return tuple(offer.report for offer in self.offered)
 
     def shape(self) -> NodeShape:
-        """Return everything about the reports except values and times, and what follows from the order of their times."""
+        """Return the reports' properties except values and times, with the order of the times."""
         lists = tuple(self.number_of[report.source, report.poll] for report in newest_lists(self.reports).values())
         return (
             tuple(self.number_of),

@@ -118,12 +118,12 @@ class AccessControl:
 
     @property
     def client_demands(self) -> object:
-        """Return the current requirements for a client's certificate; connections made under other requirements are not served."""
+        """Return the current requirements for client certificates. Connections under other requirements are not served."""
         return self._rules.client_demands
 
     @property
     def terms(self) -> object:
-        """Return the terms of access; while they are equal, an accepted caller would be accepted again."""
+        """Return the terms of access. While the terms are equal, an accepted caller would be accepted again."""
         return self._rules.config.users, self.client_demands, self._trouble
 
     @property
@@ -223,7 +223,7 @@ class Watch:
 
 def _stamp(file: str) -> tuple[int, ...]:
     try:
-        status = os.stat(file)  # noqa: PTH116  # a Path per look would be made for nothing
+        status = os.stat(file)  # noqa: PTH116  # faster than a Path per look
     except OSError as error:
         return (error.errno or -1,)
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -236,7 +236,7 @@ def _settled(stamp: tuple[int, ...]) -> bool:
 
 
 class HostRule:
-    """Which `Host` headers are answered: a foreign web page must not read the site under its own name (DNS rebinding)."""
+    """Decides which `Host` headers are answered: a foreign web page must not read the site (DNS rebinding)."""
 
     def __init__(self, allowed: Iterable[str] = (), listening_at: Iterable[object] = ()) -> None:
         self._allowed = tuple(map(_canonical, allowed))

@@ -17,13 +17,13 @@ from telemetry_parsers.dataclass import dataclass
 
 # With these limits 32 guessers and a scraper at one address all get their turn: at bcrypt cost 12, within 10 seconds.
 LONGEST_QUEUE = 64
-# More failures than these do not delay a client further: a scraper at the address of many guessers gets its turn, too.
+# More failures do not delay a client further, so that a scraper at the address of many guessers gets its turn, too.
 FAILURES_HELD_AGAINST = 16
 SECONDS_TO_FORGIVE_ONE = 15.0
 MOST_REMEMBERED = 100
 CLOSING_LOOKS = 200  # two seconds in all
 SECONDS_BETWEEN_CLOSING_LOOKS = 0.01
-BCRYPT_PASSWORD_BYTES = 72  # bcrypt reads no more; the library raises where others truncate
+BCRYPT_PASSWORD_BYTES = 72  # bcrypt reads no more. The library raises an error, other libraries truncate.
 # The hash for checks of unknown users. No password for it is known.
 _UNKNOWN_USER = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
 

@@ -1,4 +1,4 @@
-"""TLS: the server's SSL context from the web configuration, the check of clients' certificates, and the encryption. No sockets here."""
+"""TLS: the SSL context from the web configuration, the check of client certificates, and encryption. No sockets here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from telemetry_daemon.web.access.toolkit import CIPHER_SUITES, ClientCertificate
 from telemetry_daemon.web.addresses import WebConfigError
 from telemetry_daemon.web.messages import Channel, HandshakeError, Received
 
-_READ_BYTES = 16384  # a TLS record holds no more
+_READ_BYTES = 16384  # the largest TLS record
 _VERSIONS = {
     "TLS10": ssl.TLSVersion.TLSv1,
     "TLS11": ssl.TLSVersion.TLSv1_1,
@@ -108,7 +108,7 @@ def _load_certificate(context: ssl.SSLContext, config: TlsConfig, file: str) -> 
     certificate = pem_bytes(config.certificate)
     private_key = pem_bytes(config.private_key)
     if b"ENCRYPTED" in private_key:
-        raise WebConfigError(f"{_origin(config.private_key, file)}: the key has a password; give it without one")
+        raise WebConfigError(f"{_origin(config.private_key, file)}: the key has a password; remove the password")
     try:
         with _as_file(certificate) as certificate_file, _as_file(private_key) as key_file:
             context.load_cert_chain(certificate_file, key_file, password="")

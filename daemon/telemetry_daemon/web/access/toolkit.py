@@ -174,7 +174,7 @@ def _pem(table: Table, name: str, folder: Path) -> Pem | None:
     file_key = f"{name}_file"
     file, text = table.text(file_key), table.text(name)
     if file and text:
-        raise table.error(file_key, f"is given beside {name}; keep one of the two")
+        raise table.error(file_key, f"is set together with {name}; keep one of the two")
     if file:
         return Pem(file_key, file=str(folder / file))
     return Pem(name, text=text) if text else None

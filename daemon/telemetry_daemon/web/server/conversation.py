@@ -66,7 +66,7 @@ class Conversation:
         return request
 
     def answer(self, response: Response, extra: Headers = (), *, final: bool = False) -> list[bytes]:
-        """Return the bytes of a response, with uncopied body parts. A response with pieces is complete after `end`. Raises ValueError for an invalid header."""
+        """Return the bytes of a response, or of its beginning if pieces follow. Raises ValueError for an invalid header."""
         try:
             head = h11.Response(
                 status_code=response.status,

@@ -1,4 +1,4 @@
-"""The open connections by phase, of which one is dropped when there are too many, and the state that all connections share."""
+"""The open connections by phase, with a limit, and the state that all connections share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_CONNECTIONS = 512
 # The limit of clients that have not sent a request yet, and of clients that do not read their response. An honest client
 # needs milliseconds for either, so the oldest of them are not honest.
 MOST_IN_PROGRESS = 256
-LARGEST_SHARE = 0.25  # of these; while there are too many, a client with more loses its own oldest connection
+LARGEST_SHARE = 0.25  # of the connections: above the limits, a client with a larger share loses its oldest connection
 FEWEST_CONNECTIONS = 8
 # The smallest buffer in Linux: a following client that does not read is noticed when the kernel's buffer is full.
 FOLLOWER_BYTES = 4608
@@ -149,7 +149,7 @@ def raise_descriptor_limit() -> int:
 
 
 def connections_within(limit: int, most: int) -> int:
-    """Return how many connections fit into a limit of descriptors, besides the files that are open now and the readers' share."""
+    """Return how many connections fit into a limit of descriptors, besides the open files and the readers' share."""
     open_now = sum(1 for _ in Path("/proc/self/fd").iterdir())
     return max(FEWEST_CONNECTIONS, min(most, limit - open_now - DESCRIPTORS_KEPT_FREE_FOR_READERS))
 
@@ -160,7 +160,7 @@ class Deadlines:
 
     head: float = 5.0  # from accept, or from the first byte of a later request, to the end of the head
     idle: float = 60.0  # between requests
-    answer: float = 30.0  # until the kernel has the last byte, for a response in pieces of each piece
+    answer: float = 30.0  # until the kernel has the last byte of a response, or of a piece
     linger: float = 1.0  # until the client closes after the response
 
 

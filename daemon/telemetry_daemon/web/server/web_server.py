@@ -49,7 +49,7 @@ class Statistics:
 
 
 class WebServer:
-    """Serves a site on addresses such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`. All methods belong to one event loop."""
+    """Serves a site on addresses such as `:9100`, `[::1]:9100` or `unix:/path`. All methods belong to one event loop."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class WebServer:
         )
 
     async def start(self) -> None:
-        """Listen on all addresses. Raises WebError (bad address, port taken, bad file), with none of them open."""
+        """Listen on all addresses. On WebError (bad address, used port, bad file), no address is open."""
         access = AccessControl(load_rules(self._config_file), self._limits)
         self._serve(_open_all(self._listen), access)
         self._allow_hosts(self._allowed_hosts)
@@ -108,14 +108,14 @@ class WebServer:
         await asyncio.shield(self._over)
 
     async def reconfigure(self, listen: Sequence[str], config_file: str, allowed_hosts: Sequence[str] = ()) -> None:
-        """Serve these addresses with this file to these hosts. Raises WebError, without any change. Kept addresses never stop listening."""
+        """Serve these addresses with this file to these hosts, without a gap for kept addresses. On WebError, nothing changes."""
         texts = tuple(dict.fromkeys(listen))
         rules = load_rules(config_file)
         dropped = [acceptor.listener for text, acceptor in self._acceptors.items() if text not in texts]
         opened = _open_all([text for text in texts if text not in self._acceptors], dropped)
         staying = [acceptor.listener for text, acceptor in self._acceptors.items() if text in texts]
         served = [*staying, *opened]
-        # A listener that a new address includes (127.0.0.1:9100 in :9100) stays open, because closing it could lose a connection.
+        # A listener that a new address includes (127.0.0.1:9100 in :9100) stays open: closing it could lose a connection.
         leaving = [listener.text for listener in dropped if not covers(served, listener.socket.getsockname())]
         left = [self._acceptors.pop(text) for text in leaving]
         for acceptor in left:
@@ -273,7 +273,7 @@ class _Acceptor:
 
 
 def _open_all(texts: Sequence[str], beside: Sequence[Listener] = ()) -> list[Listener]:
-    """Return listeners on all addresses. They may share the ports of those in `beside`. Raises WebError, with none of them open."""
+    """Return listeners on all addresses, which may share the ports of `beside`. On WebError, no address is open."""
     with contextlib.ExitStack() as undo:
         listeners: list[Listener] = []
         for text in texts:
