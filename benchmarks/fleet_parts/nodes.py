@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from random import Random
 
-from telemetry_daemon.polling.node_sources import tells_owners
+from telemetry_daemon.polling.node_sources import reports_owners
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
@@ -89,7 +89,7 @@ class Course:
             self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
         for entry in entry_points(group="telemetry.parsers"):
             parser = entry.load()
-            if parser.name not in found and not tells_owners(parser):
+            if parser.name not in found and not reports_owners(parser):
                 self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
                 poll = parser.polls[0]
                 missing = Failure("missing", None, "not installed on a simulated node")
