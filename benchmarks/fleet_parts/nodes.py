@@ -11,7 +11,7 @@ from random import Random
 from telemetry_daemon.polling.node_sources import reports_owners
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import HostReader
-from telemetry_daemon.service.daemon_metrics import OwnMetrics
+from telemetry_daemon.service.daemon_metrics import DaemonMetrics
 from telemetry_daemon.simulate.demo import Groups, by_vendor, parse_demo
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.site.process_metrics import ProcessMetrics
@@ -80,7 +80,7 @@ class Course:
 
     def _introduce(self, node: Groups) -> None:
         """Register the sources of a default installation with the store. Sources of other vendors are absent on this node."""
-        metrics = OwnMetrics(self._store)
+        metrics = DaemonMetrics(self._store)
         metrics.set_version()
         metrics.set_reload(succeeded=1.0)
         metrics.set_pci(by_vendor(node))
