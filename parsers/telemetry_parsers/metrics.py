@@ -107,7 +107,7 @@ _TEMPERATURE = (
     _device("temperature_shutdown_celsius", "celsius", "Temperature at which the device switches off.", 1, 250, "sensor", _SENSORS),
     _device("temperature_critical_celsius", "celsius", "Temperature that the vendor calls critical.", 1, 250, "sensor", _SENSORS),
     _device("temperature_margin_celsius", "celsius", "Degrees left before the device slows down.", -200, 200),
-    _device("temperature_margin_limit_celsius", "celsius", "Margin (as temperature_margin_celsius) at which the device acts or leaves the range it may work in; often below 0.", -200, 200, "limit", _MARGIN_LIMITS),
+    _device("temperature_margin_limit_celsius", "celsius", "Margin, on the scale of temperature_margin_celsius, at which the device slows down, shuts down or leaves its operating range; often below 0.", -200, 200, "limit", _MARGIN_LIMITS),
     _device("fan_ratio", "ratio", "Fan speed as a share of its maximum (0-1); some fans may run above 1.", 0, 2, card_level=True),
     _device("fan_rpm", "", "Revolutions a minute of the fastest fan.", 0, 60_000, card_level=True),
 )
@@ -133,7 +133,7 @@ _ACTIVITY = (
 # The peak rates of a card, from a table of models or the configuration: see merge/peaks.py.
 _PEAKS = (
     _device("peak_flops", "", "Dense operations in a second at best, at the clock that the source quotes; accelerator_info has the source as peak_origin.", 1, 1e20, "dtype", DTYPES),
-    _device("flops_per_cycle", "", "Dense operations in one cycle of the whole device; times its clock is what it can do at this moment.", 1, 1e12, "dtype", DTYPES),
+    _device("flops_per_cycle", "", "Dense operations in one cycle of the whole device. Multiplied by the current clock, it gives the peak rate at this moment.", 1, 1e12, "dtype", DTYPES),
     _device("peak_memory_bytes_per_second", "", "Bytes between the device and its memory in a second at best.", 1, 1e16),
 )
 _CLOCKS = (

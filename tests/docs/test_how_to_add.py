@@ -167,7 +167,7 @@ def add_alert(house: House) -> None:
     house.insert(
         "exporters/telemetry_exporters/judgement/thresholds.py",
         '    "skew_seconds"',
-        '    "coolant_share": Threshold(0.2, "share of the coolant", "own figure"),\n',
+        '    "coolant_share": Threshold(0.2, "share of the coolant", "our choice"),\n',
     )
     house.insert(
         "exporters/telemetry_exporters/judgement/evidence.py",

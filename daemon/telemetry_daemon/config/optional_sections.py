@@ -157,7 +157,7 @@ class PeakSettings:
 
 @dataclass(frozen=True, slots=True)
 class CompatSettings:
-    """The page under another exporter's names, which is at `/metrics/EXPORTER` without any setting. EXPORTER is its name, for example `[compat.dcgm-exporter]`; `docs/compatibility.md` lists them."""
+    """The metrics page that uses another exporter's names. It is always served at `/metrics/EXPORTER`, even without these settings. EXPORTER is its name, for example `[compat.dcgm-exporter]`; `docs/compatibility.md` lists them."""
 
     listen_address: tuple[str, ...] = field(
         default=(),

@@ -18,7 +18,7 @@ class Threshold:
 
     value: float | str | timedelta
     meaning: str
-    origin: str = "own figure"
+    origin: str = "our choice"
 
     @property
     def promql(self) -> str:
@@ -78,20 +78,20 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "idle_ratio": Threshold(0.02, "utilization below which a device counts as idle", "Meta, jobstats"),
     "held_ratio": Threshold(0.5, "memory held while the device is idle"),
     "foreign_bytes": Threshold(
-        268_435_456, "bytes of strangers on an allocated card", "own figure: a CUDA context has more"
+        268_435_456, "bytes that processes of non-owners use on an allocated card", "our choice: a CUDA context has more"
     ),
     "unowned_ratio": Threshold(0.05, "memory in use on an unallocated card; drivers themselves keep less"),
     "straggler_ratio": Threshold(0.2, "utilization below the median of the node's cards"),
     "alike_ratio": Threshold(0.05, "median distance from that median of cards that do the same work"),
     "same_work_memory": Threshold(
-        0.03, "distance from the peers' memory use at the same work", "own figure: a job's ranks"
+        0.03, "distance from the peers' memory use at the same work", "our choice: a job's ranks"
     ),
     "node_less_share": Threshold(0.25, "utilization of a job's node below the median of its nodes, as a share of it"),
-    "job_nodes": Threshold(3, "nodes of a job that make a median meaningful", "the fewest of which one can be alone"),
+    "job_nodes": Threshold(3, "minimum nodes of a job for a meaningful median", "the fewest of which one can be alone"),
     "hot_share": Threshold(0.75, "share of a node's cards that are hot together when its cooling fails"),
     "hung_seconds": Threshold(3000, "seconds for which a job's card with memory held is idle"),
     "slower_ratio": Threshold(0.5, "steps a second of a job as a share of the most within an hour"),
-    "straggler_peers": Threshold(4, "devices of a model that make a median meaningful"),
+    "straggler_peers": Threshold(4, "minimum devices of a model for a meaningful median"),
     "hung_busy_ratio": Threshold(0.99, "utilization while a kernel never ends", "hung jobs on V100, H100, GB200"),
     "rest_share": Threshold(
         0.2,
@@ -101,20 +101,20 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "rest_share_alone": Threshold(
         0.05, "the same of a card without readings of memory activity", "below decoding on an H200: 137 to 300 of 700 W"
     ),
-    "quiet_ratio": Threshold(0.05, "activity or bandwidth of idle memory", "own figure; 0 in a hung job on V100s"),
+    "quiet_ratio": Threshold(0.05, "activity or bandwidth of idle memory", "our choice; 0 in a hung job on V100s"),
     "empty_ratio": Threshold(0.02, "memory in use on a card that no job has"),
     "power_follows": Threshold(
-        2, "highest power as a multiple of idle power", "own figure; some tools show a constant"
+        2, "highest power as a multiple of idle power", "our choice; some tools show a constant"
     ),
     "same_load_ratio": Threshold(0.9, "utilization of cards that are compared by their speed"),
     "busy_minutes": Threshold(15, "minutes of the last thirty in which what is compared was busy"),
     "slower_share": Threshold(
-        0.85, "clock and power as a share of the peers' median", "own figure: cards differ by up to 8 %"
+        0.85, "clock and power as a share of the peers' median", "our choice: cards differ by up to 8 %"
     ),
     "lower_cap_share": Threshold(0.95, "power limit as a share of the peers' median that explains a slower card"),
     "same_power_share": Threshold(0.1, "median distance of peers from their median power, as a share"),
     "same_memory_ratio": Threshold(0.1, "distance from the peers' memory use within one job"),
-    "slow_node_peers": Threshold(4, "nodes with busy cards of a model that make a median meaningful"),
+    "slow_node_peers": Threshold(4, "minimum nodes with busy cards of a model for a meaningful median"),
 }
 
 

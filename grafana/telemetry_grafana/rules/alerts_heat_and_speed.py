@@ -102,7 +102,7 @@ HEAT_AND_SPEED = AlertGroup(
             ),
             hold="2m",
             summary="a sensor of {vendor} {device} on {instance} is at {value:humanize} °C",
-            meaning="A sensor has reached what the vendor calls critical; if the card reports no limit, what is critical for most cards, unless it is below the temperature at which the card slows down.",
+            meaning="A sensor has reached the card's critical temperature. If the card reports none, a common one counts, unless the sensor is below the card's slowdown temperature.",
             check="Which sensor (dashboard Card), and the others; the cooling of the node.",
         ),
         warning(

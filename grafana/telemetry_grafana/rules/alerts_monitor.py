@@ -47,7 +47,7 @@ MONITOR = AlertGroup(
             summary="telemetry on {instance} is not answering",
             meaning="Prometheus cannot scrape a node reliably: a node that it has scraped before, or a target of a job whose other targets are all ours. The node, the network or the daemon is down.",
             check=f"`systemctl status telemetry` and `curl -s localhost:{DEFAULT_PORT}/healthz` on the node; the target's error on Prometheus' page /targets.",
-            remedy="Start the daemon. If the node is down, so are its jobs: handle them first. Remove a decommissioned node from the targets.",
+            remedy="Start the daemon. Handle these alerts first: if a node is down, so are its jobs. Remove a decommissioned node from the targets.",
         ),
         critical(
             name="TelemetryStillDown",

@@ -113,7 +113,7 @@ def _of_node(row: NodeRow) -> str:
 def _of_device(row: Row) -> str:
     names = (" - " if isinstance(row.way, Rest) else " or ").join(_names(row))
     factor = "" if row.times == 1.0 else _FACTORS.get(row.times, f" × {row.times:,.0f}")
-    return f"{names}{factor}"
+    return f"({names}){factor}" if factor and " " in names else f"{names}{factor}"
 
 
 def _names(row: Row) -> Iterator[str]:

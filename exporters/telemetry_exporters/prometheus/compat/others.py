@@ -194,8 +194,8 @@ _MX_ROWS = (
     Row("process", "Processes on the GPU.", one("processes")),
     Row("ecc_error_count", "Corrected errors.", Each("ecc_corrected_total", "type", "{}_ce".format), near="`type` is our word for the location, and `ce` or `ue`"),
     Row("ecc_error_count", "Corrected errors.", Each("ecc_uncorrected_total", "type", "{}_ue".format), near="`type` is our word for the location, and `ce` or `ue`"),
-    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", Each("link_receive_bytes_total", "mxlkId"), labels=(("type", "rx"),), near="`mxlkId` is our word for the link"),
-    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", Each("link_transmit_bytes_total", "mxlkId"), labels=(("type", "tx"),), near="`mxlkId` is our word for the link"),
+    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", Each("link_receive_bytes_total", "mxlkId"), labels=(("type", "rx"),), near="`mxlkId` contains our name of the link"),
+    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", Each("link_transmit_bytes_total", "mxlkId"), labels=(("type", "tx"),), near="`mxlkId` contains our name of the link"),
     Row("gpu_state", "1 while the GPU is available.", one("up")),
 )
 _MX_MISSING = (
@@ -272,7 +272,7 @@ IX = Peer(
     rows=_IX_ROWS,
     missing=_IX_MISSING,
 )
-_HOTTEST = "the sensor's value, which Intel's driver calls the hottest of its part"
+_HOTTEST = "the sensor's value; Intel's driver describes it as the maximum of that part"
 _RECEIVE = (("network_io_direction", "receive"),)
 _TRANSMIT = (("network_io_direction", "transmit"),)
 # xpumd's names of components, with the numbers of a card whose parts have the usual order.
