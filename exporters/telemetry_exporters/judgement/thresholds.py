@@ -78,7 +78,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "idle_ratio": Threshold(0.02, "utilization below which a device counts as idle", "Meta, jobstats"),
     "held_ratio": Threshold(0.5, "memory held while the device is idle"),
     "foreign_bytes": Threshold(
-        268_435_456, "bytes that processes of non-owners use on an allocated card", "our choice: a CUDA context has more"
+        268_435_456, "bytes that non-owners use on an allocated card", "our choice: a CUDA context has more"
     ),
     "unowned_ratio": Threshold(0.05, "memory in use on an unallocated card; drivers themselves keep less"),
     "straggler_ratio": Threshold(0.2, "utilization below the median of the node's cards"),
