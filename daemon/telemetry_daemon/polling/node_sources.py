@@ -67,11 +67,11 @@ class Node(ABC):
 
     @property
     def clock(self) -> Clock:
-        """Return the clock of the data: a recording's clock may run faster, be stopped, or be long ago."""
+        """Return the clock of the data. The clock of a recording may be faster, stopped, or in the past."""
         return self._clock
 
-    def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # most nodes have no data beside polls
-        """Start to supply data that no poll supplies, before these sources are polled."""
+    def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # most nodes only have polls
+        """Start to supply data besides polls, before these sources are polled."""
 
     def verbs(self) -> Mapping[str, Verb]:
         """Return the operators' requests that only this kind of node has."""

@@ -115,7 +115,7 @@ class Poller:
             self.add(make())
 
     def release(self, name: str, make: Callable[[], Source], seconds: float) -> tuple[int, ...]:
-        """Release a source's tool or library for a time. Return the processes that did not exit and may still hold the device."""
+        """Release a source's tool or library for a time. Return the processes that did not exit and may use the device."""
         with self._changing:
             return self._release(self.sources()[name], make(), seconds)
 

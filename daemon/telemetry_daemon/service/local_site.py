@@ -1,4 +1,4 @@
-"""The site for the daemon's user and group and for root, on a Unix socket in the runtime directory, without passwords and independent of [web]."""
+"""The site on a Unix socket for root and the daemon's user and group, without passwords and independent of [web]."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def share_one_heap() -> None:
 
 
 def look_for_garbage_seldom() -> None:
-    """Have Python collect garbage after 20,000 new objects: collections cost a sixth of the daemon's CPU with 128 cards (`benchmarks/growth.py`)."""
+    """Collect garbage after 20,000 new objects: collections took a sixth of the CPU with 128 cards (`benchmarks/growth.py`)."""
     _, second, third = gc.get_threshold()
     gc.set_threshold(_NEW_OBJECTS, second, third)
 

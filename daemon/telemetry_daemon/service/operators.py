@@ -1,4 +1,4 @@
-"""Operators' requests to the daemon: forget a device, release and resume a source, announce maintenance, and report its state."""
+"""Operators' requests to the daemon: forget a device, release or resume a source, announce maintenance, report the state."""
 
 from __future__ import annotations
 

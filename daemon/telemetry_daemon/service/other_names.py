@@ -1,4 +1,4 @@
-"""This node's metrics under other exporters' names: rendered on request, and served on separate addresses if configured."""
+"""This node's metrics under other exporters' names: rendered on request, on separate addresses if configured."""
 
 from __future__ import annotations
 

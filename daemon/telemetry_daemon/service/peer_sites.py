@@ -30,7 +30,7 @@ class PeerSites:
         self._servers: dict[str, WebServer] = {}
 
     async def serve(self, settings: Settings) -> Mapping[str, str]:
-        """Serve the requested pages. Return why each exporter's address cannot be served, empty on success. Raises WebError."""
+        """Serve the configured pages. Return each exporter's error, empty on success. Raises WebError."""
         wanted = {name: compat for name, compat in settings.compat.items() if compat.listen_address}
         for name in self._servers.keys() - wanted.keys():
             await self._servers.pop(name).close()

@@ -1,4 +1,4 @@
-"""The course of one vendor's cards with their faults, second by second. The same seed gives the same course at any poll rate."""
+"""The course of one vendor's cards with their faults, second by second. It depends on the seed, not on the poll rate."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ SOME_FAULTS = Faults(
 
 
 class Course:
-    """The cards and their faults; `events` are (second, position, code) until they are collected. Staged faults begin after the past."""
+    """The cards and their faults. `events` are (second, position, code), not collected yet. Staged faults follow the past."""
 
     def __init__(
         self,

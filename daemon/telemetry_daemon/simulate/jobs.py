@@ -1,4 +1,4 @@
-"""The sources that report the simulated jobs: a scheduler with owners and processes, and the files of jobs that count steps."""
+"""The sources that report the simulated jobs: a scheduler with owners and processes, and files with the jobs' steps."""
 
 from __future__ import annotations
 

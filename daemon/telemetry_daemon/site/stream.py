@@ -218,7 +218,7 @@ class Streams:
         return f"id: {event_id}\nevent: {name}\ndata: {data}\n\n".encode()
 
     def _first(self, snapshot: Snapshot, state: Entry, seen: str) -> Iterator[bytes]:
-        """Yield the first events of a new client: the state, the numbers, and what it missed. The last event has the current id."""
+        """Yield the first events of a new client: state, numbers, missed slots. The last event has the current id."""
         yield self._event("state", encoded(state), seen)
         yield self._readings(snapshot, seen)
         if seen:
@@ -244,7 +244,7 @@ def _with(span: Entry, device: str) -> str:
 
 
 def _changes(before: Entry, now: Entry, state: Entry) -> Iterator[tuple[str, Entry]]:
-    """Yield the events for what changed: devices and the list of troubles, or the whole state if anything else did."""
+    """Yield the events of changes in devices and the list of troubles, or the whole state after other changes."""
     others = {"devices": None, "troubles": None}
     if not before or {**before, **others} != {**now, **others}:
         if before:

@@ -1,4 +1,4 @@
-"""Identifies clients and limits their requests: a token bucket for each of the last 4,096 clients; log lines once a minute."""
+"""Identifies clients and limits their requests with a token bucket for each of the last 4,096 clients."""
 
 from __future__ import annotations
 

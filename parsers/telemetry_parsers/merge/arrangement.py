@@ -45,7 +45,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The devices in order, and the state before and after they were arranged. `holds_until` is when a lost device is forgotten."""
+    """The devices in order, and the states before and after. `holds_until` is the time at which a lost device is forgotten."""
 
     shape: object
     pending: frozenset[str]

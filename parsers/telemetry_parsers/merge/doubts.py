@@ -35,7 +35,7 @@ class Weighed:
 
 
 def weigh(new_groups: Sequence[Group], present: Iterable[Identity], before: Doubts) -> Weighed:
-    """Return which new devices to doubt; `present` were in the previous lists and are missing now. Partitions are accepted at once."""
+    """Return the new devices to doubt. `present` are missing since the previous lists. Partitions are never doubted."""
     weighed, slots = Weighed(), _Slots(present)
     for group in new_groups:
         name = canonical_uuid(group.device.uuid) or group.device.bus_id

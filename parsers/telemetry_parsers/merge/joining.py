@@ -24,7 +24,7 @@ FORM_RANK = {"data": 0, "json": 1, "text": 2}
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A device in all fresh reports of one source. An `attached` source, such as hccn-tool, describes devices that others list."""
+    """A device in all fresh reports of a source. An `attached` source, such as hccn-tool, describes other sources' devices."""
 
     source: str
     rank: tuple[int, str]

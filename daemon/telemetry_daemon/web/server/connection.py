@@ -224,7 +224,7 @@ class Connection(asyncio.BufferedProtocol):
     def _respond_to(self, request: Request) -> None:
         try:
             response = self._shared.handler(replace(request, client=self.caller.client))
-        except Exception:  # an error in a page affects one request only
+        except Exception:  # an error in a page affects only this request
             logger.exception("the response to %s %r failed", request.method, request.path)
             response = status_page(500)
         self._respond(response, final=False)
