@@ -19,8 +19,8 @@ class AuditResult:
     lines: tuple[str, ...]
 
 
-def verdict(answer: str, asked: int) -> AuditResult:
-    """Return the verdict on pip-audit's JSON output for `asked` packages. An empty `answer` means that there was no output."""
+def verdict(answer: str, requested: int) -> AuditResult:
+    """Return the verdict on pip-audit's JSON output for `requested` packages. An empty `answer` means that there was no output."""
     try:
         packages = json.loads(answer)["dependencies"]
         vulnerable = tuple(_named(package) for package in packages if package.get("vulns"))
@@ -29,15 +29,15 @@ def verdict(answer: str, asked: int) -> AuditResult:
         )
     except (ValueError, TypeError, KeyError, AttributeError):  # The output is not JSON, or not in pip-audit's format.
         return AuditResult(NOT_AUDITED, ("NOT AUDITED: pip-audit printed no result; its service was not reached",))
-    missing = asked - len(packages)
+    missing = requested - len(packages)
     if vulnerable:
         return AuditResult(
-            VULNERABLE, (*vulnerable, f"{len(vulnerable)} of {asked} packages have known vulnerabilities")
+            VULNERABLE, (*vulnerable, f"{len(vulnerable)} of {requested} packages have known vulnerabilities")
         )
     if skipped or missing:
-        lines = (*skipped, f"NOT AUDITED: {len(skipped) + missing} of {asked} packages were not looked up")
+        lines = (*skipped, f"NOT AUDITED: {len(skipped) + missing} of {requested} packages were not looked up")
         return AuditResult(NOT_AUDITED, lines)
-    return AuditResult(CLEAR, (f"{asked} packages were looked up, none has a known vulnerability",))
+    return AuditResult(CLEAR, (f"{requested} packages were looked up, none has a known vulnerability",))
 
 
 def _named(package: dict[str, Any]) -> str:

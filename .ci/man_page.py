@@ -108,10 +108,7 @@ def man_page() -> str:
         *_section("ENVIRONMENT", _environment()),
         *_section("FILES", _items(_files())),
         *_section("SIGNALS", _items(_SIGNALS)),
-        *_section(
-            "EXAMPLES",
-            _items({typed: purpose for command in commands() for typed, purpose in command.examples.items()}),
-        ),
+        *_section("EXAMPLES", _items({typed: text for row in commands() for typed, text in row.examples.items()})),
         *_section("SEE ALSO", [r"\fBsystemctl\fR(1), \fBjournalctl\fR(1), \fBprometheus\fR(1), \fBpromtool\fR(1)"]),
     ]
     return "\n".join(lines) + "\n"
@@ -209,9 +206,8 @@ def _environment() -> Iterator[str]:
         "NO_COLOR": "If set, `snapshot` and `parse` print no colours.",
         "PATH": "Where tools are looked for first.",
     }
-    yield from _items(
-        of_program | {row.variable: f"The setting `{row.dotted}`." for row in settings_rows() if row.variable}
-    )
+    of_settings = {row.variable: f"The setting `{row.dotted}`." for row in settings_rows() if row.variable}
+    yield from _items(of_program | of_settings)
     yield ".PP"
     yield from _filled(
         f"{NAME} stands for the name of a source, in capitals and with underscores: TELEMETRY_SOURCES_MTHREADS_GMI_MODE."

@@ -16,7 +16,7 @@ class Name(NamedTuple):
     """A metric, its OpenTelemetry name, unit and instrument, and the attributes that all its points share."""
 
     ours: str
-    theirs: str
+    otel_name: str
     unit: str
     instrument: Instrument
     attributes: Mapping[str, str] = MappingProxyType({})
@@ -77,7 +77,7 @@ def table() -> str:
     """Return the names and the attributes as Markdown."""
     head = "| Ours | OpenTelemetry | Unit | Instrument | Attributes |\n| --- | --- | --- | --- | --- |\n"
     rows = (
-        f"| `{name.ours}` | `{name.theirs}` | `{name.unit}` | {name.instrument} | {_listed(name.attributes)} |\n"
+        f"| `{name.ours}` | `{name.otel_name}` | `{name.unit}` | {name.instrument} | {_listed(name.attributes)} |\n"
         for name in NAMES
     )
     labels = "".join(f"| `{label}` | `{attribute}` |\n" for label, attribute in {**ATTRIBUTES, **FACTS}.items())
@@ -118,11 +118,11 @@ def _sums() -> Iterator[str]:
 def _attributes() -> Iterator[str]:
     yield f'set(datapoint.attributes["hw.type"], "gpu") where {_COPIED}'
     for label, attribute in ATTRIBUTES.items():
-        given = f'datapoint.attributes["{label}"]'
-        yield f'set(datapoint.attributes["{attribute}"], {given}) where {_COPIED} and {given} != nil'
-    for state, theirs in _STATES.items():
+        value = f'datapoint.attributes["{label}"]'
+        yield f'set(datapoint.attributes["{attribute}"], {value}) where {_COPIED} and {value} != nil'
+    for state, otel_state in _STATES.items():
         found = f'datapoint.attributes["hw.state"] == "{state}"'
-        yield f'set(datapoint.attributes["hw.state"], "{theirs}") where {_COPIED} and {found}'
+        yield f'set(datapoint.attributes["hw.state"], "{otel_state}") where {_COPIED} and {found}'
     for row, name in enumerate(NAMES):
         for attribute, text in name.attributes.items():
             yield f'set(datapoint.attributes["{attribute}"], "{text}") where {_staged(row)}'
@@ -132,4 +132,4 @@ def _attributes() -> Iterator[str]:
 
 def _names() -> Iterator[str]:
     for row, name in enumerate(NAMES):
-        yield f'set(metric.name, "{name.theirs}") where {_staged(row)}'
+        yield f'set(metric.name, "{name.otel_name}") where {_staged(row)}'

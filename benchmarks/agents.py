@@ -105,23 +105,22 @@ def row(kind: str, agent: Agent, series: float, size: float) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--node", action="append", help=f"a kind of node (default: {', '.join(KINDS)})")
-    parser.add_argument("--scrapes", type=int, default=60, help="how many (default: 60)")
+    parser.add_argument("--scrapes", type=int, default=60, help="number of scrapes (default: 60)")
     parser.add_argument("--quick", action="store_true", help="five scrapes")
     options = parser.parse_args(arguments)
-    found = []
+    rows = []
     with tempfile.TemporaryDirectory() as name:
         for kind in options.node or KINDS:
             folder = Path(name) / kind
             folder.mkdir()
             with running_fleet(Path(__file__).with_name("fleet.py"), Load(1, (kind,), 1.0, 0.0), folder) as targets:
                 series = page_size(targets).series
-                for agent in [each for each in AGENTS if shutil.which(each.command)]:
-                    each = bytes_per_scrape(
-                        agent, targets, 5 if options.quick else options.scrapes, folder / agent.command
-                    )
-                    found.append(row(kind, agent, series, each))
+                for agent in [agent for agent in AGENTS if shutil.which(agent.command)]:
+                    scrapes = 5 if options.quick else options.scrapes
+                    size = bytes_per_scrape(agent, targets, scrapes, folder / agent.command)
+                    rows.append(row(kind, agent, series, size))
     heads = ["node", "agent", "series", "kept per scrape", "bytes per series", "a day at 15 s", "1 GB lasts"]
-    print(f"{machine()}\n\n{table(heads, found)}")
+    print(f"{machine()}\n\n{table(heads, rows)}")
     return 0
 
 

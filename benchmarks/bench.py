@@ -71,7 +71,7 @@ def failure_reported(node: Node) -> Iterator[None]:
     try:
         yield
     except (NotServingError, OSError) as error:
-        print(f"{node.title} was not measured to its end: {error}", flush=True)
+        print(f"{node.title} was not measured completely: {error}", flush=True)
 
 
 def contestants_on(node: Node, folder: Path, choices: Choices) -> list[Contestant]:
@@ -82,23 +82,27 @@ def contestants_on(node: Node, folder: Path, choices: Choices) -> list[Contestan
             print(contestant, flush=True)
         else:
             available.append(contestant)
-    serving_contestants = serving(available)
-    print(
-        f"{node.title}: {', '.join(contestant.name for contestant in serving_contestants)}", file=sys.stderr, flush=True
-    )
-    return serving_contestants
+    started = serving(available)
+    print(f"{node.title}: {', '.join(program.name for program in started)}", file=sys.stderr, flush=True)
+    return started
 
 
 def arguments() -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words = [*(node.word for node in NODES), COMMANDS]
-    parser.add_argument("--quick", action="store_true", help="one short round: for a look, not for figures")
-    parser.add_argument("--only", type=lambda text: text.split(","), default=words, help=f"of {','.join(words)}")
+    parser.add_argument("--quick", action="store_true", help="one short round, for a first look")
+    parser.add_argument(
+        "--only", type=lambda text: text.split(","), default=words, help=f"parts to run, of {','.join(words)}"
+    )
     parser.add_argument("--against", type=checkout, action="append", default=[], metavar="NAME=PATH")
-    parser.add_argument("--build", action="store_true", help="build all-smi with cargo where it is not there")
-    parser.add_argument("--into", type=Path, metavar="FILE", help="a page between whose two marks the tables go")
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="for the same order again")
+    parser.add_argument("--build", action="store_true", help="build all-smi with cargo if it is missing")
+    parser.add_argument(
+        "--into", type=Path, metavar="FILE", help="the page into which the tables are written, between its two marks"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=random.randrange(10**6), help="the seed of an earlier run, to repeat its order"
+    )
     options = parser.parse_args()
     unknown = set(options.only) - set(words)
     if unknown:
@@ -111,7 +115,7 @@ def checkout(text: str) -> Checkout:
     name, _, path = text.partition("=")
     folder = Path(path).resolve()
     if not name or not (folder / "daemon" / "telemetry_daemon").is_dir():
-        raise argparse.ArgumentTypeError(f"{text}: not NAME=PATH of a checkout")
+        raise argparse.ArgumentTypeError(f"{text}: expected NAME=PATH of a checkout")
     return Checkout(f"telemetry {name}", folder)
 
 

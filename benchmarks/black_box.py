@@ -152,18 +152,11 @@ def of_hours(seconds: int) -> tuple[object, ...]:
             ready = time.monotonic() - began
             process = psutil.Process(daemon.pid)
             time.sleep(seconds / _SPEED / 10)
-            early_rss = process.memory_info().rss / 2**20
+            first = process.memory_info().rss / 2**20
             time.sleep(seconds / _SPEED * 0.9)
-            late_rss, cpu = process.memory_info().rss / 2**20, sum(process.cpu_times()[:2])
+            last, cpu = process.memory_info().rss / 2**20, sum(process.cpu_times()[:2])
             assert len(daemon.document()["devices"]) > 10
-    return (
-        f"{seconds / 3600:.0f} h",
-        f"{size:.1f}",
-        f"{ready:.1f}",
-        f"{early_rss:.1f}",
-        f"{late_rss:.1f}",
-        f"{cpu:.0f}",
-    )
+    return (f"{seconds / 3600:.0f} h", f"{size:.1f}", f"{ready:.1f}", f"{first:.1f}", f"{last:.1f}", f"{cpu:.0f}")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     load = Load(options.nodes, tuple(options.node or KINDS), options.interval, options.seconds)
     chosen = [server for server in SERVERS if server.name in options.server]
     for server in [server for server in chosen if not server.is_installed()]:
-        print(f"{server.title} is left out: apt-get install {server.package}")
+        print(f"{server.title} is skipped, because it is not installed: apt-get install {server.package}")
         chosen.remove(server)
     with tempfile.TemporaryDirectory() as folder:
         measure(load, chosen, options.block_pages, Path(folder))
@@ -97,7 +97,7 @@ def serve_only(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="fleet.py serve", description="Serve simulated nodes, each at 127.1.x.y.")
     add_fleet(parser)
     parser.add_argument("--speed", type=float, default=1.0, help="simulated seconds in a second (default: 1)")
-    parser.add_argument("targets", type=Path, help="the file that is written for file_sd once all nodes listen")
+    parser.add_argument("targets", type=Path, help="the file for file_sd, written when all nodes listen")
     options = parser.parse_args(arguments)
     fleet = make_fleet(options.nodes, tuple(options.node or KINDS), COURSES_PER_KIND)
     with contextlib.suppress(KeyboardInterrupt):  # The user ends the command with Ctrl-C.
@@ -129,7 +129,7 @@ def add_fleet(parser: argparse.ArgumentParser) -> None:
 
 def nodes_number(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= MOST_NODES:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {MOST_NODES}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MOST_NODES}")
     return int(text)
 
 

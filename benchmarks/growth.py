@@ -54,8 +54,8 @@ def main() -> None:
     limits = extent(__doc__ or "")
     tables.print_machine()
     for varied_part, loads in GROWTHS.items():
-        print(f"\nGrowth with {varied_part}; CPU ms, the middle one of {limits.polls} polls\n")
-        headings = (varied_part, "take in", "snapshot", "page", "gzip", "together", "page, kB")
+        print(f"\nGrowth with {varied_part}; CPU ms, the median of {limits.polls} polls\n")
+        headings = (varied_part, "ingest", "snapshot", "page", "gzip", "together", "page, kB")
         tables.print_table(headings, [growth_row(varied_part, load, limits.polls) for load in loads])
     with tempfile.TemporaryDirectory() as folder:
         print("\nGrowth with scrapers; a daemon with 8 simulated devices at 1 s\n")

@@ -195,7 +195,7 @@ def show(document):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gpu", type=int, default=0, help="its number")
+    parser.add_argument("--gpu", type=int, default=0, help="index of the GPU")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rounds", type=int, default=_ROUNDS, help="how often each call is made")
     parser.add_argument("--json", type=Path, default=Path("nvml-cost.json"), metavar="FILE")

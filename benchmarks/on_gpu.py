@@ -90,8 +90,8 @@ def main() -> int:
 def arguments() -> Work:
     """Return the requested work from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, help="a folder for the results; else one below tests/nvml")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of each long part")
+    parser.add_argument("--out", type=Path, help="folder of the results (default: a new folder in tests/nvml)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="duration of each long part")
     parser.add_argument("--alone", action="store_true", help="measure no other exporters")
     options = parser.parse_args()
     return Work(options.out or folder_name(), options.seconds, not options.alone)
@@ -147,7 +147,7 @@ def side_by_side(work: Work, name: str) -> str:
             with contextlib.suppress(NotServingError):
                 started.append(stack.enter_context(running(contestant)))
         if not started or started[0].contestant.name != "telemetry":
-            raise ValueError("our daemon shows no power: see build/benchmarks/logs/telemetry.log")
+            raise ValueError("The daemon exposes no power reading. See build/benchmarks/logs/telemetry.log")
         before = {program.contestant.name: processes.split_seconds(program.process.pid) for program in started}
         begin = time.perf_counter()
         plan = Plan(1, max(1, round(work.seconds)), settle=min(5.0, work.seconds))
@@ -201,7 +201,7 @@ def daemon() -> Iterator[str]:
 def parity(work: Work) -> str:
     """Return our readings beside those of nvidia-smi from the same second."""
     if shutil.which("nvidia-smi") is None:
-        raise ValueError("there is no nvidia-smi")
+        raise ValueError("nvidia-smi is not installed")
     with daemon() as address:
         node = document(address)
         smi = subprocess.run(["nvidia-smi", "-q", "-x"], capture_output=True, text=True, check=True).stdout
@@ -266,7 +266,7 @@ def energy(work: Work) -> str:
                     [f"{seconds:g} s", f"{joules:.1f}", f"{recorded:.1f}", ratio, f"{results.get('exact', 0.0):g}"]
                 )
     except pynvml.NVMLError as error:
-        raise ValueError(f"the energy counter: {error}") from None
+        raise ValueError(f"The energy counter cannot be read: {error}") from None
     finally:
         pynvml.nvmlShutdown()
     text = tables.table(("stretch", "counter, J", "Recorder, J", "ratio", "exact"), rows)

@@ -77,7 +77,7 @@ def main(number: int) -> int:
             for _ in range(ROUNDS)
         ]
     ours, psutil_ms = (min(column) for column in zip(*turns, strict=True))
-    print(f"{number} processes, CPU ms a poll, the quickest of {ROUNDS}")
+    print(f"{number} processes, CPU ms a poll, the fastest of {ROUNDS}")
     print(f"ours, the first poll   {first:8.1f}")
     print(f"ours, later polls      {ours:8.1f}")
     print(f"psutil                 {psutil_ms:8.1f}   {psutil_ms / ours:.1f} times ours")

@@ -193,7 +193,7 @@ def followers(port: int, pages: int) -> Iterator[Callable[[], int]]:
 
         def received() -> int:
             if process.stdin is None or process.stdout is None:
-                raise SystemExit("no pipe to those that follow")
+                raise SystemExit("The clients' process has no pipe.")
             process.stdin.write("\n")
             process.stdin.flush()
             return int(process.stdout.readline())

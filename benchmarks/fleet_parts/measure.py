@@ -83,7 +83,7 @@ def running_fleet(script: Path, load: Load, folder: Path) -> Iterator[Sequence[s
     try:
         while not file.exists():
             if fleet.poll() is not None:
-                raise SystemExit(f"the fleet ended with {fleet.returncode}")
+                raise SystemExit(f"The fleet's process exited with status {fleet.returncode}.")
             time.sleep(0.1)
         yield targets_of(file)
     finally:

@@ -93,9 +93,8 @@ class Course:
                 self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
                 poll = parser.polls[0]
                 missing = Failure("missing", None, "not installed on a simulated node")
-                self._ingest(
-                    parser, poll, Capture(parser.name, poll.name, poll.request, failure=missing), poll.interval
-                )
+                capture = Capture(parser.name, poll.name, poll.request, failure=missing)
+                self._ingest(parser, poll, capture, poll.interval)
 
     def _ingest(self, parser: Parser, poll: Poll, capture: Capture, interval: float) -> None:
         # The host is read by the real clock. On this node the reading gets the current simulated time.

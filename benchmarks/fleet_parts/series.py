@@ -25,7 +25,7 @@ class VendorSeries:
     per_card: float
     per_node: float
 
-    def series_of_cards(self, cards: int) -> float:
+    def total(self, cards: int) -> float:
         """Return all series of a number of cards in full nodes, including those that a scrape adds."""
         return cards * self.per_card + cards / CARDS_PER_NODE * (self.per_node + SERIES_OF_A_SCRAPE)
 
@@ -56,8 +56,5 @@ def series_table(rows: Sequence[VendorSeries]) -> str:
     heads = ["vendor", "series per card", "per node besides", f"{MANY_CARDS:,} cards in nodes of {CARDS_PER_NODE}"]
     return table(
         heads,
-        [
-            [row.vendor, f"{row.per_card:.0f}", f"{row.per_node:.0f}", f"{row.series_of_cards(MANY_CARDS):,.0f}"]
-            for row in rows
-        ],
+        [[row.vendor, f"{row.per_card:.0f}", f"{row.per_node:.0f}", f"{row.total(MANY_CARDS):,.0f}"] for row in rows],
     )

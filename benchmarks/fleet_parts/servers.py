@@ -100,15 +100,13 @@ class Server:
         self._process.terminate()
         self._process.wait(timeout=_PATIENCE_SECONDS)
 
-    def until(
-        self, condition: Callable[[], object], expected: str, patience_seconds: float = _PATIENCE_SECONDS
-    ) -> None:
+    def until(self, condition: Callable[[], object], event: str, patience_seconds: float = _PATIENCE_SECONDS) -> None:
         """Wait until the condition is true. If it does not become true, end the benchmark with the server's last output."""
         end = time.monotonic() + patience_seconds
         while not condition():
             if time.monotonic() > end or self._process.poll() is not None:
                 words = (self._folder / "log").read_text("utf-8", "replace")[-2000:]
-                raise SystemExit(f"{self.command}: did not come about: {expected}\n{words}")
+                raise SystemExit(f"{self.command}: this did not happen in time: {event}\n{words}")
             time.sleep(0.1)
 
     def fetch(self, path: str, data: bytes | None = None) -> bytes:

@@ -79,7 +79,7 @@ def sizes(rows: Sequence[VendorSeries]) -> str:
     tables = [f"{server.title}:\n\n{cost_table(server.plan, rows[:MOST_SHOWN])}" for server in SERVERS]
     first, *other_tables = tables
     worked_out = f"```\n{arithmetic(SERVERS[0].plan, rows[0])}```\n"
-    return "\n".join((planned(), first, worked_out, *other_tables, _kept(rows[0]), _formula()))
+    return "\n".join((planned(), first, worked_out, *other_tables, _disk_usage(rows[0]), _formula()))
 
 
 def planned() -> str:
@@ -101,7 +101,7 @@ def _planned_row(title: str, plan: Cost) -> list[str]:
 
 def scale(rows: Sequence[VendorSeries]) -> str:
     """Return how far one Prometheus scales, and the alternatives beyond."""
-    plan, richest = SERVERS[0].plan, max(row.series_of_cards(ONE_PROMETHEUS_CARDS) for row in rows)
+    plan, richest = SERVERS[0].plan, max(row.total(ONE_PROMETHEUS_CARDS) for row in rows)
     needs = (
         f"at most {richest / 1e6:.1f} million series, {plan.memory(richest)} of memory, "
         f"{plan.rules(ONE_PROMETHEUS_CARDS):.1f} of a core for rules"
@@ -129,7 +129,7 @@ def scale(rows: Sequence[VendorSeries]) -> str:
 def cost_table(cost: Cost, rows: Sequence[VendorSeries]) -> str:
     """Return the cost of a thousand cards of each vendor in nodes of eight, scraped every 15 s."""
     heads = [f"{MANY_CARDS:,} cards", "series", "samples/s", "memory", "CPU of a core", "disk a day"]
-    return table(heads, [_row(cost, row.vendor, row.series_of_cards(MANY_CARDS)) for row in rows])
+    return table(heads, [_row(cost, row.vendor, row.total(MANY_CARDS)) for row in rows])
 
 
 def _row(cost: Cost, vendor: str, series: float) -> list[str]:
@@ -140,7 +140,7 @@ def _row(cost: Cost, vendor: str, series: float) -> list[str]:
 
 def arithmetic(cost: Cost, row: VendorSeries) -> str:
     """Return the arithmetic behind a vendor's row."""
-    series = row.series_of_cards(MANY_CARDS)
+    series = row.total(MANY_CARDS)
     samples = series / SCRAPE_SECONDS
     nodes = MANY_CARDS // CARDS_PER_NODE
     besides = f"{nodes} nodes × ({row.per_node:.0f} + {SERIES_OF_A_SCRAPE} of the scrape)"
@@ -155,8 +155,8 @@ def arithmetic(cost: Cost, row: VendorSeries) -> str:
     )
 
 
-def _kept(row: VendorSeries) -> str:
-    samples = row.series_of_cards(MANY_CARDS) / SCRAPE_SECONDS
+def _disk_usage(row: VendorSeries) -> str:
+    samples = row.total(MANY_CARDS) / SCRAPE_SECONDS
     disks = [
         f"{samples * DAY_SECONDS * KEPT_DAYS * server.plan.disk_per_sample / 1e9:.0f} GB with {server.title.split()[0]}"
         for server in SERVERS

@@ -121,7 +121,9 @@ def _wait_for_page(contestant: Contestant, process: subprocess.Popen[bytes], scr
             scraper.close()
         time.sleep(_LOOK_AGAIN_SECONDS)
     words = " ".join(log.read_text(errors="replace").split())[-300:]
-    raise NotServingError(f"{contestant.name} was not measured: it gave no {contestant.marker.decode()}; {words}")
+    raise NotServingError(
+        f"{contestant.name} was not measured: its page has no {contestant.marker.decode()}. Last output: {words}"
+    )
 
 
 def serving(contestants: Sequence[Contestant]) -> list[Contestant]:

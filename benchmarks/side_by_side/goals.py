@@ -45,9 +45,9 @@ def _is(node: str, figure: Figure) -> Value:
 
 def _against(node: str, figure: Figure, other: str, other_figure: Figure | None = None) -> Value:
     def value(results: Results, ours: str) -> float | None:
-        value_of_ours = results.figure(node, ours, figure)
-        value_of_other = results.figure(node, other, other_figure or figure)
-        return value_of_ours / value_of_other if value_of_ours is not None and value_of_other else None
+        our_value = results.figure(node, ours, figure)
+        other_value = results.figure(node, other, other_figure or figure)
+        return our_value / other_value if our_value is not None and other_value else None
 
     return value
 

@@ -46,27 +46,25 @@ class Figure:
 
 
 def _scrape_ms(percent: float) -> Callable[[Round], float]:
-    return lambda round_: 1e3 * percentile(round_.latencies, percent)
+    return lambda run: 1e3 * percentile(run.latencies, percent)
 
 
 # The number of cards on nodes with NVIDIA's cards.
 GPUS = 8
-CPU = Figure("CPU, ms/s", lambda round_: 1e3 * round_.cpu)
-DRIVER = Figure("of it in the driver, ms/s", lambda round_: None if round_.driver is None else 1e3 * round_.driver)
-WITHOUT_DRIVER = Figure("CPU without the driver", lambda round_: 1e3 * (round_.cpu - (round_.driver or 0.0)))
-DRIVER_PER_GPU = Figure(
-    "driver, ms/s a GPU", lambda round_: None if round_.driver is None else 1e3 * round_.driver / GPUS
-)
-PER_SERIES = Figure("CPU, µs/s a series", lambda round_: 1e6 * round_.cpu / round_.series)
-FIRST_RSS = Figure("RSS of its first process", lambda round_: round_.memory.first)
-RSS = Figure("RSS, MiB", lambda round_: round_.memory.rss)
-PSS = Figure("PSS, MiB", lambda round_: round_.memory.pss)
+CPU = Figure("CPU, ms/s", lambda run: 1e3 * run.cpu)
+DRIVER = Figure("of it in the driver, ms/s", lambda run: None if run.driver is None else 1e3 * run.driver)
+WITHOUT_DRIVER = Figure("CPU without the driver", lambda run: 1e3 * (run.cpu - (run.driver or 0.0)))
+DRIVER_PER_GPU = Figure("driver, ms/s a GPU", lambda run: None if run.driver is None else 1e3 * run.driver / GPUS)
+PER_SERIES = Figure("CPU, µs/s a series", lambda run: 1e6 * run.cpu / run.series)
+FIRST_RSS = Figure("RSS of its first process", lambda run: run.memory.first)
+RSS = Figure("RSS, MiB", lambda run: run.memory.rss)
+PSS = Figure("PSS, MiB", lambda run: run.memory.pss)
 P50 = Figure("p50, ms", _scrape_ms(50))
 P99 = Figure("p99, ms", _scrape_ms(99))
-SERIES = Figure("series", lambda round_: round_.series)
-WIRE = Figure("kB a scrape", lambda round_: round_.wire / 1e3)
-CALLS = Figure("driver calls/s", lambda round_: round_.calls)
-START = Figure("start, s", lambda round_: round_.started_after)
+SERIES = Figure("series", lambda run: run.series)
+WIRE = Figure("kB a scrape", lambda run: run.wire / 1e3)
+CALLS = Figure("driver calls/s", lambda run: run.calls)
+START = Figure("start, s", lambda run: run.started_after)
 COLUMNS = (SERIES, CPU, DRIVER, PER_SERIES, RSS, FIRST_RSS, PSS, P50, P99, WIRE, CALLS, START)
 # With few scrapes per round, the 99th percentile would be the longest, so that it is calculated over all rounds.
 _OVER_ALL = {P50.words, P99.words}
@@ -85,5 +83,5 @@ def spread(figure: Figure, rounds: Sequence[Round]) -> Spread | None:
 
 def _one_round(rounds: Sequence[Round]) -> Round:
     first = rounds[0]
-    latencies = tuple(seconds for round_ in rounds for seconds in round_.latencies)
+    latencies = tuple(seconds for run in rounds for seconds in run.latencies)
     return Round(first.cpu, first.memory, latencies, first.series, first.wire)

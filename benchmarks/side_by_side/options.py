@@ -27,5 +27,5 @@ QUICK = Extent(rounds=1, most_seconds=8, starts=2, polls=10)
 def extent(description: str) -> Extent:
     """Return the extent from the command line: quick with `--quick`."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="one short round: for a look, not for figures")
+    parser.add_argument("--quick", action="store_true", help="one short round, for a first look")
     return QUICK if parser.parse_args().quick else THOROUGH

@@ -39,7 +39,7 @@ class Screen:
         until = time.perf_counter() + _START_SECONDS
         while marker not in self.printed:
             if time.perf_counter() > until:
-                raise NoScreenError(f"it never showed {marker.decode()}: {bytes(self.printed[-300:])!r}")
+                raise NoScreenError(f"The screen never showed {marker.decode()}: {bytes(self.printed[-300:])!r}")
             time.sleep(_LOOK_AGAIN_SECONDS)
         return processes.cpu_seconds(self.pid)
 

@@ -22,7 +22,10 @@ ROUND = Round(0.02, Memory(30.0, 45.0, 33.0), (0.001, 0.002, 0.009), 1500, 13_00
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(("--only", "nvidia,nothing"), "no part nothing"), (("--against", "old=/nowhere"), "not NAME=PATH of a checkout")],
+    [
+        (("--only", "nvidia,nothing"), "no part nothing"),
+        (("--against", "old=/nowhere"), "expected NAME=PATH of a checkout"),
+    ],
 )
 def test_it_refuses_what_it_does_not_know(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
