@@ -85,7 +85,7 @@ def _address(url: str | None) -> Address | None:
     """Return the daemon's address, or None if this node has none. Raises NotReachableError, or TypeError for an invalid address."""
     if url is not None:
         if not isinstance(url, str):
-            raise TypeError(f"an address is a text such as 'localhost:{url}' or 'gpu-17', not {url!r}")
+            raise TypeError(f"an address must be a string such as 'localhost:{url}' or 'gpu-17', not {url!r}")
         try:
             return address_of(url)
         except AddressError as error:

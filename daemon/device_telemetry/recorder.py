@@ -129,7 +129,7 @@ class Recorder(ContextDecorator):
             return tuple(self._stretches)
 
     def _enter(self, name: str) -> str:
-        """Begin a stretch; within another one its name is `outer/inner`."""
+        """Begin a stretch, and return its name, which is `outer/inner` within another stretch."""
         now = time.monotonic()
         with self._turn:
             outer = self._open[-1] if self._open else _ROOT
@@ -209,7 +209,7 @@ class Recorder(ContextDecorator):
         unknown = sorted(wanted.difference(*names.values()))
         if unknown and self._last is None:
             near = nearest_or_all(unknown[0], (device.device for device in node.devices)) or "; it has none"
-            raise UnknownNameError(f"no device of this node is {unknown[0]!r}{near}")
+            raise UnknownNameError(f"this node has no device named {unknown[0]!r}{near}")
         return [(name, device) for name, device in named if wanted & names[device.id]]
 
 

@@ -176,7 +176,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """All calls of one host function: of a runtime's API, or of a range that the program marked."""
+    """The calls of one host function, added up: of a runtime's API, or of a range that the program marked."""
 
     name: str
     calls: int

@@ -29,7 +29,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """What one device can do at best; what is unknown is None. Operations of integers count as FLOPs."""
+    """The peak rates of one device, and None for those that are unknown. Integer operations count as FLOPs."""
 
     rates: tuple[Rate, ...]
     memory_bytes_per_second: float | None

@@ -9,7 +9,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Metric, Poll, Report
 
 CONTRACT_VERSION = 1
-# The name of a fast poll that reads expensive counters: rarely, and once more when exact values are needed.
+# The name of a poll whose counters are expensive: it runs rarely, and additionally when exact values are needed.
 COUNTERS = "counters"
 
 

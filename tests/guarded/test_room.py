@@ -15,7 +15,7 @@ import pytest
 from kits.daemon import clean_environment
 from telemetry_daemon.guarded import folders, named
 from telemetry_daemon.guarded.folders import UnsafeError
-from telemetry_daemon.guarded.named import bound, connected
+from telemetry_daemon.guarded.named import bind_unix_socket, connected
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import NotAFileError, TooLargeError, read_file
 
@@ -189,16 +189,16 @@ def test_a_pipe_of_another_user_is_neither_written_to_nor_waited_for(tmp_path: P
 
 def test_a_dead_socket_is_replaced_and_a_living_one_and_a_file_are_not(tmp_path: Path) -> None:
     path = tmp_path / "x.sock"
-    bound(path).close()
-    with bound(path) as living:
+    bind_unix_socket(path).close()
+    with bind_unix_socket(path) as living:
         living.listen()
         connected(path, 1.0).close()
         with pytest.raises(OSError, match="taken"):
-            bound(path)
+            bind_unix_socket(path)
     path.unlink()
     path.write_text("")
     with pytest.raises(FileExistsError):
-        bound(path)
+        bind_unix_socket(path)
 
 
 def test_a_link_to_a_socket_is_not_spoken_to(tmp_path: Path) -> None:

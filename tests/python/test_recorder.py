@@ -131,7 +131,7 @@ def test_devices_are_chosen_and_have_their_vendor_before_their_number_where_ther
 def test_devices_that_are_not_there_are_an_error_and_a_node_without_any_is_a_warning() -> None:
     steady = Steady(device(0), device(1))
     for wanted in ([99], ["0", "99"]):
-        with pytest.raises(UnknownNameError, match="no device of this node is '99'; known: 0, 1"):
+        with pytest.raises(UnknownNameError, match="this node has no device named '99'; known: 0, 1"):
             Recorder(wanted, source=steady).start()
     with pytest.warns(RuntimeWarning, match="no devices are recorded"), Recorder("all", source=Steady()):
         pass

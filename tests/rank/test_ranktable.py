@@ -52,7 +52,7 @@ ERRORS = [
     (version_1, lambda t: t.update(version="3.0"), "version: 3.0 is none of 1.0, 1.2 and 2.0"),
     (version_1, lambda t: second(t).update(rank_id="one"), f'{PLACE}.rank_id: must be a whole number, not "one"'),
     (version_1, lambda t: second(t).update(device_id=True), f"{PLACE}.device_id: must be a whole number, not true"),
-    (version_1, lambda t: t["server_list"][0].update(host_ip=4), "server_list[0].host_ip: must be a text in quotes"),
+    (version_1, lambda t: t["server_list"][0].update(host_ip=4), "server_list[0].host_ip: must be a JSON string"),
     (version_1, lambda t: t.update(server_count="3"), "server_count: says 3, and 2 are listed"),
     (version_1, lambda t: second(t).update(rank_id="3"), "rank 3 is listed 2 times"),
     (version_1, lambda t: second(t).update(device_id="0"), "device 0 has 2 ranks on server 10.0.0.0"),
@@ -73,14 +73,14 @@ def test_errors_name_their_place(version, change, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ('{\n "status": "completed",  // done\n "version": "1.0"}', "line 2: is not JSON: JSON has no comments"),
-        ('{"a": [{\n},\n...\n]}', "line 3: is not JSON: replace the dots by"),
-        ('{"a": [1,]\n}', "line 1: is not JSON: remove the comma before the closing bracket"),
-        ('{"a": 1\n "b": 2}', "line 2: is not JSON: Expecting ',' delimiter at column 2"),
+        ('{\n "status": "completed",  // done\n "version": "1.0"}', "line 2 is not valid JSON: JSON has no comments"),
+        ('{"a": [{\n},\n...\n]}', "line 3 is not valid JSON: replace the dots by"),
+        ('{"a": [1,]\n}', "line 1 is not valid JSON: remove the comma before the closing bracket"),
+        ('{"a": 1\n "b": 2}', "line 2 is not valid JSON: Expecting ',' delimiter at column 2"),
         ("[]", "the document: must be an object"),
         ("[" * 33 + "]" * 33, "is nested more than 32 deep"),
-        ('{"a": "' + "[" * 100 + '\\"[", "b": 1', "line 1: is not JSON: Expecting ',' delimiter"),
-        ('"\\' * 100_000 + "\\", "line 1: is not JSON: "),
+        ('{"a": "' + "[" * 100 + '\\"[", "b": 1', "line 1 is not valid JSON: Expecting ',' delimiter"),
+        ('"\\' * 100_000 + "\\", "line 1 is not valid JSON: "),
         ('{"rank_count": ' + "9" * 5000 + "}", ""),
     ],
 )
@@ -172,7 +172,7 @@ def test_the_document_tells_the_rank_like_any_reading() -> None:
     [
         (written(version_1()), 0, "version 1.0, 4 ranks on 2 servers, 2 here\n"),
         (None, 0, "there is no such file yet"),
-        ('{"status": "completed"  // yes\n}', 78, "line 1: is not JSON: JSON has no comments"),
+        ('{"status": "completed"  // yes\n}', 78, "line 1 is not valid JSON: JSON has no comments"),
         (written(version_1(servers=1)), 78, "none of the servers is rank_table_server 10.0.0.1: 10.0.0.0"),
     ],
 )

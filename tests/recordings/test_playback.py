@@ -97,7 +97,7 @@ def test_what_is_asked_over_the_socket_is_done_or_refused(tmp_path: Path) -> Non
         ("speed", "2x"): "2 ×",
         ("speed", "0.5"): "0.5 ×",
         **{
-            ("speed", bad): f"'{bad}' is no speed; write a number from 0.1 to 100"
+            ("speed", bad): f"'{bad}' is not a valid speed; give a number from 0.1 to 100"
             for bad in ("0", "nan", "1e9", "fast")
         },
         ("seek", "soon"): "'soon' is no moment of a recording",
@@ -249,9 +249,9 @@ def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
     for act in (
         line.run,
         line.stop,
-        lambda: line.put(50.0, 60.0),
+        lambda: line.jump_to(50.0, 60.0),
         lambda: line.set_speed(0.1),
-        lambda: line.put(0.0, 0.0),
+        lambda: line.jump_to(0.0, 0.0),
     ):
         act()
         line.set_speed(10.0)
@@ -270,7 +270,7 @@ def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
     now[0] += 100
     assert line.position() == 21.0
     before = line.monotonic()
-    line.put(3.0, 9.0)
+    line.jump_to(3.0, 9.0)
     assert (line.position(), line.behind, line.monotonic()) == (3.0, 6.0, before)
 
 

@@ -263,7 +263,7 @@ def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
 
 
 def unknown(kind: str, name: str, choices: Iterable[str], otherwise: str = "") -> CommandError:
-    """Return the error for an unknown name, with the nearest choice (`did you mean 'nvidia'?`), else `otherwise`, or all choices."""
+    """Return the error for an unknown name: it suggests the nearest choice, or else ends with `otherwise` or lists all choices."""
     from telemetry_daemon.terminal.suggestions import nearest
 
     near = nearest(name, names := sorted(choices))

@@ -84,7 +84,9 @@ def _from_daemon(settings: Settings) -> Substitute:
             document = control.ask(control.path_in(settings.state.runtime_directory), "snapshot")
             report = _report_of(snapshot_of(document), source.name)
         except (control.ControlError, DocumentError) as error:
-            logging.getLogger(__name__).info("a busy tool", extra={"source": source.name, "error": error})
+            logging.getLogger(__name__).info(
+                "the tool is in use by another process", extra={"source": source.name, "error": error}
+            )
             return answer
         if report is None:
             return answer

@@ -35,6 +35,6 @@ def run(arguments: argparse.Namespace) -> int:
     if left_behind:
         print(f"released {arguments.source}, but process {left_behind} does not end and may still hold the device")
         return exits.PROBLEMS
-    until = "" if arguments.seconds is None else f" for {human.seconds(arguments.seconds)}"
-    print(f"released {arguments.source}{until}; 'telemetry resume {arguments.source}' undoes it")
+    duration_text = "" if arguments.seconds is None else f" for {human.seconds(arguments.seconds)}"
+    print(f"released {arguments.source}{duration_text}; 'telemetry resume {arguments.source}' undoes it")
     return exits.OK

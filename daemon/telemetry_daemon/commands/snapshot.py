@@ -75,7 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="origin",
         choices=("daemon", "tools"),
-        help="whom to ask (default: for tables and JSON the running daemon if it reads the same, else the tools)",
+        help="read from the daemon or from the tools (default: for tables and JSON the daemon if it has the same sources, else the tools)",
     )
     options.add_at(parser)
     options.add_credentials(parser)

@@ -48,7 +48,7 @@ complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l timeout -x -d
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l node -x -d 'show another node: HOST, HOST:PORT or the URL of its daemon'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l demo -a '8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' -d 'show simulated cards, such as 8xnvidia,4xhygon (default: 8xnvidia)'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l replay -r -F -d 'show a recording made by \'telemetry record\''
-complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l from -x -a 'daemon tools' -d 'whom to ask (default: for tables and JSON the running daemon if it reads the same, else the tools)'
+complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l from -x -a 'daemon tools' -d 'read from the daemon or from the tools (default: for tables and JSON the daemon if it has the same sources, else the tools)'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l at -x -d 'moment of the recording: 90s from its beginning, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l ca -r -F -d 'certificates to trust, for https'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l password-file -r -F -d 'file with USER:PASSWORD (default: $TELEMETRY_USER and $TELEMETRY_PASSWORD)'

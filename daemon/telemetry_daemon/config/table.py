@@ -20,7 +20,7 @@ Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
 NAME, POLL, MODEL, PEER = "NAME", "POLL", "MODEL", "EXPORTER"
 PLACEHOLDERS = (NAME, POLL, MODEL, PEER)
 _PLACEHOLDER_OF = {"sources": NAME, "polls": POLL, "peaks": MODEL, "compat": PEER}
-# No variable can spell these.
+# The names of environment variables cannot contain these.
 _NOT_IN_VARIABLES = frozenset({MODEL, PEER})
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
@@ -57,7 +57,7 @@ class SettingRow:
 
     @property
     def variable(self) -> str:
-        """Return the environment variable of the setting, or an empty text: no variable can spell the name of a model."""
+        """Return the setting's environment variable; empty if its path has the name of a model or exporter, which no variable can contain."""
         return "" if _NOT_IN_VARIABLES.intersection(self.path) else VARIABLE_PREFIX + "_".join(self.path).upper()
 
     @property

@@ -207,7 +207,7 @@ def is_own_user_or_group(connection: socket.socket) -> bool:
     return os.getegid() in groups
 
 
-def bound(path: Path) -> socket.socket:
+def bind_unix_socket(path: Path) -> socket.socket:
     """Return a socket bound to the path; a socket without a listener is replaced. Raises OSError, FileExistsError for another file."""
     with _folder_of(path) as folder:
         _clear(folder, path)

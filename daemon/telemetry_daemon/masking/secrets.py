@@ -103,29 +103,29 @@ class Known:
         return any(found) or any(name in text for _, name in self.processes)
 
 
-def secrets(text: str, identities: Known, announced: Treatment | None = None) -> list[Secret]:
-    """Return the secrets of a text in order, none within another; `announced` is the treatment for the text's key."""
-    if len(text) <= _SHORT and _is_nothing(text, announced) and not identities.may_be_in(text):
+def secrets(text: str, identities: Known, key_treatment: Treatment | None = None) -> list[Secret]:
+    """Return the secrets of a text in order, none within another; `key_treatment` is the treatment of the text's key."""
+    if len(text) <= _SHORT and _is_nothing(text, key_treatment) and not identities.may_be_in(text):
         return []
-    return sorted(_searched(text, identities, announced).found, key=lambda secret: secret.start)
+    return sorted(_searched(text, identities, key_treatment).found, key=lambda secret: secret.start)
 
 
 @lru_cache(maxsize=1 << 14)
-def _is_nothing(text: str, announced: Treatment | None) -> bool:
+def _is_nothing(text: str, key_treatment: Treatment | None) -> bool:
     """Return whether no part of the text is judged by its key or shape; harmless words are ignored."""
-    search = _searched(text, Known(), announced)
+    search = _searched(text, Known(), key_treatment)
     return not search.found and not search.has_judged
 
 
-def _searched(text: str, identities: Known, announced: Treatment | None) -> _Search:
+def _searched(text: str, identities: Known, key_treatment: Treatment | None) -> _Search:
     search = _Search(text)
     search.judge((start, end, "whole") for start, end in identities.ids.find(text))
     names = identities.names.find(text)
     search.judge((start, end, "whole") for start, end in names if text[start:end] not in identities.models)
     for shape in FIRST_SHAPES:
         search.judge(_of_shape(text, shape, identities.harmless))
-    if announced == "each" and is_identifying(text):
-        search.judge([(0, len(text), announced)])
+    if key_treatment == "each" and is_identifying(text):
+        search.judge([(0, len(text), key_treatment)])
     search.judge(
         (start, end, treatment) for start, end, treatment in _below_headings(text) if is_identifying(text[start:end])
     )
@@ -134,8 +134,8 @@ def _searched(text: str, identities: Known, announced: Treatment | None) -> _Sea
         if shape.may_be_in(lower):
             search.judge(_of_shape(text, shape, identities.harmless))
     search.judge(_of_processes(text, identities.processes))
-    if announced == "names":
-        search.judge([(0, len(text), announced)])
+    if key_treatment == "names":
+        search.judge([(0, len(text), key_treatment)])
     search.keep((start, end, "whole") for start, end in words.odd(text, identities.harmless))
     return search
 

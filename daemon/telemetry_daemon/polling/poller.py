@@ -244,7 +244,7 @@ class Poller:
         """Look once for a poll's tool, library or files. If they may exist, run the poll on its source's thread."""
         source = self.sources().get(name)
         if source is None or self._released(name):
-            return  # removed since the look began
+            return  # removed or released since this look was scheduled
         answer = source.look(poll)
         if answer is None:
             self._ask_now(name, poll)

@@ -74,7 +74,7 @@ class WorkerReader:
         self._readout_in = readout_in
         self._closed = threading.Event()
         self._missing: Failure | None = None
-        self._look_again = self._try_again = 0.0
+        self._next_check_at = self._next_retry_at = 0.0
         self._marks: tuple[Mark, ...] = ()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # a library knows its devices
@@ -119,7 +119,7 @@ class WorkerReader:
             text = f"{self._source}: what was read is no output: {error}"
             return Readout(failure=Failure("failed", "internal", text))
         if readout.failure is not None:
-            self._renew(readout.failure)
+            self._restart_after(readout.failure)
         return readout
 
     def _closed_failure(self) -> Failure:
@@ -152,24 +152,21 @@ class WorkerReader:
     def _may_have_come(self, request: Library) -> bool:
         """Return whether the missing library is due for another try that may succeed."""
         now = self._clock()
-        if now < self._look_again:
+        if now < self._next_check_at:
             return False
         by_loader_alone = self._target(request).startswith(_OURS)
-        return not by_loader_alone or now >= self._try_again or marks(self._worker.environment) != self._marks
+        return not by_loader_alone or now >= self._next_retry_at or marks(self._worker.environment) != self._marks
 
     def _target(self, request: Request) -> str:
         return self._worker.readers[request.reader] if isinstance(request, Library) else ""
 
-    def _renew(self, failure: Failure) -> None:
+    def _restart_after(self, failure: Failure) -> None:
         """Restart the worker, so that a library that has been installed or restored is found."""
         missing = failure.state == "missing"
         if missing:
             now = self._clock()
-            self._missing, self._look_again, self._try_again = (
-                failure,
-                now + _LOOK_AGAIN_SECONDS,
-                now + _TRY_AGAIN_SECONDS,
-            )
+            self._missing = failure
+            self._next_check_at, self._next_retry_at = now + _LOOK_AGAIN_SECONDS, now + _TRY_AGAIN_SECONDS
         lost = failure.reason in ("library_mismatch", "driver_gone")
         if missing or (lost and self._worker.running_seconds >= _RENEWAL_SECONDS):
             self._worker.stop()

@@ -36,7 +36,7 @@ _MOST_BYTES = LARGEST_ANSWER_BYTES + (512 << 10)
 _MOST_EVENTS = 16_384
 # A flag and the length precede a message.
 _PREFIX_BYTES = 5
-# The position in the first frame that marks the frame as settings, which must come first.
+# Offset of the type byte in the first HTTP/2 frame, which must be a SETTINGS frame, and that type.
 _FRAME_KIND, _SETTINGS = 3, 4
 _NO_CONTENT = bytes(_PREFIX_BYTES)
 _LONGEST_MESSAGE = 300

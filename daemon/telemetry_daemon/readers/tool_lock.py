@@ -160,7 +160,7 @@ class ToolLocks:
         if not self._warned:
             self._warned = True
             _log.warning(
-                "cannot keep tool locks in %s (%s): other programs of this kind may run a tool at the same time",
+                "cannot keep tool locks in %s (%s): other device-telemetry processes may run the same tool at the same time",
                 folder,
                 error.strerror,
             )
@@ -172,7 +172,7 @@ def own_folder() -> Path:
 
 
 def is_busy(failure: Failure | None) -> bool:
-    """Return whether a read failed only because another process runs the tool; the daemon then has the readings."""
+    """Return whether a read failed only because another process was running the tool."""
     return failure is not None and failure.state == "stuck" and BUSY in failure.text
 
 

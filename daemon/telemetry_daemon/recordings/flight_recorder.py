@@ -101,15 +101,15 @@ class FlightRecorder:
             self._set(replace(self._written, at=at, is_anew=True))
 
     def _set(self, due: _Due) -> None:
-        if due.at < self._wakes_at and not self._waits_until(due.at) and self._timer is None:
+        if due.at < self._wakes_at and not self._schedule_wake(due.at) and self._timer is None:
             self._due = None
             if not due.is_anew:
                 self._bursts.take_back(due.entry)
         else:
             self._due = due
 
-    def _waits_until(self, at: float) -> bool:
-        """Start a thread that wakes then, in place of a waiting thread. Return whether that was possible."""
+    def _schedule_wake(self, at: float) -> bool:
+        """Start a timer that wakes then, and cancel the previous timer. Return whether the timer could start."""
         timer = self._new_timer(max(0.0, at - self._clock.monotonic()), partial(self._woken, at))
         timer.daemon = True
         try:
@@ -131,7 +131,7 @@ class FlightRecorder:
             self._timer, self._wakes_at = None, math.inf
             due = self._due
             # Wait while more alarms arrive. If that is impossible, write at once.
-            if due is None or (due.at > self._clock.monotonic() and self._waits_until(due.at)):
+            if due is None or (due.at > self._clock.monotonic() and self._schedule_wake(due.at)):
                 return
             self._due = None
             self._written = None if due.is_anew else due
@@ -142,7 +142,7 @@ class FlightRecorder:
             trouble = self._write(due.name, self._ring.packed(), seconds)
         with self._lock:
             if not trouble:
-                self._bursts.count(due.entry)  # the first write may have failed
+                self._bursts.count(due.entry)  # also after a rewrite: the first write may have failed
             elif not due.is_anew:
                 self._bursts.take_back(due.entry)
         if trouble:

@@ -70,11 +70,11 @@ class Tap:
             for listener in self._listeners:
                 listener(line)
 
-    def listen(self, listener: Listener, first: Callable[[], T]) -> T:
-        """Add a listener, and return the result of `first`, which is called between two captures."""
+    def listen(self, listener: Listener, begin: Callable[[], T]) -> T:
+        """Add a listener, and return the result of `begin`, which runs while no capture is passed on."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
-            return first()
+            return begin()
 
     def leave(self, listener: Listener) -> None:
         """Remove a listener."""

@@ -93,7 +93,7 @@ class Playback:
         if self._clock.is_elsewhere():
             return rest
         self._slot = int(first // SLOT_SECONDS)
-        self._clock.put(first, goal)
+        self._clock.jump_to(first, goal)
         self._store.reset()
         self._feed.set()
         for placed in newest:
@@ -152,9 +152,9 @@ class Playback:
 
     def _reach(self, position: float, goal: float) -> None:
         while self._slot_end() <= position:
-            self._clock.put(max(self._slot_end(), self._clock.position()), goal)
+            self._clock.jump_to(max(self._slot_end(), self._clock.position()), goal)
             self._look()
-        self._clock.put(max(position, self._clock.position()), goal)
+        self._clock.jump_to(max(position, self._clock.position()), goal)
 
     def _slot_end(self) -> float:
         return (self._slot + 1) * SLOT_SECONDS

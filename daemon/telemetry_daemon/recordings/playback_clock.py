@@ -65,7 +65,7 @@ class PlaybackClock:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Until the block ends, the clock moves only by `put`."""
+        """Until the block ends, the clock moves only by `jump_to`."""
         with self._changed:
             self._anchor_at(self._position())
             self._is_held, self._limit = True, math.inf
@@ -83,8 +83,8 @@ class PlaybackClock:
             self._goal, self._wanted, self._halt = self._wanted or 0.0, None, ""
             return self._goal
 
-    def put(self, position: float, goal: float) -> None:
-        """Move to that position at once, on the way to the goal."""
+    def jump_to(self, position: float, goal: float) -> None:
+        """Move to this position at once, and set how far the clock is behind the goal."""
         with self._changed:
             self._offset += max(0.0, self._position() - position)
             self._anchor_at(position)
@@ -166,11 +166,11 @@ class PlaybackClock:
 
 
 def speed(text: str) -> float:
-    """Return the speed in this text. Raises ValueError if it is no number, or too slow or fast."""
+    """Return the speed in this text. Raises ValueError for any other text, and for a speed that is too slow or fast."""
     try:
         times = float(text.strip().rstrip("x×"))
     except ValueError:  # refused like 0
         times = 0.0
     if not SLOWEST <= times <= FASTEST:
-        raise ValueError(f"'{text}' is no speed; write a number from {SLOWEST:g} to {FASTEST:g}")
+        raise ValueError(f"'{text}' is not a valid speed; give a number from {SLOWEST:g} to {FASTEST:g}")
     return times

@@ -172,7 +172,7 @@ class _WholeLines:
             return
         if self._claim is not None and os.fstat(self._descriptor).st_nlink == 0:
             self.is_lost = True
-            raise OSError(errno.ENOENT, "it was removed while it was recorded to")
+            raise OSError(errno.ENOENT, "the recording file was removed while it was written")
         folders.write(self._descriptor, data)
 
     def _end_of_file(self) -> int | None:

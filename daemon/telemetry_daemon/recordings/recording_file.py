@@ -99,7 +99,7 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
             yield capture
             continue
         in_vain += 1
-        # A file that was no recording from its first line on is not a truncated recording.
+        # If even the first lines are invalid, the file is not a recording, rather than a truncated one.
         may_be_cut = in_vain < number or CAPTURE_SCHEMA.encode() in line or (packed is not None and packed.damage != "")
         damage.cut = _end(line, number, capture if may_be_cut else "", in_vain)
         if damage.cut:

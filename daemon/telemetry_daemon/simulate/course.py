@@ -23,7 +23,7 @@ _MOST_EVENTS_KEPT = 100
 _STAGED_AFTER_SECONDS = 15.0
 _HANGS_AFTER_SECONDS = 45.0
 _FLAP_SECONDS = 60.0
-# The incident of a node with a past: a card of the training is hot.
+# The incident of a node with a past: a card of the training run is hot.
 INCIDENT = "incident"
 _HOT_CARD, _INCIDENT_BEFORE_SECONDS, _INCIDENT_SECONDS = 2, 480.0, 2400.0
 
@@ -37,7 +37,7 @@ def course_random(*seed: object) -> Random:
 class Faults:
     """Rates per hour: per card, except `failed_polls`, `slow_nodes` and `big_jobs`, which are per source.
 
-    A slow card or node is slow in a big job: a training over all cards of the source.
+    A slow card or node is slow in a big job: a training run on all cards of the source.
     """
 
     events: float = 0.0
@@ -230,12 +230,12 @@ class Course:
         card.uncorrected += 1
 
     def _hang_card(self, card: CardState) -> None:
-        self.workload.hang((card.position,), self.now + self._long_enough())
+        self.workload.hang((card.position,), self.now + self._random_job_seconds())
 
     def _hang_job(self, card: CardState) -> None:
         """Let a job hang on all of its cards."""
         cards = card.job.cards if card.job is not None else ()
-        self.workload.hang(cards, self.now + self._long_enough())
+        self.workload.hang(cards, self.now + self._random_job_seconds())
 
     def _slow_card(self, card: CardState) -> None:
         card.slow_until = self._begin_big_job(card)
@@ -247,10 +247,10 @@ class Course:
 
     def _begin_big_job(self, _card: CardState) -> float:
         """Start a big job and return the second at which it ends."""
-        until = self.now + self._long_enough()
+        until = self.now + self._random_job_seconds()
         self.workload.train_everywhere(self.now, until)
         return until
 
-    def _long_enough(self) -> float:
-        """Return a duration that is long enough for an alert, which waits for half an hour."""
+    def _random_job_seconds(self) -> float:
+        """Return a random duration that is long enough for alerts, which wait for half an hour."""
         return self._random.uniform(2700.0, 5400.0)

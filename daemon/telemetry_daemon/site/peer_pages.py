@@ -36,7 +36,7 @@ class PeerPages:
             raise BadQueryError(404, f"no other exporter is called {quoted(name)}; there are {', '.join(EXPORTERS)}")
         usual = self._usual.get(name, Usual())
         parameters = parse_qs(query, keep_blank_values=True)
-        everybody = _is_for_everybody(parameters.get("vendors"))
+        everybody = _wants_all_vendors(parameters.get("vendors"))
         version = _version(name, parameters.get("version")) or usual.version
         key = f"{name} {version}{' of all vendors' if everybody else ''}"
         if key not in self._renderers:
@@ -54,7 +54,7 @@ def _version(name: str, requested: list[str] | None) -> str:
     return version
 
 
-def _is_for_everybody(vendors: list[str] | None) -> bool:
+def _wants_all_vendors(vendors: list[str] | None) -> bool:
     """Return whether the query requests the cards of all vendors under these names."""
     if vendors is None:
         return False

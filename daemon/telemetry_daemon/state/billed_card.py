@@ -57,7 +57,7 @@ class BilledCard(Generic[_Holder]):
         self._standstill = _Standstill()
 
     def replace_unallocated(self, unallocated: _Holder) -> None:
-        """Replace the holder of unallocated use, from the last final division on."""
+        """Use another holder for unallocated use, except in time that is divided for good."""
         self.unallocated = unallocated
         self._recount()
 
@@ -111,7 +111,7 @@ class BilledCard(Generic[_Holder]):
                 self.count(ENERGY_COUNTED, increment)
 
     def count(self, metric: str, increment: Increment) -> None:
-        """Add an increment of a reading's integral, from the start of counting on."""
+        """Add an increment of a reading's integral; whatever lies before the start of counting is ignored."""
         _, increment = cut(increment, self._counted_from)
         if metric == POWER:
             self._count_power(increment)

@@ -84,7 +84,7 @@ class _Counted:
 
 
 class CountedEvent(NamedTuple):
-    """An event to count. An ongoing event in the first report of its poll began earlier."""
+    """An event to count. An event that is already ongoing in the first report of its poll was not seen to begin."""
 
     event: PastEvent
     is_seen_to_begin: bool

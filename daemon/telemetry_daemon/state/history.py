@@ -42,10 +42,10 @@ Giver = tuple[str, str]
 _Slots = TypeVar("_Slots", "array[float]", bytearray)
 # The number of devices that a source may list. On a larger node, only the first devices with a value have a history.
 MOST_DEVICES = bounds.MOST_DEVICES
-# The store is read at least once in each slot. After a longer pause no scrape could have been answered.
+# The store is read at least once in each slot. After a longer pause the daemon was held up.
 LONGEST_SILENCE_SECONDS = 1.5 * SLOT_SECONDS
 SHORTEST_SLEEP_SECONDS = 1.0
-# The wall clock is slewed, so a slot that ended this little after a timestamp ended at that timestamp.
+# The wall clock is slewed: a slot that ended at most this long after a timestamp is treated as ended at it.
 _SLEW_SECONDS = 0.5
 NOT_CLOSED, NOT_GIVEN, NO_LONGER_KEPT = "daemon was held up", "no source gives it", "no longer kept"
 ASLEEP, LOST, SLEPT = "asleep", "lost", "machine slept"

@@ -46,20 +46,20 @@ class Tenure(Generic[_Holder]):
     def came(self, holder: _Holder, since: float) -> None:
         """Record that a current holder had the card earlier than it was seen."""
         now = self.now
-        for position in self._from(since):
+        for position in self._split_at(since):
             self._shares[position] = _with(self._shares[position], holder, now)
 
     def left(self, holder: _Holder, since: float) -> None:
         """Record that a holder did not have the card from this time on."""
-        for position in self._from(since):
+        for position in self._split_at(since):
             self._shares[position] = {
                 other: share for other, share in self._shares[position].items() if other is not holder
             }
 
     def visited(self, holder: _Holder, since: float, until: float, gives_way: Callable[[_Holder], bool]) -> None:
         """Give a holder the share that others leave in this period. Holders that give way lose their shares."""
-        self._from(until)
-        for position in self._from(since):
+        self._split_at(until)
+        for position in self._split_at(since):
             if self._begins[position] >= until:
                 break
             others = {other: share for other, share in self._shares[position].items() if not gives_way(other)}
@@ -86,7 +86,8 @@ class Tenure(Generic[_Holder]):
         del self._begins[:gone], self._shares[:gone]
         self._begins[0] = -math.inf
 
-    def _from(self, moment: float) -> range:
+    def _split_at(self, moment: float) -> range:
+        """Split the span that contains this time, and return the positions of the spans from then on."""
         position = bisect_right(self._begins, moment)
         if position and self._begins[position - 1] < moment:
             self._begins.insert(position, moment)
@@ -204,7 +205,7 @@ def _count_together(
 def _count_divided(
     tallies: Tallies[_Holder], tenure: Tenure[_Holder], unallocated: _Holder, metric: str, numbers: array[float]
 ) -> None:
-    """Count an increment during which owners changed. The holders at its end get its last value as peak."""
+    """Count an increment during which the owners changed. Its last value is a peak only of the holders at its end."""
     increment = Increment(*numbers)
     for holder, _ in _with_unallocated(tenure.span_of(increment.end)[2], unallocated):
         tally_of(tallies, holder).sum_of(metric).add(Sum(peak=increment.last))

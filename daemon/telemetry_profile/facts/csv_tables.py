@@ -295,7 +295,7 @@ class Rows:
             elif line.strip():
                 self._bad += 1
 
-    def bad(self) -> None:
+    def count_bad_row(self) -> None:
         """Count the last row as damaged."""
         self._bad += 1
 

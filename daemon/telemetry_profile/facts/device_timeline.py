@@ -113,7 +113,7 @@ class Timeline:
         if process is not None:
             lane.processes.add(process)
 
-    def add(  # the columns of one row, called for each event
+    def add(  # separate arguments, because it is called for each event
         self,
         key: Hashable,
         work: Work,

@@ -155,7 +155,7 @@ class MatrixWork:
         self._threads: dict[Hashable, _Thread] = {}
         self._dtypes: Counter[str] = Counter()
 
-    def operator(self, thread: Hashable, name: str, span: Interval, arguments: Mapping[str, Any]) -> None:
+    def add_operator(self, thread: Hashable, name: str, span: Interval, arguments: Mapping[str, Any]) -> None:
         """Add an operator of MATRIX_OPERATORS that ran on the host."""
         flops = _flops_of(name, arguments) if 0 <= span[0] <= span[1] < _LATEST_NS else None
         if flops is None:

@@ -81,7 +81,7 @@ def then_of(wanted: Wanted, tracks: Sequence[Track]) -> Then | None:
 
 
 def _same_index(wanted: Wanted, track: Track) -> bool:
-    """Return whether the numbers are equal: a guess, only for a card without uuid and bus address, which did not match."""
+    """Return whether the indices are equal. This is a guess, only for a card that has neither a uuid nor a bus address."""
     card = wanted.card
     return not (card.uuid or card.bus_id) and card.index is not None and track.device == str(card.index)
 

@@ -102,7 +102,7 @@ def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
         count, is_call = count_of(row["Count"]), "API Name" in row
         time = decimal_ns(row["Time(us)" if is_call else "Total Time(us)"], US)
         if time is None or count is None:
-            rows.bad()
+            rows.count_bad_row()
         elif is_call:
             calls.append(Call(row["API Name"], count, time))
         else:
@@ -170,7 +170,7 @@ def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
         compute, communication, free = (decimal_ns(row[name], US) for name in ("Computing", "Communication", "Free"))
         split = _split(compute, communication, exposed, free)
         if split is None or (step and count_of(step) is None):
-            rows.bad()
+            rows.count_bad_row()
         else:
             ranks.add(number_of(row.get("Index", "")), number_of(row.get("Device_id", "")), step, split)
     return Facts("ascend-steps", _TOOL, ranks=ranks.size(), devices=ranks.devices(), problems=rows.problems())
@@ -183,7 +183,7 @@ def _read_iterations(_clue: Clue, lines: Iterable[str]) -> Facts:
     for row in rows:
         length = decimal_ns(row[_ITERATION_LENGTH], US)
         if length is None or number_of(row[_ITERATION]) is None:
-            rows.bad()
+            rows.count_bad_row()
             continue
         wait = decimal_ns(row.get(_DATA_WAIT, ""), US)
         step = Step(f"Iteration {row[_ITERATION]}", Split(span_ns=length + (wait or 0), data_wait_ns=wait))

@@ -56,7 +56,7 @@ def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
     for row in rows:
         name, total = _step_name(row["step_num"]), _ticks(row, "total")
         if not name or total is None:
-            rows.bad()
+            rows.count_bad_row()
         elif total:  # 0 is the mean of no steps
             split = Split(
                 span_ns=total, data_wait_ns=_ticks(row, "iteration_interval"), communication_ns=_collectives(row)
@@ -86,7 +86,7 @@ def _read_cluster(clue: Clue, lines: Iterable[str]) -> Facts:
     for row in rows:
         split = _cluster_split(row)
         if split is None:
-            rows.bad()
+            rows.count_bad_row()
         else:
             splits[rows.number] = split
     # The last row is the mean, unless there is only one row.
@@ -184,7 +184,7 @@ def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
         name, time = row[layout.name], decimal_ns(row[layout.time], layout.unit)
         count = count_of(row[layout.count]) if layout.count else 1
         if time is None or count is None or not name:
-            rows.bad()
+            rows.count_bad_row()
             continue
         if len(sums) >= MOST_NAMES and name not in sums:
             name = OTHERS
@@ -244,7 +244,7 @@ def _read_hccl(clue: Clue, lines: Iterable[str]) -> Facts:
     for row in rows:
         name, waited, moved = _step_name(row["step_num"]), decimal_ns(row["wait_cost"], MS), _object(row["link_info"])
         if not name or waited is None or moved is None:
-            rows.bad()
+            rows.count_bad_row()
             continue
         is_mean = name == _MEAN
         steps.append(Step(name, Split(wait_ns=waited), is_mean=is_mean))

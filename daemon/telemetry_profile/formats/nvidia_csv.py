@@ -106,7 +106,7 @@ NSYS = TextFormat("nsys-stats", "Nsight Systems", _recognises_nsys, _read_nsys)
 
 
 _NVPROF_SEARCHED_LINES = 200
-_RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # behind the name of each run
+_RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # follows the name of each run
 _HOST_TYPE = "API calls"
 # The functions of the runtime and the driver, for files without a column for the type.
 _HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")

@@ -127,7 +127,7 @@ class _Reader:
         if name in MATRIX_OPERATORS:
             begin, length = event.begin_ns(), event.length_ns()
             if begin is not None and length is not None and length >= 0:
-                self._matrix.operator((event.pid, event.tid), name, (begin, begin + length), event.args())
+                self._matrix.add_operator((event.pid, event.tid), name, (begin, begin + length), event.args())
         elif name.startswith(_STEP):
             self._has_steps = True
             self._timeline.step(name, event.begin_ns(), event.length_ns())

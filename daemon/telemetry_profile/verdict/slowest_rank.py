@@ -79,7 +79,7 @@ def longer(excess: float) -> str:
 def spread_of(ranks: Sequence[Usual]) -> Spread | None:
     """Return how the ranks' steps differ, ordered by length, then by unshared time; None for fewer than two lengths."""
     timed = sorted(
-        (rank for rank in ranks if rank.split.span_ns), key=lambda rank: (rank.split.span_ns, rank.unshared_ns or 0)
+        (rank for rank in ranks if rank.split.span_ns), key=lambda rank: (rank.split.span_ns, rank.own_time_ns or 0)
     )
     if len(timed) < 2:
         return None
@@ -96,7 +96,7 @@ def straggler_of(ranks: Sequence[Usual]) -> Straggler | None:
     by_compute = _standing_out(numbered, [rank.split.compute_ns or 0 for rank in numbered], "compute")
     if by_compute is not None or any(rank.split.idle_ns is None for rank in numbered):
         return by_compute
-    return _standing_out(numbered, [rank.unshared_ns or 0 for rank in numbered], "host")
+    return _standing_out(numbered, [rank.own_time_ns or 0 for rank in numbered], "host")
 
 
 def _standing_out(ranks: Sequence[Usual], lengths: Sequence[int], reason: Reason) -> Straggler | None:

@@ -25,8 +25,8 @@ class Usual:
     gaps: tuple[Gap, ...] = ()
 
     @property
-    def unshared_ns(self) -> int | None:
-        """Return the time in which the rank works or waits for its host."""
+    def own_time_ns(self) -> int | None:
+        """Return the time that the rank does not spend waiting for other ranks: its compute, idle and exposed copy time."""
         split = self.split
         if split.compute_ns is None:
             return None

@@ -47,7 +47,7 @@ def _held_by(reasons: str) -> str:
     return f'max without (reason) (accelerator_throttled{{reason=~"{reasons}"}} == 1 or {_mostly_held_by(reasons)})'
 
 
-# Short throttling must not explain a slow card every other minute, because then neither alert would ever fire.
+# Only lasting throttling explains a slow card: short throttling would reset both alerts again and again.
 _MOSTLY_HELD = _mostly_held_by("$heat_reasons|$brake_reasons")
 _ABOVE_MEAN = "avg by ({peers}) ({series})"
 # The cards of one owner in the node are compared, or those without a known owner.
@@ -185,7 +185,7 @@ HEAT_AND_SPEED = AlertGroup(
                 f" and on ({_LIKE}) quantile by ({_LIKE}) (0.5, abs({_LESS_WORK})) < $alike_ratio"
                 f" and on ({_LIKE}) count by ({_LIKE}) ({OWNED_WORK}) >= $straggler_peers"
                 f" unless on ({CARD}) {_OTHER_WORK}"
-                # Without owner and memory, the card may work for another job.
+                # A card with neither an owner nor a memory reading may work for another job.
                 f" and on ({CARD}) (accelerator_allocation_ratio or accelerator_memory_used_ratio)"
                 # A card that works beside hanging cards is no straggler.
                 f" unless on ({MODEL_IN_NODE}) ({_HUNG})"

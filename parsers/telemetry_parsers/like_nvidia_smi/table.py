@@ -44,7 +44,7 @@ class Box:
 
 @dataclass(slots=True)
 class _Scan:
-    """The state between two lines."""
+    """The parser's state, carried from one line to the next."""
 
     box: Box
     draft: Draft

@@ -246,7 +246,7 @@ class _OfDevice:
 
 
 def _of_other_users(strangers: Mapping[int, Party], claimants: Sequence[Party]) -> list[int]:
-    """Return the parties that are certainly not an owner: without cgroups, a job's processes belong to the job's user."""
+    """Return the parties that cannot belong to a claiming job: without cgroups, a job's processes run as the job's user."""
     users = {party.owner.user for party in claimants} - {""}
     return [key for key, party in strangers.items() if party.owner.kind == "job" or party.owner.user not in users]
 
@@ -263,7 +263,7 @@ def _of_card(card: MergedDevice, devices: Sequence[MergedDevice], of_device: _Of
     parts = [device for device in devices if device.parent == card.id]
     allocations = [item for part in parts for item in _of_part(part, card, devices, of_device)]
     left = max(0.0, 1.0 - sum(slice_of(part, card, _siblings(card, parts)) for part in parts))
-    whole = _plain(of_device[card.id])
+    whole = _owners_of_whole_card(of_device[card.id])
     if parts and allocations:
         whole = tuple(replace(item, share=item.share * left, basis="partition") for item in whole if left > 0)
     return _bounded(_summed((*allocations, *whole)))
@@ -275,7 +275,7 @@ def _of_part(
     """Return the owners of an instance, with their shares of the card."""
     parts = [device for device in devices if device.parent == card.id]
     of_whole = slice_of(part, card, _siblings(card, parts))
-    shared = _plain(of_device[part.id])
+    shared = _owners_of_whole_card(of_device[part.id])
     # Two parties may become one owner if sources contradict each other.
     return _summed([replace(item, share=item.share * of_whole, basis="partition") for item in shared])
 
@@ -285,8 +285,8 @@ def _siblings(card: MergedDevice, parts: Sequence[MergedDevice]) -> int:
     return len(parts) + (card.partition is not None)
 
 
-def _plain(on_device: _OfDevice) -> tuple[Allocation, ...]:
-    """Return the owners of a device as if it were a whole card. The measured use of other parties is unallocated."""
+def _owners_of_whole_card(on_device: _OfDevice) -> tuple[Allocation, ...]:
+    """Return the owners of a device treated as a whole card. Use by processes of non-owners counts as unallocated."""
     uses = [Use.of(processes) for _, processes in on_device.owners]
     if not uses:
         return ()

@@ -63,7 +63,7 @@ class Merged:
         return tuple(problem for name, problem in self.problems if name == source)
 
     def shapes(self) -> Iterable[Shape]:
-        """Return the shapes of all readings."""
+        """Return the shapes of the host's and all devices' readings, for reuse by the next merge."""
         return (self.host.shape, *(slot.readings.shape for slot in self.arrangement.devices if isinstance(slot, Slot)))
 
 

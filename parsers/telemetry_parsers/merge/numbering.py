@@ -84,7 +84,7 @@ def learn(groups: Iterable[Group]) -> dict[_Space, dict[int, Device]]:
 
 
 def remember(learnt: Learnt, now: Learnt) -> Learnt:
-    """Return the previous and new learnt devices. For a vendor with too many index spaces, keep only the new devices."""
+    """Return the devices learnt before and now. A vendor with too many numbering schemes keeps only those learnt now."""
     both = {**learnt, **now}
     if len(both) <= bounds.MOST_INDEX_SPACES:
         return both

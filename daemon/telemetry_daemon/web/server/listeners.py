@@ -12,7 +12,7 @@ from pathlib import Path
 
 from telemetry_daemon.guarded import named
 from telemetry_daemon.guarded.folders import UnsafeError
-from telemetry_daemon.guarded.named import bound
+from telemetry_daemon.guarded.named import bind_unix_socket
 from telemetry_daemon.web.addresses import UNIX_PREFIX, ListenError, TcpAddress, UnixAddress, WebError, parse_address
 from telemetry_parsers.dataclass import dataclass
 
@@ -103,9 +103,9 @@ def _takes(listening_at: object, local_address: object) -> bool:
 
 def _listen_unix(text: str, path: str) -> Listener:
     try:
-        return listening(text, bound(Path(path)), path)
+        return listening(text, bind_unix_socket(Path(path)), path)
     except FileExistsError as error:
-        raise WebError(f"cannot listen on {text}: {error.strerror}; remove it or choose another path") from None
+        raise WebError(f"cannot listen on {text}: {error.strerror}; remove the file or choose another path") from None
 
 
 def listening(text: str, unix_socket: socket.socket, path: str) -> Listener:

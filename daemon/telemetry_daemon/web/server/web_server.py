@@ -216,7 +216,7 @@ class _Acceptor:
         await asyncio.wait([self.task])
 
     async def empty_backlog(self, worth_serving: Callable[[socket.socket], bool]) -> None:
-        """After `stop`: welcome the waiting clients that are worth serving, and disconnect the others."""
+        """After `stop`: accept the waiting connections that are worth serving, and close the others."""
         with contextlib.suppress(OSError):  # what cannot be accepted now is lost with the listener
             for _ in range(BACKLOG):
                 client = self._accept()

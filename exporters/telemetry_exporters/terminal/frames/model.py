@@ -26,7 +26,7 @@ NO_COUNTERS = Counters()
 _LABELS = {"clock_hertz": "sm"}
 
 
-class Memory:
+class Memo:
     """Keeps the newest result of each function with its arguments. Arguments are compared by identity, numbers by value."""
 
     __slots__ = ("_results",)
@@ -92,7 +92,7 @@ class NodeState:
     trouble: str = ""
     age_seconds: float | None = None
     running: Mapping[int, Running] = field(default_factory=dict)
-    memory: Memory = field(default_factory=Memory, compare=False, repr=False)
+    memory: Memo = field(default_factory=Memo, compare=False, repr=False)
 
 
 class View(enum.Enum):
@@ -169,7 +169,7 @@ class Key(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A screened snapshot with its rows, figures, and the warnings that its devices are simulated."""
+    """A snapshot as it is shown, with its rows and figures, and a note if its devices are simulated."""
 
     snapshot: Snapshot
     rows: tuple[Row, ...]

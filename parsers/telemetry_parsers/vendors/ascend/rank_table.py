@@ -163,7 +163,7 @@ class _Object:
         """Return a text, or None without the key."""
         value = self._values.get(key)
         if value is not None and not isinstance(value, str):
-            raise RankTableError(f"{self._at(key)}: must be a text in quotes")
+            raise RankTableError(f"{self._at(key)}: must be a JSON string")
         if value is not None and len(value) > _LONGEST_TEXT:
             raise RankTableError(f"{self._at(key)}: is longer than {_LONGEST_TEXT} characters")
         return value
@@ -195,7 +195,7 @@ def _json(text: str) -> Plain:
         return json.loads(text)
     except json.JSONDecodeError as error:
         line = text.split("\n")[error.lineno - 1]
-        raise RankTableError(f"line {error.lineno}: is not JSON: {_remedy(line, error)}") from None
+        raise RankTableError(f"line {error.lineno} is not valid JSON: {_remedy(line, error)}") from None
     except ValueError as error:
         raise RankTableError(f"is not JSON that can be read: {quote(str(error))}") from None
 

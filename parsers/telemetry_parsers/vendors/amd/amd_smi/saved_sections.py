@@ -186,7 +186,7 @@ class _Scan:
             self._add(path, " ".join(self._list), first)
             self._list_entry = None
         elif len(self._list) > _LONGEST_WRAP or not text:
-            self._draft.complain(first.where, "a list without end, which is not read")
+            self._draft.complain(first.where, "unterminated list; ignored")
             self._list_entry = None
 
     def _add(self, path: Path, value: str, line: Line) -> None:

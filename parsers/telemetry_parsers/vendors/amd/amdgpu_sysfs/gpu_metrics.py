@@ -203,7 +203,7 @@ def read_blob(content: bytes) -> list[BlobReading]:
     if layout is None:
         raise UnknownBlobError(f"version {version[0]}.{version[1]}")
     if size != layout.size or len(content) < size:
-        raise UnknownBlobError(f"version {version[0]}.{version[1]} in {len(content)} bytes that say {size}")
+        raise UnknownBlobError(f"version {version[0]}.{version[1]} with {len(content)} bytes, {size} by its header")
     readings = list(_readings(_numbers(content, layout.fields)))
     if layout.partitions is not None:
         readings += _partitions(content, layout.partitions)

@@ -71,7 +71,7 @@ _POLLS = (
     ),
     Poll(
         name="processes",
-        # The folder of processes cannot be read as a file, but its presence shows that no process is a valid count. Each
+        # The folder of processes cannot be read as a file, but if it exists, a count of 0 processes is valid. Each
         # card's vendor shows which cards exist: for cards that only KFD lists, KFD has more readings than processes.
         request=Files(
             globs=(*_of_each("vendor"), *_of_nodes("gpu_id", "properties"), f"{_KFD}/proc", f"{_KFD}/proc/*/vram_*")
@@ -105,8 +105,8 @@ def parse(capture: Capture) -> Report:
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
-    outputs = files_in(capture.outputs, SOURCE)
-    return outputs if isinstance(outputs, Report) else _report_on(outputs)
+    files = files_in(capture.outputs, SOURCE)
+    return files if isinstance(files, Report) else _report_on(files)
 
 
 def _report_on(outputs: Sequence[Output]) -> Report:

@@ -274,7 +274,7 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
         for card in sorted((counted.idle | counted.closed) - {slot.card for slot in slots_in(draft)}):
             chip_at(draft, Slot(card))
     for slot in slots_in(draft):
-        draft.give(chip_at(draft, slot), metric("processes"), _whole_number(counted, slot))
+        draft.give(chip_at(draft, slot), metric("processes"), _complete_count(counted, slot))
 
 
 def _take_other(draft: Draft, line: Line, counted: _Counted) -> None:
@@ -309,7 +309,7 @@ def _take(draft: Draft, record: Record, counted: _Counted, listed: frozenset[Slo
     draft.processes.append(Process(chip_at(draft, slot), pid, cells.get("process name", ""), used))
 
 
-def _whole_number(counted: _Counted, slot: Slot) -> Value:
+def _complete_count(counted: _Counted, slot: Slot) -> Value:
     if slot.card in counted.idle and not counted.counts[slot]:
         return 0.0
     if counted.gap is not None:

@@ -118,7 +118,7 @@ ECC_FIELDS: Mapping[str, Target] = {
 }
 # Keys of the device's memory: HBM's if there is any.
 ECC_ENABLED = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable status")
-# Encoders and decoders of JPEG share a label: the busier of the two counts.
+# The JPEG encoder and decoder share a label; the higher utilization is used.
 JPEG = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
 # Pages that will be retired at the next start.
 PENDING_PAGES = tuple(f"{memory} {bits} bit next-isolated pages count" for memory in _MEMORIES for bits in BITS)

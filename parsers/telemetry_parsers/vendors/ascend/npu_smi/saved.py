@@ -54,7 +54,7 @@ def read_watch(lines: Sequence[Line], draft: Draft) -> None:
         else:
             last[Slot(units.whole(cells[_CARD]), units.whole(cells.get(_CHIP, "")))] = line, cells
     if not last:
-        draft.complain(lines[-1].where, "watch names no chip")
+        draft.complain(lines[-1].where, "the output of `npu-smi info watch` does not name a chip")
     for slot, (line, cells) in last.items():
         _add_watched(draft, slot, line, cells)
 
@@ -77,7 +77,7 @@ def _add_watched(draft: Draft, slot: Slot, line: Line, cells: Mapping[str, str])
 
 
 def read_topology(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the devices of the matrix, with the processors near each. The matrix has a row for each of its columns."""
+    """Read the device of each row of the matrix, with the processors near it. Report the columns that have no row."""
     columns: set[str] = set()
     nodes: set[str] = set()
     for line in lines:

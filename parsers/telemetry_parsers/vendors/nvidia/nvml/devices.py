@@ -205,8 +205,8 @@ def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[P
     if not isinstance(samples, list) or len(samples) > _MOST:
         return processes
     percents = dict(sample for sample in map(_sample, samples) if sample is not None)
-    # Samples are of active processes, so that a process without a sample was idle, unless the samples are of other processes:
-    # MPS and some containers show other pids than the lists, and samples of processes that ended remain for a while.
+    # The driver samples active processes, so a process without a sample was idle. This is unknown if a sample has an unlisted pid:
+    # MPS and some containers show other pids, and samples of processes that ended remain for a while.
     idle = 0.0 if percents.keys() <= {process.pid for process in processes} else None
     return tuple(replace(process, utilization_ratio=percents.get(process.pid, idle)) for process in processes)
 
