@@ -114,7 +114,7 @@ losses: $(VENV)/.installed-dev ## Lose each line, cell and end of each capture: 
 audit: $(VENV)/.installed-dev ## Check dependencies, write build/sbom.json, ask for known vulnerabilities (ARGS=--offline)
 	@.ci/audit.sh $(ARGS)
 
-docs: $(VENV)/.installed-dev ## Write the generated files anew: reference pages, rules, dashboards (RUNBOOKS=https://… for the links in alerts)
+docs: $(VENV)/.installed-dev ## Rewrite the generated files: reference pages, rules, dashboards (RUNBOOKS=https://… for the links in alerts)
 	$(BIN)/python .ci/generate.py
 
 clean: ## Remove everything that make made

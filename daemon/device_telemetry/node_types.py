@@ -58,7 +58,7 @@ class Device:
             example = min(words, default=listed.words[0] if listed is not None and listed.words else "LABEL")
             raise UnknownNameError(
                 f"{metric} has a number for each {listed.label if listed is not None else 'label'}, "
-                f"so name it: value({metric!r}, {example!r}); here are: {', '.join(sorted(words)) or 'none'}"
+                f"so name one: value({metric!r}, {example!r}); reported: {', '.join(sorted(words)) or 'none'}"
             )
         if label and not is_labelled and (read is not None or listed is not None):
             raise UnknownNameError(f"{metric} has no labels such as {label!r}: ask value({metric!r})")

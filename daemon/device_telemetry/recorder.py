@@ -50,12 +50,12 @@ class Recorder(ContextDecorator):
         self._source = source or (lambda: nodes(interval, url, self._pause))
         self._stretches: dict[str, Stretch] = {}
         self._open: list[str] = []
-        self._turn = threading.Condition()
+        self._condition = threading.Condition()
         self._last: Sample | None = None
         # When the newest stretch began or ended, and when exact counters were last requested.
         self._limit = self._asked = -math.inf
         self._awaits_counters = False
-        self._stops = False
+        self._stopping = False
         self._error: TelemetryError | None = None
         self._thread: threading.Thread | None = None
 
@@ -63,10 +63,10 @@ class Recorder(ContextDecorator):
         """Start recording after the first sample; without any, `results` raises the error. Raises UnknownNameError for unknown devices; warns if there are none."""
         if self._thread is not None:
             return
-        self._stops, self._error, self._last = False, None, None
+        self._stopping, self._error, self._last = False, None, None
         self._thread = threading.Thread(target=self._sample, name="device-telemetry", daemon=True)
         self._thread.start()
-        with self._turn:
+        with self._condition:
             self._wait_for(-math.inf)
         self._check_devices()
         self._enter(_ROOT)
@@ -84,13 +84,13 @@ class Recorder(ContextDecorator):
         if self._thread is None:
             return
         now = time.monotonic()
-        with self._turn:
+        with self._condition:
             for name in reversed(self._open):
                 self._stretches[name].leave(now)
             self._open.clear()
             self._note_limit(now)
             self._wait_for(now)
-            self._stops = True
+            self._stopping = True
         self._thread = None
 
     def __enter__(self) -> Recorder:
@@ -111,7 +111,7 @@ class Recorder(ContextDecorator):
 
         Waits for the sample after its end. Raises UnknownNameError (a KeyError) for an unknown stretch, TelemetryError without readings.
         """
-        with self._turn:
+        with self._condition:
             stretch = self._stretches.get(name)
             if stretch is None:
                 near = nearest_or_all(name, filter(None, self._stretches))
@@ -125,13 +125,13 @@ class Recorder(ContextDecorator):
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the stretches so far. The whole recording has the empty name."""
-        with self._turn:
+        with self._condition:
             return tuple(self._stretches)
 
     def _enter(self, name: str) -> str:
         """Begin a stretch, and return its name, which is `outer/inner` within another stretch."""
         now = time.monotonic()
-        with self._turn:
+        with self._condition:
             outer = self._open[-1] if self._open else _ROOT
             full = f"{outer}/{name}" if outer and name else name
             self._stretches.setdefault(full, Stretch()).enter(now)
@@ -141,22 +141,22 @@ class Recorder(ContextDecorator):
 
     def _leave(self, name: str) -> None:
         now = time.monotonic()
-        with self._turn:
+        with self._condition:
             if name in self._open:
                 self._open.remove(name)
                 self._stretches[name].leave(now)
                 self._note_limit(now)
 
     def _note_limit(self, now: float) -> None:
-        """Have the sampler ask for exact counters, unless it has just done so; the turn is ours."""
+        """Have the sampler ask for exact counters, unless it has just done so; the caller holds `_condition`."""
         self._limit = now
         if now - self._asked >= _EXACT_APART_SECONDS:
-            self._turn.notify_all()
+            self._condition.notify_all()
 
     def _pause(self, seconds: float) -> bool:
         """Wait for the next sample. Return whether it needs exact counters, since a stretch began or ended."""
         end = time.monotonic() + seconds
-        with self._turn:
+        with self._condition:
             if self._awaits_counters:
                 end = min(end, time.monotonic() + _EXACT_AFTER_SECONDS)
             self._awaits_counters = False
@@ -165,11 +165,11 @@ class Recorder(ContextDecorator):
                 if due <= now:
                     self._asked, self._awaits_counters = now, True
                     return True
-                self._turn.wait(min(end, due) - now)
+                self._condition.wait(min(end, due) - now)
         return False
 
     def _wait_for(self, moment: float) -> None:
-        """Let samples come until one is of that moment or later, and counted the energy until then; the turn is ours."""
+        """Let samples come until one is of that moment or later, and counted the energy until then; the caller holds `_condition`."""
         begun = time.monotonic()
         while self._thread is not None and self._error is None:
             patience = _PATIENCE_SECONDS
@@ -177,26 +177,26 @@ class Recorder(ContextDecorator):
                 if self._last.has_counted(moment):
                     return
                 patience = _COUNTERS_SECONDS
-            if not self._turn.wait(max(0.0, begun + patience - time.monotonic())):
+            if not self._condition.wait(max(0.0, begun + patience - time.monotonic())):
                 return
 
     def _sample(self) -> None:
         try:
             for node in self._source():
-                self._take(Sample.of(time.monotonic(), self._chosen(node), _age(node)))
-                if self._stops:
+                self._store_sample(Sample.of(time.monotonic(), self._chosen(node), _age(node)))
+                if self._stopping:
                     return
         except TelemetryError as error:
-            with self._turn:
+            with self._condition:
                 self._error = error
-                self._turn.notify_all()
+                self._condition.notify_all()
 
-    def _take(self, sample: Sample) -> None:
-        with self._turn:
+    def _store_sample(self, sample: Sample) -> None:
+        with self._condition:
             if self._last is not None:
                 folded(self._stretches.values(), self._last, sample)
             self._last = sample
-            self._turn.notify_all()
+            self._condition.notify_all()
 
     def _chosen(self, node: Node) -> Iterable[tuple[str, Device]]:
         """Return the wanted devices and what they are called here. Raises UnknownNameError if the first sample lacks one."""

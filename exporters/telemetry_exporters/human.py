@@ -194,7 +194,7 @@ def who(owner: Owner) -> str:
     return f"{words} ({cut(owner.user, _LONGEST // 2)})" if owner.user and owner.kind != "user" else words
 
 
-def all_of(allocations: Sequence[Allocation]) -> str:
+def owners_summary(allocations: Sequence[Allocation]) -> str:
     """Return the first of a card's owners and the number of others; empty without owners."""
     if not allocations:
         return ""

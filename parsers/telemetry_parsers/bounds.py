@@ -1,4 +1,4 @@
-"""The most that is taken from a source of each kind of data: these numbers bound what a bad source can cost the node."""
+"""Upper limits of each kind of data that a source reports, so that a faulty source cannot exhaust the node."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
         ('web.telemetry_path = "metrics"',
          'web.telemetry_path: must start with / and consist of letters, digits, . _ ~ - and /, not "metrics"'),
         ('web.telemetry_path = "/a/../b"',
-         'web.telemetry_path: must have no part . or .., which clients take out before they ask, not "/a/../b"'),
+         'web.telemetry_path: must not contain the path segments \'.\' or \'..\', because clients remove them before sending the request, not "/a/../b"'),
         *((f'web.telemetry_path = "{route}"',
            f"web.telemetry_path: {route} is taken by another page; choose a path such as /metrics")
           for route in ("/", "/healthz", "/readyz", "/api", "/api/v1/snapshot")),

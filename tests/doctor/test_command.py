@@ -240,8 +240,8 @@ def test_a_container_that_lost_one_of_its_cards(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--node", "n", "--source", "nvml"), "--source looks at this source alone"),
-        (("--bundle", "f", "--source", "nvml"), "--source looks at this source alone"),
+        (("--node", "n", "--source", "nvml"), "--source examines one source"),
+        (("--bundle", "f", "--source", "nvml"), "--source examines one source"),
         (("--bundle", "f", "--format", "json"), "--bundle writes both formats"),
         (("--bundle", "f", "--node", "n"), "not allowed with"),
     ],

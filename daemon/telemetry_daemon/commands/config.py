@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="check|show|default|peaks",
         choices=("check", "show", "default", "peaks"),
         help="check: print what is wrong; show: print the settings in force; default: print a file with every setting; "
-        "peaks: print what a roofline.csv of rocprofiler-compute measured, as a section of that file",
+        "peaks: print the rates that a roofline.csv of rocprofiler-compute measured, as a section of that file",
     )
     parser.add_argument("file", metavar="ROOFLINE", nargs="?", help="with peaks: the roofline.csv")
     parser.add_argument("--model", help="with peaks: the cards' name, as in the label `model`")

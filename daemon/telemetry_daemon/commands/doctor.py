@@ -61,6 +61,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.source and (arguments.node is not None or arguments.bundle is not None):
         flag = "--node" if arguments.node is not None else "--bundle"
-        raise CommandError(f"--source looks at this source alone, and {flag} at all; leave one of them out")
+        raise CommandError(f"--source examines one source, and {flag} examines all; leave one of them out")
     if arguments.bundle is not None and arguments.format != "text":
         raise CommandError("--bundle writes both formats; leave --format out")

@@ -95,7 +95,9 @@ def route(text: str) -> str:
     if _ROUTE.match(text) is None:
         raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {shown(text)}")
     if {".", ".."} & set(text.split("/")):
-        raise ValueError(f"must have no part . or .., which clients take out before they ask, not {shown(text)}")
+        raise ValueError(
+            f"must not contain the path segments '.' or '..', because clients remove them before sending the request, not {shown(text)}"
+        )
     if text in _RESERVED_ROUTES or text.startswith("/api/"):
         raise ValueError(f"{text} is taken by another page; choose a path such as /metrics")
     return text
@@ -144,7 +146,7 @@ def job_map(text: str) -> str:
     """Return the tool and the folder: `jobstats:/run/gpustat`."""
     kind, colon, folder = text.partition(":")
     if not colon or kind not in _JOB_MAP_KINDS:
-        raise ValueError(f"must be one of {', '.join(_JOB_MAP_KINDS)}, a colon and a folder, not {shown(text)}")
+        raise ValueError(f"must be KIND:FOLDER, where KIND is one of {', '.join(_JOB_MAP_KINDS)}, not {shown(text)}")
     absolute_path(folder)
     return text
 

@@ -124,7 +124,7 @@ def unit() -> Unit | None:
 def ask_system(program: str, *arguments: str) -> str:
     """Return the output of a system program, or an empty text if it is missing, fails or does not finish in time."""
     found = Whereabouts(program, "", os.environ.get("PATH", ""), ()).find(program)
-    if found is None or found.distrusted:
+    if found is None or found.distrust_reason:
         return ""
     try:
         ended = short_lived.ask((found.path, *arguments), "", _SECONDS)

@@ -157,7 +157,7 @@ def _of_source(patient: Patient) -> Iterator[_Row]:
     if status.state not in ("missing", "disabled"):
         for tool in sources.tools_found(patient):
             mine = "" if os.access(tool.path, os.X_OK) else ", which this user may not run"
-            yield "  at", tool.path + (", which is not run as root" if tool.distrusted else mine)
+            yield "  at", tool.path + (", which is not run as root" if tool.distrust_reason else mine)
         for poll in status.polls:
             yield "  poll", _poll(poll, patient.captures.get(poll.poll))
     if status.state != "ok":

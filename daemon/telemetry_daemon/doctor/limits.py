@@ -65,7 +65,7 @@ class _Need:
     of_unit: str
     shown: Callable[[float], str] = "{:g}".format
 
-    def small(self, where: str, limits: Limits, option: str) -> Iterator[Finding]:
+    def findings_if_too_small(self, where: str, limits: Limits, option: str) -> Iterator[Finding]:
         """Yield a finding if the limit is too small."""
         value = getattr(limits, self.name)
         if value is not None and value < self.least:
@@ -86,14 +86,16 @@ def findings_of_container(limits: Limits, container: str) -> Iterator[Finding]:
     if container:
         option = "resources.limits of the pod" if container == "Kubernetes" else "the container's options"
         for need in (_MEMORY, _TASKS, _CPUS, _OPEN_FILES):
-            yield from need.small("container", limits, option + need.of_container)
+            yield from need.findings_if_too_small("container", limits, option + need.of_container)
 
 
 def findings_of_unit(unit: Unit | None) -> Iterator[Finding]:
     """Yield limits of the unit that are too small."""
     if unit is not None:
         for need in (_CPUS, _MEMORY, _TASKS, _OPEN_FILES):
-            yield from need.small(UNIT, _of_unit(unit), f"{need.of_unit}= in a drop-in (systemctl edit telemetry)")
+            yield from need.findings_if_too_small(
+                UNIT, _of_unit(unit), f"{need.of_unit}= in a drop-in (systemctl edit telemetry)"
+            )
 
 
 def findings_of_proc(limits: Limits, *, owners_are_shown: bool) -> Iterator[Finding]:

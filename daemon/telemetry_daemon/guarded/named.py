@@ -153,7 +153,7 @@ def _opened(folder: int, name: str, status: os.stat_result) -> int:
     if os.path.samestat(os.fstat(descriptor), status):
         return descriptor
     os.close(descriptor)
-    raise UnsafeError("somebody put another one there meanwhile")
+    raise UnsafeError("another process replaced the file in the meantime")
 
 
 @contextlib.contextmanager

@@ -58,7 +58,7 @@ class Disguise:
         """Return the stand-in for an IP address: another address of the same form."""
         if isinstance(ipaddress.ip_address(without_zeros(value)), ipaddress.IPv6Address) and "." not in value:
             return self._kept(value.lower(), _nibble)
-        return self._kept_of(value.lower(), _octets)
+        return self._kept_of(value.lower(), _disguised_address)
 
     def _kept(self, value: str, stand_in: _StandIn) -> str:
         return self._kept_of(value, lambda value, stream: "".join(map(stand_in, value, stream)))
@@ -110,7 +110,7 @@ def _letter(old: str, choice: int) -> str:
     return _LETTERS[choice % len(_LETTERS)] if old.isascii() else chr(_IDEOGRAPHS[choice])
 
 
-def _octets(value: str, stream: bytes) -> str:
+def _disguised_address(value: str, stream: bytes) -> str:
     """Return an address with each number replaced by a number of as many digits, and each hexadecimal part, too."""
     head, colon, quad = value.rpartition(":")
     choices = iter(stream)

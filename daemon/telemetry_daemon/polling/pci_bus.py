@@ -37,30 +37,30 @@ class PciBus:
         self._root = root
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._scanned = float("-inf")
-        self._looked = float("-inf")
+        self._scanned_at = float("-inf")
+        self._refreshed_at = float("-inf")
         self._devices: tuple[PciDevice, ...] = ()
         self._views: dict[str, PciView] = {}
 
     def view(self, vendor: str) -> PciView:
         """Return the vendor's devices: their number, the number of suspended devices, and the addresses."""
         with self._lock:
-            self._look()
+            self._refresh()
             return self._views.get(vendor, PciView())
 
     def counts(self) -> dict[str, int]:
         """Return the number of accelerators of each vendor."""
         with self._lock:
-            self._look()
+            self._refresh()
             return pci.counts(sorted(self._devices, key=lambda device: device.vendor))
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         now = self._monotonic()
-        if now - self._scanned >= SCAN_SECONDS:
-            self._scanned = now
+        if now - self._scanned_at >= SCAN_SECONDS:
+            self._scanned_at = now
             self._devices = pci.scan(self._root)
-        if now - self._looked >= LOOK_AGAIN_SECONDS:
-            self._looked = now
+        if now - self._refreshed_at >= LOOK_AGAIN_SECONDS:
+            self._refreshed_at = now
             usable = [device for device in self._devices if not device.given_away]
             suspended = Counter(d.vendor for d in usable if pci.is_suspended(d.bus_id, self._root))
             self._views = {

@@ -48,7 +48,7 @@ class Poller:
         self._sources: dict[str, Source] = {}
         self._started: dict[tuple[str, str], float] = {}
         self._needs: dict[str, Need] = {}
-        self._out_of_turn = OutOfTurn(store, clock)
+        self._extra_polls = OutOfTurn(store, clock)
         self._releases = Releases(clock.monotonic)
         self._changes = ChangeLog()
         self._news = News(clock.monotonic)
@@ -103,7 +103,7 @@ class Poller:
             self._missing.forget(name, poll)
             self._scheduler.remove_job(_job_id(name, poll.name))
             self._started.pop((name, poll.name), None)
-        self._out_of_turn.forget(source)
+        self._extra_polls.forget(source)
         source.close()
         self._scheduler.remove_executor(name, shutdown=False)
         self._store.remove_source(name)
@@ -279,7 +279,7 @@ class Poller:
         if accepted.needs_counters:
             self.read_counters()
         answer = replace(answer, report=accepted.report)
-        for name, other in self._out_of_turn.after(source, poll, answer, accepted.events, self.sources().values()):
+        for name, other in self._extra_polls.after(source, poll, answer, accepted.events, self.sources().values()):
             self._ask_now(name, other)
 
     def _suspend_or_resume(self, source: Source, poll: Poll, state: State) -> None:

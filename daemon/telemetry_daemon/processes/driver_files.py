@@ -132,7 +132,7 @@ class Folders:
             yield from [folder + name for name in self._named(folder, last)]
 
     def error(self, pattern: str) -> int | None:
-        """Return the errno if the first folder of a matched pattern cannot be listed, or None if it can or is missing."""
+        """Return the errno if the folder before a matched pattern's first wildcard cannot be listed; None if it can or is missing."""
         return self._errors.get("".join(f"{part}/" for part in beginning(pattern)))
 
     def _folders(self, parts: tuple[str, ...]) -> list[str]:

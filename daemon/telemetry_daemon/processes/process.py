@@ -128,7 +128,7 @@ def _group_exists(group: int) -> bool:
         os.killpg(group, 0)
     except ProcessLookupError:  # the group is empty
         return False
-    except PermissionError:  # the group has a member that must not be signalled
+    except PermissionError:  # the group has a member that we lack permission to signal
         return True
     return True
 

@@ -14,14 +14,14 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool's file as found; equal while the file is unchanged. `distrusted` says why the file must not be run and what to do, or is empty."""
+    """A tool's file as found. Two instances compare equal as long as the file has not changed. `distrust_reason` says why the file must not be run and what to do, or is empty."""
 
     name: str
     path: str
     device: int = 0
     inode: int = 0
     modified_ns: int = 0
-    distrusted: str = ""
+    distrust_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Whereabouts:
     def find(self, name: str) -> Tool | None:
         """Return the tool's file, even if it is not executable: the attempt to run it reports why."""
         tools = [tool for tool in (_tool(name, path) for path in self._places(name)) if tool is not None]
-        usable = (tool for tool in tools if os.access(tool.path, os.X_OK) and not tool.distrusted)
+        usable = (tool for tool in tools if os.access(tool.path, os.X_OK) and not tool.distrust_reason)
         return next(usable, tools[0] if tools else None)
 
     def missing(self, name: str) -> str:
@@ -75,10 +75,10 @@ def _tool(name: str, candidate: str) -> Tool | None:
     if not stat.S_ISREG(status.st_mode):
         return None
     path = Path(candidate)
-    return Tool(name, str(path), status.st_dev, status.st_ino, status.st_mtime_ns, _distrusted(path))
+    return Tool(name, str(path), status.st_dev, status.st_ino, status.st_mtime_ns, _distrust_reason(path))
 
 
-def _distrusted(path: Path) -> str:
+def _distrust_reason(path: Path) -> str:
     """Return who could make root run another program. Other users are not checked: they could run the tool by hand."""
     if os.geteuid() != ROOT:
         return ""

@@ -209,8 +209,8 @@ class CommandReader:
         choice = self._alternatives.choose(request, whereabouts.find)
         if choice is None:
             raise _NoAnswerError(_not_found(request, whereabouts))
-        if choice.tool.distrusted:
-            text = f"{choice.tool.path} is not run as root: {choice.tool.distrusted}"
+        if choice.tool.distrust_reason:
+            text = f"{choice.tool.path} is not run as root: {choice.tool.distrust_reason}"
             raise _NoAnswerError(failed("no_permission", text))
         return choice
 

@@ -40,7 +40,7 @@ def _seconds(stat: list[bytes], *indices: int) -> float:
 
 
 _CLOCK = BY_NAME["telemetry_time_seconds"]
-# The metrics of client_python's collector, which takes 2.8 MiB (docs/performance.md). psutil takes 1.2 MiB for the same files.
+# The metrics of client_python's collector, read here because its import takes 2.8 MiB (docs/performance.md), and psutil's 1.2 MiB.
 _NUMBERS: Mapping[Metric, Callable[[_Read], float]] = {
     _row("virtual_memory_bytes", "bytes", "Virtual memory size in bytes."): lambda read: int(read.stat[_VSIZE]),
     _row("resident_memory_bytes", "bytes", "Resident memory size in bytes."): lambda read: (

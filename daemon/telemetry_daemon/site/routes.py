@@ -194,7 +194,7 @@ class Site:
             return self._some_devices(request)
         from telemetry_exporters.documents import snapshot_json  # most nodes are only scraped
 
-        return self._kept(
+        return self._cached(
             request, "json", lambda snapshot: snapshot_json.render(snapshot, self._extra).encode(), _JSON, ()
         )
 
@@ -219,9 +219,9 @@ class Site:
         for device_id in parse_qs(request.query).get("device", ())[:1]:
             text = device_page(self._newest(), device_id, links, extra)
             return Response(200, (text.encode(),), _HTML, (*headers, _FRESH, _NO_SNIFFING)) if text else _NO_DEVICE
-        return self._kept(request, "html", lambda snapshot: page(snapshot, links, extra).encode(), _HTML, headers)
+        return self._cached(request, "html", lambda snapshot: page(snapshot, links, extra).encode(), _HTML, headers)
 
-    def _kept(
+    def _cached(
         self,
         request: Request,
         name: str,

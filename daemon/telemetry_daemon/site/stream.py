@@ -111,10 +111,10 @@ class Streams:
         self._state: Entry = {}
         self._sent: Entry = {}
         self._numbers = ""
-        self._next_look: asyncio.TimerHandle | None = None
+        self._next_check: asyncio.TimerHandle | None = None
         self._next_beat: asyncio.TimerHandle | None = None
         self._made_at = 0.0
-        self._is_look_due = False
+        self._is_check_due = False
 
     def __len__(self) -> int:
         return len(self._followers)
@@ -128,17 +128,17 @@ class Streams:
         first = self._first(self._make_in_turn(), self._state, _last_seen(request))
         follower = Follower(first, self._leave, request.client, self._loop.time())
         self._followers[follower] = None
-        self._look_again()
+        self._schedule_check()
         if self._next_beat is None:
             self._next_beat = self._loop.call_later(HEARTBEAT_SECONDS, self._beat)
         return Response(200, (), _CONTENT_TYPE, _HEADERS, follower)
 
     def snapshot_changed(self) -> None:
         """Send changes, at most once a second; any thread may call this."""
-        if self._followers and not self._is_look_due:
-            self._is_look_due = True
+        if self._followers and not self._is_check_due:
+            self._is_check_due = True
             with contextlib.suppress(RuntimeError):  # the loop has ended with all clients
-                self._loop.call_soon_threadsafe(self._look)
+                self._loop.call_soon_threadsafe(self._check)
 
     def _has_room_for(self, client: str) -> bool:
         """Return whether a stream may begin. If there are too many, drop the oldest of the busiest client, or an old stream."""
@@ -160,26 +160,26 @@ class Streams:
     def _leave(self, follower: Follower) -> None:
         self._followers.pop(follower, None)
         if not self._followers:
-            for timer in (self._next_look, self._next_beat):
+            for timer in (self._next_check, self._next_beat):
                 if timer is not None:
                     timer.cancel()
-            self._next_look = self._next_beat = None
+            self._next_check = self._next_beat = None
 
-    def _look(self) -> None:
-        """Send what is new, and schedule the next look."""
-        self._is_look_due = False
+    def _check(self) -> None:
+        """Send what is new, and schedule the next check."""
+        self._is_check_due = False
         if self._followers:
             self._make_in_turn()
-            self._look_again()
+            self._schedule_check()
 
-    def _look_again(self) -> None:
-        """Schedule a look: after the pause if there is a new snapshot, and when the newest numbers expire."""
-        if self._next_look is not None:
-            self._next_look.cancel()
+    def _schedule_check(self) -> None:
+        """Schedule the next check: after the pause if there is a new snapshot, and when the newest numbers expire."""
+        if self._next_check is not None:
+            self._next_check.cancel()
         newest, due = self._newest(), self._made_at + SHORTEST_PAUSE_SECONDS
         if newest is self._snapshot:
             due = max(newest.valid_until, self._loop.time() + SHORTEST_PAUSE_SECONDS)
-        self._next_look = self._loop.call_at(due, self._look)
+        self._next_check = self._loop.call_at(due, self._check)
 
     def _make_in_turn(self) -> Snapshot:
         """Make the events of a new snapshot, unless the last events are recent. Return the snapshot of the current events."""

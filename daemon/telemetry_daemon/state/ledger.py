@@ -41,7 +41,7 @@ _START_SECONDS = 15.0
 
 
 class Ledger:
-    """Counts from its creation on. Not thread-safe: the caller holds a lock. `boot` is the boot id."""
+    """Adds up each owner's use of each card. Not thread-safe: the caller must hold a lock. `boot` is the boot id."""
 
     def __init__(self, hostname: str, boot: str = "", saved: Saved | None = None) -> None:
         self._hostname = hostname
@@ -133,7 +133,7 @@ class Ledger:
             self._finish(entry)
 
     def forget(self, device_id: str) -> None:
-        """Divide the counts of a card that is gone for good."""
+        """Remove a card that is gone for good, after dividing its last counts among its owners."""
         if device_id in self._devices:
             self._lose(device_id)
         card = self._cards.pop(device_id, None)

@@ -125,7 +125,7 @@ class MaintenanceBook:
             return
         except (OSError, CodecError) as error:
             log.warning(
-                "a maintenance may be forgotten: its file is unusable", extra={"path": str(path), "error": error}
+                "the maintenance file is unreadable and therefore ignored", extra={"path": str(path), "error": error}
             )
             return
         left = min(written.seconds, LONGEST_SECONDS)

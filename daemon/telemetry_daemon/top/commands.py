@@ -61,7 +61,7 @@ class WithCommands(Feed):
         self._wake: Callable[[], None] = lambda: None
         self._running: Mapping[int, Running] = {}
         self._started: Mapping[int, float] = {}
-        self._wanted, self._over = threading.Event(), threading.Event()
+        self._read_requested, self._closed = threading.Event(), threading.Event()
 
     def start(self, wake: Callable[[], None]) -> None:
         """Start the feed and the reading of processes."""
@@ -87,7 +87,7 @@ class WithCommands(Feed):
         """Read processes while they are visible."""
         self._feed.look_at(focus)
         if focus.processes and self._started:
-            self._wanted.set()
+            self._read_requested.set()
 
     def press(self, key: str, /) -> bool:
         """Pass the key to the feed."""
@@ -95,13 +95,13 @@ class WithCommands(Feed):
 
     def close(self) -> None:
         """Stop reading. The thread ends with the process."""
-        self._over.set()
-        self._wanted.set()
+        self._closed.set()
+        self._read_requested.set()
         self._feed.close()
 
     def _read_on(self) -> None:
-        while self._wanted.wait() and not self._over.is_set():
+        while self._read_requested.wait() and not self._closed.is_set():
             self._running = self._processes.read(self._started)
             self._wake()
-            self._over.wait(_PAUSE_SECONDS)
-            self._wanted.clear()
+            self._closed.wait(_PAUSE_SECONDS)
+            self._read_requested.clear()

@@ -106,7 +106,7 @@ class Timeline:
         self._launched = Launches()
         self._impossible = 0
 
-    def card(self, key: Hashable, card: Card, rank: int | None = None, process: Hashable = None) -> None:
+    def set_card(self, key: Hashable, card: Card, rank: int | None = None, process: Hashable = None) -> None:
         """Set the card of a key, its rank, and a process that used it, before or after its first interval."""
         lane = self._lanes.setdefault(key, _Lane(card))
         lane.card, lane.rank = card, rank

@@ -27,13 +27,13 @@ class Runs:
         self.ends.append(end)
         self.launches.append(launch)
 
-    def union(self) -> Union:
+    def union(self) -> Intervals:
         """Return the union of the intervals."""
-        return Union.of_ordered((self.begins[number], self.ends[number]) for number in ascending(self.begins))
+        return Intervals.of_ordered((self.begins[number], self.ends[number]) for number in ascending(self.begins))
 
 
 @dataclass(frozen=True, slots=True)
-class Union:
+class Intervals:
     """Disjoint intervals in ascending order, and the time covered before each of them."""
 
     begins: Sequence[int]
@@ -41,7 +41,7 @@ class Union:
     before: Sequence[int]
 
     @staticmethod
-    def of_ordered(intervals: Iterable[Interval]) -> Union:
+    def of_ordered(intervals: Iterable[Interval]) -> Intervals:
         """Return the union of intervals in the order of their begins."""
         begins, ends = array("q"), array("q")
         for begin, end in intervals:
@@ -54,7 +54,7 @@ class Union:
         before = array("q", [0])
         for begin, end in zip(begins, ends, strict=True):
             before.append(before[-1] + end - begin)
-        return Union(begins, ends, before)
+        return Intervals(begins, ends, before)
 
     def within(self, begin: int, end: int) -> int:
         """Return the covered time of a span."""
@@ -76,12 +76,12 @@ class Union:
             return 0
         return self.before[number] - max(0, self.ends[number - 1] - time)
 
-    def joined(self, *others: Union) -> Union:
+    def joined(self, *others: Intervals) -> Intervals:
         """Return the union with others."""
         unions = [union for union in (self, *others) if union.begins]
         if len(unions) == 1:
             return unions[0]
-        return Union.of_ordered(merge(*(zip(union.begins, union.ends, strict=True) for union in unions)))
+        return Intervals.of_ordered(merge(*(zip(union.begins, union.ends, strict=True) for union in unions)))
 
 
 def ascending(numbers: Sequence[int]) -> Sequence[int]:

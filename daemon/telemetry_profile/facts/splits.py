@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from telemetry_profile.facts.intervals import Interval, Runs, Union, ascending
+from telemetry_profile.facts.intervals import Interval, Intervals, Runs, ascending
 from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 
 _FAR_LONGER = 2  # times each other collective: the reason must be outside of the collective
@@ -20,7 +20,7 @@ _LEAST_LAUNCHED = 0.5  # with fewer the host's clock decides
 class Splitter:
     """Divides spans of one device into their parts."""
 
-    def __init__(self, runs: Mapping[Work, Runs], waits: Union | None) -> None:
+    def __init__(self, runs: Mapping[Work, Runs], waits: Intervals | None) -> None:
         self._fused = runs["fused"].union()
         self._compute = runs["compute"].union().joined(self._fused)
         self._communication = runs["communication"].union().joined(self._fused)

@@ -67,7 +67,7 @@ def _read_runs(_clue: Clue, lines: Iterable[str]) -> Facts:
         index = number_of(row.get("Device_id", row.get("Device ID", "")))
         name = _first(row, _TYPE)
         name = (name if name not in ("", "N/A") else _first(row, _NAME)).rstrip("_")
-        timeline.card(index, Card(index))
+        timeline.set_card(index, Card(index))
         timeline.add(
             index, _work(_first(row, _CORE), name), decimal_ns(_first(row, _BEGIN), US), decimal_ns(_first(row, _LENGTH), US), name,
             block=_block(_first(row, ("Block Dim", "Block Num"))),

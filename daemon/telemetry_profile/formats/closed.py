@@ -8,7 +8,7 @@ from telemetry_profile.facts.csv_tables import first_cells
 from telemetry_profile.format_contract import Clue, Refusal
 
 
-def _is(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:
+def _file_test(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:
     """Return a test by the first bytes, or by the ending of the name."""
     return lambda clue: clue.head.startswith(beginnings) or clue.name.lower().endswith(endings)
 
@@ -28,13 +28,13 @@ def _is_perfetto(clue: Clue) -> bool:
 NSYS = Refusal(
     "nsys-report",
     "Nsight Systems",
-    _is((b"QDSTRM",), (".nsys-rep", ".qdrep", ".qdstrm")),
+    _file_test((b"QDSTRM",), (".nsys-rep", ".qdrep", ".qdstrm")),
     "this is its closed report; export it with `nsys export --type sqlite FILE` and give the .sqlite file",
 )
 NCU = Refusal(
     "ncu-report",
     "Nsight Compute",
-    _is((b"NVR\0",), (".ncu-rep", ".nsight-cuprof-report")),
+    _file_test((b"NVR\0",), (".ncu-rep", ".nsight-cuprof-report")),
     "this is its closed report; export it with `ncu --import FILE --csv --page raw` and give what it prints",
 )
 PERFETTO = Refusal(

@@ -86,7 +86,7 @@ class _Cards:
             rank = None if rank is None or rank < 0 else rank
             host = _PROCESS.sub(r"\g<host>", process) if rank is None else ""
             self._keys[seen] = (host, rank, number)
-            self._timeline.card(self._keys[seen], Card(number), rank, process)
+            self._timeline.set_card(self._keys[seen], Card(number), rank, process)
         return self._keys[seen]
 
 
@@ -224,7 +224,7 @@ class _Reader:
             self._timeline.marked(event.name, begin, length)
             return
         index = _index(arguments, self._processes.get(str(event.pid), ("", None))[1])
-        self._timeline.card(index, Card(index))
+        self._timeline.set_card(index, Card(index))
         self._timeline.add(index, "copy" if kind == "copy" else work_of(event.name), begin, length, event.name)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from telemetry_parsers.model import Problem
 from telemetry_profile.facts.csv_tables import Rows, begins_with, first_cells, with_headings
 from telemetry_profile.facts.device_timeline import MOST_NAMES, OTHERS, LinkSums
-from telemetry_profile.facts.intervals import Union
+from telemetry_profile.facts.intervals import Intervals
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.printed_numbers import MS, US, count_of, decimal_ns
 from telemetry_profile.format_contract import (
@@ -73,7 +73,7 @@ def _collectives(row: Mapping[str, str]) -> int | None:
     begin, end = _ticks(row, "start_point"), _ticks(row, "end_point")
     if not intervals or begin is None or end is None or end < begin:
         return None
-    return Union.of_ordered(sorted(intervals)).within(begin, end)
+    return Intervals.of_ordered(sorted(intervals)).within(begin, end)
 
 
 def _is_of_cluster(cells: Sequence[str]) -> bool:

@@ -53,7 +53,7 @@ class _Reader:
                     self._run(event)
 
     def facts(self) -> Facts:
-        self._timeline.card("device", Card(self._index))
+        self._timeline.set_card("device", Card(self._index))
         devices = tuple(self._limited(device) for device in self._timeline.devices())
         return self._timeline.facts(_NAME, _TOOL, clock_of(devices), devices)
 

@@ -67,7 +67,7 @@ def _name_cards(tables: Tables, timeline: Timeline) -> list[int]:
     rows = selected(tables, "TASK", [f"DISTINCT {column}"]) if column else iter(())
     cards = [index for (card,) in rows if (index := integer(card)) is not None]
     for number in cards or models:
-        timeline.card(number, Card(number, models.get(number, "")), ranks.get(number))
+        timeline.set_card(number, Card(number, models.get(number, "")), ranks.get(number))
     return cards
 
 

@@ -80,7 +80,7 @@ class _Cards:
             number = self._by_process.get((process, counted), self._by_number.get(counted))
             card = self._cards.get(number)
             self._keys[seen] = (counted if card is None else number, card is None)
-            self._timeline.card(self._keys[seen], card or Card(counted), process=process)
+            self._timeline.set_card(self._keys[seen], card or Card(counted), process=process)
         return self._keys[seen]
 
 

@@ -96,7 +96,7 @@ def _run(name: str, row: Row, timeline: Timeline) -> None:
         timeline.call(name, row.time("length"))
         return
     number = int(device["number"])
-    timeline.card(number, Card(number, device["model"].strip("[ ")))
+    timeline.set_card(number, Card(number, device["model"].strip("[ ")))
     timeline.add(
         number, work_of(name), row.time("begin"), row.time("length"), name, row.shape("grid"), row.shape("block")
     )

@@ -101,7 +101,7 @@ def _gpu_side(row: Row) -> str:
 def _card(agent: str, timeline: Timeline) -> str:
     """Return the key of a card: the number of its agent, which also counts the agents of the host."""
     number = agent.strip().removeprefix("Agent ").strip()
-    timeline.card(number, Card(int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None))
+    timeline.set_card(number, Card(int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None))
     return number
 
 

@@ -73,7 +73,7 @@ class _Process:
                 # A card has the same number in all processes of a node, whichever cards they may use.
                 key = self._cards[integer(agent)] = (node, number)
                 card = Card(integer(index), text(product) or text(name), "", _bus_id(text(extdata)))
-                self._timeline.card(key, card, process=self._suffix)
+                self._timeline.set_card(key, card, process=self._suffix)
 
     def _key(self, *agents: object) -> Hashable:
         """Return the key of the first agent that is a card; of an unknown agent of this process if none is."""
@@ -194,7 +194,7 @@ def _kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
 
 
 def _key(timeline: Timeline, number: int | None) -> Hashable:
-    timeline.card(number, Card(number))
+    timeline.set_card(number, Card(number))
     return number
 
 

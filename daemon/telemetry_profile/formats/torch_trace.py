@@ -120,7 +120,7 @@ class _Reader:
         for device in described[:_MOST_INDEX]:
             if isinstance(device, Mapping) and (index := whole(device.get("id"), _MOST_INDEX)) is not None:
                 model = device.get("name")
-                self._timeline.card(index, Card(index, model if isinstance(model, str) else ""))
+                self._timeline.set_card(index, Card(index, model if isinstance(model, str) else ""))
 
     def _operator(self, event: TraceEvent) -> None:
         name = event.name

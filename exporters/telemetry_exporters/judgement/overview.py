@@ -89,7 +89,7 @@ _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Sev
 
 
 def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[Row, ...]:
-    """Return a row for each device. If the snapshot lacks devices, pass the verdict on all of them."""
+    """Return a row for each device. If the snapshot has only some of the node's devices, pass the verdict on all of them."""
     verdict = judge(snapshot) if verdict is None else verdict
     return tuple(row_of(device, verdict[device.id]) for device in snapshot.devices)
 

@@ -212,7 +212,7 @@ def _processes(row: Row) -> Value | None:
 def _owner_text(row: Row) -> str | None:
     if not row.device.allocations:
         return None
-    return human.all_of(row.device.allocations)
+    return human.owners_summary(row.device.allocations)
 
 
 VENDOR: Column[Row] = name_column("VENDOR", lambda row: row.device.vendor, 23, is_kept=True)
@@ -271,7 +271,7 @@ def fitted(
             kept = {**others, index: width}
     limit -= gap * (len(kept) - 1)
     _grow_texts(columns, wanted, kept, limit)
-    _grow_drawn(columns, wanted, kept, limit)
+    _widen_graphics(columns, wanted, kept, limit)
     return dict(sorted(kept.items()))
 
 
@@ -289,7 +289,7 @@ def _grow_texts(columns: Sequence[Column[_T]], wanted: Mapping[int, int], kept: 
         kept[index] += max(0, min(limit - sum(kept.values()), wanted[index] - kept[index]))
 
 
-def _grow_drawn(columns: Sequence[Column[_T]], wanted: Mapping[int, int], kept: dict[int, int], limit: int) -> None:
+def _widen_graphics(columns: Sequence[Column[_T]], wanted: Mapping[int, int], kept: dict[int, int], limit: int) -> None:
     """Distribute the remaining width to drawings, in equal parts."""
     drawn = [index for index in kept if columns[index].most]
     while growing := [index for index in drawn if kept[index] < wanted[index]][: max(0, limit - sum(kept.values()))]:

@@ -90,10 +90,10 @@ def _over_time(title: str, what: str, unit: str, text: str) -> Panel:
     return stacked(title, what, unit, query(text, "{{user}} {{pod_namespace}} {{account}}"))
 
 
-def _where_any(otherwise: str, title: str, what: str, labels: Sequence[str], *columns: Column) -> Panel:
-    """Return a table of half the width, with a text for the case without rows."""
+def _half_width_table(empty_text: str, title: str, description: str, labels: Sequence[str], *columns: Column) -> Panel:
+    """Return a table of half the width, which shows `empty_text` if it has no rows."""
     sort = (columns[-2 if len(columns) > 1 else 0].heading,)
-    return card_table(title, what, labels, columns, sort).sized(12, _LOW).saying(otherwise)
+    return card_table(title, description, labels, columns, sort).sized(12, _LOW).saying(empty_text)
 
 
 def _tokens(title: str, what: str, labels: Sequence[str], columns: Mapping[str, str]) -> Panel:
@@ -181,7 +181,7 @@ JOBS = Page(
             _bill("job", ("job_id", "user")),
         ),
         "Worth a look": (
-            _where_any(
+            _half_width_table(
                 "no card",
                 "Idle holders",
                 "Cards that computed nothing for half an hour, with their owners.",
@@ -192,7 +192,7 @@ JOBS = Page(
                     "percentunit",
                 ),
             ),
-            _where_any(
+            _half_width_table(
                 "no job has whole cards",
                 "Slowest card of each job",
                 "Jobs with whole cards: how busy their slowest card was for five minutes, and the median of them all.",
@@ -240,7 +240,7 @@ JOBS = Page(
             ),
         ),
         "Strangers and misfits": (
-            _where_any(
+            _half_width_table(
                 "no card, if processes are reported",
                 "Strangers",
                 "Cards on which processes of others hold memory, with the owner whom they disturb.",
@@ -251,7 +251,7 @@ JOBS = Page(
                     "bytes",
                 ),
             ),
-            _where_any(
+            _half_width_table(
                 "none",
                 "Names that fit no card",
                 "Devices that a scheduler names and no node has: their owners are missing above. The node's doctor names them.",

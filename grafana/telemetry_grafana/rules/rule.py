@@ -19,7 +19,7 @@ EVERY = "1m"
 AT_ONCE = "0m"
 # This series is recorded in recording_past.py.
 MAINTENANCE_END = "instance:telemetry_maintenance_end_timestamp_seconds:max"
-# The setting of `make docs` with the address of docs/alerts.md. Without it there is no link, because none works everywhere.
+# The variable of `make docs` with the URL of docs/alerts.md. Without it alerts have no link, because no URL works everywhere.
 SETTING = "RUNBOOKS"
 # The remedy of each condition by its alert, so that alerts, `check` and the page agree.
 _REMEDIES = {condition.alert: condition.remedy for condition in CONDITIONS}

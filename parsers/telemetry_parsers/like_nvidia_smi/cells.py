@@ -21,7 +21,7 @@ def _quantity(unit: str) -> str:
     return rf"(?:{number}|{_NOTHING}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
-# Before the second half, only words that tools print instead of a number: the word may be of the previous column.
+# A first half that is no number must be one of these words, because any other may belong to the previous column.
 _NO_HALF = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
 
 

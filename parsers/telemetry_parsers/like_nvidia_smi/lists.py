@@ -206,8 +206,8 @@ class _Tag:
     line: Line
 
 
-def markup(shape: CardList) -> Shape:
-    """Return the shape of an XML log. Sections and keys of `shape` are names of elements; the outermost section is the card."""
+def xml_log(shape: CardList) -> Shape:
+    """Return the shape of an XML log in which the sections and keys of `shape` are element names and the outermost section is a card."""
 
     def read_if(text: Text, draft: Draft) -> bool:
         listed, open_elements = _as_list(text.lines)

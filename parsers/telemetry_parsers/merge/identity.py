@@ -234,7 +234,7 @@ def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection
     new_groups = [
         group for group in whole_first if identities[id(group)] is None and group.vendor not in pending_vendors
     ]
-    weighed = _weighed(new_groups, remembered, state) if new_groups else Weighed()
+    weighed = _ambiguous_devices(new_groups, remembered, state) if new_groups else Weighed()
     for group in whole_first:
         owner = parents.get(id(group))
         parent = named[id(owner)].identity if owner is not None and id(owner) in named else None
@@ -255,7 +255,7 @@ def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection
     return Naming(tuple(named[id(group)] for group in groups if id(group) in named), tuple(nameless), weighed)
 
 
-def _weighed(new_groups: Sequence[Group], remembered: _Remembered, state: MergeState) -> Weighed:
+def _ambiguous_devices(new_groups: Sequence[Group], remembered: _Remembered, state: MergeState) -> Weighed:
     """Return the doubts about new devices if listed devices disappeared, and claim the identities of the doubted slots."""
     present = [
         identity

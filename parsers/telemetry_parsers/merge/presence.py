@@ -34,7 +34,7 @@ class DeviceEvent:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The remembered devices, the lost ones, events, and the devices forgotten for lack of room by vendor and source."""
+    """The remembered devices, the lost ones, events, and how many were forgotten for lack of room, by vendor and source."""
 
     identities: tuple[Identity, ...]
     lost: tuple[Identity, ...]

@@ -77,8 +77,8 @@ def _jobstats(file: str, text: str, users: Mapping[str, str]) -> Iterator[Claim]
     yield _claim(job, (name,), user=users.get(rest[0], rest[0]))
 
 
-def _dme(file: str, text: str, _users: Mapping[str, str]) -> Iterator[Claim]:
-    """Yield the job in an object of texts. The file is named after the card's render node, counted from the first."""
+def _device_metrics_exporter(file: str, text: str, _users: Mapping[str, str]) -> Iterator[Claim]:
+    """Yield the job in a JSON object of strings. The file's name is the number of the card's render node, counted from 0."""
     if _NUMBER(file) is None or not text.strip():
         return
     try:
@@ -95,7 +95,7 @@ def _dme(file: str, text: str, _users: Mapping[str, str]) -> Iterator[Claim]:
 _KINDS: Mapping[str, Callable[[str, str, Mapping[str, str]], Iterator[Claim]]] = {
     "dcgm": _dcgm,
     "jobstats": _jobstats,
-    "dme": _dme,
+    "dme": _device_metrics_exporter,
 }
 
 

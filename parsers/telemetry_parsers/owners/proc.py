@@ -68,7 +68,7 @@ def _memory(fields: dict[str, str]) -> int | None:
 
 
 _CALL = "processes"
-# The output that shows that processes were read, even if there are none.
+# An output of this name shows that the processes were read, even if there are none.
 _LISTED = "/proc"
 _LARGEST_PID = 1 << 22
 _LARGEST = 1e18

@@ -30,7 +30,7 @@ class Text:
         return "".join(line.text + "\n" * line.ended for line in self.lines)
 
     def command_of(self, tool: str) -> Run:
-        """Return the command of the answer, as repeated in the text or as the reader names it."""
+        """Return the command line of the answer: the one repeated in the text, else the one in the output's name."""
         return Run(self.arguments or arguments_of(self.output.name, tool) or (), ())
 
     @property
@@ -137,7 +137,7 @@ class Tool:
     shapes: tuple[Shape, ...]
     silent: str
     errors: tuple[ErrorText, ...] = ()
-    index_space: str | None = None  # if the numbers of devices are not the tool's own
+    index_space: str | None = None  # whose numbering the device indices follow; None: the tool's own
     words: Mapping[str, Value] = field(default_factory=dict)  # printed instead of any number
     wording: Wording = by_metric  # how problems word a bad number
     quiet_statuses: frozenset[int] = frozenset()  # exit statuses that are no problem if there is output

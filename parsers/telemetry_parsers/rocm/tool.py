@@ -131,7 +131,7 @@ def tool_of(brand: Brand) -> Tool:
         wording=by_text,
         quiet_statuses=messages.QUIET_STATUSES,
         marks_first=False,
-        # Before the marks of other tools: rocm-smi also prints some of the lines beside Hygon's errors.
+        # Checked before the marks of other tools, because rocm-smi, too, prints some lines that accompany Hygon's errors.
         refusals=(_errors_of_the_other(brand), _error),
         remnants=(partial(_remnant, tool=brand.name),),
         is_complaint=messages.is_complaint,

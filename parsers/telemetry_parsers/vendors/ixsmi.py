@@ -6,7 +6,7 @@ import re
 
 from telemetry_parsers.like_nvidia_smi import cells as look
 from telemetry_parsers.like_nvidia_smi.cells import column, usual
-from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, markup, read_list
+from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list, xml_log
 from telemetry_parsers.like_nvidia_smi.monitor import USUAL_FIELDS, Query, query_names, read_query
 from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Command, Poll
@@ -127,7 +127,7 @@ _TOOL = Tool(
     name=TOOL,
     vendor="iluvatar",
     shapes=(
-        markup(_LOG),
+        xml_log(_LOG),
         shape(is_table, read_table, _BOX),
         shape(query_names, read_query, _QUERY),
         shape(is_card, read_list, _NAMES),

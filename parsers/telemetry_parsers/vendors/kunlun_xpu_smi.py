@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from telemetry_parsers import units
 from telemetry_parsers.like_nvidia_smi import cells as look
 from telemetry_parsers.like_nvidia_smi.cells import column, usual
-from telemetry_parsers.like_nvidia_smi.lists import CardList, Key, is_card, markup, read_list
+from telemetry_parsers.like_nvidia_smi.lists import CardList, Key, is_card, read_list, xml_log
 from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Absent, Command, Poll
 from telemetry_parsers.reports.draft import Draft
@@ -166,7 +166,7 @@ _TOOL = Tool(
     name="xpu-smi-kunlun",
     vendor="kunlunxin",
     shapes=(
-        markup(_LOG),
+        xml_log(_LOG),
         shape(is_card, read_list, _LIST),
         shape(is_table, read_table, _BOX),
         of_lines(_is_field_row, _read_field_rows, tables=(_POSITIONS,)),

@@ -30,7 +30,7 @@ DEPRECATED = 26
 NOT_READY = 27
 GPU_NOT_FOUND = 28
 UNKNOWN = 999
-# A number of this module: a device's handle now refers to another device.
+# Our own code, not NVML's: a device's handle now refers to another device.
 ANOTHER_DEVICE = -2
 
 # A call with one of these errors is not repeated before the next initialisation.

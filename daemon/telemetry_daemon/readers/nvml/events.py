@@ -54,14 +54,14 @@ class Inbox:
 class Events:
     """The events of all GPUs of a session, from `start` to `stop`."""
 
-    def __init__(self, nvml: Nvml, came: Inbox, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, nvml: Nvml, inbox: Inbox, wall: Callable[[], float] = time.time) -> None:
         self._nvml = nvml
         self._wall = wall
         self._set: Any = None
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
         self._bus_ids: dict[int, str] = {}
-        self._came = came
+        self._inbox = inbox
         self._is_waiting = False
         self.mig_changed = False
 
@@ -86,7 +86,7 @@ class Events:
 
     def note_loss(self, bus_id: str, code: int) -> None:
         """Record that a GPU was lost, like an event of the driver."""
-        self._came.put({"bus_id": bus_id, "lost": code, "wall_time": self._wall()})
+        self._inbox.put({"bus_id": bus_id, "lost": code, "wall_time": self._wall()})
 
     def stop(self) -> bool:
         """End the thread and free the event set. Return False if the thread does not return from the library."""
@@ -128,7 +128,7 @@ class Events:
         gpu_instance, compute_instance = (
             None if number == _NO_INSTANCE else int(number) for number in (event.gpuInstanceId, event.computeInstanceId)
         )
-        self._came.put(
+        self._inbox.put(
             {
                 "bus_id": bus_id,
                 "xid": int(event.eventData),

@@ -38,7 +38,7 @@ class NvmlReader:
         self._clock = clock
         self._nvml = Nvml()
         self._session: Session | None = None
-        self._came = Inbox()
+        self._inbox = Inbox()
         self._began = 0.0
         self._initialised = False
         self._held = False
@@ -95,7 +95,7 @@ class NvmlReader:
         self._nvml.needed("nvmlInitWithFlags", _INIT_NO_GPUS)
         self._initialised = True
         self._began = self._clock()
-        self._session = Session(self._nvml, self._clock, self._came)
+        self._session = Session(self._nvml, self._clock, self._inbox)
         self._session.begin()
 
     def _opened(self) -> Session:

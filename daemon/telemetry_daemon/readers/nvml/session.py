@@ -107,28 +107,28 @@ class Slot:
 class Session:
     """An initialised library, usable after `begin`."""
 
-    def __init__(self, nvml: Nvml, clock: Callable[[], float], came: Inbox) -> None:
+    def __init__(self, nvml: Nvml, clock: Callable[[], float], inbox: Inbox) -> None:
         self._nvml = nvml
         self._clock = clock
-        self._came = came
-        self._events = Events(nvml, came)
+        self._inbox = inbox
+        self._events = Events(nvml, inbox)
         self._stale = False
-        self._engine: int | None = None
-        self._look_again = -math.inf
-        self._count = 0
+        self._engine_pid: int | None = None
+        self._next_engine_check = -math.inf
+        self._device_count = 0
         self._driver: Plain = None
         self._library: Plain = None
         self._slots: list[Slot] = []
 
     def begin(self) -> None:
         """Find all GPUs. Raise SessionOverError if the library is unusable."""
-        self._count = self._counted()
+        self._device_count = self._counted()
         self._driver = self._node_value("nvmlSystemGetDriverVersion")
         self._library = self._node_value("nvmlSystemGetNVMLVersion")
         branch = branch_of(str(self._library or ""), str(self._driver or ""))
         lists = ProcessLists(self._nvml, branch)
         shared = Shared(self._nvml, self._clock, fast_calls(branch), counter_fields(branch), lists)
-        for index in range(self._count):
+        for index in range(self._device_count):
             self._slots.append(Slot(shared, self._events, index))
 
     @property
@@ -159,7 +159,7 @@ class Session:
         node: dict[str, Plain] = {
             "driver": self._driver,
             "library": self._library,
-            "count": self._count,
+            "count": self._device_count,
             "unseen": unseen,
         }
         if tier == "inventory":
@@ -167,7 +167,7 @@ class Session:
         elif tier == "gpm":
             node["host_engine"] = self._host_engine()
         found = [gpu for _, gpu in gpus if gpu is not None]
-        return {"node": node, "gpus": found, "events": self._came.take()}
+        return {"node": node, "gpus": found, "events": self._inbox.take()}
 
     def close(self) -> bool:
         """Free all resources. Return False if a thread does not return from the library."""
@@ -177,12 +177,12 @@ class Session:
         return over
 
     def _host_engine(self) -> int | None:
-        """Return the PID of a DCGM host engine, which is searched every few minutes."""
+        """Return the PID of a DCGM host engine, None without one; it is searched for every few minutes."""
         now = self._clock()
-        if now >= self._look_again:
-            self._look_again = now + _LOOK_FOR_DCGM_SECONDS
-            self._engine = find_host_engine()
-        return self._engine
+        if now >= self._next_engine_check:
+            self._next_engine_check = now + _LOOK_FOR_DCGM_SECONDS
+            self._engine_pid = find_host_engine()
+        return self._engine_pid
 
     def _counted(self) -> int:
         """Return the number of GPUs. A library that cannot count them is unusable."""
@@ -204,7 +204,7 @@ class Session:
 
     def _has_changed(self) -> bool:
         count, driver = self._node_value("nvmlDeviceGetCount"), self._node_value("nvmlSystemGetDriverVersion")
-        return (count is not None and count != self._count) or (driver is not None and driver != self._driver)
+        return (count is not None and count != self._device_count) or (driver is not None and driver != self._driver)
 
     def _all_vague(self) -> bool:
         """Return whether every GPU was lost to an unspecific error, which means that the library itself has failed."""

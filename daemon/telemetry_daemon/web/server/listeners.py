@@ -66,13 +66,13 @@ def open_listener(text: str, beside: Iterable[Listener] = ()) -> Listener:
         raise ListenError(f"cannot listen on {text}: {error}") from error
     except OSError as error:
         if error.errno == errno.EADDRINUSE and isinstance(address, TcpAddress):
-            remedy = _port_taken(text, address)
+            remedy = _describe_port_conflict(text, address)
         else:
             remedy = _REMEDIES.get(error.errno or 0, error.strerror or str(error))
         raise ListenError(f"cannot listen on {text}: {remedy}") from error
 
 
-def _port_taken(text: str, address: TcpAddress) -> str:
+def _describe_port_conflict(text: str, address: TcpAddress) -> str:
     """Return that the port is in use, by which process, and the remedy."""
     port = address.port
     local = _resolve(text, address)[1][:2] if address.host else ("::", port)

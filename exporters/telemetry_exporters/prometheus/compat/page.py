@@ -94,7 +94,7 @@ class _Plotter:
                     series_owner = self._owner((*owner.labels, *labels)) if labels else owner
                     self._add(metric.name, series, (cell, row.times, row.digits), series_owner)
         for node_row in self._peer.node_rows:
-            self._plot_node_row(node_row, [reported.who for reported, _ in reported_devices], shown)
+            self._plan_node_row(node_row, [reported.who for reported, _ in reported_devices], shown)
 
     def _owner(self, labels: Labels) -> Owner:
         return self._owner_of.setdefault(labels, Owner(labels))
@@ -144,7 +144,7 @@ class _Plotter:
         self.decided[position] = value
         return value if isinstance(value, float) else 0.0
 
-    def _plot_node_row(self, row: NodeRow, devices: Sequence[Who], shown: Snapshot) -> None:
+    def _plan_node_row(self, row: NodeRow, devices: Sequence[Who], shown: Snapshot) -> None:
         metric = Metric(self._peer.prefix + row.name, row.kind, "", row.help)
         node_name = self._node.kubernetes_name or self._node.hostname
         labels = ((self._peer.node_label, node_name),) if self._peer.node_label else ()

@@ -128,7 +128,7 @@ def _read_answer(text: Text, draft: Draft) -> bool:
     for line in text.lines:
         answer.take_line(line)
     if answer.is_understood:
-        answer.close(command.arguments, text.lines[-1].where)
+        answer.finish_answer(command.arguments, text.lines[-1].where)
     return answer.is_understood
 
 
@@ -230,8 +230,8 @@ class _Answer:
                 where, "answers about several devices without their names are not read; save the command lines, too"
             )
 
-    def close(self, flags: Sequence[str], where: str) -> None:
-        """Set the device, and report the readings that the answer to these flags lacks."""
+    def finish_answer(self, flags: Sequence[str], where: str) -> None:
+        """Set the answer's device, and report each reading that the answer to these flags should have and does not have."""
         if self.device is not None:
             self.draft.number(self.draft.device(_DEVICE), self.device)
         readings = self.draft.readings_of(self.draft.device(_DEVICE)) if self.draft.has(_DEVICE) else []

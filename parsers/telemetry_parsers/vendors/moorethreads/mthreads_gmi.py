@@ -61,7 +61,7 @@ _PROCESSES = "processes"
 _REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
 
 
-def _is_added(poll: str, item: Reading) -> bool:
+def _is_kept(poll: str, item: Reading) -> bool:
     """Return whether a poll keeps this reading. The table is polled only for its processes."""
     return poll != _PROCESSES or item.metric == _PROCESSES
 
@@ -122,5 +122,5 @@ PARSER = parser_of(
     Poll("readings", Command(((TOOL, "-q", "--json"), (TOOL, "-q"), (TOOL,)), folders=_FOLDERS)),
     Poll(_PROCESSES, Command(((TOOL,),), folders=_FOLDERS), tier="slow", interval=60.0, lists_devices=False),
     also=(_PROCESSES,),
-    keeps=_is_added,
+    keeps=_is_kept,
 )
