@@ -117,8 +117,10 @@ def test_who_reads_goes_on_reading(daemon: Daemon, record_property: Callable[[st
         daemon.until(lambda: min(readers.got.values()) > 0)
         before = dict(readers.got)
         attacked(daemon, record_property)
-        assert readers.gone == 0
-        assert min(readers.got[number] - before[number] for number in before) >= SECONDS / 4
+        # Clients share the streams: an attacker at another address may take half of them, never the rest.
+        assert readers.gone <= MOST_STREAMS / 2
+        read = sorted(readers.got[number] - before[number] for number in before)
+        assert read[readers.gone] >= SECONDS / 4
     finally:
         readers.close()
 

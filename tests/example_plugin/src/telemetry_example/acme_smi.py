@@ -78,6 +78,8 @@ def parse(capture: Capture) -> Report:
         return error_report(found, status, ERRORS) or Report("not_mine", problems=(foreign,))
     if not listing.cards:
         return _without_cards(listing, found)
+    if output and output.status:
+        listing.problems.append(Problem("exit status", f"exit status {output.status} despite output"))
     devices = tuple(_device(card, listing) for card in listing.cards)
     readings = tuple(item for place, card in enumerate(listing.cards) for item in _readings(place, card, listing))
     return Report(
