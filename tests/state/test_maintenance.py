@@ -150,7 +150,7 @@ def test_after_a_reboot_with_a_wrong_clock_it_lasts_no_longer_than_announced(mac
 def test_a_spoilt_file_announces_nothing(machine: Machine, content: bytes, caplog: pytest.LogCaptureFixture) -> None:
     path_in(str(machine.folder)).write_bytes(content)
     assert machine.book().now().ends_in is None
-    assert "unusable" in caplog.text
+    assert "cannot be used" in caplog.text
 
 
 def test_what_a_file_says_is_bounded_and_clean(machine: Machine) -> None:

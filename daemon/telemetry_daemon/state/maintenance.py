@@ -124,9 +124,7 @@ class MaintenanceBook:
         except FileNotFoundError:  # no maintenance was announced
             return
         except (OSError, CodecError) as error:
-            log.warning(
-                "the maintenance file is unreadable and therefore ignored", extra={"path": str(path), "error": error}
-            )
+            log.warning("the maintenance file cannot be used", extra={"path": str(path), "error": error})
             return
         left = min(written.seconds, LONGEST_SECONDS)
         ends = ((self._passed() + left, self._passed), (written.until, self._clock.wall))
