@@ -77,7 +77,7 @@ def test_cards_stay_listed_as_unread_while_every_call_hangs(node: Node) -> None:
     node.daemon.until(lambda: 'telemetry_source_poll_up{poll="inventory",source="nvml"} 1.0' in node.daemon.page())
     node.fake.hang("*", 3600.0)
     node.daemon.until(lambda: 'telemetry_source_up{source="nvml"} 0.0' in node.daemon.page())
-    assert node.series("accelerator_up") == node.series("accelerator_power_cap_watts") == []
+    node.daemon.until(lambda: node.series("accelerator_up") == node.series("accelerator_power_cap_watts") == [])
     assert node.values("accelerator_unread", vendor="nvidia") == ["1.0"] * 3
     devices = node.daemon.document()["devices"]
     assert [(device["up"], device["condition"]["word"], device["readings"]) for device in devices] == [
