@@ -27,7 +27,7 @@ def wake_ups(pid: int) -> int:
 def wake_ups_a_second(pid: int) -> float:
     """Return the mean over some seconds; on a busy machine threads that wait for each other wake up more often."""
     before = wake_ups(pid)
-    time.sleep(SECONDS)
+    time.sleep(SECONDS)  # The wake-ups of this span are counted.
     return (wake_ups(pid) - before) / SECONDS
 
 
