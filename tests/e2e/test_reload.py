@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -114,17 +115,24 @@ def test_a_reload_by_the_service_manager_fails_with_a_bad_file(tmp_path):
 def test_the_history_goes_on_over_a_reload_of_the_source_that_gives_it(tmp_path):
     with Daemon(tmp_path, "[sources.nvml]\ninterval = 1.0\n", arguments=("--demo", "1xnvidia")) as daemon:
 
-        def powers():
-            (device,) = json.loads(daemon.get("/api/v1/history")[1])["devices"]
-            return device["series"].get("power_watts", {"last": []})["last"]
+        def history():
+            """Return the time of the first slot, and the power in each."""
+            document = json.loads(daemon.get("/api/v1/history")[1])
+            start = datetime.fromisoformat(document["start"].replace("Z", "+00:00"))
+            (device,) = document["devices"]
+            return start, device["series"].get("power_watts", {"last": []})["last"], document["slot_seconds"]
 
-        daemon.until(lambda: any(powers()))
-        before = powers()
+        daemon.until(lambda: any(history()[1]))
+        start, before, slot_seconds = history()
         daemon.write_config("[sources.nvml]\ninterval = 2.0\n")
         daemon.signal(signal.SIGHUP)
         daemon.until(lambda: daemon.logged("configuration reloaded"))
-        daemon.until(lambda: len(powers()) > len(before))
-        assert powers()[: len(before)] == before
+        daemon.until(lambda: history()[0] > start)
+        # The demo has played a full window: each new slot pushes out the oldest. The last slot was not full yet.
+        new_start, after, _ = history()
+        dropped = round((new_start - start).total_seconds() / slot_seconds)
+        assert dropped < len(before) / 2
+        assert after[: len(before) - dropped - 1] == before[dropped:-1]
 
 
 @pytest.mark.needs("cc")
