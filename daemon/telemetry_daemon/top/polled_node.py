@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.polling.node_sources import Node
 from telemetry_daemon.polling.poller import Poller
+from telemetry_daemon.polling.source import Source
 from telemetry_daemon.readers.pci import this_machine
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.attribution import Attribution
@@ -50,14 +51,15 @@ class PolledNode:
         self._state = NodeState(hostname)
         self._past: Past | None = None
         self._past_until = 0.0
+        self._starting: threading.Thread | None = None
 
     def start(self, wake: Callable[[], None]) -> None:
-        """Start polling."""
+        """Start polling. A simulation first plays its past on a separate thread, while the screen shows the progress."""
         self._store.on_change(wake)
-        sources = self._node.sources(self._settings)
-        self._node.play(self._store, self._history, sources)
-        self._poller.start(sources)
-        self._poller.every("history", SLOT_SECONDS, lambda: self._history.look(self._store.snapshot))
+        self._starting = threading.Thread(
+            target=self._start_polling, args=(self._node.sources(self._settings),), name="start", daemon=True
+        )
+        self._starting.start()
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Return the state of the node."""
@@ -79,6 +81,13 @@ class PolledNode:
         ending.start()
         ending.join(_LONGEST_END_SECONDS)
 
+    def _start_polling(self, sources: Sequence[Source]) -> None:
+        self._node.play(self._store, self._history, sources)
+        self._poller.start(sources)
+        self._poller.every("history", SLOT_SECONDS, lambda: self._history.look(self._store.snapshot))
+
     def _end(self) -> None:
+        if self._starting is not None:
+            self._starting.join()
         self._poller.stop()
         self._node.close()
