@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.polling.node_sources import Node
@@ -23,6 +24,8 @@ from telemetry_exporters.terminal.frames.model import NodeState
 from telemetry_parsers.past import SLOT_SECONDS, Past
 
 _LONGEST_END_SECONDS = 2.5
+# The pause between frames while a simulation plays its past, so that the frames do not take most of the time.
+_FRAME_SECONDS = 0.25
 
 
 class PolledNode:
@@ -52,10 +55,11 @@ class PolledNode:
         self._past: Past | None = None
         self._past_until = 0.0
         self._starting: threading.Thread | None = None
+        self._is_ready, self._next_wake = False, 0.0
 
     def start(self, wake: Callable[[], None]) -> None:
         """Start polling. A simulation first plays its past on a separate thread, while the screen shows the progress."""
-        self._store.on_change(wake)
+        self._store.on_change(partial(self._wake_screen, wake))
         self._starting = threading.Thread(
             target=self._start_polling, args=(self._node.sources(self._settings),), name="start", daemon=True
         )
@@ -81,8 +85,15 @@ class PolledNode:
         ending.start()
         ending.join(_LONGEST_END_SECONDS)
 
+    def _wake_screen(self, wake: Callable[[], None]) -> None:
+        now = time.monotonic()
+        if self._is_ready or now >= self._next_wake:
+            self._next_wake = now + _FRAME_SECONDS
+            wake()
+
     def _start_polling(self, sources: Sequence[Source]) -> None:
         self._node.play(self._store, self._history, sources)
+        self._is_ready = True
         self._poller.start(sources)
         self._poller.every("history", SLOT_SECONDS, lambda: self._history.look(self._store.snapshot))
 
