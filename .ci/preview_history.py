@@ -19,11 +19,11 @@ from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import Call, HostReader
 from telemetry_daemon.service.daemon_metrics import DaemonMetrics
 from telemetry_daemon.simulate.cards import CardState
-from telemetry_daemon.simulate.course import NO_FAULTS, WARM_UP_SECONDS, Course
-from telemetry_daemon.simulate.demo import PLAYED, by_vendor
+from telemetry_daemon.simulate.demo import SIMULATED_VENDORS, counts_by_vendor
 from telemetry_daemon.simulate.jobs import owners_parser, owners_reader, steps_reader
+from telemetry_daemon.simulate.simulation import NO_FAULTS, WARM_UP_SECONDS, Simulation
 from telemetry_daemon.simulate.source import SimulatedReader, parser_of
-from telemetry_daemon.simulate.workload import KINDS, Job
+from telemetry_daemon.simulate.workload import PATTERNS, Job
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.health import SourceFacts, judge
@@ -45,7 +45,7 @@ _HOST_BYTES = 2048 << 30
 _VALUE = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)\Z")
 
 # One training job on all cards of a node, with occasional checkpoints.
-_TRAINING = replace(KINDS[0], period_seconds=1800.0, pause_seconds=60.0)
+_TRAINING = replace(PATTERNS[0], period_seconds=1800.0, pause_seconds=60.0)
 _SLOWED = replace(_TRAINING, load=0.66)
 _TRAINER = Owner("job", "48213", job_id="48213", user="alice", account="physics", partition="batch")
 _SLOW_CLOCK = 0.55
@@ -118,10 +118,10 @@ class TrainingCard(CardState):
     cards: tuple[int, ...] = (0,)
 
     def advance(self, now: float, job: Job | None, random: Random) -> None:
-        """Advance by one second. The card trains, whatever job its simulated course contains."""
+        """Advance by one second. The card trains, whatever job the simulation contains."""
         slow = now >= self.slow_from
-        kind, memory = _SLOWED if slow else _TRAINING, 0.82 + 0.01 * self.position
-        job = Job(kind, self.cards, 0.0, math.inf, memory, 4711, (_TRAINER,))
+        pattern, memory = _SLOWED if slow else _TRAINING, 0.82 + 0.01 * self.position
+        job = Job(pattern, self.cards, 0.0, math.inf, memory, 4711, (_TRAINER,))
         super().advance(now, job, random)
         if slow:
             self.clock_share *= _SLOW_CLOCK
@@ -141,11 +141,11 @@ class _Time:
 
 @dataclass
 class _Source:
-    """A source, and the simulated courses of its cards if it has cards."""
+    """A source, and the simulation of its cards if it has cards."""
 
     parser: SourceParser
     reader: Reader
-    course: Course | None = None
+    simulation: Simulation | None = None
 
 
 class SimulatedNode:
@@ -175,9 +175,9 @@ class SimulatedNode:
         daemon_metrics = DaemonMetrics(self._store)
         daemon_metrics.set_version()
         daemon_metrics.set_reload(succeeded=1.0)
-        daemon_metrics.configure(Settings(expect=ExpectSettings(by_vendor(tuple(plan.cards.items())))))
+        daemon_metrics.configure(Settings(expect=ExpectSettings(counts_by_vendor(tuple(plan.cards.items())))))
         daemon_metrics.set_plugin_failures(())
-        daemon_metrics.set_pci(by_vendor(tuple(plan.cards.items())))
+        daemon_metrics.set_pci(counts_by_vendor(tuple(plan.cards.items())))
         for source in self._sources:
             parser = source.parser
             lists = any(poll.lists_devices for poll in parser.polls)
@@ -215,48 +215,48 @@ class SimulatedNode:
         return self._time.begin + (restarted if self._time.seconds >= restarted else -6.0e5)
 
     def _simulated(self, vendor: str, count: int, slot: int, clock: Clock) -> _Source:
-        record = PLAYED[vendor]
+        record = SIMULATED_VENDORS[vendor]
         seed = sum(map(ord, self.plan.name))
-        course = Course(record, count, seed, NO_FAULTS)
+        simulation = Simulation(record, count, seed, NO_FAULTS)
         incidents = self.plan.incidents
         if incidents.training:
-            course.cards[:] = [TrainingCard(record.demo, position, power=400.0) for position in range(count)]
+            simulation.cards[:] = [TrainingCard(record.demo, position, power=400.0) for position in range(count)]
             TrainingCard.cards = tuple(range(count))
         for position, second in incidents.slow.items():
-            card = course.cards[position]
+            card = simulation.cards[position]
             if isinstance(card, TrainingCard):
                 card.slow_from = second + WARM_UP_SECONDS
         for position, second in incidents.lost.items():
-            course.cards[position].lost_from = second + WARM_UP_SECONDS
-            course.cards[position].lost_until = math.inf
-        reader = SimulatedReader(record, course, clock, seed=seed, first_slot=slot)
-        return _Source(parser_of(record), reader, course)
+            simulation.cards[position].lost_from = second + WARM_UP_SECONDS
+            simulation.cards[position].lost_until = math.inf
+        reader = SimulatedReader(record, simulation, clock, seed=seed, first_slot=slot)
+        return _Source(parser_of(record), reader, simulation)
 
     def _begin_incidents(self) -> None:
         """Begin the incidents that are due."""
-        for course in (source.course for source in self._sources if source.course is not None):
-            self._befall_cards(course)
-            self._tell_events(course)
+        for simulation in (source.simulation for source in self._sources if source.simulation is not None):
+            self._befall_cards(simulation)
+            self._tell_events(simulation)
 
-    def _befall_cards(self, course: Course) -> None:
+    def _befall_cards(self, simulation: Simulation) -> None:
         incidents = self.plan.incidents
         for position in filter(lambda card: self._is_due(incidents.hot[card]), incidents.hot):
-            course.cards[position].hot_until = course.now + _HOT_SPELL_SECONDS
+            simulation.cards[position].hot_until = simulation.now + _HOT_SPELL_SECONDS
         for position in filter(lambda card: self._is_due(incidents.links_cut[card]), incidents.links_cut):
-            course.cards[position].links_down[_CUT_LINK] = math.inf
+            simulation.cards[position].links_down[_CUT_LINK] = math.inf
         for position, second in incidents.errors.items():
             if second <= self._time.seconds and self._random.random() < _ERRORS_A_STEP:
-                card = course.cards[position]
+                card = simulation.cards[position]
                 card.corrected, card.replays, card.link_errors = (
                     card.corrected + 1,
                     card.replays + 1,
                     card.link_errors + 1,
                 )
 
-    def _tell_events(self, course: Course) -> None:
+    def _tell_events(self, simulation: Simulation) -> None:
         for second, (position, code) in self.plan.incidents.events.items():
             if self._is_due(second):
-                course.events.append((course.now, position, code))
+                simulation.events.append((simulation.now, position, code))
 
     def _is_due(self, second: float) -> bool:
         return second <= self._time.seconds < second + STEP_SECONDS

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from html import escape
 
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.simulate.course import NO_FAULTS, Faults
 from telemetry_daemon.simulate.demo import parse_demo
+from telemetry_daemon.simulate.simulation import NO_FAULTS, Faults
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import Events

@@ -12,7 +12,7 @@ from telemetry_daemon.polling.node_sources import reports_owners
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.service.daemon_metrics import DaemonMetrics
-from telemetry_daemon.simulate.demo import Groups, by_vendor, parse_demo
+from telemetry_daemon.simulate.demo import Groups, counts_by_vendor, parse_demo
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.state.accumulate import Accumulator
@@ -83,7 +83,7 @@ class Course:
         metrics = DaemonMetrics(self._store)
         metrics.set_version()
         metrics.set_reload(succeeded=1.0)
-        metrics.set_pci(by_vendor(node))
+        metrics.set_pci(counts_by_vendor(node))
         found = {parser.name for parser, _ in self._sources}
         for parser, _ in self._sources:
             self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))

@@ -1,1 +1,1 @@
-"""When and how it runs: every side effect lives here."""
+"""The daemon and the commands. All side effects are in this package."""

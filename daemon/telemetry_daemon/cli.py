@@ -1,4 +1,4 @@
-"""The `telemetry` command: parses the arguments, runs one command, and turns errors into one line and a status."""
+"""The `telemetry` command: parses the arguments, runs one command, and reports errors in one line with an exit status."""
 
 from __future__ import annotations
 
@@ -16,69 +16,69 @@ from typing import NoReturn, Protocol
 from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError, SignalledError
 
-# The commands and their descriptions in the order of the help. Modules are imported on demand: `telemetry version` must
-# not pay for the daemon.
+# The commands and their descriptions in the order of the help. Modules are imported on demand, so that
+# `telemetry version` does not import the daemon.
 COMMANDS = (
     ("serve", "run the daemon that Prometheus scrapes"),
     ("snapshot", "read all accelerators once and show the readings"),
-    ("doctor", "find what is wrong with sources, drivers, rights, limits and the daemon, and what to do"),
-    ("check", "judge the node for a scheduler or a monitoring system, with an exit status"),
+    ("doctor", "find problems with sources, drivers, permissions, limits and the daemon, with remedies"),
+    ("check", "check the node's health for a scheduler or a monitoring system, with an exit status"),
     ("record", "record the output of tools, files and libraries, for a bug report or a replay"),
-    ("replay", "stop or move the recording that the daemon plays, or play it faster"),
+    ("replay", "pause, seek or speed up the recording that the daemon plays"),
     ("top", "watch the devices of this node, or of many, in the terminal"),
-    ("jobs", "show how long each owner had cards, and the cost"),
+    ("jobs", "show how long each owner used cards, and the cost"),
     ("profile", "explain why a training step is slow, from a profiler's files"),
     ("parse", "run one parser on saved output of its tool"),
     ("metrics", "list all metrics"),
     ("config", "check the configuration, show it, or print a default file"),
-    ("forget", "stop reporting a device that is gone for good as lost"),
+    ("forget", "stop reporting a removed device as lost"),
     ("release", "make the daemon close a library or tool, so that a device can be reset"),
     ("resume", "make the daemon poll a released source again"),
-    ("maintenance", "announce that the node is worked on, so that its alerts are held back"),
+    ("maintenance", "announce work on the node, so that its alerts are held back"),
     ("job", "report the start or end of a job to the daemon; called by the hooks of Slurm, PBS and Flux"),
     ("completions", "print the completion script for bash, zsh or fish"),
     ("version", "print the version"),
 )
-# Commands that are packages of their own, which nothing else imports.
+# The modules of commands outside this package.
 _ELSEWHERE = {"profile": "telemetry_profile.profile_command"}
 
-
+# The message of argparse.
+_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 # The errors of a full disk, a broken terminal or a closed descriptor.
-_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)  # as argparse words it
 _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF})
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse with the exit status of sysexits(3), and examples at the end of the help."""
+    """An argument parser with the exit status of sysexits(3), and examples at the end of the help."""
 
     examples: Mapping[str, str] = {}
-    refused: Callable[[str], int] | None = None
+    report_error: Callable[[str], int] | None = None
 
     def error(self, message: str) -> NoReturn:
-        """Report wrong usage in one line, with the nearest word for a mistyped choice, and exit."""
-        wrong = _CHOICE.search(message)
-        if wrong is not None:
+        """Report a usage error in one line, with suggestions for a mistyped choice, and exit."""
+        invalid = _CHOICE.search(message)
+        if invalid is not None:
             from telemetry_daemon.terminal.suggestions import nearest_or_all
 
-            hint = nearest_or_all(wrong[1], re.findall(r"[\w.:-]+", wrong[2]))
-            message = message.replace(wrong[0], f"no such choice: '{wrong[1]}'{hint}")
+            hint = nearest_or_all(invalid[1], re.findall(r"[\w.:-]+", invalid[2]))
+            message = message.replace(invalid[0], f"no such choice: '{invalid[1]}'{hint}")
         message = f"{message}; see '{self.prog} --help'"
-        if self.refused is not None:
-            sys.exit(self.refused(message))
+        if self.report_error is not None:
+            sys.exit(self.report_error(message))
         streams.say(message, self.prog)
         sys.exit(exits.USAGE)
 
     def refuse(self, arguments: Sequence[str]) -> NoReturn:
-        """Exit because of arguments that the command does not have."""
+        """Report unknown arguments and exit."""
         from telemetry_daemon.terminal.suggestions import did_you_mean, nearest
 
         name = arguments[0].partition("=")[0]
-        near = nearest(name, self._option_string_actions) if name.startswith("-") else ()
-        self.error(f"unrecognized arguments: {' '.join(arguments)}{did_you_mean(near)}")
+        suggestions = nearest(name, self._option_string_actions) if name.startswith("-") else ()
+        self.error(f"unrecognized arguments: {' '.join(arguments)}{did_you_mean(suggestions)}")
 
     def format_help(self) -> str:
         """Return the help, with examples at its end."""
-        lines = [f"  {typed}\n      {what}\n" for typed, what in self.examples.items()]
+        lines = [f"  {command}\n      {description}\n" for command, description in self.examples.items()]
         return super().format_help() + ("\nexamples:\n" + "".join(lines) if lines else "")
 
 
@@ -102,8 +102,8 @@ def build_parser(command: str | None) -> _Parser:
         return parser
     text = dict(COMMANDS)[command]
     description = text[0].upper() + text[1:] + "."
-    # argparse would ask shutil for the width, which stays in the daemon with two libraries.
-    # No abbreviations: one that works today is ambiguous as soon as there is another flag that begins so.
+    # The width is set because argparse would import shutil, which keeps two libraries in the daemon's memory.
+    # Abbreviations are not allowed, because a new flag could make them ambiguous.
     parser = _Parser(
         prog=f"telemetry {command}",
         description=description,
@@ -113,7 +113,7 @@ def build_parser(command: str | None) -> _Parser:
     module = module_of(command)
     module.configure(parser)
     parser.examples = module.EXAMPLES
-    parser.refused = getattr(module, "refused", None)
+    parser.report_error = getattr(module, "report_usage_error", None)
     return parser
 
 
@@ -126,7 +126,7 @@ class _Command(Protocol):
         """Add the arguments."""
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Run; returns the exit status."""
+        """Run the command and return the exit status."""
 
 
 def module_of(command: str) -> _Command:
@@ -136,7 +136,7 @@ def module_of(command: str) -> _Command:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit status."""
+    """Run one command and return its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["job"]:
         from telemetry_daemon.readers.jobs import harmless  # a scheduler drains a node whose hook fails
@@ -155,30 +155,30 @@ def _main(arguments: list[str]) -> int:
             streams.say(line)
         return error.status
     except BrokenPipeError:
-        # The reader of our output has exited, as with `| head`.
+        # The reader of the output has exited, as with `| head`.
         _discard_output()
         return exits.OK
     except KeyboardInterrupt as end:
         return exits.BY_SIGNAL + (end.number if isinstance(end, SignalledError) else signal.SIGINT)
     except OSError as error:
         if error.errno not in _OUTPUT_ERRORS:
-            return _bug(error)
+            return _report_bug(error)
         _discard_output()
-        streams.say(f"cannot write to standard output: {error.strerror}; make room, or send it elsewhere")
+        streams.say(f"cannot write to standard output: {error.strerror}; free some space, or redirect the output")
         return exits.OUTPUT
     except Exception as error:  # noqa: BLE001  # the last resort: a bug is reported in one line, in full on request
-        return _bug(error)
+        return _report_bug(error)
     return status
 
 
-def _bug(error: Exception) -> int:
+def _report_bug(error: Exception) -> int:
     import traceback
 
     if os.environ.get("TELEMETRY_DEBUG"):
         traceback.print_exception(error)
     where = traceback.extract_tb(error.__traceback__)[-1]
     streams.say(
-        f"a bug of ours: {type(error).__name__}: {error} ({where.name}, line {where.lineno});"
+        f"this is a bug: {type(error).__name__}: {error} ({where.name}, line {where.lineno});"
         " set TELEMETRY_DEBUG=1 for the traceback and report it"
     )
     return exits.BUG
@@ -196,16 +196,16 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments and arguments[0] in names:
         command = arguments[0]
         parser = build_parser(command)
-        parsed, others = parser.parse_known_args(arguments[1:])
-        if others:
-            parser.refuse(others)
-        return module_of(command).run(parsed)
+        namespace, unknown = parser.parse_known_args(arguments[1:])
+        if unknown:
+            parser.refuse(unknown)
+        return module_of(command).run(namespace)
     if arguments and not arguments[0].startswith("-"):
         from telemetry_daemon.commands import options
 
         raise options.unknown("command", arguments[0], names)
-    parsed = build_parser(None).parse_args(arguments)
-    if parsed.version:
+    namespace = build_parser(None).parse_args(arguments)
+    if namespace.version:
         return _dispatch(["version"])
     build_parser(None).print_help(sys.stderr)
     return exits.USAGE

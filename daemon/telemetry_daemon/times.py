@@ -1,4 +1,4 @@
-"""The clocks that the daemon reads, so that tests can give it others, and durations as people write them: `90`, `10m`, `1h30m`."""
+"""Clocks that tests can replace, and a parser for durations such as `90`, `10m` or `1h30m`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from telemetry_parsers.dataclass import dataclass
 
-# The longest single wait of the main thread, so that it still handles signals. Only it runs their handlers, and its wait
-# for a lock goes on if the kernel gave the signal to another thread, which was just starting a process.
+# The longest single wait of the main thread. Only the main thread runs signal handlers, and its wait for a lock is not
+# interrupted if the kernel delivers the signal to another thread.
 LONGEST_WAIT_SECONDS = 0.2
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?\Z", re.ASCII)
@@ -18,25 +18,25 @@ _WHOLE = re.compile(r"(?:[0-9]{1,9}[dhms]){1,4}\Z")
 
 
 def seconds_slept() -> float:
-    """How long the machine has been suspended since it was started."""
+    """Return how long the machine has been suspended since boot."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Three clocks: seconds that only go forward, Unix time, and the seconds for which the machine was suspended."""
+    """Three clocks: the monotonic clock, the wall clock in Unix time, and the seconds that the machine was suspended."""
 
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     slept: Callable[[], float] = seconds_slept
 
-    def wall_ahead(self) -> float:
-        """By how much the time of day is ahead of the time since the machine's start."""
+    def boot_time(self) -> float:
+        """Return the Unix time of the machine's boot. It changes if the wall clock is set."""
         return self.wall() - self.monotonic() - self.slept()
 
 
-def seconds_of(text: str) -> float | None:
-    """The seconds that a text names; None if it names none."""
+def parse_duration(text: str) -> float | None:
+    """Return the seconds of a duration, or None if the text is not a duration."""
     text = text.strip().lower()
     if _NUMBER.match(text):
         return float(text)

@@ -1,3 +1,3 @@
-"""The version of the distribution; read by the build, so it imports nothing."""
+"""The version of the distribution. The build reads this module, so it imports nothing."""
 
 __version__ = "0.2.0"

@@ -36,10 +36,10 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.recordings.last_minutes import Tap
 from telemetry_daemon.service.daemon import Service, Start
-from telemetry_daemon.simulate.course import NO_FAULTS, Course
 from telemetry_daemon.simulate.demo import parse_demo
+from telemetry_daemon.simulate.simulation import NO_FAULTS, Simulation
 from telemetry_daemon.simulate.source import DEFAULT_SEED, SimulatedReader, parser_of
-from telemetry_daemon.simulate.workload import KINDS, Job
+from telemetry_daemon.simulate.workload import PATTERNS, Job
 from telemetry_daemon.terminal import log
 from telemetry_daemon.times import Clock
 from telemetry_parsers import host
@@ -52,15 +52,15 @@ from telemetry_parsers.vendors import BY_WORD
 _WHILE_SECONDS = 10.0
 _FOR_EVER = 1e9
 _HURRY = 15.0
-_TRAINING = KINDS[0]
+_TRAINING = PATTERNS[0]
 
 
-def _act(course: Course, position: int, act: str) -> None:
+def _act(simulation: Simulation, position: int, act: str) -> None:
     """Apply an act to a card; an unknown word is the code of an event."""
-    card, until = course.cards[position], course.now + _WHILE_SECONDS
+    card, until = simulation.cards[position], simulation.now + _WHILE_SECONDS
     match act:
         case "lost":
-            card.lost_from, card.lost_until = course.now, until
+            card.lost_from, card.lost_until = simulation.now, until
         case "hot":
             card.hot_until = until
         case "link down":
@@ -70,25 +70,25 @@ def _act(course: Course, position: int, act: str) -> None:
         case "uncorrected error":
             card.uncorrected += 1
         case "reset":
-            card.come_back()
+            card.reset()
         case _:
-            _act_on_work(course, position, act)
+            _act_on_work(simulation, position, act)
 
 
-def _act_on_work(course: Course, position: int, act: str) -> None:
+def _act_on_work(simulation: Simulation, position: int, act: str) -> None:
     match act:
         case "hung":
-            course.workload.hang((position,), course.now + _WHILE_SECONDS)
+            simulation.workload.hang((position,), simulation.now + _WHILE_SECONDS)
         case "idle":
-            course.workload.jobs[position] = None
+            simulation.workload.jobs[position] = None
         case "training":  # for ever, also on a card that was lost until now
-            if course.cards[position].is_lost(course.now):
-                course.cards[position].come_back()
-            course.workload.jobs[position] = Job(_TRAINING, (position,), course.now, _FOR_EVER, 0.8, 4711)
+            if simulation.cards[position].is_lost(simulation.now):
+                simulation.cards[position].reset()
+            simulation.workload.jobs[position] = Job(_TRAINING, (position,), simulation.now, _FOR_EVER, 0.8, 4711)
         case "hung tool":  # the reader's
             pass
         case _:
-            course.events.append((course.now, position, act))
+            simulation.events.append((simulation.now, position, act))
 
 
 @dataclass
@@ -96,7 +96,7 @@ class StagedReader:
     """Performs the acts of the stage, then answers as the simulator does; the poll `hung tool` fails."""
 
     stage: Path
-    course: Course
+    simulation: Simulation
     reader: SimulatedReader
     done: int = 0
 
@@ -104,7 +104,7 @@ class StagedReader:
         stage = read_stage(self.stage)
         for act, positions in (*stage["once"][self.done :], *stage["lasting"]):
             for position in positions:
-                _act(self.course, position, act)
+                _act(self.simulation, position, act)
         self.done = len(stage["once"])
         capture = self.reader.read(poll, targets)
         if any(act == "hung tool" for act, _ in stage["lasting"]):
@@ -132,12 +132,12 @@ class StagedNode(Node):
         self._staged: dict[str, tuple[Parser, StagedReader]] = {}
         for slot, (word, count) in enumerate(parse_demo(read_stage(stage)["cards"])):
             vendor = BY_WORD[word]
-            course = Course(vendor, count, DEFAULT_SEED, NO_FAULTS)
-            reader = SimulatedReader(vendor, course, clock, first_slot=100 * slot)
+            simulation = Simulation(vendor, count, DEFAULT_SEED, NO_FAULTS)
+            reader = SimulatedReader(vendor, simulation, clock, first_slot=100 * slot)
             parser = parser_of(vendor)
             self._staged[parser.name] = (
                 replace(parser, parse=_as_staged(parser, stage)),
-                StagedReader(stage, course, reader),
+                StagedReader(stage, simulation, reader),
             )
 
     def names(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.simulate.course import NO_FAULTS, Faults
+from telemetry_daemon.simulate.simulation import NO_FAULTS, Faults
 from telemetry_daemon.simulate.source import SimulatedSource
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Absent, Capture, Report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry_daemon.simulate.demo import EXAMPLE, MOST_CARDS, USUAL, DemoError, parse_demo
+from telemetry_daemon.simulate.demo import DEFAULT_GROUPS, EXAMPLE, MOST_CARDS, DemoError, parse_demo
 
 
 @pytest.mark.parametrize(
@@ -14,14 +14,14 @@ from telemetry_daemon.simulate.demo import EXAMPLE, MOST_CARDS, USUAL, DemoError
         (" 2xascend , 1xamd ", (("ascend", 2), ("amd", 1))),
         (EXAMPLE, (("nvidia", 8), ("hygon", 4))),
         ("2xgb200,1xamd", (("gb200", 2), ("amd", 1))),
-        ("", USUAL),
+        ("", DEFAULT_GROUPS),
     ],
 )
 def test_a_demo_is_groups_of_cards(text, groups):
     assert parse_demo(text) == groups
 
 
-NO_GROUP = "not a number of cards (1 to 256), x and a vendor"
+NO_GROUP = "expected a number of cards (1 to 256), x and a vendor"
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from simulate.fast_motion import FastMotion
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.cards import VALUES, CardState
-from telemetry_daemon.simulate.course import NO_FAULTS, Faults
-from telemetry_daemon.simulate.demo import PLAYED, DemoError, parse_faults
+from telemetry_daemon.simulate.demo import SIMULATED_VENDORS, DemoError, parse_faults
+from telemetry_daemon.simulate.simulation import NO_FAULTS, Faults
 from telemetry_daemon.simulate.source import SimulatedSource, parse, simulated_parser, simulated_sources
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import SourceFacts, judge
@@ -64,10 +64,10 @@ def test_a_source_gives_what_it_says_and_nothing_else(vendor):
             assert reading.label in metric.words
 
 
-@pytest.mark.parametrize("word", PLAYED)
+@pytest.mark.parametrize("word", SIMULATED_VENDORS)
 def test_only_what_the_vendors_real_sources_give_is_played(word):
     loaded = [entry.load() for entry in entry_points(group="telemetry.parsers")]
-    real = {key for parser in loaded if parser.vendor == PLAYED[word].word for key in parser.gives}
+    real = {key for parser in loaded if parser.vendor == SIMULATED_VENDORS[word].word for key in parser.gives}
     assert set(SimulatedSource(word, 1).parser.gives) - real == set()
 
 
@@ -89,7 +89,7 @@ def test_a_card_with_mig_is_told_with_its_instances():
 
 def test_a_card_that_comes_back_has_counted_its_life():
     card = CardState(BY_WORD["nvidia"].demo, 0, corrected=3, uncorrected=1)
-    card.come_back()
+    card.reset()
     card.corrected += 2
     assert VALUES["ecc_corrected_total"](card)["dram"] == 2
     assert VALUES["ecc_corrected_lifetime_total"](card)["dram"] == 5
@@ -150,7 +150,7 @@ def changed(path, value):
         (("report", "devices", 0, "index"), "0", "devices[0].index"),
         (("report", "devices", 1, "parent"), 1, "expected whole cards as parents"),
         (("report", "devices", 0, "vendor"), "acme", "expected a vendor"),
-        (("report", "events"), [EVENT], "expected events and processes of its devices"),
+        (("report", "events"), [EVENT], "expected events and processes of the report's devices"),
     ],
 )
 def test_a_damaged_capture_is_a_failed_report_that_says_what_is_wrong(path, value, what):

@@ -10,9 +10,9 @@ import pytest
 
 from kits.daemon import Daemon
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.simulate.course import Faults
 from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_daemon.simulate.jobs import steps_reader
+from telemetry_daemon.simulate.simulation import Faults
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_sources
 from telemetry_daemon.times import Clock
 from telemetry_parsers import steps

@@ -109,9 +109,9 @@ def run(arguments: argparse.Namespace) -> int:
     return statuses.get(arguments.format, int)(checkup.status)
 
 
-def refused(why: str) -> int:
-    """Report wrong arguments like a monitoring plugin: in the first line, with the status for unknown."""
-    print(f"TELEMETRY UNKNOWN - {why}")
+def report_usage_error(message: str) -> int:
+    """Report a usage error as monitoring plugins do: in the first line, with the status for unknown."""
+    print(f"TELEMETRY UNKNOWN - {message}")
     return _UNKNOWN
 
 

@@ -171,9 +171,9 @@ def failure_text(failure: PluginFailure) -> str:
 
 def seconds(text: str) -> float:
     """Return the seconds of a duration. Raises ArgumentTypeError."""
-    from telemetry_daemon.times import seconds_of
+    from telemetry_daemon.times import parse_duration
 
-    duration = seconds_of(text)
+    duration = parse_duration(text)
     if duration == 0:
         raise argparse.ArgumentTypeError("must be greater than 0; write 90s, 10m, 1h30m or 2d, or seconds")
     if not duration:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 
 from telemetry_daemon.terminal.exits import CommandError
-from telemetry_daemon.times import seconds_of
+from telemetry_daemon.times import parse_duration
 from telemetry_exporters import human
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture
@@ -179,10 +179,10 @@ def moment(text: str) -> Moment:
     if day is not None:
         hours, minutes, seconds = (int(part or 0) for part in day.groups())
         return Moment(text, partial(_of_day, timedelta(hours=hours, minutes=minutes, seconds=seconds)))
-    before_end = 0.0 if text.lower() == "end" else seconds_of(text[4:]) if text.lower().startswith("end-") else None
+    before_end = 0.0 if text.lower() == "end" else parse_duration(text[4:]) if text.lower().startswith("end-") else None
     if before_end is not None:
         return Moment(text, lambda survey: survey.length - before_end)
-    from_begin = seconds_of(text)
+    from_begin = parse_duration(text)
     if from_begin is not None:
         return Moment(text, lambda _: from_begin)
     try:

@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from random import Random
 from types import MappingProxyType
 
-from telemetry_daemon.simulate.workload import IDLE, Job, Kind
+from telemetry_daemon.simulate.workload import IDLE, Job, WorkPattern
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.metrics import HEALTH_STATES, PIPES, RECOVERY_ACTIONS
 from telemetry_parsers.vendor import Card, Demo
 
 _AMBIENT_CELSIUS = 27.0
 _HOT_SPELL_CELSIUS = 38.0
-_POWER_FOLLOWS = 0.5
-_HEAT_FOLLOWS = 1.0 / 40.0
-_MEMORY_HEAT_FOLLOWS = 1.0 / 60.0
-_COOL_ENOUGH_CELSIUS = 4.0
-_HELD_DOWN_POWER = 0.55
-_HELD_DOWN_CLOCK = 0.7
-_SLOW_CLOCK = 0.6
+_POWER_RESPONSE = 0.5
+_DIE_HEAT_RESPONSE = 1.0 / 40.0
+_MEMORY_HEAT_RESPONSE = 1.0 / 60.0
+_HYSTERESIS_CELSIUS = 4.0
+_THROTTLED_POWER_SHARE = 0.55
+_THROTTLED_CLOCK_SHARE = 0.7
+_SLOW_CLOCK_SHARE = 0.6
 _BUSY_LOAD = 0.02
 _LINK_BYTES_PER_SECOND = 300e9
 _PCIE_BYTES_PER_SECOND = 6e9
@@ -32,10 +32,10 @@ _ENGINE_SHARES = MappingProxyType({"aicore": 1.0, "vector": 0.55, "copy": 0.3, "
 _LEVELS = ("auto", "low", "high", "manual")
 _ERRORS_PER_REMAPPED_ROW = 8
 _PIPE_SHARES = MappingProxyType({"int": 0.22, "fp32": 0.1, "fp16": 0.04, "tensor_imma": 0.01})
-# Memory is active for longer than its bandwidth is used.
-_ACTIVITY_OF_TRAFFIC = 1.25
-# Chips of one model differ by this share of power, and the power of a card by this share from second to second.
-_CHIPS_DIFFER, _POWER_NOISE = 0.02, 0.015
+# The activity of the memory is higher than the used share of its bandwidth.
+_ACTIVITY_PER_TRAFFIC = 1.25
+# The power differs by these shares: between chips of one model, and of one card from second to second.
+_CHIP_VARIATION, _POWER_NOISE = 0.02, 0.015
 _CRITICAL_ABOVE_SLOWDOWN, _SHUTDOWN_ABOVE_SLOWDOWN = 5.0, 10.0
 _MARGIN_LIMITS = MappingProxyType({"slowdown": -2.0, "shutdown": -8.0, "memory": 0.0, "operation": 0.0})
 _MEMORY_SHARE_OF_POWER = 0.14
@@ -43,13 +43,13 @@ _PROCESSOR_WATTS = 210.0
 _VOLTS = (0.68, 0.92)
 _SHARED_MIB, _SHARED_USED_MIB = 128_500, 310
 
-# A number, or numbers by label word.
-Played = float | dict[str, float]
+# A number, or numbers by label value.
+SimulatedValue = float | dict[str, float]
 
 
 @dataclass(slots=True)
 class CardState:
-    """The state of a card, its counters since the last start, and its job's busy time and work since the job began."""
+    """The state of a card, its counters since its last reset, and its busy time and work since its job began."""
 
     demo: Demo
     position: int
@@ -76,7 +76,7 @@ class CardState:
     corrected: int = 0
     uncorrected: int = 0
     link_errors: int = 0
-    errors_before: tuple[int, int] = (0, 0)
+    errors_before_reset: tuple[int, int] = (0, 0)
     links_down: dict[int, float] = field(default_factory=dict)
     hot_until: float = 0.0
     slow_until: float = 0.0
@@ -86,18 +86,18 @@ class CardState:
 
     @property
     def model(self) -> Card:
-        """Return the properties of its model."""
+        """Return the properties of the card's model."""
         return self.demo.card
 
     @property
-    def kind(self) -> Kind:
-        """Return the pattern of its work."""
-        return self.job.kind if self.job is not None else IDLE
+    def pattern(self) -> WorkPattern:
+        """Return the work pattern of the card's job."""
+        return self.job.pattern if self.job is not None else IDLE
 
-    def come_back(self) -> None:
-        """Return to the bus after a loss or a reset, with all counters at 0 except `errors_before`."""
-        corrected, uncorrected = self.errors_before
-        self.errors_before = (corrected + self.corrected, uncorrected + self.uncorrected)
+    def reset(self) -> None:
+        """Return the card to the bus after a loss or a reset. All counters are 0 except `errors_before_reset`."""
+        corrected, uncorrected = self.errors_before_reset
+        self.errors_before_reset = (corrected + self.corrected, uncorrected + self.uncorrected)
         self.energy_joules = self.link_bytes = self.pcie_bytes = 0.0
         self.capped_seconds = self.hot_seconds = 0
         self.replays = self.corrected = self.uncorrected = self.link_errors = 0
@@ -109,146 +109,146 @@ class CardState:
         return self.lost_from <= now < self.lost_until
 
     def is_slow(self) -> bool:
-        """Return whether the card is slow without reporting why."""
+        """Return whether the card is slow and reports no reason."""
         return self.now < self.slow_until
 
     def advance(self, now: float, job: Job | None, random: Random) -> None:
-        """Advance by one second with this job."""
+        """Advance by one second. `job` is the card's current job."""
         self.now = now
         if job is None or self.job is None or job.pid != self.job.pid:
             self.busy_seconds = self.work_done = 0.0
         self.job = job
-        kind = self.kind
+        pattern = self.pattern
         self.load = job.load(now, random) if job is not None else 0.0
         self.memory_share = job.memory(now) if job is not None else 0.0
-        self.work = self.load * kind.progress
-        self._draw(kind.intensity, random)
-        self._warm()
-        self._clock()
+        self.work = self.load * pattern.progress
+        self._update_power(pattern.intensity, random)
+        self._update_temperatures()
+        self._update_clock()
         self.busy_seconds += self.work
         self.work_done += self.work * self.clock_share
         self.energy_joules += self.power
         self.capped_seconds += self.capped
         self.hot_seconds += self.hot
-        self.link_bytes += self.work * kind.links * _LINK_BYTES_PER_SECOND
-        self.pcie_bytes_per_second = self.work * _PCIE_BYTES_PER_SECOND * (1.0 + kind.links)
+        self.link_bytes += self.work * pattern.links * _LINK_BYTES_PER_SECOND
+        self.pcie_bytes_per_second = self.work * _PCIE_BYTES_PER_SECOND * (1.0 + pattern.links)
         self.pcie_bytes += self.pcie_bytes_per_second
 
-    def _draw(self, intensity: float, random: Random) -> None:
-        """Set the power to the demand of the load, up to the limit of cap and temperature."""
+    def _update_power(self, intensity: float, random: Random) -> None:
+        """Move the power towards the demand of the load, limited by the power cap or by throttling."""
         model = self.model
         span = model.cap_watts - model.idle_watts
-        chip = 1.0 + _CHIPS_DIFFER * (self.position * 5 % 8 - 3.5) / 3.5
-        demand = model.idle_watts + span * intensity * self.load * chip
-        held_down = self.hot or self.is_slow()
-        limit = model.idle_watts + span * _HELD_DOWN_POWER if held_down else model.cap_watts
-        self.capped = not held_down and demand > model.cap_watts
-        self.power += (min(demand, limit) - self.power) * _POWER_FOLLOWS
+        chip_factor = 1.0 + _CHIP_VARIATION * (self.position * 5 % 8 - 3.5) / 3.5
+        demand = model.idle_watts + span * intensity * self.load * chip_factor
+        is_throttled = self.hot or self.is_slow()
+        limit = model.idle_watts + span * _THROTTLED_POWER_SHARE if is_throttled else model.cap_watts
+        self.capped = not is_throttled and demand > model.cap_watts
+        self.power += (min(demand, limit) - self.power) * _POWER_RESPONSE
         self.power = min(
             max(self.power * random.uniform(1.0 - _POWER_NOISE, 1.0 + _POWER_NOISE), 0.9 * model.idle_watts),
             model.cap_watts,
         )
 
-    def _warm(self) -> None:
+    def _update_temperatures(self) -> None:
         model = self.model
         ambient = (
             _AMBIENT_CELSIUS + 0.8 * (self.position % 8) + (_HOT_SPELL_CELSIUS if self.now < self.hot_until else 0.0)
         )
-        goal = ambient + (model.full_load_celsius - _AMBIENT_CELSIUS) * self.power / model.cap_watts
-        self.die += (goal - self.die) * _HEAT_FOLLOWS
-        self.memory += (self.die + 6.0 * self.load - self.memory) * _MEMORY_HEAT_FOLLOWS
+        target = ambient + (model.full_load_celsius - _AMBIENT_CELSIUS) * self.power / model.cap_watts
+        self.die += (target - self.die) * _DIE_HEAT_RESPONSE
+        self.memory += (self.die + 6.0 * self.load - self.memory) * _MEMORY_HEAT_RESPONSE
         if self.die >= model.slowdown_celsius:
             self.hot = True
-        elif self.die < model.slowdown_celsius - _COOL_ENOUGH_CELSIUS:
+        elif self.die < model.slowdown_celsius - _HYSTERESIS_CELSIUS:
             self.hot = False
 
-    def _clock(self) -> None:
+    def _update_clock(self) -> None:
         if self.load < _BUSY_LOAD:
             self.clock_share = 0.0
         elif self.hot:
-            self.clock_share = _HELD_DOWN_CLOCK
+            self.clock_share = _THROTTLED_CLOCK_SHARE
         elif self.is_slow():
-            self.clock_share = _SLOW_CLOCK
+            self.clock_share = _SLOW_CLOCK_SHARE
         else:
             self.clock_share = 0.94 if self.capped else 1.0
 
 
 def memory_used_bytes(card: CardState) -> float:
-    """Return the memory used by driver and job. A card with partitions has used memory only in these."""
+    """Return the memory used by driver and job. On a card with partitions, only the partitions use memory."""
     model = card.model
     parts = [int(part.memory_share * model.memory_mib) for part in card.demo.partitions]
     usable = parts or [model.memory_mib - model.memory_reserved_mib]
     return float(_MIB * sum(min(_DRIVER_MIB + int(card.memory_share * part), part) for part in usable))
 
 
-def processes(card: CardState) -> int:
-    """Return the number of processes on the card: one for each owner of its job."""
+def process_count(card: CardState) -> int:
+    """Return the number of processes on the card, one for each owner of its job."""
     return 0 if card.job is None else max(len(card.job.owners), 1)
 
 
-def _free(card: CardState) -> float:
+def _free_bytes(card: CardState) -> float:
     return float(_MIB * (card.model.memory_mib - card.model.memory_reserved_mib)) - memory_used_bytes(card)
 
 
-def _temperatures(card: CardState) -> Played:
-    above = _SENSOR_ABOVE_DIE
+def _temperatures(card: CardState) -> SimulatedValue:
     return {
-        word: float(round(card.memory if word == "memory" else card.die + above[word])) for word in card.demo.sensors
+        sensor: float(round(card.memory if sensor == "memory" else card.die + _SENSOR_ABOVE_DIE[sensor]))
+        for sensor in card.demo.sensors
     }
 
 
-def _mhz(card: CardState, domain: str) -> tuple[int, int]:
+def _mhz_range(card: CardState, domain: str) -> tuple[int, int]:
     return card.model.memory_mhz if domain == "memory" else card.model.graphics_mhz
 
 
-def _clock(card: CardState, domain: str) -> float:
-    low, high = _mhz(card, domain)
+def _clock_hertz(card: CardState, domain: str) -> float:
+    low, high = _mhz_range(card, domain)
     if domain == "memory":
         return _MHZ * (high if card.clock_share else low)
     steps = round((high - low) * card.clock_share / _CLOCK_STEP_MHZ)
     return _MHZ * min(low + _CLOCK_STEP_MHZ * steps, high)
 
 
-def _by_reason(demo: Demo, of_power: float, of_heat: float) -> Played:
-    return dict(zip(demo.throttle, (float(of_power), float(of_heat)), strict=True))
+def _by_throttle_reason(demo: Demo, power: float, heat: float) -> SimulatedValue:
+    return dict(zip(demo.throttle, (float(power), float(heat)), strict=True))
 
 
-def _errors(words: tuple[str, ...], count: int) -> Played:
-    """Return all errors, labelled with the first word."""
-    return {word: float(count if position == 0 else 0) for position, word in enumerate(words)}
+def _errors_by_label(labels: tuple[str, ...], count: int) -> SimulatedValue:
+    """Return `count` errors for the first label and 0 for the others."""
+    return {label: float(count if position == 0 else 0) for position, label in enumerate(labels)}
 
 
-def _limit(card: CardState, above_slowdown: float = 0.0) -> Played:
+def _temperature_limit(card: CardState, above_slowdown: float = 0.0) -> SimulatedValue:
     return {card.demo.sensors[0]: card.model.slowdown_celsius + above_slowdown}
 
 
-def _volts(card: CardState) -> Played:
+def _volts(card: CardState) -> SimulatedValue:
     low, high = _VOLTS
     return {"core": round(low + (high - low) * card.clock_share, 3)}
 
 
-def _one_of(words: tuple[str, ...], active: str) -> Played:
-    return {word: float(word == active) for word in words}
+def _states(states: tuple[str, ...], active: str) -> SimulatedValue:
+    return {state: float(state == active) for state in states}
 
 
-def _links(card: CardState) -> Played:
+def _link_states(card: CardState) -> SimulatedValue:
     return {str(link): float(card.links_down.get(link, 0.0) <= card.now) for link in range(card.model.links)}
 
 
 def _pipe_share(card: CardState, pipe: str) -> float:
-    return card.kind.tensor if pipe == "tensor_hmma" else _PIPE_SHARES.get(pipe, 0.0)
+    return card.pattern.tensor if pipe == "tensor_hmma" else _PIPE_SHARES.get(pipe, 0.0)
 
 
-def _is_doomed(card: CardState) -> bool:
+def _is_broken(card: CardState) -> bool:
     return card.now < max(card.lost_until, card.reset_at)
 
 
-VALUES: Mapping[str, Callable[[CardState], Played]] = {
+VALUES: Mapping[str, Callable[[CardState], SimulatedValue]] = {
     "temperature_celsius": _temperatures,
     "temperature_margin_celsius": lambda card: float(round(card.model.slowdown_celsius - card.die)),
-    "temperature_slowdown_celsius": _limit,
-    "temperature_critical_celsius": lambda card: _limit(card, _CRITICAL_ABOVE_SLOWDOWN),
-    "temperature_shutdown_celsius": lambda card: _limit(card, _SHUTDOWN_ABOVE_SLOWDOWN),
+    "temperature_slowdown_celsius": _temperature_limit,
+    "temperature_critical_celsius": lambda card: _temperature_limit(card, _CRITICAL_ABOVE_SLOWDOWN),
+    "temperature_shutdown_celsius": lambda card: _temperature_limit(card, _SHUTDOWN_ABOVE_SLOWDOWN),
     "temperature_margin_limit_celsius": lambda _: dict(_MARGIN_LIMITS),
     "power_watts": lambda card: round(card.power, 1),
     "power_average_watts": lambda card: round(card.power, 1),
@@ -263,28 +263,28 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = {
     "utilization_ratio": lambda card: round(card.load, 2),
     "memory_used_bytes": memory_used_bytes,
     "memory_total_bytes": lambda card: float(_MIB * card.model.memory_mib),
-    "memory_free_bytes": _free,
+    "memory_free_bytes": _free_bytes,
     "memory_reserved_bytes": lambda card: float(_MIB * card.model.memory_reserved_mib),
-    "memory_activity_ratio": lambda card: round(min(_ACTIVITY_OF_TRAFFIC * card.kind.traffic, 1.0) * card.work, 2),
-    "memory_bandwidth_ratio": lambda card: round(card.kind.traffic * card.work, 2),
+    "memory_activity_ratio": lambda card: round(min(_ACTIVITY_PER_TRAFFIC * card.pattern.traffic, 1.0) * card.work, 2),
+    "memory_bandwidth_ratio": lambda card: round(card.pattern.traffic * card.work, 2),
     "memory_gtt_used_bytes": lambda _: float(_MIB * _SHARED_USED_MIB),
     "memory_gtt_total_bytes": lambda _: float(_MIB * _SHARED_MIB),
     "graphics_active_ratio": lambda card: round(card.load, 3),
     "sm_active_ratio": lambda card: round(0.92 * card.load, 2),
     "sm_occupancy_ratio": lambda card: round(0.41 * card.load, 2),
-    "tensor_active_ratio": lambda card: round(card.kind.tensor * card.work, 2),
+    "tensor_active_ratio": lambda card: round(card.pattern.tensor * card.work, 2),
     "pipe_active_ratio": lambda card: {pipe: round(_pipe_share(card, pipe) * card.load, 3) for pipe in PIPES},
     "engine_utilization_ratio": lambda card: {
         engine: round(_ENGINE_SHARES.get(engine, 0.0) * card.load, 2) for engine in card.demo.engines
     },
-    "clock_hertz": lambda card: {domain: _clock(card, domain) for domain in card.demo.domains},
-    "clock_max_hertz": lambda card: {domain: _MHZ * _mhz(card, domain)[1] for domain in card.demo.domains},
-    "throttled": lambda card: _by_reason(card.demo, card.capped, card.hot),
-    "throttled_seconds_total": lambda card: _by_reason(card.demo, card.capped_seconds, card.hot_seconds),
+    "clock_hertz": lambda card: {domain: _clock_hertz(card, domain) for domain in card.demo.domains},
+    "clock_max_hertz": lambda card: {domain: _MHZ * _mhz_range(card, domain)[1] for domain in card.demo.domains},
+    "throttled": lambda card: _by_throttle_reason(card.demo, card.capped, card.hot),
+    "throttled_seconds_total": lambda card: _by_throttle_reason(card.demo, card.capped_seconds, card.hot_seconds),
     "voltage_volts": _volts,
     "performance_state": lambda card: 0.0 if card.clock_share else 8.0,
     "event_watch": lambda card: 1.0,  # noqa: ARG005  # called like the other functions
-    "performance_level": lambda _: _one_of(_LEVELS, "auto"),
+    "performance_level": lambda _: _states(_LEVELS, "auto"),
     "fan_ratio": lambda card: round(min(max((card.die - 20.0) / 70.0, 0.2), 1.0), 2),
     "pcie_link_generation": lambda card: float(card.model.pcie_generation),
     "pcie_link_generation_max": lambda card: float(card.model.pcie_generation),
@@ -293,11 +293,11 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = {
     "pcie_replays_total": lambda card: float(card.replays),
     "pcie_receive_bytes_total": lambda card: float(int(card.pcie_bytes)),
     "pcie_transmit_bytes_total": lambda card: float(int(0.8 * card.pcie_bytes)),
-    "pcie_errors_total": lambda card: _errors(card.demo.pcie_errors, card.replays),
+    "pcie_errors_total": lambda card: _errors_by_label(card.demo.pcie_errors, card.replays),
     "pcie_receive_bytes_per_second": lambda card: float(int(card.pcie_bytes_per_second)),
     "pcie_transmit_bytes_per_second": lambda card: float(int(0.8 * card.pcie_bytes_per_second)),
     "pcie_bandwidth_bytes_per_second": lambda card: float(int(1.8 * card.pcie_bytes_per_second)),
-    "link_up": _links,
+    "link_up": _link_states,
     "link_receive_bytes_total": lambda card: {"all": float(int(card.link_bytes))},
     "link_transmit_bytes_total": lambda card: {"all": float(int(card.link_bytes))},
     "link_crc_errors_total": lambda card: {"all": float(card.link_errors)},
@@ -306,14 +306,14 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = {
     "link_receive_errors_total": lambda card: {"all": float(card.link_errors)},
     "link_transmit_errors_total": lambda card: {"all": float(card.link_errors)},
     "ecc_enabled": lambda _: 1.0,
-    "ecc_corrected_total": lambda card: _errors(card.demo.ecc_locations, card.corrected),
-    "ecc_uncorrected_total": lambda card: _errors(card.demo.ecc_locations, card.uncorrected),
-    "ecc_deferred_total": lambda card: _errors(card.demo.ecc_locations, 0),
-    "ecc_corrected_lifetime_total": lambda card: _errors(
-        card.demo.ecc_locations, card.errors_before[0] + card.corrected
+    "ecc_corrected_total": lambda card: _errors_by_label(card.demo.ecc_locations, card.corrected),
+    "ecc_uncorrected_total": lambda card: _errors_by_label(card.demo.ecc_locations, card.uncorrected),
+    "ecc_deferred_total": lambda card: _errors_by_label(card.demo.ecc_locations, 0),
+    "ecc_corrected_lifetime_total": lambda card: _errors_by_label(
+        card.demo.ecc_locations, card.errors_before_reset[0] + card.corrected
     ),
-    "ecc_uncorrected_lifetime_total": lambda card: _errors(
-        card.demo.ecc_locations, card.errors_before[1] + card.uncorrected
+    "ecc_uncorrected_lifetime_total": lambda card: _errors_by_label(
+        card.demo.ecc_locations, card.errors_before_reset[1] + card.uncorrected
     ),
     "retired_pages": lambda card: {"single_bit_ecc": 0.0, "double_bit_ecc": float(card.uncorrected)},
     "retired_pages_pending": lambda card: float(card.uncorrected > 0),
@@ -323,8 +323,8 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = {
     },
     "row_remap_pending": lambda card: float(card.uncorrected > 0),
     "row_remap_failed": lambda _: 0.0,
-    "recovery_action": lambda card: _one_of(RECOVERY_ACTIONS, "reset" if _is_doomed(card) else "none"),
-    "health": lambda card: _one_of(HEALTH_STATES, "alarm" if _is_doomed(card) else "warning" if card.hot else "ok"),
+    "recovery_action": lambda card: _states(RECOVERY_ACTIONS, "reset" if _is_broken(card) else "none"),
+    "health": lambda card: _states(HEALTH_STATES, "alarm" if _is_broken(card) else "warning" if card.hot else "ok"),
     "compute_units": lambda card: float(card.model.compute_units),
-    "processes": lambda card: float(processes(card)),
+    "processes": lambda card: float(process_count(card)),
 }

@@ -1,4 +1,4 @@
-"""Parses the value of `--demo`: `8xnvidia,4xhygon` becomes a list of simulated cards, or an error in one line."""
+"""Parses the value of `--demo`, such as `8xnvidia,4xhygon`, into the simulated cards of a node."""
 
 from __future__ import annotations
 
@@ -16,29 +16,31 @@ _LONGEST_QUOTE = 48
 
 
 class DemoError(ValueError):
-    """An invalid demo node; the text names the part and shows an example."""
+    """An invalid value of `--demo` or `--fault`. The message quotes the invalid part."""
 
 
-# The meaning of a word: a vendor with its usual model, or with another model.
-PLAYED: Mapping[str, Vendor] = {
+# The words of `--demo`: a vendor with its default model, or with another model.
+SIMULATED_VENDORS: Mapping[str, Vendor] = {
     **{vendor.word: vendor for vendor in VENDORS},
     **{word: replace(vendor, demo=demo) for vendor in VENDORS for word, demo in vendor.other_demos},
 }
-# How many cards of which vendor or model a simulated node has, in order.
+# The word of a vendor or model, and the number of its cards.
 Groups = tuple[tuple[str, int], ...]
-USUAL: Groups = (("nvidia", 8),)
+DEFAULT_GROUPS: Groups = (("nvidia", 8),)
 
 
 def parse_demo(text: str) -> Groups:
-    """Return the node that the text describes, the usual node for a blank text. Raises DemoError."""
+    """Return the groups of cards in `text`, or the default groups for a blank text. Raise DemoError if it is invalid."""
     if not text.strip():
-        return USUAL
+        return DEFAULT_GROUPS
     counts: dict[str, int] = {}
     for part in text.split(","):
         word, count = _group(part.strip())
         # One source answers for all cards of a vendor.
-        if PLAYED[word].word in by_vendor(tuple(counts.items())):
-            raise _error(part, f"{PLAYED[word].word} is named twice; a simulated node has one model of each vendor")
+        if SIMULATED_VENDORS[word].word in counts_by_vendor(tuple(counts.items())):
+            raise _error(
+                part, f"{SIMULATED_VENDORS[word].word} is named twice; a simulated node has one model of each vendor"
+            )
         counts[word] = count
     if sum(counts.values()) > MOST_CARDS:
         raise DemoError(
@@ -47,7 +49,7 @@ def parse_demo(text: str) -> Groups:
     return tuple(counts.items())
 
 
-# What `--fault` stages, with the words of its help.
+# The faults of `--fault`, with their help texts.
 STAGED_FAULTS: Mapping[str, str] = {
     "lost": "the last card is lost",
     "hot": "the first card is too hot",
@@ -58,7 +60,7 @@ STAGED_FAULTS: Mapping[str, str] = {
 
 
 def parse_faults(text: str) -> tuple[str, ...]:
-    """Return the faults that the text names; raises DemoError."""
+    """Return the names of the faults in `text`. Raise DemoError if a name is unknown."""
     faults = tuple(filter(None, (fault.strip() for fault in text.split(","))))
     for fault in faults:
         if fault not in STAGED_FAULTS:
@@ -66,27 +68,28 @@ def parse_faults(text: str) -> tuple[str, ...]:
     return faults
 
 
-def by_vendor(groups: Groups) -> dict[str, int]:
-    """Return how many cards of each vendor these groups have."""
-    return {PLAYED[word].word: count for word, count in groups}
+def counts_by_vendor(groups: Groups) -> dict[str, int]:
+    """Return the number of cards of each vendor in these groups."""
+    return {SIMULATED_VENDORS[word].word: count for word, count in groups}
 
 
 def _group(part: str) -> tuple[str, int]:
     match = _GROUP.match(part)
     if match is None and part.isdecimal():
-        raise _error(part, f"no vendor is named; did you mean {part}xnvidia?")
+        raise _error(part, f"the vendor is missing; did you mean {part}xnvidia?")
     if match is None:
-        raise _error(part, f"it is not a number of cards (1 to {MOST_CARDS}), x and a vendor")
-    if match[2] not in PLAYED:
-        from difflib import get_close_matches  # most demos spell their vendors correctly
+        raise _error(part, f"expected a number of cards (1 to {MOST_CARDS}), x and a vendor")
+    if match[2] not in SIMULATED_VENDORS:
+        from difflib import get_close_matches  # rarely needed, and slow to import
 
-        near = get_close_matches(match[2], PLAYED, n=1)
-        raise _error(part, f"did you mean {match[1]}x{near[0]}?" if near else f"the vendors are {', '.join(PLAYED)}")
+        near = get_close_matches(match[2], SIMULATED_VENDORS, n=1)
+        vendors = ", ".join(SIMULATED_VENDORS)
+        raise _error(part, f"did you mean {match[1]}x{near[0]}?" if near else f"the vendors are {vendors}")
     return match[2], int(match[1])
 
 
-def _error(part: str, why: str) -> DemoError:
+def _error(part: str, reason: str) -> DemoError:
     quoted = ascii(part[:_LONGEST_QUOTE])
     if len(quoted) > _LONGEST_QUOTE or len(part) > _LONGEST_QUOTE:
         quoted = quoted[: _LONGEST_QUOTE - 1] + "…'"
-    return DemoError(f"demo node: {quoted}: {why}; write for example {EXAMPLE}")
+    return DemoError(f"demo node: {quoted}: {reason}; write for example {EXAMPLE}")

@@ -8,7 +8,7 @@ from functools import partial
 
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.simulate.cards import CardState
-from telemetry_daemon.simulate.course import Course
+from telemetry_daemon.simulate.simulation import Simulation
 from telemetry_daemon.simulate.source import SimulatedReader
 from telemetry_daemon.simulate.workload import Job
 from telemetry_daemon.times import Clock
@@ -26,45 +26,45 @@ _TICKS_PER_SECOND = 100
 _STEP_SECONDS = 0.8
 _TOKENS = 16_384
 _SHARE_OF_PEAK, _DTYPE = 0.42, "bf16"
-_COMMUNICATION = 0.24
+_COMMUNICATION_SHARE = 0.24
 
 
 @dataclass(frozen=True, slots=True)
 class _JobsReader(Reader):
-    """Answers the polls of a source about jobs; `data` creates the capture's data."""
+    """The reader of a source about jobs. `create_data` returns the data of a capture."""
 
     source: str
     clock: Clock
-    data: Callable[[], Plain]
+    create_data: Callable[[], Plain]
 
-    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # jobs are known without targets
-        """Return the current data about jobs."""
-        begun = time.thread_time()
-        output = Output(poll.name, status=0, data=self.data())
+    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # this source has no targets
+        """Return a capture of the current data about jobs."""
+        cpu_start = time.thread_time()
+        output = Output(poll.name, status=0, data=self.create_data())
         return Capture(
             self.source,
             poll.name,
             poll.request,
             (output,),
-            cpu_seconds=time.thread_time() - begun,
+            cpu_seconds=time.thread_time() - cpu_start,
             wall_time=self.clock.wall(),
             monotonic_time=self.clock.monotonic(),
         )
 
 
 def owners_reader(readers: Sequence[SimulatedReader], clock: Clock) -> Reader:
-    """Return a reader that reports the owners of all jobs, and their processes."""
+    """Return a reader that reports the owners and processes of all jobs."""
 
-    def data() -> Plain:
+    def create_data() -> Plain:
         claims: list[Claim] = []
         tasks: list[Task] = []
         for reader in readers:
-            for claim, task in reader.look(partial(_owned, reader.begin)):
+            for claim, task in reader.call_locked(partial(_claims_and_tasks, reader.start_time)):
                 claims.append(claim)
                 tasks.append(task)
         return to_plain(Report, Report(claims=tuple(claims), tasks=tuple(tasks), form="data"))
 
-    return _JobsReader(SCHEDULER, clock, data)
+    return _JobsReader(SCHEDULER, clock, create_data)
 
 
 def owners_parser() -> SourceParser:
@@ -72,14 +72,14 @@ def owners_parser() -> SourceParser:
     return SourceParser(SCHEDULER, "", (), (_CLAIMS,), lambda capture: from_plain(Report, capture.outputs[0].data))
 
 
-def _owned(begin: float, course: Course, devices: Sequence[Device]) -> list[tuple[Claim, Task]]:
-    """Return a claim and a process for each owner of each card. `begin` is the Unix time of the course's beginning."""
+def _claims_and_tasks(start_time: float, simulation: Simulation, devices: Sequence[Device]) -> list[tuple[Claim, Task]]:
+    """Return a claim and a task for each owner of each card. `start_time` is the Unix time of the simulation's start."""
     return [
         (
-            _claim(owner, devices[card.position], begin + job.begins, str(number) if len(job.owners) > 1 else ""),
-            _task(owner, job.pid_of(card.position, number), job, begin + job.begins),
+            _claim(owner, devices[card.position], start_time + job.start, str(number) if len(job.owners) > 1 else ""),
+            _task(owner, job.pid_of(card.position, number), job, start_time + job.start),
         )
-        for card in course.present()
+        for card in simulation.present_cards()
         if (job := card.job) is not None
         for number, owner in enumerate(job.owners)
     ]
@@ -91,8 +91,8 @@ def _claim(owner: Owner, device: Device, started: float, replica: str) -> Claim:
 
 
 def _task(owner: Owner, pid: int, job: Job, started: float) -> Task:
-    ticks = int(job.begins * _TICKS_PER_SECOND)
-    return Task(pid, ticks, started, owner.user, job.kind.name, owner=owner, keys=_keys(owner))
+    ticks = int(job.start * _TICKS_PER_SECOND)
+    return Task(pid, ticks, started, owner.user, job.pattern.name, owner=owner, keys=_keys(owner))
 
 
 def _keys(owner: Owner) -> tuple[str, ...]:
@@ -100,21 +100,23 @@ def _keys(owner: Owner) -> tuple[str, ...]:
 
 
 def steps_reader(readers: Sequence[SimulatedReader], clock: Clock) -> Reader:
-    """Return a reader with a file for each card of a job that counts its steps: a slow card slows its whole job."""
-    return _JobsReader(steps.SOURCE, clock, lambda: [file for reader in readers for file in reader.look(_step_files)])
+    """Return a reader of the simulated step files. The slowest card determines the steps of its job."""
+    return _JobsReader(
+        steps.SOURCE, clock, lambda: [file for item in readers for file in item.call_locked(_step_files)]
+    )
 
 
-def _step_files(course: Course, devices: Sequence[Device]) -> list[Plain]:
-    """Return the files of each job that has links and all of its cards: without a card a job does not continue."""
-    present = {card.position: card for card in course.present()}
+def _step_files(simulation: Simulation, devices: Sequence[Device]) -> list[Plain]:
+    """Return a step file for each card of the jobs that use links. A job with a lost card has no files."""
+    present = {card.position: card for card in simulation.present_cards()}
     files: list[Plain] = []
     for card in present.values():
         job = card.job
-        if job is not None and job.kind.links:
-            of_job = [present.get(position) for position in job.cards]
-            done = [other.work_done for other in of_job if other and other.job and other.job.pid == job.pid]
-            if len(done) == len(of_job):
-                files.append(_step_file(devices[card.position], card, job, int(min(done) / _STEP_SECONDS)))
+        if job is not None and job.pattern.links:
+            job_cards = [present.get(position) for position in job.cards]
+            work = [other.work_done for other in job_cards if other and other.job and other.job.pid == job.pid]
+            if len(work) == len(job_cards):
+                files.append(_step_file(devices[card.position], card, job, int(min(work) / _STEP_SECONDS)))
     return files
 
 
@@ -132,12 +134,12 @@ def _step_file(device: Device, card: CardState, job: Job, count: int) -> Plain:
         "steps": count,
         "tokens": count * _TOKENS,
         "flops": None if flops is None else count * flops * _SHARE_OF_PEAK * _STEP_SECONDS,
-        "seconds": dict(_seconds(card, job)),
+        "seconds": dict(_seconds_by_activity(card, job)),
     }
 
 
-def _seconds(card: CardState, job: Job) -> Iterator[tuple[str, float]]:
-    communication = card.busy_seconds * _COMMUNICATION * job.kind.links
+def _seconds_by_activity(card: CardState, job: Job) -> Iterator[tuple[str, float]]:
+    communication = card.busy_seconds * _COMMUNICATION_SHARE * job.pattern.links
     yield "compute", round(card.busy_seconds - communication, 3)
     yield "communication", round(communication, 3)
-    yield "data", round(max(0.0, card.now - job.begins - card.busy_seconds), 3)
+    yield "data", round(max(0.0, card.now - job.start - card.busy_seconds), 3)

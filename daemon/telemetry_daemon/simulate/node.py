@@ -11,9 +11,9 @@ from telemetry_daemon.polling.node_sources import Node, no_bus, no_capture
 from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import HostReader
-from telemetry_daemon.simulate.course import NO_FAULTS, SOME_FAULTS
-from telemetry_daemon.simulate.demo import DemoError, by_vendor, parse_demo, parse_faults
+from telemetry_daemon.simulate.demo import DemoError, counts_by_vendor, parse_demo, parse_faults
 from telemetry_daemon.simulate.jobs import SCHEDULER, owners_parser, owners_reader, steps_reader
+from telemetry_daemon.simulate.simulation import NO_FAULTS, SOME_FAULTS
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.state.health import SourceFacts
 from telemetry_daemon.terminal.exits import CommandError
@@ -27,13 +27,13 @@ if TYPE_CHECKING:  # `telemetry snapshot --demo` has no past
     from telemetry_daemon.state.store import Store
 
 PAST_SECONDS = SLOT_SECONDS * SLOTS
-# In the past, cards are read in every third slot of the history, and less often if there are many, so that the start takes
-# half a second of CPU for 8 cards. Metrics that the history does not keep are read only at the end.
+# To fill the history, cards are polled in every third slot, or less often if there are many, so that the start takes
+# half a second of CPU for 8 cards. Metrics outside the history are polled only at the end.
 _PAST_SLOTS, _MOST_PAST_SLOTS, _CARDS_PER_SLOT = 3, 24, 5
 
 
 class DemoNode(Node):
-    """Simulated sources that replace this machine's. The node's clock is `past_seconds` behind until `play` catches up."""
+    """A node with simulated sources. Its clock starts `past_seconds` behind, and `play` advances it to the present."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class DemoNode(Node):
         late = Clock(lambda: clock.monotonic() - self._behind, lambda: clock.wall() - self._behind, clock.slept)
         super().__init__(Loaded(), late)
         self._on_capture = on_capture
-        # With staged faults, no other faults occur.
+        # A node with staged faults has no random faults.
         simulated = simulated_sources(
             groups,
             faults=NO_FAULTS if staged else SOME_FAULTS,
@@ -60,20 +60,20 @@ class DemoNode(Node):
             past_seconds=past_seconds,
         )
         self._simulated = {item.parser.name: item for item in simulated}
-        self._counts = by_vendor(groups)
+        self._counts = counts_by_vendor(groups)
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the simulated sources, and the host's."""
+        """Return the names of the simulated sources and of the host's source."""
         return (*self._simulated, host.PARSER.name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """Return all sources, with those of owners and steps if enabled."""
+        """Return the sources in `only`, or all sources, including those of owners and steps if enabled."""
         owners = (SCHEDULER,) if settings.attribution.enabled and not only else ()
-        of_steps = (steps.SOURCE,) if settings.steps.enabled and not only else ()
-        return super().sources(settings, (*(only or self.names()), *owners, *of_steps))
+        step_files = (steps.SOURCE,) if settings.steps.enabled and not only else ()
+        return super().sources(settings, (*(only or self.names()), *owners, *step_files))
 
     def source(self, name: str, settings: Settings) -> Source:
-        """Return a new source of that name."""
+        """Create the source with this name."""
         parser: Parser = host.PARSER
         reader: Reader = HostReader()
         readers = [simulated.reader for simulated in self._simulated.values()]
@@ -87,7 +87,7 @@ class DemoNode(Node):
         return Source(parser, reader_of, settings.source(name), no_bus, self._clock, self._on_capture)
 
     def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:
-        """Simulate the past, as if these sources had been polled all the time."""
+        """Fill the store and the history as if these sources had been polled during the past."""
         simulated = [source for source in sources if source.name != host.PARSER.name]
         for source in simulated:
             store.add_source(SourceFacts.of(source.parser), source.parser.metrics)
@@ -104,5 +104,5 @@ class DemoNode(Node):
         self._behind = 0.0
 
     def pci_counts(self) -> dict[str, int]:
-        """Return the number of simulated cards, including lost cards, as the number on the bus."""
+        """Return the number of simulated cards by vendor, including lost cards."""
         return self._counts

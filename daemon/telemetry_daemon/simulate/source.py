@@ -1,4 +1,4 @@
-"""The simulated sources of a node: each with the parser and the reader that a real source would have."""
+"""The simulated sources of a node, each with a parser and a reader, as real sources have."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from itertools import accumulate
 from typing import Any, TypeVar
 
 from telemetry_daemon.readers.base import Reader, Targets
-from telemetry_daemon.simulate.cards import VALUES, CardState, memory_used_bytes, processes
-from telemetry_daemon.simulate.course import INCIDENT, SOME_FAULTS, WARM_UP_SECONDS, Course, Faults, course_random
-from telemetry_daemon.simulate.demo import PLAYED, Groups
+from telemetry_daemon.simulate.cards import VALUES, CardState, memory_used_bytes, process_count
+from telemetry_daemon.simulate.demo import SIMULATED_VENDORS, Groups
+from telemetry_daemon.simulate.simulation import INCIDENT, SOME_FAULTS, WARM_UP_SECONDS, Faults, Simulation, new_random
 from telemetry_daemon.times import Clock
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, finite
@@ -51,62 +51,61 @@ _LOADS_OF_PARTS = (1.0, 0.55, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Simulated:
-    """A capture's data: the report without its readings, and each device's readings as numbers, numbers by label, or
-    reasons for absence, by metric. So a capture of 128 cards takes a fifth of the full report.
-    """
+class _CaptureData:
+    """The data of a simulated capture: the report without its readings, and each device's values by metric."""
 
+    # A value is a number, numbers by label, or a reason for absence. This form has a fifth of the full report's size.
     report: Report
     values: tuple[Mapping[str, object], ...]
 
 
 class SimulatedReader(Reader):
-    """Answers the polls of one vendor's source from the course of its cards. `first_slot` makes bus addresses unique."""
+    """Answers the polls of one vendor's source with simulated data. `first_slot` makes bus addresses unique."""
 
     def __init__(
-        self, vendor: Vendor, course: Course, clock: Clock, *, seed: int = DEFAULT_SEED, first_slot: int = 0
+        self, vendor: Vendor, simulation: Simulation, clock: Clock, *, seed: int = DEFAULT_SEED, first_slot: int = 0
     ) -> None:
         self._demo = vendor.demo
-        self._course = course
+        self._simulation = simulation
         self._clock = clock
-        self._begun = clock.monotonic()
-        # The Unix time at which the course began.
-        self.begin = round(clock.wall()) - WARM_UP_SECONDS
+        self._monotonic_start = clock.monotonic()
+        # The Unix time at which the simulation began.
+        self.start_time = round(clock.wall()) - WARM_UP_SECONDS
         self._lock = threading.Lock()
         self._keys = _keys(vendor.demo)
         self._devices = [
-            _device(vendor, position, seed, first_slot + position) for position in range(len(course.cards))
+            _device(vendor, position, seed, first_slot + position) for position in range(len(simulation.cards))
         ]
 
-    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # cards have no targets to repeat
-        """Return the current state of the cards, or a timeout while the simulated source fails."""
+    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # simulated sources have no targets
+        """Return the current state of the cards, or a timeout while the simulated source is_failing."""
         monotonic_time, wall_time, cpu = self._clock.monotonic(), self._clock.wall(), time.thread_time()
         with self._lock:
-            self._course.advance(monotonic_time - self._begun)
-            fails = self._course.fails()
-            data = None if fails else self._data(self._keys[poll.name], wall_time)
-        failure = Failure("failed", "timeout", f"no answer within {poll.deadline:g} s (simulated)") if fails else None
+            self._simulation.advance(monotonic_time - self._monotonic_start)
+            is_failing = self._simulation.is_failing()
+            data = None if is_failing else self._data(self._keys[poll.name], wall_time)
+        text = f"no answer within {poll.deadline:g} s (simulated)"
         return Capture(
             source=self._demo.source,
             poll=poll.name,
             request=poll.request,
-            outputs=() if fails else (Output(name=poll.name, data=data),),
-            failure=failure,
-            seconds=poll.deadline if fails else self._clock.monotonic() - monotonic_time,
+            outputs=() if is_failing else (Output(name=poll.name, data=data),),
+            failure=Failure("failed", "timeout", text) if is_failing else None,
+            seconds=poll.deadline if is_failing else self._clock.monotonic() - monotonic_time,
             cpu_seconds=time.thread_time() - cpu,
             wall_time=wall_time,
             monotonic_time=monotonic_time,
         )
 
-    def look(self, at: Callable[[Course, Sequence[Device]], _T]) -> _T:
-        """Return the result of `at`, called while the cards do not change."""
+    def call_locked(self, function: Callable[[Simulation, Sequence[Device]], _T]) -> _T:
+        """Call the function with the simulation and its devices under the lock. Return its result."""
         with self._lock:
-            return at(self._course, self._devices)
+            return function(self._simulation, self._devices)
 
     def _data(self, keys: tuple[str, ...], wall_time: float) -> Plain:
-        """Return the cards on the bus with their partitions, and the values of these keys, in the form of `_Simulated`."""
-        demo, present = self._demo, self._course.present()
-        parts = [part for position, card in enumerate(present) for part in self._parts(card, position)]
+        """Return the present cards with their partitions and the values of these metrics, in the form of `_CaptureData`."""
+        demo, present = self._demo, self._simulation.present_cards()
+        parts = [part for position, card in enumerate(present) for part in self._partitions(card, position)]
         report = Report(
             outcome="ok" if present else "no_devices",
             devices=(*(self._devices[card.position] for card in present), *(device for device, _ in parts)),
@@ -116,20 +115,20 @@ class SimulatedReader(Reader):
             index_space=demo.source,
             form=demo.form,
         )
-        of_cards = [
+        card_values = [
             (key, _not_supported if key in demo.not_supported else VALUES[key])
             for key in keys
             if key not in demo.only_partitions
         ]
-        of_parts = [(key, VALUES[key]) for key in demo.partition_keys if key in keys]
+        partition_values = [(key, VALUES[key]) for key in demo.partition_keys if key in keys]
         values: list[dict[str, Any]] = [
-            *({key: value(card) for key, value in of_cards} for card in present),
-            *({key: value(small) for key, value in of_parts} for _, small in parts),
+            *({key: value(card) for key, value in card_values} for card in present),
+            *({key: value(partition) for key, value in partition_values} for _, partition in parts),
         ]
         return {"report": to_plain(Report, report), "values": values}
 
-    def _parts(self, card: CardState, index: int) -> Iterator[tuple[Device, CardState]]:
-        """Yield the partitions of a card. Each is a small card that is busy from time to time."""
+    def _partitions(self, card: CardState, index: int) -> Iterator[tuple[Device, CardState]]:
+        """Yield the partitions of a card, each with the state of a smaller card."""
         whole = self._devices[card.position]
         for number, part in enumerate(card.demo.partitions):
             model = replace(
@@ -147,17 +146,17 @@ class SimulatedReader(Reader):
             yield device, replace(card, demo=replace(card.demo, card=model, partitions=()), load=load)
 
     def _events(self, indexes: Mapping[int, int], wall_time: float) -> Iterator[Event]:
-        """Yield the events of these cards since the last poll."""
-        for second, position, code in self._course.events:
+        """Yield the events of these cards since the last poll, and clear them."""
+        for second, position, code in self._simulation.events:
             if position in indexes:
-                yield Event(indexes[position], code, wall_time=round(wall_time - (self._course.now - second), 3))
-        self._course.events.clear()
+                yield Event(indexes[position], code, wall_time=round(wall_time - (self._simulation.now - second), 3))
+        self._simulation.events.clear()
 
 
 def parse(capture: Capture) -> Report:
-    """Return the report in a capture of a simulated source, or a failed report without valid data."""
+    """Return the report in a capture of a simulated source, or a failed report if its data is invalid."""
     try:
-        simulated = from_plain(_Simulated, capture.outputs[0].data if capture.outputs else None)
+        simulated = from_plain(_CaptureData, capture.outputs[0].data if capture.outputs else None)
         _check(simulated)
         readings = tuple(_readings(simulated.values))
     except ValueError as error:
@@ -165,28 +164,29 @@ def parse(capture: Capture) -> Report:
     return replace(simulated.report, readings=readings)
 
 
-def _check(simulated: _Simulated) -> None:
-    """Reject unknown metrics and devices, which a damaged recording may have. Raises CodecError."""
-    report, wholes = simulated.report, [device.parent is None for device in simulated.report.devices]
-    indexes = range(len(wholes))
+def _check(simulated: _CaptureData) -> None:
+    """Raise CodecError if the data has unknown metrics or devices, as a damaged recording may have."""
+    report, is_whole = simulated.report, [device.parent is None for device in simulated.report.devices]
+    indexes = range(len(is_whole))
     if len(simulated.values) != len(indexes) or any(values.keys() - BY_KEY for values in simulated.values):
         raise CodecError("values", "expected metrics of the catalogue for each device")
     devices = {*(event.device for event in report.events), *(process.device for process in report.processes)}
     if not devices.issubset(indexes):
-        raise CodecError("report", "expected events and processes of its devices")
+        raise CodecError("report", "expected events and processes of the report's devices")
     if any(
-        not (device.parent is None or (device.parent in indexes and wholes[device.parent])) for device in report.devices
+        not (device.parent is None or (device.parent in indexes and is_whole[device.parent]))
+        for device in report.devices
     ):
         raise CodecError("report.devices", "expected whole cards as parents")
     if any(device.vendor not in VENDOR_WORDS for device in report.devices):
         raise CodecError("report.devices", f"expected a vendor of {' '.join(VENDOR_WORDS)}")
 
 
-def _readings(of_devices: Iterable[Mapping[str, object]]) -> Iterator[Reading]:
-    for position, values in enumerate(of_devices):
+def _readings(values_by_device: Iterable[Mapping[str, object]]) -> Iterator[Reading]:
+    for position, values in enumerate(values_by_device):
         for key, value in values.items():
             if isinstance(value, dict):
-                yield from [reading(position, key, finite(number), word) for word, number in value.items()]
+                yield from [reading(position, key, finite(number), label) for label, number in value.items()]
             else:
                 yield reading(position, key, Absent(value) if isinstance(value, str) else finite(value))
 
@@ -206,10 +206,10 @@ class SimulatedSource:
         staged: Sequence[str] = (),
         past_seconds: float = 0.0,
     ) -> None:
-        vendor = PLAYED[word]
-        course = Course(vendor, count, seed, faults, staged, past_seconds)
+        vendor = SIMULATED_VENDORS[word]
+        simulation = Simulation(vendor, count, seed, faults, staged, past_seconds)
         self.parser = parser_of(vendor)
-        self.reader = SimulatedReader(vendor, course, clock or Clock(), seed=seed, first_slot=first_slot)
+        self.reader = SimulatedReader(vendor, simulation, clock or Clock(), seed=seed, first_slot=first_slot)
 
 
 def simulated_sources(
@@ -221,7 +221,7 @@ def simulated_sources(
     staged: Sequence[str] = (),
     past_seconds: float = 0.0,
 ) -> tuple[SimulatedSource, ...]:
-    """Return a source for each group, with unique bus addresses. The first source with a past has an incident."""
+    """Return a source for each group, with unique bus addresses. If it has a history, the first source has an incident."""
     source = partial(SimulatedSource, seed=seed, faults=faults, clock=clock, past_seconds=past_seconds)
     slots = accumulate((count for _, count in groups), initial=0)
     incident = (INCIDENT,) if past_seconds else ()
@@ -237,7 +237,7 @@ def parser_of(vendor: Vendor) -> SourceParser:
     return SourceParser(
         name=vendor.demo.source,
         vendor=vendor.word,
-        gives=tuple(key for of_poll in keys.values() for key in of_poll),
+        gives=tuple(key for poll_keys in keys.values() for key in poll_keys),
         polls=tuple(replace(poll, request=Library(_READER, (vendor.word,))) for poll in _POLLS if poll.name in keys),
         parse=parse,
     )
@@ -251,9 +251,9 @@ def simulated_parser(capture: Capture) -> SourceParser | None:
 
 
 def _keys(demo: Demo) -> dict[str, tuple[str, ...]]:
-    """Return the keys of the metrics in each poll that has any."""
+    """Return the metrics of each poll. Polls without metrics are left out."""
     keys = {"readings": demo.fast, "slow": demo.slow, "inventory": demo.inventory}
-    return {poll: of_poll for poll, of_poll in keys.items() if of_poll}
+    return {poll: poll_keys for poll, poll_keys in keys.items() if poll_keys}
 
 
 def _not_supported(_card: CardState) -> str:
@@ -261,17 +261,17 @@ def _not_supported(_card: CardState) -> str:
 
 
 def _processes(cards: Sequence[CardState]) -> Iterator[Process]:
-    """Yield a process for each owner of a card; owners that share it use the same amount of memory."""
+    """Yield a process for each owner of each card. Owners of one card use the same amount of memory."""
     for index, card in enumerate(cards):
-        job, owners = card.job, processes(card)
+        job, count = card.job, process_count(card)
         if job is not None:
-            for number in range(owners):
-                pid, memory = job.pid_of(card.position, number), memory_used_bytes(card) // owners
-                yield Process(index, pid, job.kind.name, memory)
+            for number in range(count):
+                pid, memory = job.pid_of(card.position, number), memory_used_bytes(card) // count
+                yield Process(index, pid, job.pattern.name, memory)
 
 
 def _device(vendor: Vendor, position: int, seed: int, slot: int) -> Device:
-    digits = f"{course_random(seed, vendor.word, position, 'identity').getrandbits(160):040x}"
+    digits = f"{new_random(seed, vendor.word, position, 'identity').getrandbits(160):040x}"
     domain, bus = divmod(slot, _BUSES_PER_DOMAIN)
     return Device(
         vendor.word,

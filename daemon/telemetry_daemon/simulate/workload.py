@@ -1,4 +1,4 @@
-"""Jobs that start, keep some cards busy with a certain pattern, and end, with the owners that a scheduler reports."""
+"""The simulated jobs, which keep cards busy with different work patterns, and their owners."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from telemetry_parsers.ownership import Owner
 _MEMORY_STEPS = 8
 _SECONDS_PER_MEMORY_STEP = 3.0
 _PAUSE_LOAD = 0.04
-# How long a free card waits for work on average.
+# The average time after which a free card gets a job.
 _IDLE_SECONDS = 900.0
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A pattern of work. The load jumps by up to `swing` at each phase, and is low in each pause, such as a checkpoint.
+class WorkPattern:
+    """A work pattern. The load changes by up to `swing` at each phase, and is low in each pause, such as a checkpoint.
 
-    `memory` and `minutes` are ranges. `intensity` is the share of the full power at full load; above 1 it reaches the
-    power cap. `traffic` is the share of the memory bandwidth, `tensor` that of the matrix units, at full load.
-    `progress` is 0 once its kernel makes no progress.
+    `memory` and `minutes` are ranges. At full load, `intensity` is the share of the full power (above 1 the card
+    reaches its power cap), `traffic` the share of the memory bandwidth, and `tensor` the share of the matrix units.
+    `progress` is 0 for a hung job.
     """
 
     name: str
@@ -40,57 +40,57 @@ class Kind:
     links: float = 0.0
     progress: float = 1.0
 
-    def hung(self) -> Kind:
-        """Return the pattern of the work if hung: fully busy at little more than idle power."""
+    def as_hung(self) -> WorkPattern:
+        """Return the pattern of a hung job: fully busy at little more than idle power."""
         return replace(self, load=1.0, swing=0.0, pause_seconds=0.0, noise=0.0, intensity=_HUNG_INTENSITY, progress=0.0)
 
 
-# About 100 of 700 W were reported for H100s in a hung job.
+# H100s with a power cap of 700 W reported about 100 W in a hung job.
 _HUNG_INTENSITY = 0.04
-# A table, in the order of the fields. Decoding is bound by the memory bandwidth: it stays below the power cap.
+# The values are in the order of the fields. Decoding stays below the power cap, because memory bandwidth limits it.
 # fmt: off
-_TRAINING = Kind("train.py", 0.985, 0.01, 0.012, 90.0, 600.0, 25.0, (0.78, 0.94), (60.0, 240.0), 1.02, 0.5, 0.56, 0.5)
-_DECODING = Kind("VLLM::Worker", 0.97, 0.03, 0.01, 60.0, 600.0, 0.0, (0.86, 0.92), (120.0, 600.0), 0.64, 0.8, 0.14, 0.1)
-_SERVING = Kind("sglang::scheduler", 0.55, 0.35, 0.06, 40.0, 600.0, 0.0, (0.80, 0.92), (60.0, 300.0), 0.8, 0.6, 0.3, 0.1)
-_NOTEBOOK = Kind("ipykernel", 0.2, 0.4, 0.04, 30.0, 600.0, 0.0, (0.05, 0.40), (5.0, 30.0), 0.6, 0.3, 0.2)
+_TRAINING = WorkPattern("train.py", 0.985, 0.01, 0.012, 90.0, 600.0, 25.0, (0.78, 0.94), (60.0, 240.0), 1.02, 0.5, 0.56, 0.5)
+_DECODING = WorkPattern("VLLM::Worker", 0.97, 0.03, 0.01, 60.0, 600.0, 0.0, (0.86, 0.92), (120.0, 600.0), 0.64, 0.8, 0.14, 0.1)
+_SERVING = WorkPattern("sglang::scheduler", 0.55, 0.35, 0.06, 40.0, 600.0, 0.0, (0.80, 0.92), (60.0, 300.0), 0.8, 0.6, 0.3, 0.1)
+_NOTEBOOK = WorkPattern("ipykernel", 0.2, 0.4, 0.04, 30.0, 600.0, 0.0, (0.05, 0.40), (5.0, 30.0), 0.6, 0.3, 0.2)
 # fmt: on
-# A forgotten job: it uses memory and does nothing.
+# A forgotten job holds memory and does nothing.
 _FORGOTTEN = replace(_NOTEBOOK, load=0.0, swing=0.0, noise=0.0, minutes=(120.0, 600.0))
-KINDS = (_TRAINING, _DECODING, _SERVING, _NOTEBOOK)
-_HOW_OFTEN = (4, 2, 2, 3)
-# The work at the beginning, with its share of the cards.
-_FIRST = ((_TRAINING, 0.5), (_DECODING, 0.25), (_FORGOTTEN, 0.125))
-IDLE = Kind("")
+PATTERNS = (_TRAINING, _DECODING, _SERVING, _NOTEBOOK)
+_WEIGHTS = (4, 2, 2, 3)
+# The first jobs, with their shares of the cards.
+_FIRST_JOBS = ((_TRAINING, 0.5), (_DECODING, 0.25), (_FORGOTTEN, 0.125))
+IDLE = WorkPattern("")
 _USERS = (("alice", "physics"), ("bob", "biology"), ("carol", "chemistry"), ("dave", "climate"))
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job: its pattern, its cards, its start and end in seconds of the course, and the owners that share its cards."""
+    """A job on one or more cards. Its start and end are in seconds of the simulation. Its owners share the cards."""
 
-    kind: Kind
+    pattern: WorkPattern
     cards: tuple[int, ...]
-    begins: float
-    ends: float
+    start: float
+    end: float
     memory_share: float
     pid: int
     owners: tuple[Owner, ...] = ()
 
     def load(self, now: float, random: Random) -> float:
-        """Return the share of time in which the job keeps a card busy at present."""
-        kind, age = self.kind, now - self.begins
-        if age % kind.period_seconds < kind.pause_seconds:
+        """Return the share of time during which the job currently keeps a card busy."""
+        pattern, age = self.pattern, now - self.start
+        if age % pattern.period_seconds < pattern.pause_seconds:
             return _PAUSE_LOAD
-        level = 0.7 * self._level(age / kind.phase_seconds) + 0.3 * self._level(5.3 * age / kind.phase_seconds)
-        return min(max(kind.load + kind.swing * level + random.uniform(-kind.noise, kind.noise), 0.0), 1.0)
+        level = 0.7 * self._level(age / pattern.phase_seconds) + 0.3 * self._level(5.3 * age / pattern.phase_seconds)
+        return min(max(pattern.load + pattern.swing * level + random.uniform(-pattern.noise, pattern.noise), 0.0), 1.0)
 
     def memory(self, now: float) -> float:
         """Return the job's share of a card's memory, which grows in steps."""
-        steps = min(int((now - self.begins) / _SECONDS_PER_MEMORY_STEP) + 1, _MEMORY_STEPS)
+        steps = min(int((now - self.start) / _SECONDS_PER_MEMORY_STEP) + 1, _MEMORY_STEPS)
         return self.memory_share * steps / _MEMORY_STEPS
 
     def pid_of(self, card: int, owner: int) -> int:
-        """Return the process of an owner on a card."""
+        """Return the PID of an owner's process on a card."""
         return self.pid + self.cards.index(card) * max(len(self.owners), 1) + owner
 
     def _level(self, phase: float) -> float:
@@ -99,71 +99,71 @@ class Job:
 
 
 class Workload:
-    """Starts jobs on free cards, the first at once; the same random numbers give the same jobs."""
+    """Starts jobs on free cards. The same random numbers give the same jobs."""
 
     def __init__(self, cards: int, random: Random) -> None:
         self._random = random
-        self._begun = False
+        self._has_started = False
         self._number = random.randrange(40_000, 90_000)
         self.jobs: list[Job | None] = [None] * cards
 
     def advance(self, now: float, usable: Sequence[bool]) -> None:
-        """Advance by one second: end due jobs, and perhaps start a job on some of the usable free cards."""
+        """Advance by one second: end jobs that are over, and randomly start a job on usable free cards."""
         for index, job in enumerate(self.jobs):
-            if job is not None and (now >= job.ends or not usable[index]):
+            if job is not None and (now >= job.end or not usable[index]):
                 self.jobs[index] = None
-        if not self._begun:
-            self._begun = True
-            for kind, share in _FIRST:
-                self._start(kind, max(1, round(share * len(self.jobs))), now, usable)
-        free = sum(job is None and can_work for job, can_work in zip(self.jobs, usable, strict=True))
+        if not self._has_started:
+            self._has_started = True
+            for pattern, share in _FIRST_JOBS:
+                self._start(pattern, max(1, round(share * len(self.jobs))), now, usable)
+        free = sum(job is None and is_usable for job, is_usable in zip(self.jobs, usable, strict=True))
         if free and self._random.random() < free / _IDLE_SECONDS:
-            kind = self._random.choices(KINDS, weights=_HOW_OFTEN)[0]
-            count = 1 if kind is _NOTEBOOK else self._random.choice((1, 1, 2, 4, 8))
-            self._start(kind, count, now, usable)
+            pattern = self._random.choices(PATTERNS, weights=_WEIGHTS)[0]
+            count = 1 if pattern is _NOTEBOOK else self._random.choice((1, 1, 2, 4, 8))
+            self._start(pattern, count, now, usable)
 
     def train_everywhere(self, now: float, until: float) -> None:
-        """Start a training on all cards, or extend the running training if it has them already."""
+        """Start a training job on all cards, or extend the job that already uses all cards."""
         cards = tuple(range(len(self.jobs)))
         job = next((job for job in self.jobs if job is not None and job.cards == cards), None)
         if job is None:
             job = self._job(_TRAINING, cards, now)
-        self.jobs = [replace(job, ends=until)] * len(cards)
+        self.jobs = [replace(job, end=until)] * len(cards)
 
     def hang(self, cards: Sequence[int], until: float) -> None:
         """Simulate a hung job: utilization stays high, progress stops, and the job is killed at the end."""
         for index in cards:
             job = self.jobs[index]
             if job is not None:
-                self.jobs[index] = replace(job, kind=job.kind.hung(), ends=until)
+                self.jobs[index] = replace(job, pattern=job.pattern.as_hung(), end=until)
 
-    def _start(self, kind: Kind, count: int, now: float, usable: Sequence[bool]) -> None:
+    def _start(self, pattern: WorkPattern, count: int, now: float, usable: Sequence[bool]) -> None:
         """Start a job on the first free cards, as schedulers do."""
         free = [index for index, job in enumerate(self.jobs) if job is None and usable[index]]
         if free:
-            job = self._job(kind, tuple(free[:count]), now)
+            job = self._job(pattern, tuple(free[:count]), now)
             for index in job.cards:
                 self.jobs[index] = job
 
-    def _job(self, kind: Kind, cards: tuple[int, ...], now: float) -> Job:
+    def _job(self, pattern: WorkPattern, cards: tuple[int, ...], now: float) -> Job:
         random = self._random
         return Job(
-            kind=kind,
+            pattern=pattern,
             cards=cards,
-            begins=now,
-            ends=now + 60.0 * random.uniform(*kind.minutes),
-            memory_share=random.uniform(*kind.memory),
+            start=now,
+            end=now + 60.0 * random.uniform(*pattern.minutes),
+            memory_share=random.uniform(*pattern.memory),
             pid=random.randrange(2_000, 4_000_000),
-            owners=tuple(self._owners(kind)),
+            owners=tuple(self._owners(pattern)),
         )
 
-    def _owners(self, kind: Kind) -> list[Owner]:
-        """Return the pod of an inference server, the job of a training, or two jobs that share a card for notebooks."""
-        if kind in (_DECODING, _SERVING):
+    def _owners(self, pattern: WorkPattern) -> list[Owner]:
+        """Return a pod for an inference server, a batch job for training, or two jobs that share a card for notebooks."""
+        if pattern in (_DECODING, _SERVING):
             pod = f"chat-{self._next_number()}"
             return [Owner("pod", f"llm/{pod}/server", "llm", pod, "server")]
-        jobs = [str(self._next_number()) for _ in range(2 if kind is _NOTEBOOK else 1)]
-        partition = "shared" if kind is _NOTEBOOK else "batch"
+        jobs = [str(self._next_number()) for _ in range(2 if pattern is _NOTEBOOK else 1)]
+        partition = "shared" if pattern is _NOTEBOOK else "batch"
         users = self._random.sample(_USERS, len(jobs))
         return [
             Owner("job", job, job_id=job, user=user, account=account, partition=partition)

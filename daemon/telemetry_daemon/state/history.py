@@ -209,7 +209,7 @@ class History:
 
     def slot_of_time(self, wall_time: float) -> int:
         """Return the slot that contains this Unix time."""
-        return int((wall_time - self._clock.wall_ahead() + _SLEW_SECONDS) // SLOT_SECONDS)
+        return int((wall_time - self._clock.boot_time() + _SLEW_SECONDS) // SLOT_SECONDS)
 
     def see(self, devices: Sequence[MergedDevice], healths: Mapping[Giver, Health], valid_until: float) -> None:
         """Read the devices, which are current until `valid_until` (monotonic) or the next call."""
@@ -227,7 +227,7 @@ class History:
 
     def event(self, event: PastEvent) -> None:
         """Add an event, and drop the oldest if there are too many."""
-        ahead = self._clock.wall_ahead()
+        ahead = self._clock.boot_time()
         with self._lock:
             self._events.append(replace(event, wall_time=event.wall_time - ahead))
 
@@ -270,7 +270,7 @@ class History:
         end: int | None = None,
     ) -> Past:
         """Return the slots that have ended from number `first` up to `end`, of all devices or of these, and the events since then."""
-        ahead = self._clock.wall_ahead()
+        ahead = self._clock.boot_time()
         with self._lock:
             span = self._span(first, self._open if end is None else end)
             events = [event for event in self._events if first <= 0 or event.wall_time >= SLOT_SECONDS * first]

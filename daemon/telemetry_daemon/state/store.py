@@ -51,7 +51,7 @@ class Store:
         self._lock = threading.RLock()
         self.facts = NodeFacts(self._lock, self._drop_snapshot)
         self._state = StoreState(MergeState(identities=identities), slept=clock.slept(), started_wall=clock.wall())
-        self._state.wall_ahead = self._clock.wall_ahead()
+        self._state.wall_ahead = self._clock.boot_time()
         self._accumulator = accumulator
         self._attribution = attribution
         self._steps: Steps | None = None
@@ -66,7 +66,7 @@ class Store:
         """Drop all reports and their results, because a recording seeks."""
         with self._lock:
             self._state = self._state.reset()
-            self._state.wall_ahead = self._clock.wall_ahead()
+            self._state.wall_ahead = self._clock.boot_time()
             if self._accumulator is not None:
                 self._accumulator = self._accumulator.reset()
             self._merged = self._owned = self._snapshot = None
@@ -284,7 +284,7 @@ class Store:
 
     def _merge(self, now: float) -> Merged:
         state = self._state
-        state.notice_step(self._clock.wall_ahead(), self._clock.wall())
+        state.notice_step(self._clock.boot_time(), self._clock.wall())
         merged = merge(
             self._state.current_reports(now),
             state.merge,

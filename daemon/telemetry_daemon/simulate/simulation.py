@@ -1,4 +1,4 @@
-"""The course of one vendor's cards with their faults, second by second. It depends on the seed, not on the poll rate."""
+"""Simulates one vendor's cards and their faults second by second. Results depend on the seed, not on the poll rate."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from telemetry_daemon.simulate.workload import Workload
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.vendor import Vendor
 
-# The first poll sees a healthy node at work, not a node that was just switched on.
+# The simulation starts this long before the first poll, so that the cards are already warm and busy.
 WARM_UP_SECONDS = 300
-# After a longer pause the course skips the unseen part.
+# After a longer pause between polls, the simulation skips to this many seconds before the present.
 _MOST_SECONDS_AT_ONCE = 3600
-# An event that announces a loss comes this long before it, so that a poll sees it while the card is present.
+# The event that announces a loss precedes it by this time, so that a poll reports it while the card is present.
 _WARNING_SECONDS = 5.0
 _MOST_EVENTS_KEPT = 100
-# Staged faults begin when the daemon has listed all cards.
+# Staged faults begin after the daemon has found all cards.
 _STAGED_AFTER_SECONDS = 15.0
 _HANGS_AFTER_SECONDS = 45.0
 _FLAP_SECONDS = 60.0
-# The incident of a node with a past: a card of the training run is hot.
+# The incident in a simulated history: a card of the training run is hot.
 INCIDENT = "incident"
 _HOT_CARD, _INCIDENT_BEFORE_SECONDS, _INCIDENT_SECONDS = 2, 480.0, 2400.0
 
 
-def course_random(*seed: object) -> Random:
-    """Return random numbers that are the same for the same seed."""
+def new_random(*seed: object) -> Random:
+    """Return a generator that returns the same random numbers for the same seed."""
     return Random("/".join(map(str, seed)))  # noqa: S311  # not for secrets
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Rates per hour: per card, except `failed_polls`, `slow_nodes` and `big_jobs`, which are per source.
+    """Fault rates per hour and card. `failed_polls`, `slow_nodes` and `big_jobs` are rates per source.
 
-    A slow card or node is slow in a big job: a training run on all cards of the source.
+    Cards and nodes are slow during a big job, which is a training run on all cards of the source.
     """
 
     events: float = 0.0
@@ -56,7 +56,7 @@ class Faults:
 
 
 NO_FAULTS = Faults()
-# On a node of eight cards, a fault occurs every few minutes. Usually all cards are healthy.
+# A node of eight cards has a fault every few minutes. Most of the time all cards are healthy.
 SOME_FAULTS = Faults(
     events=0.2,
     fatal_events=0.02,
@@ -73,8 +73,8 @@ SOME_FAULTS = Faults(
 )
 
 
-class Course:
-    """The cards and their faults. `events` are (second, position, code), not collected yet. Staged faults follow the past."""
+class Simulation:
+    """The cards of one vendor with their faults. `events` are those since the last poll: (second, position, code)."""
 
     def __init__(
         self,
@@ -86,54 +86,54 @@ class Course:
         past_seconds: float = 0.0,
     ) -> None:
         self._demo = vendor.demo
-        self._staged = [self._stages()[fault] for fault in staged]
+        self._staged = [self._fault_stages()[fault] for fault in staged]
         self._present = WARM_UP_SECONDS + past_seconds
-        self._random = course_random(seed, vendor.word, count)
+        self._random = new_random(seed, vendor.word, count)
         self.workload = Workload(count, self._random)
-        self._incidents = self._possible(faults, count)
-        self._incidents_per_second = sum(rate for rate, _ in self._incidents) / 3600.0
+        self._faults = self._fault_rates(faults, count)
+        self._faults_per_second = sum(rate for rate, _ in self._faults) / 3600.0
         self._fails_until = 0.0
         self.now = 0.0
         self.cards = [CardState(vendor.demo, position, power=vendor.demo.card.idle_watts) for position in range(count)]
         self.events: deque[tuple[float, int, str]] = deque(maxlen=_MOST_EVENTS_KEPT)
 
     def advance(self, seconds: float) -> None:
-        """Advance to this many seconds after the beginning, in whole seconds."""
-        goal = float(int(seconds)) + WARM_UP_SECONDS
-        self.now = max(self.now, goal - _MOST_SECONDS_AT_ONCE)
-        while self.now < goal:
+        """Advance second by second until `seconds` after the first poll."""
+        target = float(int(seconds)) + WARM_UP_SECONDS
+        self.now = max(self.now, target - _MOST_SECONDS_AT_ONCE)
+        while self.now < target:
             self.now += 1.0
-            self._second()
+            self._advance_one_second()
 
-    def present(self) -> list[CardState]:
+    def present_cards(self) -> list[CardState]:
         """Return the cards that are on the bus."""
         return [card for card in self.cards if not card.is_lost(self.now)]
 
-    def fails(self) -> bool:
-        """Return whether the source fails to answer at present."""
+    def is_failing(self) -> bool:
+        """Return whether the source currently answers no poll."""
         return self.now < self._fails_until
 
-    def _second(self) -> None:
+    def _advance_one_second(self) -> None:
         now, random = self.now, self._random
-        if now > WARM_UP_SECONDS and random.random() < self._incidents_per_second:
-            (incident,) = random.choices(
-                [incident for _, incident in self._incidents], weights=[rate for rate, _ in self._incidents]
+        if now > WARM_UP_SECONDS and random.random() < self._faults_per_second:
+            (cause_fault,) = random.choices(
+                [cause for _, cause in self._faults], weights=[rate for rate, _ in self._faults]
             )
-            incident(random.choice(self.cards))
+            cause_fault(random.choice(self.cards))
         for stage in self._staged:
             stage(now - self._present - _STAGED_AFTER_SECONDS)
-        there = [not card.is_lost(now) for card in self.cards]
-        self.workload.advance(now, there)
-        for card, job, is_there in zip(self.cards, self.workload.jobs, there, strict=True):
-            if is_there:
+        presence = [not card.is_lost(now) for card in self.cards]
+        self.workload.advance(now, presence)
+        for card, job, is_present in zip(self.cards, self.workload.jobs, presence, strict=True):
+            if is_present:
                 card.advance(now, job, random)
             elif now + 1.0 >= card.lost_until:
-                card.come_back()
+                card.reset()
             if 0.0 < card.reset_at <= now:
-                card.come_back()
+                card.reset()
 
-    def _stages(self) -> Mapping[str, Callable[[float], None]]:
-        """Return the function that stages each fault. It is called once a second with the seconds since the fault is due."""
+    def _fault_stages(self) -> Mapping[str, Callable[[float], None]]:
+        """Return the function of each staged fault. It is called every second with the seconds since the fault was due."""
         return {
             "lost": self._stage_loss,
             "hot": self._stage_heat,
@@ -143,51 +143,51 @@ class Course:
             INCIDENT: self._stage_incident,
         }
 
-    def _stage_loss(self, due: float) -> None:
-        if due == 0.0:
+    def _stage_loss(self, since_due: float) -> None:
+        if since_due == 0.0:
             self.cards[-1].lost_from, self.cards[-1].lost_until = self.now, math.inf
-            self._report(self.cards[-1], self._demo.lost_event)
+            self._add_event(self.cards[-1], self._demo.lost_event)
 
-    def _stage_heat(self, due: float) -> None:
-        if due == 0.0:
+    def _stage_heat(self, since_due: float) -> None:
+        if since_due == 0.0:
             self.cards[0].hot_until = math.inf
             self.workload.train_everywhere(self.now, math.inf)
 
-    def _stage_incident(self, due: float) -> None:
-        """Let a card grow hot some minutes before the present, and for a while after it."""
-        if due == -_INCIDENT_BEFORE_SECONDS:
+    def _stage_incident(self, since_due: float) -> None:
+        """Overheat a card from some minutes before the present until some time after it."""
+        if since_due == -_INCIDENT_BEFORE_SECONDS:
             self.cards[_HOT_CARD % len(self.cards)].hot_until = self.now + _INCIDENT_SECONDS
 
-    def _stage_fatal_event(self, due: float) -> None:
-        if due == 0.0:
+    def _stage_fatal_event(self, since_due: float) -> None:
+        if since_due == 0.0:
             card = self.cards[1 % len(self.cards)]
             card.reset_at = math.inf
-            self._report(card, self._demo.fatal_event)
+            self._add_event(card, self._demo.fatal_event)
 
-    def _stage_hang(self, due: float) -> None:
-        if due >= _HANGS_AFTER_SECONDS:
+    def _stage_hang(self, since_due: float) -> None:
+        if since_due >= _HANGS_AFTER_SECONDS:
             self._fails_until = math.inf
 
-    def _stage_flapping(self, due: float) -> None:
-        if due >= 0.0 and due % _FLAP_SECONDS == 0.0:
+    def _stage_flapping(self, since_due: float) -> None:
+        if since_due >= 0.0 and since_due % _FLAP_SECONDS == 0.0:
             card = self.cards[2 % len(self.cards)]
             card.lost_from, card.lost_until = self.now, self.now + _FLAP_SECONDS / 3
 
-    def _report(self, card: CardState, code: str) -> None:
+    def _add_event(self, card: CardState, code: str) -> None:
         if code:
             self.events.append((self.now, card.position, code))
 
-    def _possible(self, faults: Faults, count: int) -> list[tuple[float, Callable[[CardState], object]]]:
+    def _fault_rates(self, faults: Faults, count: int) -> list[tuple[float, Callable[[CardState], object]]]:
         """Return the possible faults, with their rate per hour for all cards together."""
         return [
             (faults.failed_polls, self._fail_polls),
-            (faults.events * count if self._demo.events else 0.0, self._tell_event),
-            (faults.fatal_events * count if self._demo.fatal_event else 0.0, self._need_reset),
-            (faults.lost_cards * count if count > 1 else 0.0, self._lose),
-            (faults.hot_spells * count, self._heat),
+            (faults.events * count if self._demo.events else 0.0, self._add_random_event),
+            (faults.fatal_events * count if self._demo.fatal_event else 0.0, self._add_fatal_event),
+            (faults.lost_cards * count if count > 1 else 0.0, self._lose_card),
+            (faults.hot_spells * count, self._overheat),
             (faults.links_down * count if self._demo.card.links else 0.0, self._cut_link),
-            (faults.corrected_errors * count, self._correct_error),
-            (faults.uncorrected_errors * count, self._suffer_error),
+            (faults.corrected_errors * count, self._add_corrected_errors),
+            (faults.uncorrected_errors * count, self._add_uncorrected_error),
             (faults.hung_cards * count, self._hang_card),
             (faults.hung_jobs * count, self._hang_job),
             (faults.slow_cards * count, self._slow_card),
@@ -198,16 +198,16 @@ class Course:
     def _fail_polls(self, _card: CardState) -> None:
         self._fails_until = self.now + self._random.uniform(2.0, 8.0)
 
-    def _tell_event(self, card: CardState) -> None:
+    def _add_random_event(self, card: CardState) -> None:
         self.events.append((self.now, card.position, self._random.choice(self._demo.events)))
 
-    def _need_reset(self, card: CardState) -> None:
-        """Emit an event after which the card is reset, some minutes later."""
+    def _add_fatal_event(self, card: CardState) -> None:
+        """Add a fatal event. The card is reset some minutes later."""
         card.reset_at = self.now + self._random.uniform(300.0, 1200.0)
         self.events.append((self.now, card.position, self._demo.fatal_event))
 
-    def _lose(self, card: CardState) -> None:
-        """Remove one card at a time from the bus for some minutes."""
+    def _lose_card(self, card: CardState) -> None:
+        """Remove the card from the bus for some minutes, unless a card is already missing."""
         if any(self.now < other.lost_until for other in self.cards):
             return
         card.lost_from = self.now + _WARNING_SECONDS
@@ -215,25 +215,25 @@ class Course:
         if self._demo.lost_event:
             self.events.append((self.now, card.position, self._demo.lost_event))
 
-    def _heat(self, card: CardState) -> None:
+    def _overheat(self, card: CardState) -> None:
         card.hot_until = self.now + self._random.uniform(180.0, 480.0)
 
     def _cut_link(self, card: CardState) -> None:
         card.link_errors += self._random.randint(1, 20)
         card.links_down[self._random.randrange(card.model.links)] = self.now + self._random.uniform(60.0, 600.0)
 
-    def _correct_error(self, card: CardState) -> None:
+    def _add_corrected_errors(self, card: CardState) -> None:
         card.corrected += self._random.randint(1, 3)
         card.replays += self._random.randint(0, 1)
 
-    def _suffer_error(self, card: CardState) -> None:
+    def _add_uncorrected_error(self, card: CardState) -> None:
         card.uncorrected += 1
 
     def _hang_card(self, card: CardState) -> None:
         self.workload.hang((card.position,), self.now + self._random_job_seconds())
 
     def _hang_job(self, card: CardState) -> None:
-        """Let a job hang on all of its cards."""
+        """Make the card's job hang on all its cards."""
         cards = card.job.cards if card.job is not None else ()
         self.workload.hang(cards, self.now + self._random_job_seconds())
 
@@ -242,8 +242,8 @@ class Course:
 
     def _slow_node(self, card: CardState) -> None:
         until = self._begin_big_job(card)
-        for slow in self.cards:
-            slow.slow_until = until
+        for each_card in self.cards:
+            each_card.slow_until = until
 
     def _begin_big_job(self, _card: CardState) -> float:
         """Start a big job and return the second at which it ends."""

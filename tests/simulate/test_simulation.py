@@ -8,7 +8,7 @@ from statistics import mean
 import pytest
 
 from simulate.fast_motion import WALL_MINUS_MONOTONIC, FastMotion, by_device
-from telemetry_daemon.simulate.course import SOME_FAULTS, Faults
+from telemetry_daemon.simulate.simulation import SOME_FAULTS, Faults
 from telemetry_parsers.model import Absent
 from telemetry_parsers.vendors import VENDOR_WORDS, VENDORS
 
