@@ -10,68 +10,68 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import Target, fact, identity, metric
 
-# A word without a digit is no number: N/A, ERR!, [Not Supported]; units.py has its meaning.
-_NOTHING = r"\[?(?:N/A|Not Supported|[A-Za-z!?#*_\-]{1,24})\]?"
+# A word without a digit replaces a number: N/A, ERR!, [Not Supported]. units.py defines its meaning.
+_PLACEHOLDER = r"\[?(?:N/A|Not Supported|[A-Za-z!?#*_\-]{1,24})\]?"
 _BLANK = r"[ \t]{1,80}"
 _MAYBE_BLANK = r"[ \t]{0,80}"
 
 
-def _quantity(unit: str) -> str:
+def _quantity_pattern(unit: str) -> str:
     number = rf"-?[0-9]{{1,12}}(?:\.[0-9]{{1,6}})?[ \t]{{0,4}}(?:{unit})"
-    return rf"(?:{number}|{_NOTHING}(?:[ \t]{{0,4}}(?:{unit}))?)"
+    return rf"(?:{number}|{_PLACEHOLDER}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
-# A first half that is no number must be one of these words, because any other may belong to the previous column.
-_NO_HALF = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
+# A placeholder for the first of two values must be one of these. Any other word may belong to the previous column.
+_NO_VALUE = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
 
 
-def _first_half(unit: str) -> str:
-    return rf"(?:-?[0-9]{{1,12}}(?:\.[0-9]{{1,6}})?[ \t]{{0,4}}(?:{unit})|{_NO_HALF}(?:[ \t]{{0,4}}(?:{unit}))?)"
+def _half_pattern(unit: str) -> str:
+    return rf"(?:-?[0-9]{{1,12}}(?:\.[0-9]{{1,6}})?[ \t]{{0,4}}(?:{unit})|{_NO_VALUE}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
-_BYTES = _quantity(r"[KMGT]i?B|B")
-_WATTS = _quantity(r"m?[Ww]")
+_BYTES = _quantity_pattern(r"[KMGT]i?B|B")
+_WATTS = _quantity_pattern(r"m?[Ww]")
 
 ID = r"([0-9]{1,4})"
 WORD = r"(\S{1,60})"
 NAME = r"(\S{1,60}(?: \S{1,60}){0,7}?)"
-PERCENT = f"({_quantity('%')})"
-CELSIUS = f"({_quantity('°C|℃|C|c')})"
-# A tool that supports ASCII only has removed the degree sign.
-BARE_CELSIUS = f"({_quantity('°C|℃|C|c|')})"
+PERCENT = f"({_quantity_pattern('%')})"
+CELSIUS = f"({_quantity_pattern('°C|℃|C|c')})"
+# An ASCII-only tool may have removed the degree sign.
+BARE_CELSIUS = f"({_quantity_pattern('°C|℃|C|c|')})"
 WATTS = f"({_WATTS})"
-CLOCK = f"({_quantity('[MGKk]?[Hh]z')})"
+CLOCK = f"({_quantity_pattern('[MGKk]?[Hh]z')})"
 BYTES = f"({_BYTES})"
-COUNT = f"({_quantity('')})"
-STATE = rf"(P[0-9]{{1,2}}|{_NOTHING})"
+COUNT = f"({_quantity_pattern('')})"
+STATE = rf"(P[0-9]{{1,2}}|{_PLACEHOLDER})"
 BUS = r"([0-9a-fA-F:.]{6,20}|N/?A|-)"
 # `29W / 225W`, `97W / NA`, `106 W/ 250 W`, `105W  300W`, or one placeholder for both.
-WATTS_PAIR = rf"(?:{_NOTHING}|({_first_half('m?[Ww]')}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
-# `858/65536 MiB`: the unit of both may follow the second only.
-BYTES_PAIR = rf"(?:{_NOTHING}|({_first_half('[KMGT]i?B|B|')}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
-# `On` or `Off` after a name. Another word counts only after two blanks, else it is the end of the name.
+WATTS_PAIR = rf"(?:{_PLACEHOLDER}|({_half_pattern('m?[Ww]')}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
+# `858/65536 MiB`: the unit may be printed once, after the second number.
+BYTES_PAIR = rf"(?:{_PLACEHOLDER}|({_half_pattern('[KMGT]i?B|B|')}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
+# `On` or `Off` after a name. After a single blank, any other word is part of the name.
 SWITCH = r"((?:[Oo]n|[Oo]ff|[Ee]nabled?|[Dd]isabled?|N/?A|-)|(?<=[ \t][ \t])\S{1,60})"
 _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The pattern of a column's values; each group has its targets."""
+    """The pattern of a column's values, and the targets of each group of the pattern."""
 
     pattern: str
-    gives: tuple[tuple[Target, ...], ...] = ()
+    targets: tuple[tuple[Target, ...], ...] = ()
 
 
-def column(pattern: str, *gives: Target | tuple[Target, ...]) -> Column:
-    """Return a column whose groups have these targets; nothing for groups without targets."""
-    return Column(pattern, tuple(targets if isinstance(targets, tuple) else (targets,) for targets in gives))
+def column(pattern: str, *targets: Target | tuple[Target, ...]) -> Column:
+    """Return a column. `targets` has an item for each group of the pattern; a group without a target has `()`."""
+    return Column(pattern, tuple(item if isinstance(item, tuple) else (item,) for item in targets))
 
 
 UNKNOWN = Column(WORD)
 QUIET = Column(WORD)
 _QUIET_SWITCH = Column(SWITCH)
 _NO_ECC = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
-# Headings that tools took over from nvidia-smi with the values below them.
+# Headings that several tools copied from nvidia-smi.
 _USUAL: Mapping[str, Column] = {
     "name": column(NAME, identity("model")),
     "persistence-m": _QUIET_SWITCH,
@@ -88,8 +88,8 @@ _USUAL: Mapping[str, Column] = {
 }
 
 
-def usual(*headings: str) -> Mapping[str, Column]:
-    """Return the columns of these headings with nvidia-smi's meaning."""
+def usual_columns(*headings: str) -> Mapping[str, Column]:
+    """Return the columns of these headings, with the meaning that they have in nvidia-smi."""
     return {heading: _USUAL[heading] for heading in headings}
 
 
@@ -98,49 +98,50 @@ Pairs = list[tuple[tuple[Target, ...], str]]
 
 @dataclass(frozen=True, slots=True)
 class CellReader:
-    """A reader of the cells below these columns, from left to right."""
+    """Reads a cell of a table, which may contain the values of several columns."""
 
     columns: tuple[Column, ...]
     pattern: re.Pattern[str]
-    counts: tuple[int, ...]
+    group_counts: tuple[int, ...]
 
     def read(self, text: str) -> Pairs | None:
-        """Return the texts with their targets, or None if the cell does not match its columns."""
+        """Return the values in a cell with their targets, or None if the cell does not match the pattern."""
         match = self.pattern.match(text)
         if match is None:
             return None
         pairs: Pairs = []
         group = 1
-        for cell, count in zip(self.columns, self.counts, strict=True):
-            texts = [match[group + at] or "" for at in range(count)]
-            pairs.extend(zip(cell.gives, _with_units(texts) if cell.pattern == BYTES_PAIR else texts, strict=False))
-            group += count
+        for column, group_count in zip(self.columns, self.group_counts, strict=True):
+            texts = [match[group + offset] or "" for offset in range(group_count)]
+            texts = _with_units(texts) if column.pattern == BYTES_PAIR else texts
+            pairs.extend(zip(column.targets, texts, strict=False))
+            group += group_count
         return pairs
 
     def read_start(self, text: str) -> Pairs:
-        """Return the texts with their targets in a cell inside which the text ends, without the last word, which may be a fragment."""
+        """Return the values at the start of a truncated cell. The last word may be a fragment and is ignored."""
         words = text[: max(text.rfind(sign) for sign in " \t()") + 1]
         for count in range(len(self.columns), 0, -1):
             texts = _reader_of(self.columns[:count]).read(words)
             last = self.columns[count - 1]
             if texts is not None:
-                return texts[: len(texts) - len(last.gives)] if last.pattern == NAME else texts
+                return texts[: len(texts) - len(last.targets)] if last.pattern == NAME else texts
         return []
 
 
 def cell_reader(names: Sequence[str], columns: Mapping[str, Column]) -> CellReader:
-    """Return the reader of the cells below these headings."""
+    """Return a reader for cells below these headings."""
     return _reader_of(tuple(columns.get(name, UNKNOWN) for name in names))
 
 
 def _reader_of(columns: tuple[Column, ...]) -> CellReader:
-    pattern = _BLANK.join(cell.pattern for cell in columns)
-    counts = tuple(re.compile(cell.pattern).groups for cell in columns)
-    return CellReader(columns, re.compile(rf"{_MAYBE_BLANK}{pattern}{_MAYBE_BLANK}\Z"), counts)
+    pattern = _BLANK.join(column.pattern for column in columns)
+    group_counts = tuple(re.compile(column.pattern).groups for column in columns)
+    return CellReader(columns, re.compile(rf"{_MAYBE_BLANK}{pattern}{_MAYBE_BLANK}\Z"), group_counts)
 
 
 def _with_units(texts: list[str]) -> list[str]:
-    """Return a pair of texts; if the first number has no unit, it gets the unit of the second."""
+    """Return the texts. In a pair, a first number without a unit gets the unit of the second."""
     if len(texts) == 2 and units.whole(texts[0]) is not None:
         unit = _UNIT.search(texts[1])
         return [f"{texts[0]} {unit[0]}" if unit else texts[0], texts[1]]

@@ -1,4 +1,4 @@
-"""Lists of `key : value` below each card's heading, and XML as such lists. The section of a key is the last one named, whatever the indentation."""
+"""Lists of `key : value` below a heading for each card, and XML with the same content. Indentation is ignored."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _FRAME = frozenset("-=*+ \t")
 
 @dataclass(frozen=True, slots=True)
 class CardList:
-    """One tool's list of `key : value` below the heading of each card."""
+    """The format of one tool's list of `key : value`."""
 
     card: re.Pattern[str]  # the heading of a card
-    card_gives: tuple[Target, ...]  # the targets of its groups
+    card_targets: tuple[Target, ...]  # the targets of the groups of `card`
     keys: Mapping[Key, tuple[Target, ...]]  # by section and key in lower case
     quiet: frozenset[Key] = frozenset()  # known keys without a metric
     quiet_sections: frozenset[str] = frozenset()
-    head: Mapping[str, str] = field(default_factory=dict)
-    count: str = ""
-    suffix: re.Pattern[str] | None = None  # is cut off a key: the number of the hottest sensor
+    head: Mapping[str, str] = field(default_factory=dict)  # the facts above the cards, by key
+    count: str = ""  # the key of the number of cards
+    suffix: re.Pattern[str] | None = None  # removed from keys, such as the number of the hottest sensor
     address: tuple[Key, ...] = ()  # the keys of domain, bus, device and function, if the address is printed in parts
 
 
@@ -42,43 +42,43 @@ def is_card(line: Line, shape: CardList) -> bool:
 
 
 def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
-    """Read a list without an end mark into the draft. The last card must have the sections of the others."""
-    *others, last = _read_cards(lines, shape, draft) or [()]
-    ends = {part[-1] for part in others if part}
-    if others and len(ends) == 1 and not ends & {*last}:
+    """Read a list into the draft. A last card without the last section of the others is reported as truncated."""
+    *earlier_cards, last_card = _read_cards(lines, shape, draft) or [()]
+    last_sections = {sections[-1] for sections in earlier_cards if sections}
+    if earlier_cards and len(last_sections) == 1 and not last_sections & {*last_card}:
         draft.is_cut = True
-        text = f"the list ends before {quote(ends.pop())} of its last card; further cards may be missing"
+        text = f"the last card has no {quote(last_sections.pop())}; the list is cut off, and more cards may be missing"
         draft.complain(lines[-1].where, text)
 
 
 def _read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tuple[str, ...]]:
-    """Read the list into the draft. Return the sections of each card, or its keys if there are no sections."""
+    """Read the list into the draft. Return the names of each card's sections, or of its keys if it has no sections."""
     scan = _Scan(draft, shape)
     for line in lines:
         _read_line(scan, line)
     _end_card(scan)
-    for position, parts in scan.addresses.items():
-        if len(parts) == len(shape.address):
-            domain, bus, slot, function = (parts[key] for key in shape.address)
+    for position, address in scan.addresses.items():
+        if len(address) == len(shape.address):
+            domain, bus, slot, function = (address[key] for key in shape.address)
             draft.take(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
-    if scan.attached is not None and scan.attached != draft.size():
-        draft.complain("text", miscounted(scan.attached, draft.size()))
-    return scan.parts
+    if scan.card_count is not None and scan.card_count != draft.size():
+        draft.complain("text", miscounted(scan.card_count, draft.size()))
+    return scan.sections_by_card
 
 
 @dataclass(slots=True)
 class _Scan:
-    """The state between two lines."""
+    """The parser's state, carried from one line to the next."""
 
     draft: Draft
     shape: CardList
     device: int | None = None
     section: str = ""
-    attached: int | None = None
+    card_count: int | None = None
     addresses: dict[int, dict[Key, str]] = field(default_factory=dict)
     printed: dict[Key, None] = field(default_factory=dict)  # the keys of the card so far
-    parts: list[tuple[str, ...]] = field(default_factory=list)  # the sections of each card
-    mixed: bool = False  # the heading of the next card is lost
+    sections_by_card: list[tuple[str, ...]] = field(default_factory=list)
+    is_mixed: bool = False  # the heading of the next card is lost
 
 
 def _read_line(scan: _Scan, line: Line) -> None:
@@ -86,7 +86,7 @@ def _read_line(scan: _Scan, line: Line) -> None:
     card = scan.shape.card.match(text) if line.ended else None
     if card is not None:
         _end_card(scan)
-        scan.device, scan.section = _open(scan.draft, scan.shape, card, line), ""
+        scan.device, scan.section = _add_card(scan.draft, scan.shape, card, line), ""
     elif not text or _FRAME.issuperset(text) or text in ("...", "……"):
         return
     elif line.ended:
@@ -99,53 +99,53 @@ def _read_line(scan: _Scan, line: Line) -> None:
 def _read_text(scan: _Scan, text: str, line: Line) -> None:
     parts = _SEPARATOR.split(text, maxsplit=1)
     if scan.device is None:
-        scan.attached = _take_head(scan.draft, scan.shape, parts) or scan.attached
+        scan.card_count = _read_header(scan.draft, scan.shape, parts) or scan.card_count
     elif len(parts) == 1:
-        scan.section = _named(scan.draft, scan.shape, text, scan.section)
+        scan.section = _section_at(scan.draft, scan.shape, text, scan.section)
     elif not parts[0].strip():
         scan.draft.complain(line.where, without_key(text))
-    elif not _is_of_next_card(scan, key := (scan.section, _plain(parts[0], scan.shape)), line):
+    elif not _is_of_next_card(scan, key := (scan.section, _plain_key(parts[0], scan.shape)), line):
         scan.printed[key] = None
         if key in scan.shape.address:
             scan.addresses.setdefault(scan.device, {})[key] = parts[1].strip()
         else:
-            _take(scan.draft, scan.device, scan.shape, key, parts[1], line)
+            _read_value(scan.draft, scan.device, scan.shape, key, parts[1], line)
 
 
 def _is_of_next_card(scan: _Scan, key: Key, line: Line) -> bool:
-    """Return whether the heading of another card is lost: an identity of the card is repeated. The lines that follow may be of any card."""
-    names = key in scan.shape.address or any(target.kind == "identity" for target in scan.shape.keys.get(key, ()))
-    if names and key in scan.printed and not scan.mixed:
-        scan.mixed = True
-        text = f"{quote(key[1])} comes a second time: the heading of a card is missing, and what follows is not read"
+    """Return whether a repeated identity shows that the heading of the next card is missing."""
+    is_identity = key in scan.shape.address or any(target.kind == "identity" for target in scan.shape.keys.get(key, ()))
+    if is_identity and key in scan.printed and not scan.is_mixed:
+        scan.is_mixed = True
+        text = f"{quote(key[1])} is repeated: the heading of the next card is missing, and the lines below are not read"
         scan.draft.complain(line.where, text)
-    return scan.mixed
+    return scan.is_mixed
 
 
 def _end_card(scan: _Scan) -> None:
     if scan.device is not None:
-        scan.parts.append(tuple(dict.fromkeys(section or name for section, name in scan.printed)))
-    scan.printed, scan.mixed = {}, False
+        scan.sections_by_card.append(tuple(dict.fromkeys(section or name for section, name in scan.printed)))
+    scan.printed, scan.is_mixed = {}, False
 
 
-def _open(draft: Draft, shape: CardList, card: re.Match[str], line: Line) -> int | None:
-    """Return the device of a card's heading. Report a card that is listed twice."""
+def _add_card(draft: Draft, shape: CardList, card: re.Match[str], line: Line) -> int | None:
+    """Return the device in a card's heading. Report a card that is listed twice."""
     texts = card.groups()
-    indices = (int(text) for text, target in zip(texts, shape.card_gives, strict=False) if target.key == "index")
+    indices = (int(text) for text, target in zip(texts, shape.card_targets, strict=False) if target.key == "index")
     key = next(indices, texts[0])
     if draft.has(key):
         draft.complain(line.where, listed_twice(f"card {key}"))
     device = draft.device(key)
-    for text, target in zip(texts, shape.card_gives, strict=False):
+    for text, target in zip(texts, shape.card_targets, strict=False):
         draft.take(device, (target,), text or "", line.where)
     return device
 
 
-def _take_head(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | None:
-    """Read a line above the cards. Return the number of cards if the line has it."""
+def _read_header(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | None:
+    """Read a line above the cards. Return the number of cards if the line states it."""
     if len(parts) == 1:
         return None
-    name, text = _plain(parts[0], shape), parts[1].strip()
+    name, text = _plain_key(parts[0], shape), parts[1].strip()
     if name == shape.count:
         return units.whole(text)
     fact = shape.head.get(name)
@@ -159,20 +159,20 @@ def _take_head(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | Non
     return None
 
 
-def _named(draft: Draft, shape: CardList, text: str, before: str) -> str:
-    """Return the section that starts at this line. Unknown headings are reported as unknown; table rows are not headings."""
-    section = _plain(text, shape)
+def _section_at(draft: Draft, shape: CardList, text: str, previous: str) -> str:
+    """Return the section that starts at this line. Unknown headings are reported; rows of tables are not headings."""
+    section = _plain_key(text, shape)
     sections = {name for name, _ in (*shape.keys, *shape.quiet)} | shape.quiet_sections
     if section in sections:
         return section
-    if before in shape.quiet_sections and _DIGIT.search(text):
-        return before
+    if previous in shape.quiet_sections and _DIGIT.search(text):
+        return previous
     if len(text) <= 60 and text[0].isalpha() and "log" not in section.split():
         draft.name_unknown(text)
     return section
 
 
-def _take(draft: Draft, device: int, shape: CardList, key: Key, text: str, line: Line) -> None:
+def _read_value(draft: Draft, device: int, shape: CardList, key: Key, text: str, line: Line) -> None:
     section, name = key
     targets = shape.keys.get(key) or shape.keys.get(("*", name))
     if targets is not None:
@@ -183,13 +183,13 @@ def _take(draft: Draft, device: int, shape: CardList, key: Key, text: str, line:
         draft.name_unknown(f"{section}/{name}".removeprefix("/"))
 
 
-def _plain(name: str, shape: CardList) -> str:
+def _plain_key(name: str, shape: CardList) -> str:
     bare = " ".join(name.lower().split())
     return shape.suffix.sub("", bare) if shape.suffix else bare
 
 
 _TAG = re.compile(r"<(/?)([a-z_][a-z0-9_]{0,60})(?: id=\"([^\"<>]{1,40})\")?>([^<]{0,200})")
-# The text of an empty element.
+# The value of an empty element.
 _EMPTY = "none"
 # A card has about 150 tags. No tool prints a text with more tags than this.
 _MOST_TAGS = 2 * MOST_LINES
@@ -199,7 +199,7 @@ _MOST_TAGS = 2 * MOST_LINES
 class _Tag:
     """A tag and the text after it; `address` is the bus address in the tag of a card."""
 
-    closes: bool
+    is_closing: bool
     name: str
     address: str
     text: str
@@ -207,52 +207,52 @@ class _Tag:
 
 
 def xml_log(shape: CardList) -> Shape:
-    """Return the shape of an XML log in which the sections and keys of `shape` are element names and the outermost section is a card."""
+    """Return the shape of an XML log whose elements are the sections and keys of `shape`, the outermost one a card."""
 
-    def read_if(text: Text, draft: Draft) -> bool:
-        listed, open_elements = _as_list(text.lines)
+    def read(text: Text, draft: Draft) -> bool:
+        listed, open_elements = _lines_of_xml(text.lines)
         if not any(is_card(line, shape) for line in listed):
             return False
         _read_cards(listed, shape, draft)
         if open_elements:
             draft.is_cut = True
-            what = f"the document ends before </{quote(open_elements[-1])}>; further cards may be missing"
+            what = f"the document ends before </{quote(open_elements[-1])}>; more cards may be missing"
             draft.complain(text.lines[-1].where, what)
         return True
 
-    return Shape(read_if, tables=(shape,))
+    return Shape(read, tables=(shape,))
 
 
-def _as_list(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
-    """Return `<power_draw>87.00 W</power_draw>` as `power_draw : 87.00 W`, elements around others as sections, and the elements that are not closed."""
+def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
+    """Return the elements as lines `key : value` below sections, and the names of the elements that are not closed."""
     tags = list(islice((tag for line in lines for tag in _tags(line)), _MOST_TAGS + 1))
     if len(tags) > _MOST_TAGS:
         return [], []
     listed: list[Line] = []
-    around: list[str] = []
-    is_read = False
-    for tag, following in zip(tags, [*tags[1:], None], strict=False):
-        if is_read:
-            is_read = False  # the tag closes the previous element
-        elif tag.closes:
-            listed.extend(_end_of(tag, around))
-        elif following is not None and following.closes and following.name == tag.name:
+    open_elements: list[str] = []
+    is_value_read = False
+    for tag, next_tag in zip(tags, [*tags[1:], None], strict=False):
+        if is_value_read:
+            is_value_read = False  # the tag closes the previous element
+        elif tag.is_closing:
+            listed.extend(_close(tag, open_elements))
+        elif next_tag is not None and next_tag.is_closing and next_tag.name == tag.name:
             listed.append(replace(tag.line, text=f"{tag.name} : {tag.text or _EMPTY}"))
-            is_read = True
+            is_value_read = True
         elif tag.text:
             listed.append(replace(tag.line, ended=False))
         else:
-            around.append(tag.name)
+            open_elements.append(tag.name)
             listed.extend(replace(tag.line, text=text) for text in (f"{tag.name} {tag.address}".strip(), tag.name))
-    return listed, around
+    return listed, open_elements
 
 
-def _end_of(tag: _Tag, around: list[str]) -> list[Line]:
-    """Return the section that continues after the end of an inner section."""
-    if around[-1:] != [tag.name]:
+def _close(tag: _Tag, open_elements: list[str]) -> list[Line]:
+    """Close an element. Return the heading of the section that continues below it."""
+    if open_elements[-1:] != [tag.name]:
         return []
-    around.pop()
-    return [replace(tag.line, text=name) for name in around[-1:]]
+    open_elements.pop()
+    return [replace(tag.line, text=name) for name in open_elements[-1:]]
 
 
 def _tags(line: Line) -> Iterator[_Tag]:

@@ -1,4 +1,4 @@
-"""Rows of values below named columns: monitors, with names above units, and `--query-gpu=…`, with commas."""
+"""Rows of values below column names: the monitor (names above units) and `--query-gpu=…` (CSV)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """One tool's monitor: the start of its heading lines, and its columns by name and unit in lower case (without the mark `*`)."""
+    """The format of one tool's monitor. Columns are by name and unit, in lower case."""
 
-    marks: tuple[str, ...]
+    marks: tuple[str, ...]  # the beginnings of heading lines
     index: str
     columns: Mapping[tuple[str, str], Target]
     quiet: frozenset[str]
@@ -29,35 +29,35 @@ class Monitor:
 
 def is_monitor(line: Line, shape: Monitor) -> bool:
     """Return whether a line is the monitor's heading with the names of its columns."""
-    return _heading(line, shape)[:1] == [shape.index]
+    return _heading_words(line, shape)[:1] == [shape.index]
 
 
 def read_monitor(lines: Sequence[Line], shape: Monitor, draft: Draft) -> None:
-    """Put the rows into the draft. Of several rows of a card, the last is the newest; the first number counts."""
-    heads: list[list[str]] = []
-    for line in _newest_first(lines, shape):
-        heading = _heading(line, shape)
-        if heading and len(heads) < 2:
-            heads.append(heading)
-            if len(heads) == 2:
-                _name_unknown(heads, shape, draft)
-        elif len(heads) == 2 and not heading and line.text.strip():
-            _take(line, heads, shape, draft)
+    """Put the newest row of each card into the draft."""
+    headings: list[list[str]] = []
+    for line in _headings_and_newest_rows(lines, shape):
+        heading = _heading_words(line, shape)
+        if heading and len(headings) < 2:
+            headings.append(heading)
+            if len(headings) == 2:
+                _report_unknown(headings, shape, draft)
+        elif len(headings) == 2 and not heading and line.text.strip():
+            _read_row(line, headings, shape, draft)
 
 
-def _newest_first(lines: Sequence[Line], shape: Monitor) -> list[Line]:
+def _headings_and_newest_rows(lines: Sequence[Line], shape: Monitor) -> list[Line]:
     """Return the heading lines, then the newest row of each card, in the order of the cards."""
-    heads = [line for line in lines if _heading(line, shape)]
-    start = next((at for at, line in enumerate(lines) if _heading(line, shape)), len(lines))
+    headings = [line for line in lines if _heading_words(line, shape)]
+    start = next((position for position, line in enumerate(lines) if _heading_words(line, shape)), len(lines))
     rows: dict[str, Line] = {}
     for line in lines[start:]:
         words = _words(line.text[:_LONGEST])
-        if words and not _heading(line, shape) and (line.ended or words[0] not in rows):
+        if words and not _heading_words(line, shape) and (line.ended or words[0] not in rows):
             rows[words[0]] = line
-    return [*heads, *rows.values()]
+    return [*headings, *rows.values()]
 
 
-def _heading(line: Line, shape: Monitor) -> list[str]:
+def _heading_words(line: Line, shape: Monitor) -> list[str]:
     text = line.text.strip()
     if not line.ended or not text.startswith(shape.marks) or len(text) > _LONGEST:
         return []
@@ -69,23 +69,23 @@ def _words(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")] if "," in text else text.split()
 
 
-def _name_unknown(heads: Sequence[Sequence[str]], shape: Monitor, draft: Draft) -> None:
-    names, units_below = heads
+def _report_unknown(headings: Sequence[Sequence[str]], shape: Monitor, draft: Draft) -> None:
+    names, units_below = headings
     for name, unit in zip(names[1:], units_below[1:], strict=False):
         if (name, unit) not in shape.columns and name not in shape.quiet:
             draft.name_unknown(f"{name} ({unit})")
 
 
-def _take(line: Line, heads: Sequence[Sequence[str]], shape: Monitor, draft: Draft) -> None:
-    names, units_below = heads
+def _read_row(line: Line, headings: Sequence[Sequence[str]], shape: Monitor, draft: Draft) -> None:
+    names, units_below = headings
     words = _words(line.text[:_LONGEST])
     index = units.whole(words[0])
     if len(words) != len(names) or len(names) != len(units_below) or index is None:
         draft.complain(line.where, misfit(line.text))
     else:
         device = draft.device(index)
-        whole = words[1:] if line.ended else words[1:-1]  # the last word may be a fragment
-        for name, unit, word in zip(names[1:], units_below[1:], whole, strict=False):
+        complete_words = words[1:] if line.ended else words[1:-1]  # the last word may be a fragment
+        for name, unit, word in zip(names[1:], units_below[1:], complete_words, strict=False):
             target = shape.columns.get((name, unit))
             if target is not None:
                 draft.take(device, (target,), word, line.where)
@@ -97,12 +97,12 @@ _NAME = re.compile(r"([a-z][a-z0-9_.]{0,60})(?:[ \t]{0,4}[\[(]([^\])]{1,12})[\])
 _ALIGNED = re.compile(r"[^\s\[(,]{1,60}(?:[ \t]?[\[(][^\])]{1,12}[\])])?")
 _LONGEST_ROW = 4000
 _MOST_CELLS = 200
-# A name and the unit in brackets after the name.
+# The names of the fields, each with the unit in brackets after it.
 _Head = Sequence[tuple[str, str]]
 # The newest row of each card: its line, the headings above it, its cells.
 _Newest = dict[str, tuple[Line, _Head, list[str]]]
 
-# The fields that tools took over from nvidia-smi.
+# The fields that several tools copied from nvidia-smi.
 USUAL_FIELDS: Mapping[str, Target] = {
     "index": identity("index"),
     "name": identity("model"),
@@ -135,7 +135,7 @@ def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
             unknown = [name for name, _ in head if name not in query.fields and name not in query.quiet]
             draft.name_unknown(*unknown)
         elif head and line.text.strip():
-            _keep(draft, head, line, newest)
+            _keep_row(draft, head, line, newest)
     for card, (line, headings, cells) in newest.items():
         index = units.whole(card)
         device = draft.device(card if index is None else index)
@@ -146,7 +146,7 @@ def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
 
 
 def query_names(line: Line, query: Query) -> _Head:
-    """Return the names in a line of field names, one of which identifies the card; empty for any other line."""
+    """Return the fields of a heading line that has an identity of the card; empty for any other line."""
     if not line.ended or len(line.text) > _LONGEST_ROW:
         return ()
     cells = comma_cells(line.text) if "," in line.text else _ALIGNED.findall(line.text)
@@ -156,12 +156,12 @@ def query_names(line: Line, query: Query) -> _Head:
     head = [(match[1].lower(), match[2] or "") for match in matches if match]
     names = {name for name, _ in head}
     expected = [name for name in names if name in query.fields or name in query.quiet]
-    fields = any("." in name for name in expected) or len(expected) == len(names)
-    return head if fields and names.intersection(_IDENTITIES) else ()
+    has_known_fields = any("." in name for name in expected) or len(expected) == len(names)
+    return head if has_known_fields and names.intersection(_IDENTITIES) else ()
 
 
-def _keep(draft: Draft, head: _Head, line: Line, newest: _Newest) -> None:
-    """Keep a row as the newest of its card. A row inside which the text ends is kept only if there is no other."""
+def _keep_row(draft: Draft, head: _Head, line: Line, newest: _Newest) -> None:
+    """Keep a row as the newest of its card. A truncated row is kept only if the card has no other."""
     text = line.text[: _LONGEST_ROW + 1]
     cells = comma_cells(text) if "," in text else text.split()
     if "," not in text and len(cells) == len(head) + 1 and head[0][0] == "timestamp":
@@ -178,17 +178,17 @@ def _keep(draft: Draft, head: _Head, line: Line, newest: _Newest) -> None:
 
 
 def comma_cells(text: str, longest: int = _LONGEST_ROW, most_commas: int = _MOST_CELLS) -> list[str]:
-    """Return the cells of a row of comma-separated values; none if the line is not such a row or too long."""
+    """Return the cells of a CSV row; empty if the line is too long or not valid CSV."""
     if len(text) > longest or text.count(",") > most_commas:
         return []
     try:
-        # Before Python 3.11 the module refuses NUL. NUL is replaced, so that the text around it does not become a number.
+        # Before Python 3.11, the module refuses NUL. NUL is replaced, not removed: `1<NUL>2` must not become 12.
         rows = list(csv.reader([text.replace("\x00", "\ufffd")], skipinitialspace=True))
-    except csv.Error:  # no row of values; the caller reports the line
+    except csv.Error:  # not valid CSV; the caller reports the line
         return []
     return [cell.strip() for cell in rows[0]] if rows else []
 
 
 def _with_unit(cell: str, unit: str) -> str:
-    """Return a bare number with the unit of its heading."""
+    """Return the cell. A bare number gets the unit of its heading."""
     return f"{cell} {unit}" if unit and not isinstance(units.number(cell), Absent) else cell

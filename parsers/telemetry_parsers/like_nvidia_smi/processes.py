@@ -1,4 +1,4 @@
-"""The process table below the cards. Processes are counted only if the table is complete and every row is understood."""
+"""The process table below the cards. Processes are counted only if the table is complete and every row is parsed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _LONGEST = 400
 
 
 @dataclass(slots=True)
-class _Counted:
-    """The processes of each card so far. `has_body`: there is a row, or the message that there are none. `gap` is why none are counted."""
+class _ProcessCounts:
+    """The number of processes by card, or the absence if they cannot be counted."""
 
     counts: Counter[int] = field(default_factory=Counter)
-    has_body: bool = False
-    gap: Absent | None = None
+    has_body: bool = False  # a row, or the message that there are no processes
+    absence: Absent | None = None
 
 
 def is_process_title(line: Line) -> bool:
@@ -41,60 +41,60 @@ def is_process_title(line: Line) -> bool:
 
 def read_processes(lines: Sequence[Line], draft: Draft) -> None:
     """Put the processes, and the number of processes of each card, into the draft."""
-    counted = _Counted(gap=Absent.NOT_REPORTED)
-    heads: list[Line] = []
-    row: re.Pattern[str] | None = None
+    counted = _ProcessCounts(absence=Absent.NOT_REPORTED)
+    heading_lines: list[Line] = []
+    row_pattern: re.Pattern[str] | None = None
     unit: str | None = None
     for line in lines:
         text = line.text.strip()
-        if row is None and is_rule(text) and any("pid" in head.text.lower() for head in heads):
-            unit = next((match[1] for head in heads if (match := _UNIT.search(head.text))), None)
-            row = _row_pattern(next(head.text for head in heads if "pid" in head.text.lower()))
-            counted.gap = None
-        elif row is None:
-            heads.append(line)
+        if row_pattern is None and is_rule(text) and any("pid" in heading.text.lower() for heading in heading_lines):
+            unit = next((match[1] for heading in heading_lines if (match := _UNIT.search(heading.text))), None)
+            row_pattern = _row_pattern(next(heading.text for heading in heading_lines if "pid" in heading.text.lower()))
+            counted.absence = None
+        elif row_pattern is None:
+            heading_lines.append(line)
         elif is_rule(text):
-            _require_body(draft, line, counted)
+            _reject_blank_table(draft, line, counted)
             break
         elif line.ended or text.endswith("|"):
-            _take(draft, line, row, unit, counted)
+            _read_row(draft, line, row_pattern, unit, counted)
     else:
-        counted.gap = Absent.NOT_REPORTED
+        counted.absence = Absent.NOT_REPORTED
         if lines:
             draft.complain(lines[-1].where, CUT_PROCESSES)
-    _count(draft, counted)
+    _store_counts(draft, counted)
 
 
-def _require_body(draft: Draft, line: Line, counted: _Counted) -> None:
-    """Count nothing for a blank table: a tool without permission to see the processes also prints one."""
-    if not counted.has_body and counted.gap is None:
-        counted.gap = Absent.NOT_REPORTED
-        draft.complain(line.where, "the process table has no row and does not say that there is none")
+def _reject_blank_table(draft: Draft, line: Line, counted: _ProcessCounts) -> None:
+    """Store no counts for a blank table. A tool without permission to see the processes also prints one."""
+    if not counted.has_body and counted.absence is None:
+        counted.absence = Absent.NOT_REPORTED
+        draft.complain(line.where, "the process table has neither a row nor the message that there are no processes")
 
 
-def _row_pattern(head: str) -> re.Pattern[str]:
+def _row_pattern(heading: str) -> re.Pattern[str]:
     """Return the pattern of the rows below this heading: card, instance, process, type, name, memory."""
-    words = head.lower().replace("|", " ").split()
-    before = words[: words.index("pid")][1:] if "pid" in words else []
-    instances = sum(word in ("vf", "mi", "gi", "xi", "ci") for word in before)
-    parts = [r"([0-9]{1,4})", *[r"\S{1,12}"] * instances, r"([0-9]{1,18})"]
+    words = heading.lower().replace("|", " ").split()
+    words_before_pid = words[: words.index("pid")][1:] if "pid" in words else []
+    instance_count = sum(word in ("vf", "mi", "gi", "xi", "ci") for word in words_before_pid)
+    parts = [r"([0-9]{1,4})", *[r"\S{1,12}"] * instance_count, r"([0-9]{1,18})"]
     parts += [r"[A-Z+]{1,5}"] if "type" in words else []
     return re.compile(rf"\|?[ \t]{{0,20}}{_GAP.join([*parts, _NAME, _MEMORY])}[ \t]{{0,20}}\|?\Z")
 
 
-def _take(draft: Draft, line: Line, row: re.Pattern[str], unit: str | None, counted: _Counted) -> None:
+def _read_row(draft: Draft, line: Line, pattern: re.Pattern[str], unit: str | None, counted: _ProcessCounts) -> None:
     text = line.text.strip()
-    match = row.match(text) if len(text) <= _LONGEST else None
+    match = pattern.match(text) if len(text) <= _LONGEST else None
     if _NONE.search(text):
         counted.has_body = True
     elif match is not None:
-        _add(draft, match, unit, line, counted)
+        _add_process(draft, match, unit, line, counted)
     elif text.strip("| \t"):
-        counted.gap = Absent.NOT_UNDERSTOOD
+        counted.absence = Absent.NOT_UNDERSTOOD
         draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
 
 
-def _add(draft: Draft, match: re.Match[str], unit: str | None, line: Line, counted: _Counted) -> None:
+def _add_process(draft: Draft, match: re.Match[str], unit: str | None, line: Line, counted: _ProcessCounts) -> None:
     counted.has_body = True
     card, pid = int(match[1]), int(match[2])
     position = draft.positions().get(card)
@@ -106,7 +106,7 @@ def _add(draft: Draft, match: re.Match[str], unit: str | None, line: Line, count
     draft.processes.append(Process(position, pid, match[3].strip(), None if isinstance(used, Absent) else used))
 
 
-def _count(draft: Draft, counted: _Counted) -> None:
+def _store_counts(draft: Draft, counted: _ProcessCounts) -> None:
     for position in draft.positions().values():
-        count: Value = counted.gap or float(counted.counts[position])
+        count: Value = counted.absence or float(counted.counts[position])
         draft.give(position, _TARGET, count)

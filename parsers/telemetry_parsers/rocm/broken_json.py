@@ -1,8 +1,7 @@
-"""Reads the broken JSON of rocm-smi and hy-smi as a listing, also with other text around it.
+"""Reads the invalid JSON of rocm-smi and hy-smi as a listing, even if other text surrounds it."""
 
-Seen in practice: no comma between values and keys (driver 6.3.31 for BW), an empty key many times (DTK 24.04), text
-around the JSON, a truncated end. The json module would refuse these, or keep one of two equal keys.
-"""
+# The json module would refuse missing commas (driver 6.3.31 for BW), other text and truncation, and keep only one of several
+# empty keys (DTK 24.04).
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ _DEEPEST = 4
 
 @dataclass(frozen=True, slots=True)
 class _Documents:
-    """The listing of some documents, the text around them, and the offset of the last one's end."""
+    """The listing of several documents, the text around them, and the offset at which the last one ends."""
 
     listing: Listing
     around: str
@@ -34,28 +33,28 @@ class _Documents:
 
     @property
     def progress(self) -> tuple[bool, int]:
-        """Return whether everything was read, and how much."""
+        """Return whether all documents are complete, and the offset up to which the text was read."""
         return not self.listing.is_cut, self.end
 
 
 class _CutError(Exception):
-    """The text ends, or goes wrong, inside the document."""
+    """The text ends or is invalid inside a document."""
 
 
 @dataclass(slots=True)
 class _Scanner:
-    """Yields the tokens of a text; `members` are the complete members so far."""
+    """Reads the tokens of a text; `members` has the members read so far."""
 
     text: str
     position: int
     members: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
 
     def peek(self) -> str:
-        """Return the next character that is not blank; empty at the end."""
+        """Return the first character of the next token; empty at the end."""
         match = _TOKEN.match(self.text, self.position)
         return "" if match is None else (match[1] or match[2] or match[3])[0]
 
-    def take(self) -> str:
+    def next_token(self) -> str:
         """Return the next token: a quoted text, a sign or a bare word."""
         match = _TOKEN.match(self.text, self.position)
         if match is None:
@@ -65,21 +64,21 @@ class _Scanner:
 
     def expect(self, sign: str) -> None:
         """Read this sign, or raise _CutError."""
-        if self.take() != sign:
+        if self.next_token() != sign:
             raise _CutError
 
-    def end_of_object(self) -> bool:
-        """Return whether the object ends here. Skip a comma before its next member; some drivers print none."""
+    def is_object_end(self) -> bool:
+        """Skip commas, which some drivers do not print, and return whether the object ends here."""
         while self.peek() == ",":
-            self.take()
+            self.next_token()
         if self.peek() == "}":
-            self.take()
+            self.next_token()
             return True
         return False
 
 
 def read_document(text: str) -> Listing | None:
-    """Return the listing of every `{"card0": …}` in a text, None if there is none. Other text becomes problems."""
+    """Return the listing of all documents in a text, or None without a document. Other text becomes a problem."""
     documents, foreign = past_foreign_lines(
         text, _read_all, lambda documents: (False, 0) if documents is None else documents.progress
     )
@@ -92,24 +91,24 @@ def read_document(text: str) -> Listing | None:
 
 
 def _read_all(text: str) -> _Documents | None:
-    """Return several documents as one. If two of them differ in a key, the first counts, and a problem is reported."""
+    """Return all documents as one. If two differ in a key, keep the first and report a problem."""
     listing = Listing()
     around: list[str] = []
     position = 0
     earlier: dict[tuple[int, str], str] = {}
     contradicted: dict[int, None] = {}
     while not listing.is_cut and (start := _START.search(text, position)) is not None:
-        # The text before the brace in its line is the prefix of a launcher, or a command.
+        # Text on the same line before the brace is a launcher's prefix or a command.
         around.append(text[position : start.start()].rpartition("\n")[0])
         scanner = _Scanner(text, start.start())
         try:
-            _read(scanner)
+            _read_object(scanner)
         except _CutError:
             listing.is_cut = True
             rest = quote(text[max(start.start(), scanner.position - 60) : scanner.position])
             listing.complain("JSON", f"the JSON is cut off or broken after: {rest}")
         position = scanner.position
-        contradicted |= dict.fromkeys(_take(scanner.members, earlier, listing))
+        contradicted |= dict.fromkeys(_add_document(scanner.members, earlier, listing))
     for index in contradicted:
         listing.complain(
             f"card {index}", "the card is reported a second time with other values; the first values are kept"
@@ -120,27 +119,27 @@ def _read_all(text: str) -> _Documents | None:
     return _Documents(listing, "\n".join([*around, rest]), position)
 
 
-def _read(scanner: _Scanner) -> None:
+def _read_object(scanner: _Scanner) -> None:
     scanner.expect("{")
-    while not scanner.end_of_object():
-        name = _string(scanner.take())
+    while not scanner.is_object_end():
+        name = _string(scanner.next_token())
         scanner.expect(":")
         entries: list[tuple[str, str]] = []
         scanner.members.append((name, entries))
         scanner.expect("{")
-        while not scanner.end_of_object():
-            key = _string(scanner.take())
+        while not scanner.is_object_end():
+            key = _string(scanner.next_token())
             scanner.expect(":")
             entries.append((key, _value(scanner, _DEEPEST)))
 
 
 def _value(scanner: _Scanner, depth: int) -> str:
-    """Return a text, number or word as text. Objects and lists, which no version prints here, are skipped."""
-    token = scanner.take()
+    """Return a text, number or word as text. Skip objects and lists, which no version prints here."""
+    token = scanner.next_token()
     if token not in ("{", "["):
         if token in ("}", "]", ":", ","):
             raise _CutError
-        # A bare number is complete only if something follows.
+        # A bare number at the end of the text may be cut off.
         if not token.startswith('"') and not scanner.peek():
             raise _CutError
         return _string(token) if token.startswith('"') else token
@@ -151,8 +150,8 @@ def _value(scanner: _Scanner, depth: int) -> str:
         if sign in ("{", "["):
             _value(scanner, depth - 1)
         else:
-            scanner.take()
-    scanner.take()
+            scanner.next_token()
+    scanner.next_token()
     return ""
 
 
@@ -164,11 +163,11 @@ def _string(token: str) -> str:
     )
 
 
-def _take(
+def _add_document(
     members: list[tuple[str, list[tuple[str, str]]]], earlier: dict[tuple[int, str], str], listing: Listing
 ) -> Iterator[int]:
-    """Put a document into the listing. Yield the cards with other texts in an earlier document; `known` has the earlier texts."""
-    here: set[int] = set()
+    """Add a document to the listing. Yield the cards for which an earlier document has other texts."""
+    indices: set[int] = set()
     for name, pairs in members:
         match = _CARD.match(name)
         entries = [Entry(key, text, name) for key, text in pairs]
@@ -176,10 +175,10 @@ def _take(
             listing.system += entries
             continue
         index = int(match[1])
-        if index in here:  # a second card with this number in one document may be another card
+        if index in indices:  # a second card with this number in one document may be another card
             listing.complain(f"card {index}", listed_twice("the card"))
             continue
-        here.add(index)
+        indices.add(index)
         listing.card(index).extend(entries)
         texts = dict(reversed(pairs))
         if [key for key, text in texts.items() if earlier.setdefault((index, key), text) != text]:

@@ -14,11 +14,11 @@ from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.rocm import keys
 from telemetry_parsers.rocm.keys import MOST_KEYS
 from telemetry_parsers.rocm.listing import Entry, Listing
-from telemetry_parsers.rocm.saved import pieces_of
+from telemetry_parsers.rocm.saved import key_text_pairs
 from telemetry_parsers.rocm.values import level_of
 from telemetry_parsers.text.lines import bus_address, quote
 
-# Words in a card's vendor or name that show its vendor.
+# Words in a card's vendor or name that identify the vendor.
 _VENDOR_WORDS: Mapping[str, str] = {
     "haiguang": "hygon",
     "c-3000": "hygon",
@@ -37,9 +37,9 @@ _ARROW = re.compile(r"\s{0,4}-->\s{0,4}")
 _DIES = 2
 _SECOND_DIE = "secondary die"
 _CHIP_ID = re.compile(r"[0-9a-f]{4}\Z")
-# -1, also as the unsigned number that older versions print: the machine has no NUMA nodes.
+# -1, which older versions print as an unsigned number: the machine has no NUMA nodes.
 _NO_NUMA_NODE = ("-1", "4294967295")
-# The partition of a card, and the position of the card that represents the whole; None if unknown.
+# The number of a partition, and the position of the card's first partition (None if unknown).
 _Partition = tuple[str, int | None]
 
 
@@ -51,28 +51,28 @@ class _Card:
     texts: Mapping[str, str]
     is_second_die: bool
 
-    def first(self, what: str) -> str | None:
-        """Return the text of a part of the card's identity, such as `uuid`; None if it is not printed."""
-        return _first_of(self.texts, what)
+    def identity(self, part: str) -> str | None:
+        """Return a part of the card's identity, such as `uuid`, or None if it is not printed."""
+        return _identity_text(self.texts, part)
 
     @property
     def bus(self) -> str | None:
         """Return the card's bus address, or None if it is not printed."""
-        return bus_address(_ARROW.split(self.first("bus") or "", maxsplit=1)[0])
+        return bus_address(_ARROW.split(self.identity("bus") or "", maxsplit=1)[0])
 
 
 def _devices_of(listed: Mapping[int, Sequence[Entry]], default_vendor: str) -> list[Device]:
-    """Return the device of each card with its identity. A card without a vendor has the default vendor."""
+    """Return a device for each card. A card without a vendor gets the default vendor."""
     cards = [
         _Card(index, texts_of(entries), any(_SECOND_DIE in entry.text.lower() for entry in entries))
         for index, entries in listed.items()
     ]
-    chips: dict[str, list[int]] = {}
+    positions_by_uuid: dict[str, list[int]] = {}
     for position, card in enumerate(cards):
-        if uuid := card.first("uuid"):
-            chips.setdefault(uuid, []).append(position)
-    primary_dies = _primary_dies(cards, chips)
-    partitions = _by_function(cards, chips.values()) | _by_number(cards)
+        if uuid := card.identity("uuid"):
+            positions_by_uuid.setdefault(uuid, []).append(position)
+    primary_dies = _primary_dies(cards, positions_by_uuid)
+    partitions = _partitions_by_function(cards, positions_by_uuid.values()) | _partitions_by_number(cards)
     return [
         _device(card, default_vendor, partitions.get(position, (None, None)), primary_dies.get(position))
         for position, card in enumerate(cards)
@@ -88,28 +88,28 @@ def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
     return texts
 
 
-def _first_of(texts: Mapping[str, str], what: str) -> str | None:
+def _identity_text(texts: Mapping[str, str], part: str) -> str | None:
     """Return the first text of the keys for this part of the identity, such as `driver`."""
-    return next((texts[name] for name in keys.WHO[what] if name in texts), None)
+    return next((texts[name] for name in keys.IDENTITY[part] if name in texts), None)
 
 
-def may_name(vendor: str, text: str) -> bool:
-    """Return whether a card in this text may name that vendor."""
+def mentions_vendor(vendor: str, text: str) -> bool:
+    """Return whether the text contains a word that identifies that vendor."""
     lower = text.lower()
-    return any(mark in lower for mark, owner in _MARKS.items() if owner == vendor)
+    return any(mark in lower for mark, marked_vendor in _MARKS.items() if marked_vendor == vendor)
 
 
 def vendor_of(texts: Mapping[str, str]) -> str | None:
     """Return the vendor that the card's texts name, or None."""
-    names = " ".join(texts.get(name, "") for name in (*keys.WHO["vendor"], *keys.WHO["series"])).lower()
+    names = " ".join(texts.get(name, "") for name in (*keys.IDENTITY["vendor"], *keys.IDENTITY["series"])).lower()
     vendors = (vendor for words, vendor in _VENDOR_WORDS.items() if words in names)
-    return next(vendors, "hygon" if (_first_of(texts, "chip") or "").lower() in _HYGON_CHIPS else None)
+    return next(vendors, "hygon" if (_identity_text(texts, "chip") or "").lower() in _HYGON_CHIPS else None)
 
 
 def _device(
     card: _Card, default_vendor: str, partition: tuple[str | None, int | None], primary_die: str | None
 ) -> Device:
-    serial, uuid = card.first("serial"), card.first("uuid")
+    serial, uuid = card.identity("serial"), card.identity("uuid")
     facts = _facts(card) | ({"primary_die": primary_die} if primary_die else {})
     return Device(
         vendor=vendor_of(card.texts) or default_vendor,
@@ -121,32 +121,32 @@ def _device(
         partition=partition[0],
         parent=partition[1],
         serial=None if serial == "0" else serial,
-        driver=card.first("driver"),
+        driver=card.identity("driver"),
         facts=tuple(sorted(facts.items())),
     )
 
 
 def _model(card: _Card) -> str | None:
-    """Return the name of the card. Some versions print a number instead of the name; it is ignored."""
-    names = (card.texts.get(key) for key in (*keys.WHO["series"], *keys.WHO["model"]))
+    """Return the card's name. The number that some versions print instead is ignored."""
+    names = (card.texts.get(key) for key in (*keys.IDENTITY["series"], *keys.IDENTITY["model"]))
     return next((name for name in names if name and not _HEXADECIMAL.match(name)), None)
 
 
 def _facts(card: _Card) -> dict[str, str]:
-    facts = {name: text for name in keys.FACTS if (text := card.first(name)) is not None}
-    chip = (card.first("chip") or "").lower()
+    facts = {name: text for name in keys.FACTS if (text := card.identity(name)) is not None}
+    chip = (card.identity("chip") or "").lower()
     if chip:
         facts["chip_id"] = f"0x{chip}" if _CHIP_ID.match(chip) else chip
-    node = card.first("numa_node")
+    node = card.identity("numa_node")
     if node is not None and node not in _NO_NUMA_NODE:
         facts["numa_node"] = node
     return facts
 
 
-def _primary_dies(cards: Sequence[_Card], chips: Mapping[str, Sequence[int]]) -> dict[int, str]:
-    """Return, for each second die, the die that prints the power of both: the other die with the same unique id."""
+def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequence[int]]) -> dict[int, str]:
+    """Return for each second die the other die with the same unique id, which prints the power of both."""
     # The first die is not the parent, because each die is a device of its own on the PCI bus and for programs.
-    pairs = [dies for dies in chips.values() if len(dies) == _DIES]
+    pairs = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES]
     return {
         second: cards[first].bus or str(cards[first].index)
         for pair in pairs
@@ -155,48 +155,48 @@ def _primary_dies(cards: Sequence[_Card], chips: Mapping[str, Sequence[int]]) ->
     }
 
 
-def _by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
-    """Return the partitions by number. A partition other than 0 belongs to the last partition 0 of the same kind of chip before it."""
+def _partitions_by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
+    """Return the partitions with a number. Each belongs to the preceding partition 0 of the same kind of chip."""
     partitions: dict[int, _Partition] = {}
-    owner: int | None = None
+    parent: int | None = None
     for position, card in enumerate(cards):
-        number = units.whole(card.first("partition") or "")
+        number = units.whole(card.identity("partition") or "")
         if not number:
-            owner = position if number == 0 else None
+            parent = position if number == 0 else None
             continue
-        is_owned = owner is not None and card.first("chip") in (None, cards[owner].first("chip"))
-        partitions[position] = (str(number), owner if is_owned else None)
+        has_parent = parent is not None and card.identity("chip") in (None, cards[parent].identity("chip"))
+        partitions[position] = (str(number), parent if has_parent else None)
     return partitions
 
 
-def _by_function(cards: Sequence[_Card], chips: Iterable[Sequence[int]]) -> dict[int, _Partition]:
-    """Return the partitions by address. Cards that share a unique id and a PCI slot are partitions of the card with function 0."""
+def _partitions_by_function(cards: Sequence[_Card], same_uuid: Iterable[Sequence[int]]) -> dict[int, _Partition]:
+    """Return the partitions with an address: cards with the unique id and PCI slot of the card with function 0."""
     partitions: dict[int, _Partition] = {}
-    for positions in chips:
+    for positions in same_uuid:
         buses = {position: cards[position].bus or "" for position in positions}
-        owner = next((position for position, bus in buses.items() if bus.endswith(".0")), None)
+        parent = next((position for position, bus in buses.items() if bus.endswith(".0")), None)
         slots = {bus.rpartition(".")[0] for bus in buses.values()}
-        if owner is not None and len(slots) == 1 and len(set(buses.values())) == len(buses):
-            others = ((position, bus) for position, bus in buses.items() if position != owner)
-            partitions |= {position: (bus.rpartition(".")[2], owner) for position, bus in others}
+        if parent is not None and len(slots) == 1 and len(set(buses.values())) == len(buses):
+            other_cards = ((position, bus) for position, bus in buses.items() if position != parent)
+            partitions |= {position: (bus.rpartition(".")[2], parent) for position, bus in other_cards}
     return partitions
 
 
-# A single one of these may be missing for other reasons, as the power of a second die.
-_SIGNS_OF_LIFE = frozenset({"temperature_celsius", "power_watts", "utilization_ratio"})
-_FEWEST_SIGNS = 2
+# One of these alone may be missing for other reasons, such as the power of a second die.
+_BASIC_METRICS = frozenset({"temperature_celsius", "power_watts", "utilization_ratio"})
+_FEWEST_BASIC_METRICS = 2
 # The tool prints zeros for these metrics of a card that does not answer.
-_ZEROS = frozenset(
+_ZEROED_METRICS = frozenset(
     {"utilization_ratio", "fan_ratio", "fan_rpm", "memory_used_ratio", "memory_used_bytes", "memory_activity_ratio", "clock_hertz"}
 )  # fmt: skip
 
 
 def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
-    """Put the cards into the draft. A key whose metric is not in `gives`, the metrics that the tool prints, is an unknown field."""
+    """Put the cards into the draft. Keys of metrics that are not in `gives` are reported as unknown fields."""
     draft.problems.extend(listing.problems)
     draft.name_unknown(*listing.unknown)
     draft.is_cut = listing.is_cut
-    driver = _first_of(texts_of(listing.system), "driver")
+    driver = _identity_text(texts_of(listing.system), "driver")
     if driver:
         draft.facts["driver_version"] = driver
     for (index, entries), described in zip(
@@ -207,30 +207,30 @@ def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
 
 
 def _read_card(device: int, where: str, entries: Sequence[Entry], gives: Collection[str], draft: Draft) -> None:
-    """Put a card's readings into the draft, and what follows from them for the device."""
+    """Put a card's readings into the draft. Set whether the card answers, and which kind of power it reports."""
     for entry in entries[:MOST_KEYS]:
-        for key, text in pieces_of(entry.key, entry.text):
-            _take(Entry(key, text, entry.where), device, gives, draft)
-    kind = _take_main_power(device, draft)
+        for key, text in key_text_pairs(entry.key, entry.text):
+            _read_entry(Entry(key, text, entry.where), device, gives, draft)
+    kind = _store_main_power(device, draft)
     readings = draft.readings_of(device)
-    _deny_zeros(readings, draft)
+    _discard_zeros(readings, draft)
     if len(entries) > MOST_KEYS:
-        draft.complain(where, f"{len(entries)} values; those after the first {MOST_KEYS} are not read")
+        draft.complain(where, f"{len(entries)} values; only the first {MOST_KEYS} are read")
     described = draft.device_at(device)
     # In some versions, only the first partition of a card has readings (MI300A in TPX, ROCm 6.4).
-    is_up = described.parent is not None or _may_answer(readings, _SIGNS_OF_LIFE)
+    is_up = described.parent is not None or _may_be_up(readings, _BASIC_METRICS)
     if not is_up:
-        draft.complain(where, "neither temperature nor power nor utilization can be read: the card does not answer")
+        draft.complain(where, "temperature, power and utilization cannot be read: the card does not answer")
     facts = tuple(sorted((*described.facts, ("power_kind", kind)))) if kind else described.facts
     draft.rewrite(device, replace(described, up=is_up, facts=facts))
 
 
-def _take(entry: Entry, device: int, gives: Collection[str], draft: Draft) -> None:
+def _read_entry(entry: Entry, device: int, gives: Collection[str], draft: Draft) -> None:
     key = keys.key_of(entry.key)
     targets = keys.targets_of(key)
     readable = [target for target in targets if target.key in gives]
     if key.name in keys.LEVEL_KEYS:
-        _take_level(entry, device, draft)
+        _read_level(entry, device, draft)
     elif keys.is_level_only(key, entry.text):
         return
     elif readable:
@@ -239,7 +239,7 @@ def _take(entry: Entry, device: int, gives: Collection[str], draft: Draft) -> No
         draft.name_unknown(entry.key)
 
 
-def _take_level(entry: Entry, device: int, draft: Draft) -> None:
+def _read_level(entry: Entry, device: int, draft: Draft) -> None:
     level = level_of(entry.text)
     if not isinstance(level, Absent):
         for item in states(device, "performance_level", level):
@@ -248,7 +248,7 @@ def _take_level(entry: Entry, device: int, draft: Draft) -> None:
         draft.complain(entry.where, f'"{quote(entry.text)}" is not a known performance level')
 
 
-def _take_main_power(device: int, draft: Draft) -> str:
+def _store_main_power(device: int, draft: Draft) -> str:
     """Store the card's main power and return its kind: instantaneous if printed, else average."""
     printed = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
     values = [(kind, value) for kind, value in printed.items() if value is not None]
@@ -258,16 +258,16 @@ def _take_main_power(device: int, draft: Draft) -> str:
     return numbers[0][0] if numbers else ""
 
 
-def _deny_zeros(readings: Sequence[Reading], draft: Draft) -> None:
-    """Ignore the zeros of a card whose temperature and power cannot be read."""
-    if not _may_answer(readings, _SIGNS_OF_LIFE - {"utilization_ratio"}):
+def _discard_zeros(readings: Sequence[Reading], draft: Draft) -> None:
+    """Make the zeros absent if the card's temperature and power cannot be read."""
+    if not _may_be_up(readings, _BASIC_METRICS - {"utilization_ratio"}):
         for item in readings:
-            if item.metric in _ZEROS and item.value == 0.0:
+            if item.metric in _ZEROED_METRICS and item.value == 0.0:
                 draft.overrule(replace(item, value=Absent.IMPLAUSIBLE))
 
 
-def _may_answer(readings: Iterable[Reading], kinds: Collection[str]) -> bool:
-    """Return whether something of these kinds can be read, or too few of them were printed to decide."""
-    signs = [item for item in readings if item.metric in kinds]
-    asked = {item.metric for item in signs}
-    return len(asked) < _FEWEST_SIGNS or any(item.value is not Absent.NOT_REPORTED for item in signs)
+def _may_be_up(readings: Iterable[Reading], metrics: Collection[str]) -> bool:
+    """Return whether one of these metrics could be read, or too few of them were printed to decide."""
+    basic_readings = [item for item in readings if item.metric in metrics]
+    printed = {item.metric for item in basic_readings}
+    return len(printed) < _FEWEST_BASIC_METRICS or any(item.value is not Absent.NOT_REPORTED for item in basic_readings)

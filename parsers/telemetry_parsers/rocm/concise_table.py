@@ -1,4 +1,4 @@
-"""The tables that rocm-smi and hy-smi print without arguments, of every era, as a listing: headings, cells and rows."""
+"""Reads the tables that all versions of rocm-smi and hy-smi print without arguments."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ _LONGEST_LINE = 400
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading: its key, empty if it has no reading, and the pattern of its values."""
+    """The key of a heading (empty if there is no metric), and the pattern of the values below it."""
 
     key: str
     cell: re.Pattern[str]
 
     @property
-    def one_word(self) -> bool:
-        """Return whether its cells contain no blanks."""
+    def is_one_word(self) -> bool:
+        """Return whether the cells contain no blanks."""
         return self.cell not in _SEVERAL_WORDS
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
-    """A column of one table: its heading as printed, and where that begins and ends in the line."""
+class _Heading:
+    """A heading as printed, with its column and its position in the line."""
 
     column: Column
-    heading: str
+    text: str
     start: int
     end: int
 
 
 _INDEX = Column("index", _INDEX_CELL)
-# The longer headings first, since `SCLK OD` begins like `SCLK`.
+# Longer headings come first, because `SCLK OD` begins with `SCLK`.
 _HEADINGS: tuple[tuple[str, Column], ...] = (
     ("[model : revision]", Column("revision", _REVISION)),
     ("partition id", Column("partition id", _COUNT)),
@@ -101,50 +101,50 @@ _HEADINGS: tuple[tuple[str, Column], ...] = (
 _SENSOR = re.compile(r"temp \(([a-z0-9 ]{1,16})\)(?=\s|\Z)", re.IGNORECASE)
 # The key of an unknown heading.
 UNKNOWN = "?"
-# A line with an index and one of these is a heading.
+# A heading line has an index and one of these.
 _TYPICAL = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
 
 
-def _columns_of(line: str) -> tuple[_Placed, ...]:
-    """Return the columns of a heading line; none for any other line."""
+def _headings_in(line: str) -> tuple[_Heading, ...]:
+    """Return the headings in a heading line; empty for any other line."""
     if len(line) > _LONGEST_LINE:
         return ()
-    columns: list[_Placed] = []
+    headings: list[_Heading] = []
     position = _after_blanks(line, 0)
     while position < len(line):
-        placed = _column_at(line, position)
-        if not columns and placed.column is not _INDEX:
+        heading = _heading_at(line, position)
+        if not headings and heading.column is not _INDEX:
             return ()
-        columns.append(placed)
-        position = _after_blanks(line, placed.end)
-    return tuple(columns) if any(item.column.key.startswith(_TYPICAL) for item in columns) else ()
+        headings.append(heading)
+        position = _after_blanks(line, heading.end)
+    return tuple(headings) if any(item.column.key.startswith(_TYPICAL) for item in headings) else ()
 
 
-def _column_at(line: str, start: int) -> _Placed:
+def _heading_at(line: str, start: int) -> _Heading:
     sensor = _SENSOR.match(line, start)
     if sensor is not None:
         column = Column(f"temperature (sensor {sensor[1].strip().lower()})", _CELSIUS)
-        return _Placed(column, sensor[0], start, sensor.end())
-    rest = line[start : start + 20].lower()
+        return _Heading(column, sensor[0], start, sensor.end())
+    word = line[start : start + 20].lower()
     for name, column in _HEADINGS:
-        if rest.startswith(name) and (len(rest) == len(name) or rest[len(name)].isspace()):
-            return _Placed(column, line[start : start + len(name)], start, start + len(name))
-    text = line[start:].split(None, 1)[0]
-    return _Placed(Column(UNKNOWN, _WORD), text, start, start + len(text))
+        if word.startswith(name) and (len(word) == len(name) or word[len(name)].isspace()):
+            return _Heading(column, line[start : start + len(name)], start, start + len(name))
+    word = line[start:].split(None, 1)[0]
+    return _Heading(Column(UNKNOWN, _WORD), word, start, start + len(word))
 
 
-def _cells_of(line: str, columns: Sequence[_Placed]) -> list[str] | None:
-    """Return the text of each cell of a row; None unless all cells look like their columns, are below their headings, or are as many as the columns."""
+def _cells_of(line: str, headings: Sequence[_Heading]) -> list[str] | None:
+    """Return the cells of a row, separated by pattern, position or count, or None if they cannot be separated."""
     if len(line) > _LONGEST_LINE:
         return None
-    return _by_look(line, columns) or _by_place(line, columns) or _by_count(line, columns)
+    return _cells_by_pattern(line, headings) or _cells_by_position(line, headings) or _cells_by_count(line, headings)
 
 
-def _by_look(line: str, columns: Sequence[_Placed]) -> list[str] | None:
+def _cells_by_pattern(line: str, headings: Sequence[_Heading]) -> list[str] | None:
     cells: list[str] = []
     position = 0
-    for placed in columns:
-        match = placed.column.cell.match(line, _after_blanks(line, position))
+    for heading in headings:
+        match = heading.column.cell.match(line, _after_blanks(line, position))
         if match is None:
             return None
         cells.append(match[0])
@@ -152,42 +152,42 @@ def _by_look(line: str, columns: Sequence[_Placed]) -> list[str] | None:
     return cells if _after_blanks(line, position) == len(line) else None
 
 
-def _by_place(line: str, columns: Sequence[_Placed]) -> list[str] | None:
-    """Return the cells of a padded table: each begins under its heading, after a blank."""
-    spread = all(after.start - before.end > 1 for before, after in pairwise(columns))
-    if not spread or "\t" in line:
+def _cells_by_position(line: str, headings: Sequence[_Heading]) -> list[str] | None:
+    """Return the cells of a padded row, in which each cell begins below its heading."""
+    is_spread = all(after.start - before.end > 1 for before, after in pairwise(headings))
+    if not is_spread or "\t" in line:
         return None
-    starts = [placed.start for placed in columns[1:]]
+    starts = [heading.start for heading in headings[1:]]
     if any(start <= len(line) and not line[start - 1].isspace() for start in starts):
         return None
     ends = [*starts, len(line)]
-    return _plausible([line[start:end].strip() for start, end in zip([0, *starts], ends, strict=True)], columns)
+    return _checked_cells([line[start:end].strip() for start, end in zip([0, *starts], ends, strict=True)], headings)
 
 
-def _by_count(line: str, columns: Sequence[_Placed]) -> list[str] | None:
-    """Return the cells of a row whose blanks were collapsed, if no cell is missing."""
+def _cells_by_count(line: str, headings: Sequence[_Heading]) -> list[str] | None:
+    """Return the cells of a row with collapsed blanks, if no cell is missing."""
     words = line.split()
-    if len(words) != len(columns) or not all(placed.column.one_word for placed in columns):
+    if len(words) != len(headings) or not all(heading.column.is_one_word for heading in headings):
         return None
-    return _plausible(words, columns)
+    return _checked_cells(words, headings)
 
 
-def _plausible(cells: list[str], columns: Sequence[_Placed]) -> list[str] | None:
-    """Return the cells if the first is an index, most others match their columns, and no cell contains its neighbour's value."""
-    if any(placed.column.one_word and " " in text for text, placed in zip(cells, columns, strict=True)):
+def _checked_cells(cells: list[str], headings: Sequence[_Heading]) -> list[str] | None:
+    """Return the cells if the first is an index and most others match their columns, else None."""
+    if any(heading.column.is_one_word and " " in text for text, heading in zip(cells, headings, strict=True)):
         return None
-    fits = [_fits_column(text, placed.column) for text, placed in zip(cells, columns, strict=True)]
+    fits = [_fits_column(text, heading.column) for text, heading in zip(cells, headings, strict=True)]
     filled = [fit for fit, text in zip(fits[1:], cells[1:], strict=True) if text]
     return cells if fits[0] and filled and 2 * sum(filled) > len(filled) else None
 
 
 def _fits_column(text: str, column: Column) -> bool:
-    """Return whether a cell looks like its column's values."""
+    """Return whether a cell matches its column."""
     return column.cell.fullmatch(text) is not None
 
 
-def celsius(text: str) -> str:
-    """Return a temperature's text with its degree sign repaired."""
+def _with_degree_sign(text: str) -> str:
+    """Return a temperature's text with a repaired degree sign."""
     match = re.match(rf"({_NUMBER}){_DEGREE}[cC]?\Z", text)
     return f"{match[1]}C" if match is not None and _fits_column(text, Column("temp", _CELSIUS)) else text
 
@@ -206,77 +206,77 @@ _ROW_START = re.compile(r"\s{0,40}([0-9]{1,4})(?=\s)")
 _GAP = re.compile(r"\s{2,}")
 
 _NO_SECOND_LINE = "the second line of headings, which names the sensor and the power of the rows below, is missing"
-# The first heading of tables whose headings have a second line.
+# The first heading of tables with a second heading line.
 _TWO_LINES = "device"
 # If /dev/mkfd cannot be opened, hy-smi prints `N/A` for utilization and `0%` for memory, which may be in use.
-_BLIND = ("gpu use", "vram")
+_USE_KEYS = ("gpu use", "vram")
 
 
 @dataclass(slots=True)
 class _Table:
     """The headings above the rows, and the sensor and power that the second heading line adds."""
 
-    columns: tuple[_Placed, ...]
+    headings: tuple[_Heading, ...]
     sensor: str = ""
     power: str = ""
     has_name_rows: bool = False
     has_rows: bool = False
     is_closed: bool = False
-    below_row: bool = False
-    unnamed: int | None = None
+    is_below_row: bool = False
+    unnamed_card: int | None = None
 
 
 def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
-    """Return the listing of the tables in these lines, None without a heading. `plain_sensor` is the sensor of an unnamed temperature."""
+    """Return the listing of the tables, or None without a heading. An unlabelled temperature has `plain_sensor`."""
     table: _Table | None = None
     listing = Listing()
-    seen = False
+    has_table = False
     for line in lines:
-        heading = _columns_of(line.text) if line.ended else ()
-        if heading:
-            two_lines = heading[0].heading.lower() == _TWO_LINES
-            table, seen = _Table(heading, "" if two_lines else plain_sensor), True
+        headings = _headings_in(line.text) if line.ended else ()
+        if headings:
+            has_second_line = headings[0].text.lower() == _TWO_LINES
+            table, has_table = _Table(headings, "" if has_second_line else plain_sensor), True
         elif table is None:
-            _keep_error(line, listing)
+            _report_error(line, listing)
         else:
-            table = _take(line, table, listing)
+            table = _read_line(line, table, listing)
     if table is not None and not table.is_closed:
         listing.is_cut = True
         listing.complain(lines[-1].where, f"{CUT_TABLE}: {quote(lines[-1].text)}")
-    return listing if seen else None
+    return listing if has_table else None
 
 
-def _keep_error(line: Line, listing: Listing) -> None:
-    """Report an error printed beside the tables: `Open mkfd failed`, a traceback."""
+def _report_error(line: Line, listing: Listing) -> None:
+    """Report an error that is printed between the tables, such as `Open mkfd failed` or a traceback."""
     if messages.is_error(line):
         listing.complain(line.where, quote(line.text))
 
 
-def _take(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Read one line below a heading. Return the table, or None once it has ended."""
+def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
+    """Read a line below a heading. Return the table, or None at its end."""
     rule = _RULE.match(line.text)
     if rule is not None:
-        # A title in the rule begins another part. A bare rule may be between rows, around a message.
+        # A rule with a title begins another part. A rule without a title may also be between rows, around a message.
         has_title = bool(rule[1].strip(" =-"))
-        table.is_closed = table.has_rows and (has_title or table.below_row or table.is_closed)
+        table.is_closed = table.has_rows and (has_title or table.is_below_row or table.is_closed)
         return None if has_title else table
     if not line.text.strip():
         return table
-    table.below_row = False
+    table.is_below_row = False
     if not line.ended:
         # The card exists, but the cells of its truncated row may be incomplete.
         table.is_closed = False
         if (row := _ROW_START.match(line.text)) is not None:
             listing.card(int(row[1]))
     elif not table.has_rows and (_NAME_HEADING in line.text or _SUB_HEADING.search(line.text.lower())):
-        _refine(table, line.text.lower())
-    elif not _take_row(line, table, listing) and not _take_name(line, table, listing):
-        return _passed_over(line, table, listing)
+        _read_second_heading(table, line.text.lower())
+    elif not _read_row(line, table, listing) and not _read_name(line, table, listing):
+        return _skip_line(line, table, listing)
     return table
 
 
-def _refine(table: _Table, text: str) -> None:
-    """Set what the second heading line shows: the sensor, the power, and whether a name is below each row."""
+def _read_second_heading(table: _Table, text: str) -> None:
+    """Read the second heading line: the sensor, the kind of power, and whether a name is below each row."""
     for word in _SUB_HEADING.findall(text):
         if word in _POWER:
             table.power = _POWER[word]
@@ -285,85 +285,85 @@ def _refine(table: _Table, text: str) -> None:
     table.has_name_rows = table.has_name_rows or _NAME_HEADING in text
 
 
-def _take_name(line: Line, table: _Table, listing: Listing) -> bool:
-    """Keep the name of the card whose row stands above, if this line may be one."""
+def _read_name(line: Line, table: _Table, listing: Listing) -> bool:
+    """Store this line as the name of the card in the row above. Return False if it cannot be a name."""
     text = line.text.strip()
-    is_message = messages.is_notice(text) or messages.absent_of(text) is not None or messages.is_error(line)
-    if table.unnamed is None or not table.has_name_rows or is_message:
+    is_message = messages.is_notice(text) or messages.absence_in(text) is not None or messages.is_error(line)
+    if table.unnamed_card is None or not table.has_name_rows or is_message:
         return False
-    listing.cards[table.unnamed].append(Entry("name", text, line.where))
-    table.unnamed, table.below_row = None, True
+    listing.cards[table.unnamed_card].append(Entry("name", text, line.where))
+    table.unnamed_card, table.is_below_row = None, True
     return True
 
 
-def _passed_over(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Report a line that is not a row. Below the rule that closes a table, any line but a message ends the table."""
+def _skip_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
+    """Report a line that is not a row. Return the table, or None if the line ends it."""
     if table.is_closed:
-        _keep_error(line, listing)
-        return table if messages.is_notice(line.text) or messages.absent_of(line.text) is not None else None
+        _report_error(line, listing)
+        return table if messages.is_notice(line.text) or messages.absence_in(line.text) is not None else None
     row = _ROW_START.match(line.text)
     if row is not None:
         table.has_rows = True
         listing.card(int(row[1]))
-        listing.complain(line.where, f"does not fit the headings, and is not read: {quote(line.text)}")
-    elif _is_like_a_row(line, table) or not (messages.is_notice(line.text) or messages.is_unsupported(line.text)):
+        listing.complain(line.where, f"the row does not match the headings and is not read: {quote(line.text)}")
+    elif _resembles_row(line, table) or not (messages.is_notice(line.text) or messages.is_unsupported(line.text)):
         listing.complain(line.where, quote(line.text))
     return table
 
 
-def _is_like_a_row(line: Line, table: _Table) -> bool:
-    """Return whether a line has as many cells as a row that lost one or two."""
-    return len(_GAP.split(line.text.strip())) > max(3, len(table.columns) - 3)
+def _resembles_row(line: Line, table: _Table) -> bool:
+    """Return whether a line has at least four cells and at most two fewer than a row."""
+    return len(_GAP.split(line.text.strip())) > max(3, len(table.headings) - 3)
 
 
-def _take_row(line: Line, table: _Table, listing: Listing) -> bool:
-    """Read a row. Return False if the line is no row, or its cells cannot be separated."""
-    cells = _cells_of(line.text, table.columns)
+def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
+    """Read a row. Return False if the line is not a row or its cells cannot be separated."""
+    cells = _cells_of(line.text, table.headings)
     if not cells or "" in cells:
         return False
     index = int(cells[0])
-    if not table.has_rows and _lacks_second_line(table):
+    if not table.has_rows and _is_second_line_missing(table):
         listing.complain(line.where, _NO_SECOND_LINE)
-    table.has_rows, table.is_closed, table.below_row = True, False, True
+    table.has_rows, table.is_closed, table.is_below_row = True, False, True
     if listing.cards.get(index):
         listing.complain(line.where, listed_twice(f"card {index}"))
         return True
-    table.unnamed = index
+    table.unnamed_card = index
     listing.cards[index] = [Entry("index", cells[0], line.where)]
-    for placed, text in zip(table.columns[1:], cells[1:], strict=False):
+    for heading, text in zip(table.headings[1:], cells[1:], strict=False):
         listing.cards[index].extend(
-            Entry(key, value, line.where) for key, value in _meanings(placed, text, table, line, listing)
+            Entry(key, value, line.where) for key, value in _keys_and_texts(heading, text, table, line, listing)
         )
-    _doubt(listing.cards[index], table)
+    _discard_memory_share(listing.cards[index], table)
     return True
 
 
-def _lacks_second_line(table: _Table) -> bool:
-    keys = {placed.column.key for placed in table.columns}
+def _is_second_line_missing(table: _Table) -> bool:
+    keys = {heading.column.key for heading in table.headings}
     return ("temp" in keys and not table.sensor) or ("power" in keys and not table.power)
 
 
-def _meanings(placed: _Placed, text: str, table: _Table, line: Line, listing: Listing) -> list[tuple[str, str]]:
-    """Return a cell as keys and texts of the listing."""
-    key = placed.column.key
+def _keys_and_texts(heading: _Heading, text: str, table: _Table, line: Line, listing: Listing) -> list[tuple[str, str]]:
+    """Return the keys and texts in a cell."""
+    key = heading.column.key
     if key == UNKNOWN:
-        listing.unknown[placed.heading] = None
+        listing.unknown[heading.text] = None
         return []
     if key == "temp":
-        return [(f"temperature (sensor {table.sensor})", celsius(text))] if table.sensor else []
+        return [(f"temperature (sensor {table.sensor})", _with_degree_sign(text))] if table.sensor else []
     if key.startswith("temperature"):
-        return [(key, celsius(text))]
-    if placed.column.one_word:
+        return [(key, _with_degree_sign(text))]
+    if heading.column.is_one_word:
         return [(table.power or key if key == "power" else key, text)] if key else []
-    if not _fits_column(text, placed.column):
+    if not _fits_column(text, heading.column):
         if text:
-            listing.complain(f"{line.where} {placed.heading}", f'"{quote(text)}" is not_understood')
+            listing.complain(f"{line.where} {heading.text}", f'"{quote(text)}" is not_understood')
         return []
-    return _several(key, text)
+    return _split_cell(key, text)
 
 
-def _several(key: str, text: str) -> list[tuple[str, str]]:
-    """Return the parts of a cell that contains blanks, as keys and texts."""
+def _split_cell(key: str, text: str) -> list[tuple[str, str]]:
+    """Return the keys and texts in a cell with several words."""
     if key in ("ids", "revision"):
         return [("device id", re.split(r"[,:]", text.strip("[] "))[0].strip())]
     if key == "partitions":
@@ -372,11 +372,11 @@ def _several(key: str, text: str) -> list[tuple[str, str]]:
     return []
 
 
-def _doubt(entries: list[Entry], table: _Table) -> None:
-    """Make a memory share of 0 % absent if hy-smi could not read the card's utilization, or the row ends before it."""
+def _discard_memory_share(entries: list[Entry], table: _Table) -> None:
+    """Make a memory share of 0 % absent if hy-smi could not read the card's utilization."""
     texts = {entry.key: entry.text for entry in entries}
-    is_hygons = table.columns[0].heading.lower() in ("dcu", "hcu")
-    has_use = any(placed.column.key == _BLIND[0] for placed in table.columns)
-    use, memory = (texts.get(key, "N/A" if has_use else "") for key in _BLIND)
-    if is_hygons and use == "N/A" and memory in ("0%", "0.0%"):
-        entries[:] = [Entry(entry.key, "N/A", entry.where) if entry.key == _BLIND[1] else entry for entry in entries]
+    is_hy_smi = table.headings[0].text.lower() in ("dcu", "hcu")
+    has_use = any(heading.column.key == _USE_KEYS[0] for heading in table.headings)
+    use, memory = (texts.get(key, "N/A" if has_use else "") for key in _USE_KEYS)
+    if is_hy_smi and use == "N/A" and memory in ("0%", "0.0%"):
+        entries[:] = [Entry(entry.key, "N/A", entry.where) if entry.key == _USE_KEYS[1] else entry for entry in entries]

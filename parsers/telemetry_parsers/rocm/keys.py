@@ -1,4 +1,4 @@
-"""The meaning of the keys of rocm-smi and hy-smi, in every spelling since ROCm 3: vendor knowledge as tables."""
+"""The metrics and facts of the keys that rocm-smi and hy-smi print, in every spelling since ROCm 3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import ON_OFF, Target, metric, only, special, switch
 from telemetry_parsers.rocm import saved, values
 
-# A card has about 200 keys in the longest output. The tools do not print a text with many more.
+# The longest output has about 200 keys for a card. Text with many more is not from these tools.
 MOST_KEYS = 2000
 
 
@@ -25,7 +25,7 @@ class Key:
 
 
 _UNIT = re.compile(r"(.{1,80}?) \(([^()]{1,16}|[0-9.]{1,8} ?[GgMmuUjJ/Ts]{1,4}[^()]{0,4}(?:\([^()]{0,12}\))?)\)\Z")
-# Not in `HCU memory use`: that is the share of memory in use; AMD's key is the share of time in which memory is busy.
+# `HCU memory use` keeps its name: it is a share of memory, whereas AMD's `GPU memory use` is a share of time.
 _PROCESSOR = re.compile(r"\A(?:dcu|hcu) (?!memory use)")
 _UNITS = MappingProxyType({"vram%": "%", "count": "", "lanes": ""})
 # Words in brackets at the end of a key that are not a unit.
@@ -43,7 +43,7 @@ def key_of(text: str) -> Key:
     return Key(_PROCESSOR.sub("gpu ", match[1].lower()), _UNITS.get(match[2].lower(), match[2]))
 
 
-# Kernels without names of sensors have one sensor, the edge's.
+# Kernels without sensor names have only the edge sensor.
 _SENSORS = MappingProxyType(
     {"mem": "memory", "hotspot": "junction", "dieedge": "edge", "#1": "edge", "#2": "sensor2", "#3": "sensor3"}
 )
@@ -61,13 +61,13 @@ _DOMAINS = MappingProxyType(
         "gpu memory": "memory",
     }
 )
-_FAN = (special("fan_ratio", values.fan),)
-_LINK = (special("pcie_link_generation", values.generation), special("pcie_link_width", values.width))
+_FAN = (special("fan_ratio", values.fan_ratio),)
+_LINK = (special("pcie_link_generation", values.link_generation), special("pcie_link_width", values.link_width))
 
 _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "average graphics package power": only("power_average_watts"),
     "current socket graphics package power": only("power_instant_watts"),
-    # Power of the concise table without a sub-heading is of unknown kind.
+    # Without a sub-heading in the concise table, the kind of power is unknown.
     "power": only("power_watts"),
     # The second die of a package has no limit and prints 0 W.
     "max graphics package power": (metric("power_cap_watts", zero=Absent.NOT_SUPPORTED),),
@@ -76,7 +76,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "gpu memory read/write activity": only("memory_activity_ratio"),
     "gpu memory allocated": only("memory_used_ratio"),
     "vram": only("memory_used_ratio"),
-    # 98 beside 64,169 of 65,520 MiB and a use of 0.0 (BW); Hygon's exporter names it with VRAM%.
+    # An idle BW card with 64,169 of 65,520 MiB in use printed 98. Hygon's exporter treats this key as VRAM%.
     "hcu memory use": only("memory_used_ratio"),
     "dcu memory use": only("memory_used_ratio"),
     "vram total memory": only("memory_total_bytes"),
@@ -87,7 +87,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "fan rpm": only("fan_rpm"),
     "fan speed": _FAN,
     "fan level": _FAN,
-    # The graphics rail, which rocm_smi.py requests.
+    # rocm_smi.py requests the graphics rail.
     "voltage": only("voltage_volts", "graphics"),
     "decoder use": only("engine_utilization_ratio", "decoder"),
     "encoder use": only("engine_utilization_ratio", "encoder"),
@@ -114,7 +114,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "mode": ("mode",),
 }
 # The keys with the identity of a card. If several are printed, the first without a placeholder counts.
-WHO: Mapping[str, tuple[str, ...]] = {
+IDENTITY: Mapping[str, tuple[str, ...]] = {
     **FACTS,
     "series": ("card series", "device name", "market name", "name"),
     "model": ("card model",),
@@ -123,12 +123,12 @@ WHO: Mapping[str, tuple[str, ...]] = {
     "uuid": ("unique id",),
     "serial": ("serial number",),
     "bus": ("pci bus", "bus"),
-    # The node's driver; some versions of hy-smi print it for each card.
+    # The driver of the node. Some versions of hy-smi print it for each card.
     "driver": ("driver version",),
     "partition": ("partition id",),
     "numa_node": ("(topology) numa node", "numa node"),
 }
-_WHO_KEYS = frozenset(name for names in WHO.values() for name in names)
+_IDENTITY_NAMES = frozenset(name for names in IDENTITY.values() for name in names)
 
 # Known keys without a metric: counters without a unit, settings, versions, lists of clocks, other pools.
 _QUIET = re.compile(
@@ -170,10 +170,10 @@ def _block_targets(block: str, kind: str | None) -> tuple[Target, ...]:
 
 
 def is_quiet(key: Key, text: str) -> bool:
-    """Return whether a key is known to have no reading; a blank key only if its text is blank."""
+    """Return whether a key is known to have no metric. A blank key is known only if its text is blank, too."""
     if not key.name:
         return not text.strip()
-    return key.name in _WHO_KEYS or _QUIET.match(key.name) is not None
+    return key.name in _IDENTITY_NAMES or _QUIET.match(key.name) is not None
 
 
 def is_level_only(key: Key, text: str) -> bool:

@@ -1,4 +1,4 @@
-"""The common form of all shapes of rocm-smi's and hy-smi's output: cards with keys and texts."""
+"""The common form of all output of rocm-smi and hy-smi: keys and texts by card."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers.model import Problem
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key and its text as printed, and where they were printed."""
+    """A printed key with its text and position."""
 
     key: str
     text: str
@@ -19,16 +19,16 @@ class Entry:
 
 @dataclass(slots=True)
 class Listing:
-    """What a text says about each card and the node. `is_cut`: not all cards are listed; `unknown` are headings without a table row."""
+    """The entries of each card and of the node; `unknown` has the unknown headings."""
 
     cards: dict[int, list[Entry]] = field(default_factory=dict)
     system: list[Entry] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
-    is_cut: bool = False
+    is_cut: bool = False  # cards may be missing
 
     def card(self, index: int) -> list[Entry]:
-        """Return the entries of that card, to which callers append. The card is listed from now on."""
+        """Return the entries of a card, to which the caller may append. An unknown card is added."""
         return self.cards.setdefault(index, [])
 
     def complain(self, where: str, text: str) -> None:
@@ -45,6 +45,6 @@ def joined(listings: Sequence[Listing]) -> Listing:
         whole.system += listing.system
         whole.unknown |= listing.unknown
         whole.is_cut = whole.is_cut or listing.is_cut
-        # If two readers report the same line, the later one is right: sections after tables.
+        # If two parsers report the same line, the problem of the later parser is kept.
         whole.problems = list({item.where: item for item in (*whole.problems, *listing.problems)}.values())
     return whole

@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.text.answers import ErrorText, error_report
 from telemetry_parsers.text.lines import Line
 
-# Printed around good data, by the C library or for sleeping cards, without any effect on the data.
+# Printed by the C library or for sleeping cards. The data is not affected.
 _NOTICES = (
     "low-power state",
     "check power control/runtime_status",
@@ -24,8 +24,8 @@ _EMPTY_FILE = ("expected integer value from monitor",)
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
 # Messages about a suspended card, which has no readings.
 _ASLEEP = ("low-power state", "data is inaccessible")
-# Headings of lists, and messages about cards without a fan, a curve or OverDrive. They are no problem unless rocm-smi calls
-# them errors.
+# Headings of lists, and messages about cards without a fan, a curve or OverDrive. They are reported only if rocm-smi
+# calls them errors.
 _USUAL = (
     "unable to detect fan speed",
     "powerplay not enabled",
@@ -38,7 +38,7 @@ _USUAL = (
     "not found",
 )
 # Messages that replace a value, with the value's key.
-_ABSENT = (
+_REPLACING = (
     ("gpu use unsupported", "GPU use (%)"),
     ("unable to get gpu use", "GPU use (%)"),
     ("unable to get gpu memory use", "GPU memory use (%)"),
@@ -122,28 +122,28 @@ ERRORS = (
 
 def is_notice(text: str) -> bool:
     """Return whether a line is a notice that does not affect the readings."""
-    return _has(text, _NOTICES)
+    return _contains_any(text, _NOTICES)
 
 
 def is_unsupported(text: str) -> bool:
-    """Return whether a message says that the card lacks a feature, which is no problem."""
-    return _has(text, _UNSUPPORTED)
+    """Return whether a message reports a feature that the card does not support. This is not a problem."""
+    return _contains_any(text, _UNSUPPORTED)
 
 
-def is_usual(text: str) -> bool:
-    """Return whether a message about a card is irrelevant to its health."""
-    return _has(text, _USUAL)
+def is_harmless(text: str) -> bool:
+    """Return whether a message about a card is irrelevant to the card's health."""
+    return _contains_any(text, _USUAL)
 
 
 def is_error(line: Line) -> bool:
-    """Return whether a line is a global error: `Open mkfd failed`, a traceback."""
+    """Return whether a line is an error of the whole run, such as `Open mkfd failed` or a traceback."""
     if is_notice(line.text) or is_unsupported(line.text):
         return False
-    return _has(line.text, _EMPTY_FILE) or error_report([line], None, ERRORS) is not None
+    return _contains_any(line.text, _EMPTY_FILE) or error_report([line], None, ERRORS) is not None
 
 
 def is_complaint(text: str) -> bool:
-    """Return whether a line beside the data is shown to the operator."""
+    """Return whether a line outside the data must be shown to the operator."""
     if not text.strip() or is_notice(text) or is_unsupported(text) or is_banner(text):
         return False
     return not text.lstrip().lower().startswith("warning") and set(text.strip()) != {"="}
@@ -160,8 +160,8 @@ def is_end(text: str) -> bool:
 
 
 def is_asleep(text: str) -> bool:
-    """Return whether a line says that cards sleep."""
-    return _has(text, _ASLEEP)
+    """Return whether a line reports sleeping cards."""
+    return _contains_any(text, _ASLEEP)
 
 
 def is_frame(text: str) -> bool:
@@ -169,13 +169,13 @@ def is_frame(text: str) -> bool:
     return not text.strip() or _FRAME.match(text) is not None
 
 
-def absent_of(message: str) -> tuple[str, str] | None:
-    """Return the key that a message stands for, and the absence."""
+def absence_in(message: str) -> tuple[str, str] | None:
+    """Return the key whose value the message replaces and the text for its absence, or None."""
     lower = message.lower()
-    key = next((key for words, key in _ABSENT if words in lower), None)
+    key = next((key for words, key in _REPLACING if words in lower), None)
     return None if key is None else (key, "Not Supported" if is_unsupported(message) else "N/A")
 
 
-def _has(text: str, phrases: Iterable[str]) -> bool:
+def _contains_any(text: str, phrases: Iterable[str]) -> bool:
     lower = text.lower()
     return any(phrase in lower for phrase in phrases)

@@ -1,4 +1,4 @@
-"""Processes by card from AMD's `--showpids` with `--showpidgpus`, which alone names the cards, and Hygon's indented list."""
+"""Processes by card: AMD's `--showpids` with `--showpidgpus` (which names the cards), and Hygon's indented list."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _NONE = "No KFD PIDs currently running"
 
 
 @dataclass(slots=True)
-class _User:
-    """A process: how many cards it uses, and the cards listed so far."""
+class _ProcessCards:
+    """A process with the number of its cards and the cards listed so far."""
 
     pid: int
     count: int
@@ -37,60 +37,60 @@ class _User:
 
 @dataclass(slots=True)
 class Usage:
-    """The processes by card; `whole` if none is missing, `stray` after a line without process, `titled` after a title."""
+    """The processes by card; `stray_line` has no process above it, `open_title` has no list below it yet."""
 
-    users: dict[int, _User] = field(default_factory=dict)
+    processes: dict[int, _ProcessCards] = field(default_factory=dict)
     names: dict[int, tuple[str, float | None]] = field(default_factory=dict)
-    whole: bool = False
-    stray: Line | None = None
-    titled: Line | None = None
+    is_whole: bool = False
+    stray_line: Line | None = None
+    open_title: Line | None = None
 
 
 def usage_in(lines: Sequence[Line]) -> Usage | None:
-    """Return the cards that each process uses, or None if the text has no list of them."""
+    """Return the cards of each process, or None if the text has no list of them."""
     usage = Usage()
-    user: _User | None = None
+    process: _ProcessCards | None = None
     for line in lines:
-        uses = _USES.match(line.text) if line.ended else None
-        if uses is not None:
-            user, usage.titled = _User(int(uses[1]), int(uses[2])), None
-            usage.users.setdefault(user.pid, user)
-        elif user is not None:
-            user = _still(user, line, usage)
+        match = _USES.match(line.text) if line.ended else None
+        if match is not None:
+            process, usage.open_title = _ProcessCards(int(match[1]), int(match[2])), None
+            usage.processes.setdefault(process.pid, process)
+        elif process is not None:
+            process = _continue_list(process, line, usage)
         elif line.ended:
-            _take_line(line, usage)
-    # Below the title there is neither a list nor the message that there is none: one of the two is lost.
-    usage.stray = usage.stray or usage.titled
-    return usage if usage.users or usage.whole or usage.titled is not None else None
+            _read_other_line(line, usage)
+    # A title without a list, and without the message that there are no processes: the list is missing.
+    usage.stray_line = usage.stray_line or usage.open_title
+    return usage if usage.processes or usage.is_whole or usage.open_title is not None else None
 
 
-def _take_line(line: Line, usage: Usage) -> None:
-    """Read a line that is of no process's list of cards."""
+def _read_other_line(line: Line, usage: Usage) -> None:
+    """Read a line outside the card list of a process."""
     if line.text.strip() == _NONE:
-        usage.whole, usage.titled = True, None
+        usage.is_whole, usage.open_title = True, None
     elif _TITLE_OF_CARDS.match(line.text):
-        usage.titled = line
+        usage.open_title = line
     elif _LIST.match(line.text):
-        usage.titled = None
+        usage.open_title = None
     elif _INDICES.match(line.text):
-        usage.stray = line
+        usage.stray_line = line
     elif (row := _ROW.match(line.text)) is not None:
-        _take_row(row, usage)
+        _read_row(row, usage)
 
 
-def _still(user: _User, line: Line, usage: Usage) -> _User | None:
-    """Return the process that this line below it still describes, or None at the end of the list; an unknown line makes the list incomplete."""
+def _continue_list(process: _ProcessCards, line: Line, usage: Usage) -> _ProcessCards | None:
+    """Read a line of a process's card list. Return the process, or None at the end of the list."""
     if not line.ended:
         return None
     if _INDICES.match(line.text):
-        user.cards.extend(int(word) for word in line.text.split())
+        process.cards.extend(int(word) for word in line.text.split())
     elif line.text.strip():
-        usage.whole = _RULE_BELOW_CARDS.match(line.text) is not None
+        usage.is_whole = _RULE_BELOW_CARDS.match(line.text) is not None
         return None
-    return user
+    return process
 
 
-def _take_row(row: re.Match[str], usage: Usage) -> None:
+def _read_row(row: re.Match[str], usage: Usage) -> None:
     used = units.quantity(row[3], units.BYTES, "B")
     pid = int(row[1])
     # With `details`, a process has a row for each of its cards, but the rows do not name the cards.
@@ -99,27 +99,27 @@ def _take_row(row: re.Match[str], usage: Usage) -> None:
 
 
 def read_usage(lines: Sequence[Line], draft: Draft) -> bool:
-    """Put the processes, and cards that only their list names, into the draft. Return whether the text has a list."""
+    """Put the processes and their cards into the draft. Return whether the text has a list of them."""
     usage = usage_in(lines)
     if usage is None:
         return False
     # The tool prints the number of cards of each process. A list of another length is truncated.
-    whole_users = [user for user in usage.users.values() if len(user.cards) == user.count]
+    complete = [process for process in usage.processes.values() if len(process.cards) == process.count]
     draft.processes.extend(
-        _process(draft.device(card), user, usage.names) for user in whole_users for card in user.cards
+        _process(draft.device(card), process, usage.names) for process in complete for card in process.cards
     )
-    if not usage.whole or usage.stray is not None or len(whole_users) < len(usage.users):
-        where = "processes" if usage.stray is None else usage.stray.where
+    if not usage.is_whole or usage.stray_line is not None or len(complete) < len(usage.processes):
+        where = "processes" if usage.stray_line is None else usage.stray_line.where
         draft.complain(where, "the list of processes by card is incomplete; processes are not counted")
     else:
         _count_processes(draft)
     return True
 
 
-def _process(device: int, user: _User, names: Mapping[int, tuple[str, float | None]]) -> Process:
-    name, memory = names.get(user.pid, ("", None))
+def _process(device: int, process: _ProcessCards, names: Mapping[int, tuple[str, float | None]]) -> Process:
+    name, memory = names.get(process.pid, ("", None))
     # The printed memory is the sum over all cards.
-    return Process(device, user.pid, "" if name == "UNKNOWN" else name, memory if user.count == 1 else None)
+    return Process(device, process.pid, "" if name == "UNKNOWN" else name, memory if process.count == 1 else None)
 
 
 _TABLE = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s{1,80}GPU\(s\)")
@@ -130,20 +130,20 @@ _QUOTED = re.compile(r"'([^']{0,40})'")
 _RULE = re.compile(r"\s{0,8}={4}")
 _USED = re.compile(r"vram used ?\(([a-z]{1,3})\)\Z")
 _INDEX_KEYS = ("hcu index", "dcu index", "gpu index")
-_OF_PROCESS = frozenset({"pasid", *_INDEX_KEYS, "sdma used"})
+_KEYS_OF_PROCESS = frozenset({"pasid", *_INDEX_KEYS, "sdma used"})
 _NAME_KEYS = ("process name", "name")
 
 
 @dataclass(slots=True)
 class _Entry:
-    """One process of Hygon's list, by key in lower case."""
+    """One process of Hygon's list; `values` is by key in lower case."""
 
     pid: int
     values: dict[str, str] = field(default_factory=dict)
 
     @property
     def cards(self) -> str:
-        """Return the list of its cards with the brackets; empty if the list is incomplete."""
+        """Return the printed list of its cards; empty if the list is incomplete."""
         text = self.first(_INDEX_KEYS)
         return text if text.startswith("[") and text.endswith("]") else ""
 
@@ -154,29 +154,29 @@ class _Entry:
 
 @dataclass(slots=True)
 class _List:
-    """The processes, and whether a rule below shows that the list is complete; `stray` is a line that belongs to no process."""
+    """The processes of Hygon's list; `stray_line` belongs to none of them."""
 
     entries: list[_Entry] = field(default_factory=list)
     is_whole: bool = False
-    stray: Line | None = None
+    stray_line: Line | None = None
 
 
 def is_pid_list(lines: Sequence[Line]) -> bool:
     """Return whether these lines are the output of `--showpids`, also without its title."""
     if any(_TABLE.match(line.text) or _TITLE.match(line.text) for line in lines):
         return True
-    return any(entry.first(_INDEX_KEYS) for entry in _listed(lines).entries)
+    return any(entry.first(_INDEX_KEYS) for entry in _read_list(lines).entries)
 
 
 def read_pids(lines: Sequence[Line], draft: Draft) -> None:
     """Put the processes whose cards the list names into the draft."""
-    listed = _listed(lines)
+    listed = _read_list(lines)
     seen: set[tuple[int, int]] = set()
-    twice = dict.fromkeys(entry.pid for entry in listed.entries if not _take_entry(entry, seen, draft))
-    for pid in twice:
+    repeated_pids = dict.fromkeys(entry.pid for entry in listed.entries if not _add_process(entry, seen, draft))
+    for pid in repeated_pids:
         draft.complain(f"PID {pid}", listed_twice("the process"))
-    if listed.stray is not None:
-        draft.complain(listed.stray.where, f"a line whose process is lost: {quote(listed.stray.text)}")
+    if listed.stray_line is not None:
+        draft.complain(listed.stray_line.where, f"the process of this line is missing: {quote(listed.stray_line.text)}")
     elif listed.entries and not listed.is_whole:
         draft.complain(lines[-1].where, f"the list of processes is cut off here: {quote(lines[-1].text)}")
     elif all(entry.cards for entry in listed.entries):
@@ -186,8 +186,8 @@ def read_pids(lines: Sequence[Line], draft: Draft) -> None:
             draft.complain(f"PID {entry.pid}", "the list of its cards is missing")
 
 
-def _take_entry(entry: _Entry, seen: set[tuple[int, int]], draft: Draft) -> bool:
-    """Put a process into the draft for each of its cards. Return False if the process is listed twice for a card."""
+def _add_process(entry: _Entry, seen: set[tuple[int, int]], draft: Draft) -> bool:
+    """Add a process to the draft for each of its cards. Return False if it is listed twice for a card."""
     indices = [units.whole(text) for text in _QUOTED.findall(entry.cards)]
     buses = _QUOTED.findall(entry.values.get("pci bus", ""))
     # The memory of a process on several cards is the sum over its cards.
@@ -208,12 +208,12 @@ def _take_entry(entry: _Entry, seen: set[tuple[int, int]], draft: Draft) -> bool
 
 def _count_processes(draft: Draft) -> None:
     """Set the number of processes of each device, from a complete list."""
-    users = Counter(process.device for process in draft.processes)
+    counts = Counter(process.device for process in draft.processes)
     for device in range(draft.size()):
-        draft.give(device, metric("processes"), float(users[device]))
+        draft.give(device, metric("processes"), float(counts[device]))
 
 
-def _listed(lines: Sequence[Line]) -> _List:
+def _read_list(lines: Sequence[Line]) -> _List:
     listed = _List()
     for line in lines:
         if not line.ended:
@@ -229,10 +229,10 @@ def _listed(lines: Sequence[Line]) -> _List:
             if pair is not None and key not in listed.entries[-1].values:
                 listed.entries[-1].values[key] = pair[2].strip()
             elif pair is not None:
-                # The key is repeated: the line that begins the next process is lost.
-                listed.stray = listed.stray or line
-        elif key in _OF_PROCESS:
-            listed.stray = listed.stray or line
+                # A repeated key: the first line of the next process is missing.
+                listed.stray_line = listed.stray_line or line
+        elif key in _KEYS_OF_PROCESS:
+            listed.stray_line = listed.stray_line or line
     return listed
 
 

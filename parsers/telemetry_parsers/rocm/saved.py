@@ -1,4 +1,4 @@
-"""Output of rocm-smi and hy-smi that no poll requests and only `telemetry parse` reads: keys of `--showmetrics` and of ROCm 1 and 2, and CSV."""
+"""Output that no poll requests, for `telemetry parse`: CSV, `--showmetrics`, and the keys of ROCm 1 and 2."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from telemetry_parsers.text.lines import Line, quote
 
 
 def _clock(domain: str) -> tuple[Target]:
-    return (values.highest(special("clock_hertz", values.hertz, domain)),)
+    return (values.highest_of(special("clock_hertz", values.hertz, domain)),)
 
 
 TARGETS: Mapping[str, tuple[Target, ...]] = {
@@ -37,8 +37,8 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "current_gfxclks": _clock("graphics"),
     "current_socclks": _clock("soc"),
     "current_vclk0s": _clock("video"),
-    "vcn_activity": (values.highest(metric("engine_utilization_ratio", "vcn")),),
-    "jpeg_activity": (values.highest(metric("engine_utilization_ratio", "jpeg")),),
+    "vcn_activity": (values.highest_of(metric("engine_utilization_ratio", "vcn")),),
+    "jpeg_activity": (values.highest_of(metric("engine_utilization_ratio", "jpeg")),),
     "average_mm_activity": only("engine_utilization_ratio", "multimedia"),
     "energy_accumulator": (special("energy_joules_total", values.joules),),
     "throttle_status": (special("throttled", values.any_bit, "any"),),
@@ -48,9 +48,9 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "pcie_nak_rcvd_count_acc": only("pcie_errors_total", "nak_received"),
     "pcie_l0_to_recov_count_acc": only("pcie_errors_total", "l0_to_recovery"),
     "pcie_replay_rover_count_acc": only("pcie_errors_total", "replay_rollover"),
-    "pcie_bandwidth_inst": (special("pcie_bandwidth_bytes_per_second", values.bandwidth),),
+    "pcie_bandwidth_inst": (special("pcie_bandwidth_bytes_per_second", values.bytes_per_second),),
     "pcie_link_width": only("pcie_link_width"),
-    "pcie_link_speed": (special("pcie_link_generation", values.speed_in_tenths),),
+    "pcie_link_speed": (special("pcie_link_generation", values.generation_from_tenths),),
     "voltage_gfx": only("voltage_volts", "graphics"),
     "voltage_soc": only("voltage_volts", "soc"),
     "voltage_mem": only("voltage_volts", "memory"),
@@ -72,54 +72,54 @@ _BLOCK_COUNTS = re.compile(
 _BLOCK = re.compile(r"Block ([A-Za-z0-9_]{2,16}) is\Z")
 
 
-def pieces_of(key: str, text: str) -> tuple[tuple[str, str], ...]:
-    """Return the key with its text, or several pairs: the counts of a block, each stack of memory."""
+def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
+    """Return the key and text, split into several pairs for the counts of a block or the stacks of a memory."""
     counts = _BLOCK_COUNTS.match(f"{key}: {text}")
     if counts is not None:
         name = f"{counts[1]} RAS"
         return (name, counts[2]), (f"{name} uncorrectable", counts[3]), (f"{name} correctable", counts[4])
     block = _BLOCK.match(key)
     if block is not None and "(" in text:
-        # Incomplete counts become problems.
+        # Incomplete counts are not numbers and become problems.
         return (f"{block[1]} RAS uncorrectable", text), (f"{block[1]} RAS correctable", text)
-    stacks = values.items_of(text) if key.lower().startswith("temperature_hbm") else None
+    stacks = values.list_items(text) if key.lower().startswith("temperature_hbm") else None
     if stacks is None:
         return ((key, text),)
     numbered = enumerate(stacks[:_MOST_STACKS])
     return tuple((key.lower().replace("hbm", f"hbm{number}", 1), stack) for number, stack in numbered)
 
 
-# Editors and web pages add a byte order mark and blanks. Some versions of hy-smi begin with the time.
+# Editors and web pages add a byte order mark and blanks. Some versions of hy-smi add a column for the time.
 _HEADING = re.compile(r"[\ufeff ]{0,16}(?:time(?:stamp)?, ?)?device,", re.IGNORECASE)
 _ROW = re.compile(r" {0,16}(?:[0-9A-Z][^,]{0,40}, ?)?(?:card([0-9]{1,4})|system),")
 # Output about the node only, `--showdriverversion --csv`: a pair in each row, in quotes.
 _PAIRS_HEADING = re.compile(r"[\ufeff ]{0,16}name, ?value\s{0,8}\Z", re.IGNORECASE)
 _PAIR = re.compile(r'\s{0,16}"([^"]{1,80})", ?"([^"]{0,400})"\s{0,8}\Z')
-# The columns of the time, and of the card.
+# Columns of the time and the card, which are not values.
 _NO_KEYS = frozenset({"time", "timestamp", "device"})
 
 
 def read_csv(lines: Sequence[Line]) -> Listing | None:
     """Return the listing of the CSV in these lines, or None without a heading line."""
     heading: list[str] = []
-    listing = Listing(system=_pairs(lines), is_cut=not all(line.ended for line in lines))
+    listing = Listing(system=_node_entries(lines), is_cut=not all(line.ended for line in lines))
     for line in lines:
         row = _ROW.match(line.text) if heading else None
         if _HEADING.match(line.text):
             heading = [cell.strip("\ufeff ") for cell in _cells(line.text)]
             if not all(heading):
-                listing.complain(line.where, "a column without a heading, which is not read")
+                listing.complain(line.where, "a column without a heading is not read")
         elif row is not None:
             entries = listing.system if row[1] is None else listing.card(int(row[1]))
-            entries.extend(_entries(line, heading, listing))
+            entries.extend(_row_entries(line, heading, listing))
         elif heading and line.text.lstrip().startswith(","):
             listing.complain(line.where, f"a row without its card: {quote(line.text)}")
         if not line.ended and heading:
-            listing.complain(line.where, "the text ends inside this row; further cards may be missing")
+            listing.complain(line.where, "the text ends inside this row; more cards may be missing")
     return listing if heading or listing.system else None
 
 
-def _pairs(lines: Sequence[Line]) -> list[Entry]:
+def _node_entries(lines: Sequence[Line]) -> list[Entry]:
     """Return the facts of the node in the rows below `name, value`; empty without that heading."""
     if not any(_PAIRS_HEADING.match(line.text) for line in lines):
         return []
@@ -127,10 +127,10 @@ def _pairs(lines: Sequence[Line]) -> list[Entry]:
     return [Entry(row[1], row[2].strip(), line.where) for line, row in rows if row is not None]
 
 
-def _entries(line: Line, heading: Sequence[str], listing: Listing) -> list[Entry]:
-    """Return the row's keys and texts, without the last cell if the text ends inside the row."""
+def _row_entries(line: Line, heading: Sequence[str], listing: Listing) -> list[Entry]:
+    """Return the keys and texts of a row. The last cell of a truncated row is ignored."""
     # After an unclosed quote, part of the cell is lost.
-    cells = _mended(_cells(line.text) if line.text.count('"') % 2 == 0 else [], len(heading))
+    cells = _rejoin_cells(_cells(line.text) if line.text.count('"') % 2 == 0 else [], len(heading))
     if not line.ended:
         cells = cells[:-1]
     elif len(cells) != len(heading):
@@ -140,22 +140,22 @@ def _entries(line: Line, heading: Sequence[str], listing: Listing) -> list[Entry
     return [Entry(key, text.strip(), line.where) for key, text in pairs if key.lower() not in _NO_KEYS]
 
 
-def _mended(cells: list[str], count: int) -> list[str]:
-    """Return the cells of a CSV row, rejoined where hy-smi's unquoted commas (`Co., Ltd.`) split them; such a part begins with a blank."""
+def _rejoin_cells(cells: list[str], count: int) -> list[str]:
+    """Return the cells of a row, with parts rejoined that were split at an unquoted comma (`Co., Ltd.`)."""
     if len(cells) <= count:
         return cells
-    whole: list[str] = []
+    rejoined: list[str] = []
     for cell in cells:
-        if whole and cell.startswith(" "):
-            whole[-1] += f",{cell}"
+        if rejoined and cell.startswith(" "):
+            rejoined[-1] += f",{cell}"
         else:
-            whole.append(cell)
-    return whole if len(whole) == count else cells
+            rejoined.append(cell)
+    return rejoined if len(rejoined) == count else cells
 
 
 def _cells(text: str) -> list[str]:
-    """Return the cells of a line; none if the csv module refuses the line, as for a NUL or a cell of 128 KiB."""
+    """Return the cells of a line; empty if the csv module refuses the line, for example because of a NUL."""
     try:
         return next(csv.reader([text]), [])
-    except csv.Error:  # no row of values; the caller reports the line
+    except csv.Error:  # not valid CSV; the caller reports the line
         return []

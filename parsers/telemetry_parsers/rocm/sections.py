@@ -1,4 +1,4 @@
-"""The text of `-a` and `--show…` as a listing: `GPU[0] : key: value` and tables of errors or pages by block. `End of SMI Log` proves that it is whole."""
+"""Reads the text of `-a` and `--show…`: lines such as `GPU[0] : key: value`, and tables of errors and pages."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ _PAIR = re.compile(r"([^:]{1,80}(?:\([^()]{0,40}\([^()]{0,20}\)\))?):(?:\s{1,40}
 _LEVEL = re.compile(r"([a-z]{3,8} clock level|\(Topology\) Numa (?:Node|Affinity))\s{1,8}(-?[0-9]{1,10}\b.{0,80})\Z")
 # `vram ::    total: 17163091968 B       used: 9437184 B`, of ROCm 2.
 _POOL = re.compile(r"([a-z_]{3,8}) ::\s{1,16}total: ([0-9]{1,20}) B\s{1,16}used: ([0-9]{1,20}) B\Z")
-# A message may have a colon, too.
+# Messages, which may contain a colon like a key and its value.
 _MESSAGE = re.compile(r"(?:cannot|unable|failed|powerplay not enabled|incompatible device|supported) ?", re.IGNORECASE)
-# A line whose card is lost.
+# A line in which the card is missing.
 _WITHOUT_CARD = re.compile(r"\s{0,40}:\s{1,100}\S")
-CUT = "no closing line below, further lines may be missing"
+CUT = "no closing line follows; more lines may be missing"
 _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
 
 
 def read_sections(lines: Sequence[Line]) -> Listing | None:
     """Return the listing of the sections in these lines, or None if no line is about a card or the driver."""
     listing = Listing()
-    seen = False
+    has_card = False
     for line in lines:
         match = _OF_CARD.match(line.text)
         driver = _DRIVER.match(line.text)
-        seen = seen or match is not None or driver is not None
+        has_card = has_card or match is not None or driver is not None
         if not line.ended:
             if match is not None or driver is not None or not messages.is_frame(line.text):
                 listing.complain(line.where, CUT_LINE)
             listing.is_cut = bool(listing.problems)
         elif match is not None:
-            _take_value(line, match[1] or "", int(match[2]), match[3].rstrip(), listing)
+            _read_value(line, match[1] or "", int(match[2]), match[3].rstrip(), listing)
         elif driver is not None:
             listing.system.append(Entry(driver[1], driver[2].strip(), line.where))
         elif _WITHOUT_CARD.match(line.text):
             listing.complain(line.where, f"the line does not name its card: {quote(line.text)}")
-    return listing if seen else None
+    return listing if has_card else None
 
 
-def miss_the_end(lines: Sequence[Line], listing: Listing) -> None:
+def report_missing_end(lines: Sequence[Line], listing: Listing) -> None:
     """Report a missing closing line below the last line of a card."""
     last = next((line for line in reversed(lines) if messages.is_end(line.text) or is_of_card(line)), None)
     if last is not None and not messages.is_end(last.text):
@@ -63,17 +63,17 @@ def is_of_card(line: Line) -> bool:
     return _OF_CARD.match(line.text) is not None or _DRIVER.match(line.text) is not None
 
 
-def _take_value(line: Line, severity: str, index: int, text: str, listing: Listing) -> None:
-    """Keep a value of a card, or the absence that a message explains."""
+def _read_value(line: Line, level: str, index: int, text: str, listing: Listing) -> None:
+    """Store a value of a card, or the absence that a message reports."""
     entries = listing.card(index)
-    pairs = () if severity else _entries(text, line)
+    pairs = () if level else _entries(text, line)
     if pairs:
         entries.extend(pairs)
         return
-    absent = messages.absent_of(text)
-    if absent is not None:
-        entries.append(Entry(*absent, line.where))
-    expected = messages.is_unsupported(text) or messages.is_notice(text) or (not severity and messages.is_usual(text))
+    absence = messages.absence_in(text)
+    if absence is not None:
+        entries.append(Entry(*absence, line.where))
+    expected = messages.is_unsupported(text) or messages.is_notice(text) or (not level and messages.is_harmless(text))
     if not expected:
         listing.complain(line.where, quote(line.text))
 
@@ -105,7 +105,7 @@ _PAGE_HEADING = re.compile(r"\s{0,40}Page address\s{1,40}Page size\s{1,40}Status
 
 @dataclass(slots=True)
 class _Table:
-    """The current table: its card, whether it lists pages, and the states of the pages so far."""
+    """The current table of a card; `pages` is the kind of its pages, if it has any."""
 
     card: int
     pages: str
@@ -117,32 +117,32 @@ def read_blocks(lines: Sequence[Line]) -> Listing | None:
     """Return the listing of tables of blocks and pages, or None if there is none."""
     listing = Listing()
     table: _Table | None = None
-    seen = False
+    has_table = False
     for line in lines:
         title = _TITLE.match(line.text)
         if title is not None and line.ended:
-            _end(table, line, listing)
-            table, seen = _Table(int(title[1]), title[3] or ""), True
+            _finish_table(table, line, listing)
+            table, has_table = _Table(int(title[1]), title[3] or ""), True
             listing.card(table.card)
-        elif table is not None and (not line.ended or not _take_row(line, table, listing)):
+        elif table is not None and (not line.ended or not _read_row(line, table, listing)):
             if line.ended:
-                _end(table, line, listing)
+                _finish_table(table, line, listing)
                 if not messages.is_frame(line.text) and not is_of_card(line):
                     listing.complain(
-                        line.where, f"is not a row of the card's table, and ends the table: {quote(line.text)}"
+                        line.where, f"the line is not a row of the card's table and ends the table: {quote(line.text)}"
                     )
             table = None
         elif table is None and (_HEADING.match(line.text) or _PAGE_HEADING.match(line.text)):
             listing.complain(line.where, "a table without its card")
-            seen = True
+            has_table = True
     if table is not None:
         listing.complain("text", "the text ends inside a card's table")
         listing.is_cut = True
-    return listing if seen else None
+    return listing if has_table else None
 
 
-def _take_row(line: Line, table: _Table, listing: Listing) -> bool:
-    """Return whether the line belongs to the table. If so, keep its entry."""
+def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
+    """Read a line of the table. Return False if the line does not belong to the table."""
     page = _PAGE.match(line.text) if table.pages else None
     if page is not None:
         table.states.append(page[1])
@@ -152,12 +152,12 @@ def _take_row(line: Line, table: _Table, listing: Listing) -> bool:
         table.first_column = (heading[1] or "").lower() + "correctable"
     block = _BLOCK.match(line.text) if not table.pages else None
     if block is not None:
-        listing.card(table.card).extend(_counts(block, table, line.where))
+        listing.card(table.card).extend(_block_entries(block, table, line.where))
     return block is not None or heading is not None or _PAGE_HEADING.match(line.text) is not None
 
 
-def _counts(block: re.Match[str], table: _Table, where: str) -> list[Entry]:
-    """Return the entries of a row: whether the block is monitored for errors, and how many occurred."""
+def _block_entries(block: re.Match[str], table: _Table, where: str) -> list[Entry]:
+    """Return the entries of a row: whether the block is monitored for errors, and the numbers of errors."""
     name, state, first, second = block.groups()
     counts = [Entry(f"{name} RAS", state, where)]
     if first is None or not table.first_column:
@@ -169,7 +169,7 @@ def _counts(block: re.Match[str], table: _Table, where: str) -> list[Entry]:
     return [*counts, Entry(f"{name} RAS correctable", first, where), Entry(f"{name} RAS uncorrectable", second, where)]
 
 
-def _end(table: _Table | None, line: Line, listing: Listing) -> None:
+def _finish_table(table: _Table | None, line: Line, listing: Listing) -> None:
     """Count the pages of a complete table. A card without any pages gets no count."""
     if table is None or not table.states:
         return

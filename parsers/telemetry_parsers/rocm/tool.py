@@ -1,4 +1,4 @@
-"""AMD's rocm-smi and Hygon's hy-smi as one tool of two brands: shapes of the output, and which tool printed a text."""
+"""The shapes of the output of AMD's rocm-smi and Hygon's hy-smi, and the differences between the two tools."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from telemetry_parsers.reports.draft import Draft, by_text
 from telemetry_parsers.reports.tool import Refusal, Shape, Text, Tool, is_fine, must_be_whole
 from telemetry_parsers.rocm import messages, processes
 from telemetry_parsers.rocm.broken_json import read_document
-from telemetry_parsers.rocm.cards import may_name, read_cards, texts_of, vendor_of
+from telemetry_parsers.rocm.cards import mentions_vendor, read_cards, texts_of, vendor_of
 from telemetry_parsers.rocm.concise_table import read_concise
 from telemetry_parsers.rocm.listing import Listing, joined
 from telemetry_parsers.rocm.processes import is_pid_list, read_pids
 from telemetry_parsers.rocm.saved import read_csv
-from telemetry_parsers.rocm.sections import CUT, is_of_card, miss_the_end, read_blocks, read_sections
+from telemetry_parsers.rocm.sections import CUT, is_of_card, read_blocks, read_sections, report_missing_end
 from telemetry_parsers.text.answers import capped, error_report, failed
 from telemetry_parsers.text.lines import Line, lines, quote
 from telemetry_parsers.text.tool_marks import foreign_tool
@@ -36,13 +36,13 @@ def _any_listing(text: Text) -> Listing | None:
 def _read_tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
     """Return the listing of concise tables, sections and tables of blocks, None if there is none."""
     concise = read_concise(lines, plain_sensor)
-    readings = (concise, read_sections(lines), read_blocks(lines))
-    listings = [listing for listing in readings if listing is not None]
+    results = (concise, read_sections(lines), read_blocks(lines))
+    listings = [listing for listing in results if listing is not None]
     if listings and concise is None:
         for line in lines:
             if not is_of_card(line) and (messages.is_error(line) or _is_bare_row(line)):
                 listings[-1].complain(line.where, quote(line.text))
-        miss_the_end(lines, listings[-1])
+        report_missing_end(lines, listings[-1])
     return joined(listings) if listings else None
 
 
@@ -63,18 +63,18 @@ _AMD = re.compile(
 )
 
 
-def is_hygons(text: Text) -> bool:
-    """Return whether Hygon's tool printed the text: by its words, or because every card with a vendor names Hygon."""
+def is_from_hy_smi(text: Text) -> bool:
+    """Return whether Hygon's tool printed the text: it contains words of that tool, or all vendors in it are Hygon."""
     return _HYGON.search(text.joined) is not None or _lists_only("hygon", text)
 
 
-def is_amds(text: Text) -> bool:
-    """Return whether AMD's tool printed the text, and nothing in the text is from Hygon."""
-    return not is_hygons(text) and (_AMD.search(text.joined) is not None or _lists_only("amd", text))
+def is_from_rocm_smi(text: Text) -> bool:
+    """Return whether AMD's tool printed the text, and no part of the text is from Hygon's tool."""
+    return not is_from_hy_smi(text) and (_AMD.search(text.joined) is not None or _lists_only("amd", text))
 
 
 def _lists_only(vendor: str, text: Text) -> bool:
-    listing = _any_listing(text) if may_name(vendor, text.joined) else None
+    listing = _any_listing(text) if mentions_vendor(vendor, text.joined) else None
     return listing is not None and {vendor_of(texts_of(entries)) for entries in listing.cards.values()} == {vendor}
 
 
@@ -87,9 +87,9 @@ GIVES = (
     "ecc_uncorrected_total",
 )  # fmt: skip
 # Without this variable, the library locks each card in /dev/shm against all other processes. A run that is killed leaves its
-# lock behind, and jobs that use the library, as RCCL does, wait 5 s for it and fail (rocm_smi_lib#88). The tools only read
+# lock behind, and jobs that use the library, such as RCCL, wait 5 s for it and fail (rocm_smi_lib#88). The tools only read
 # files, which needs no lock.
-LOCKS_OF_ITS_OWN = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
+PRIVATE_LOCKS = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
 # Also `"ROCM-SMI version": "3.0.0+1b65f29",` and, with --csv, `ROCM-SMI version, 3.0.0+1b65f29`.
 _VERSION = re.compile(
     r"\s{0,8}\"?(?:ROCM-SMI|hy-smi) version\"?[:,]?\s{0,8}\"?([0-9][^\s\",]{0,40})\"?,?\s{0,8}\Z", re.IGNORECASE
@@ -101,13 +101,13 @@ _LIBRARY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Brand:
-    """The differences between the two tools: the sensor of an unnamed temperature, how to recognise the other tool, and the metrics."""
+    """The differences between the two tools; `plain_sensor` is the sensor of an unlabelled temperature."""
 
     name: str
     vendor: str
     plain_sensor: str
-    is_other: Callable[[Text], bool]
-    other: str
+    is_other: Callable[[Text], bool]  # whether the other tool printed a text
+    other: str  # the name of the other tool
     silent: str
     gives: tuple[str, ...]
 
@@ -118,10 +118,10 @@ def tool_of(brand: Brand) -> Tool:
         name=brand.name,
         vendor=brand.vendor,
         shapes=(
-            _of_the_other(brand),
-            _listing(brand, lambda text: read_document(text.joined), "json"),
-            _listing(brand, lambda text: read_csv(text.lines), "json"),
-            _listing(brand, lambda text: _read_tables(text.lines, brand.plain_sensor), "text"),
+            _shape_of_other_brand(brand),
+            _listing_shape(brand, lambda text: read_document(text.joined), "json"),
+            _listing_shape(brand, lambda text: read_csv(text.lines), "json"),
+            _listing_shape(brand, lambda text: _read_tables(text.lines, brand.plain_sensor), "text"),
             Shape(_read_processes, empty=is_fine),
             Shape(_read_versions, empty=is_fine),
         ),
@@ -131,15 +131,15 @@ def tool_of(brand: Brand) -> Tool:
         wording=by_text,
         quiet_statuses=messages.QUIET_STATUSES,
         marks_first=False,
-        # Checked before the marks of other tools, because rocm-smi, too, prints some lines that accompany Hygon's errors.
-        refusals=(_errors_of_the_other(brand), _error),
-        remnants=(partial(_remnant, tool=brand.name),),
+        # Checked before the marks of other tools, because rocm-smi also prints some lines that accompany Hygon's errors.
+        refusals=(_refusal_of_other_brand(brand), _report_on_error),
+        remnants=(partial(_report_on_remnant, tool=brand.name),),
         is_complaint=messages.is_complaint,
-        finish=_with_sleep,
+        finish=_with_sleep_messages,
     )
 
 
-def _listing(brand: Brand, listing_in: Callable[[Text], Listing | None], form: Form) -> Shape:
+def _listing_shape(brand: Brand, listing_in: Callable[[Text], Listing | None], form: Form) -> Shape:
     """Return a shape that lists cards or facts of the node, and possibly processes."""
 
     def read(text: Text, draft: Draft) -> bool:
@@ -160,14 +160,14 @@ def _listing(brand: Brand, listing_in: Callable[[Text], Listing | None], form: F
         listing = listing_in(text)
         if (listing is not None and listing.system) or processes.usage_in(text.lines) is not None:
             return replace(report, outcome="ok")
-        empty = Problem("text", "the list of devices is empty")
-        listed = must_be_whole(replace(report, problems=capped([*report.problems, empty])), text, tool)
-        return error_report(text.lines, None, messages.ERRORS) or listed
+        problem = Problem("text", "the list of devices is empty")
+        list_report = must_be_whole(replace(report, problems=capped([*report.problems, problem])), text, tool)
+        return error_report(text.lines, None, messages.ERRORS) or list_report
 
     return Shape(read, form, without_cards)
 
 
-def _of_the_other(brand: Brand) -> Shape:
+def _shape_of_other_brand(brand: Brand) -> Shape:
     """Return a shape for all output of the other brand, which is not read."""
 
     def refuse(_report: Report, _text: Text, _tool: Tool) -> Report:
@@ -191,19 +191,19 @@ def _read_processes(text: Text, draft: Draft) -> bool:
 def _read_versions(text: Text, draft: Draft) -> bool:
     """Read the versions of the tool and its library, the whole output of `--version`."""
     draft.index_space = ""
-    draft.tool_version = _first(_VERSION, text.lines)
-    library = _first(_LIBRARY, text.lines)
+    draft.tool_version = _first_match(_VERSION, text.lines)
+    library = _first_match(_LIBRARY, text.lines)
     if library is not None:
         draft.facts["library_version"] = library
     return draft.tool_version is not None or library is not None
 
 
-def _first(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
+def _first_match(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
     return next((match[1] for line in lines if line.ended and (match := pattern.match(line.text))), None)
 
 
-def _errors_of_the_other(brand: Brand) -> Refusal:
-    """Return the refusal of messages of the other brand in the error stream."""
+def _refusal_of_other_brand(brand: Brand) -> Refusal:
+    """Return a check that refuses messages of the other brand, also in the error stream."""
 
     def refuse(output: Output, printed: Sequence[Line]) -> Report | None:
         if not brand.is_other(Text(lines(f"{output.text}\n{output.stderr}"))):
@@ -215,26 +215,26 @@ def _errors_of_the_other(brand: Brand) -> Refusal:
     return refuse
 
 
-def _error(output: Output, lines: Sequence[Line]) -> Report | None:
+def _report_on_error(output: Output, lines: Sequence[Line]) -> Report | None:
     return error_report(lines, output.status, messages.ERRORS)
 
 
-def _remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
-    """Return the report on notices alone, on a banner without a list, and on rows without their heading."""
+def _report_on_remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
+    """Return the report on notices alone, on a banner without a list, or on rows without their heading."""
     printed = [line for line in lines if line.text.strip()]
     first = printed[0]
     if all(messages.is_notice(line.text) for line in printed):
         return Report("no_devices", problems=(Problem(first.where, quote(first.text)),))
     if any(messages.is_banner(line.text) for line in printed):
-        return Report("no_devices", problems=(Problem(first.where, f"{tool} lists no device"),))
+        return Report("no_devices", problems=(Problem(first.where, f"{tool} lists no devices"),))
     if not _is_bare_row(first):
         return None
     what = "rows of a table without its headings, which name the columns; save the whole output"
     return failed("exit_status" if output.status else "not_understood", first.where, f"{what}: {quote(first.text)}")
 
 
-def _with_sleep(report: Report, output: Output) -> Report:
-    """Return the report; if cards do not answer, with the tool's messages about their sleep."""
+def _with_sleep_messages(report: Report, output: Output) -> Report:
+    """Return the report. If cards do not answer, add the tool's messages about sleeping cards."""
     if report.outcome != "ok" or all(device.up for device in report.devices):
         return report
     asleep = [line for line in Text((), output=output).all_lines if messages.is_asleep(line.text)]

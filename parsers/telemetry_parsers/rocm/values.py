@@ -1,4 +1,4 @@
-"""Texts of rocm-smi and hy-smi that are no plain quantity: clocks, links, fans, lists and performance levels; `unit` is that of the key."""
+"""Reads texts that are more than a number: clocks, links, fans, lists and levels. `unit` is the key's unit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.reports.targets import Target, special, value_of
 
 _LIBRARY = "amdsmi_dev_perf_level_"
-# The library's name of the driver's `profile_peak` is `stable_peak`.
+# The library calls the driver's `profile_peak` `stable_peak`.
 _PROFILES = ("profile", "stable_")
 _DETERMINISM = "perf_determinism"
 
@@ -32,7 +32,7 @@ _LINK = re.compile(r"(?:[0-9]{1,3}:? )?\(?([0-9]{1,3}(?:\.[0-9])?) ?GT/s,? x([0-
 _LIST = re.compile(r"\[([^\[\]]{0,400})\]\Z")
 
 
-def fan(text: str, unit: str) -> Value:
+def fan_ratio(text: str, unit: str) -> Value:
     """Return the ratio in `33%`, or in `84 (33%)` of the sections."""
     match = _FAN_LEVEL.match(text)
     return units.quantity(match[1] if match else text, units.RATIO, "%" if match else unit)
@@ -42,9 +42,9 @@ def hertz(text: str, unit: str) -> Value:
     """Return the clock in `(1725Mhz)`, `8 (1725Mhz)`, `1350Mhz`, or in a bare number whose key has the unit."""
     match = None if unit else _CLOCK.match(text)
     if not unit and match is None:
-        return _no_number(text.removesuffix(" (None)"))
+        return _absence_in(text.removesuffix(" (None)"))
     value = units.quantity(match[1], units.HERTZ) if match else units.quantity(text, units.HERTZ, unit)
-    # In a list, a value with all bits set must not become the highest.
+    # A value with all bits set must not become the highest of a list.
     return in_range(BY_KEY["clock_hertz"], value)
 
 
@@ -62,41 +62,41 @@ def any_bit(text: str, unit: str) -> Value:
     return value if isinstance(value, Absent) else float(value != 0.0)
 
 
-def generation(text: str, _unit: str) -> Value:
+def link_generation(text: str, _unit: str) -> Value:
     """Return the generation of a link such as `1 (16.0GT/s x16)`."""
     match = _LINK.match(text)
-    return units.pcie_generation(match[1]) if match else _no_number(text)
+    return units.pcie_generation(match[1]) if match else _absence_in(text)
 
 
-def width(text: str, _unit: str) -> Value:
-    """Return the lanes of a link such as `1 (16.0GT/s x16)`."""
+def link_width(text: str, _unit: str) -> Value:
+    """Return the number of lanes of a link such as `1 (16.0GT/s x16)`."""
     match = _LINK.match(text)
-    return units.number(match[2]) if match else _no_number(text)
+    return units.number(match[2]) if match else _absence_in(text)
 
 
-def speed_in_tenths(text: str, unit: str) -> Value:
+def generation_from_tenths(text: str, unit: str) -> Value:
     """Return the generation for a speed in tenths of a GT/s: 160 is generation 4."""
     value = units.number(text) if unit == "0.1 GT/s" else Absent.NOT_UNDERSTOOD
     return value if isinstance(value, Absent) else units.pcie_generation(f"{value / 10:g}")
 
 
-def bandwidth(text: str, unit: str) -> Value:
-    """Return the rate in bytes. The driver's own table counts in GB/s."""
+def bytes_per_second(text: str, unit: str) -> Value:
+    """Return bytes per second. The driver's table counts in GB/s; other units are not understood."""
     value = units.number(text) if unit == "GB/s" else Absent.NOT_UNDERSTOOD
     return value if isinstance(value, Absent) else value * 1e9
 
 
-def items_of(text: str) -> list[str] | None:
+def list_items(text: str) -> list[str] | None:
     """Return the texts in a list such as `[48, 'N/A']`, or None for any other text."""
     match = _LIST.match(text.strip())
     return None if match is None else [item.strip(" '\"") for item in match[1].split(",")]
 
 
-def highest(target: Target) -> Target:
-    """Return the target for a list such as `[132, 133, N/A]`, of which the highest number counts."""
+def highest_of(target: Target) -> Target:
+    """Return a target that reads the highest number of a list such as `[132, 133, N/A]`."""
 
     def read(text: str, unit: str) -> Value:
-        items = items_of(text) or [text]
+        items = list_items(text) or [text]
         if not all(items) and len(items) > 1:
             return Absent.NOT_UNDERSTOOD
         values = [value for item in items if (value := value_of(target, item, unit)) is not None]
@@ -106,5 +106,5 @@ def highest(target: Target) -> Target:
     return special(target.key, read, target.label)
 
 
-def _no_number(text: str) -> Absent:
+def _absence_in(text: str) -> Absent:
     return units.placeholder(text) or Absent.NOT_UNDERSTOOD

@@ -6,7 +6,7 @@ import re
 
 from telemetry_parsers import units
 from telemetry_parsers.like_nvidia_smi import cells as look
-from telemetry_parsers.like_nvidia_smi.cells import QUIET, column, usual
+from telemetry_parsers.like_nvidia_smi.cells import QUIET, column, usual_columns
 from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list
 from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Command, Poll
@@ -23,7 +23,7 @@ _BOX = Box(
         "card": column(look.ID, identity("index")),
         "vf": QUIET,
         "mi": QUIET,
-        **usual("name", "bus-id", "fan", "temp", "pwr:usage/cap", "memory-usage"),
+        **usual_columns("name", "bus-id", "fan", "temp", "pwr:usage/cap", "memory-usage"),
         "firmware": column(look.WORD, fact("firmware")),
         "inited": QUIET,
         "driver": column(look.WORD, identity("driver")),
@@ -48,7 +48,7 @@ _GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATI
 # The keys that public programs read. Other keys become unknown fields.
 _LIST = CardList(
     card=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
-    card_gives=(identity("index"),),
+    card_targets=(identity("index"),),
     keys={
         ("*", "product name"): (identity("model"),),
         ("*", "driver"): (identity("driver"),),

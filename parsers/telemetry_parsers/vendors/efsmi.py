@@ -59,7 +59,7 @@ _MONITOR = Monitor(
 
 _LIST = CardList(
     card=re.compile(r"DEV ID[ \t]{1,8}([0-9]{1,4})\Z"),
-    card_gives=(identity("index"),),
+    card_targets=(identity("index"),),
     keys={
         ("driver info", "ver"): (identity("driver"),),
         ("device info", "dev name"): (identity("model"),),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.rocm.tool import GIVES as OF_BOTH
-from telemetry_parsers.rocm.tool import LOCKS_OF_ITS_OWN, Brand, is_amds, tool_of
+from telemetry_parsers.rocm.tool import PRIVATE_LOCKS, Brand, is_from_rocm_smi, tool_of
 
 TOOL = "hy-smi"
 # DTK installs the tool under AMD's name.
@@ -31,7 +31,7 @@ def _ask(*lines: str) -> Command:
     """Return the command with these command lines. The next one is used if a version does not support a flag."""
     # Whether Hygon's copy of the library heeds the variable is unknown, so that no run is killed.
     alternatives = tuple(tuple(line.split()) for line in lines)
-    return Command(alternatives, env=LOCKS_OF_ITS_OWN, on_deadline="abandon", folders=_FOLDERS)
+    return Command(alternatives, env=PRIVATE_LOCKS, on_deadline="abandon", folders=_FOLDERS)
 
 
 _TOOL = tool_of(
@@ -40,7 +40,7 @@ _TOOL = tool_of(
         vendor="hygon",
         # The vendor's manual: the temperature of the core, without HBM.
         plain_sensor="core",
-        is_other=is_amds,
+        is_other=is_from_rocm_smi,
         other="AMD's rocm-smi",
         silent="no output: check that hydcu or hycu is loaded and that /dev/kfd and /dev/mkfd can be opened",
         gives=GIVES,

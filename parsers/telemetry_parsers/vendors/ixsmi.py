@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from telemetry_parsers.like_nvidia_smi import cells as look
-from telemetry_parsers.like_nvidia_smi.cells import column, usual
+from telemetry_parsers.like_nvidia_smi.cells import column, usual_columns
 from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list, xml_log
 from telemetry_parsers.like_nvidia_smi.monitor import USUAL_FIELDS, Query, query_names, read_query
 from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
@@ -20,7 +20,9 @@ TOOL = "ixsmi"
 _BOX = Box(
     columns={
         "gpu": column(look.ID, identity("index")),
-        **usual("name", "bus-id", "fan", "temp", "perf", "pwr:usage/cap", "memory-usage", "gpu-util", "compute m."),
+        **usual_columns(
+            "name", "bus-id", "fan", "temp", "perf", "pwr:usage/cap", "memory-usage", "gpu-util", "compute m."
+        ),
         "clock-sm": column(look.CLOCK, metric("clock_hertz", "sm")),
         "clock-mem": column(look.CLOCK, metric("clock_hertz", "memory")),
     },
@@ -74,7 +76,7 @@ _QUERY = Query(
 # The power of a die is read. The power of the board is printed for each of its dies here, too.
 _LOG = CardList(
     card=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
-    card_gives=(identity("bus_id"),),
+    card_targets=(identity("bus_id"),),
     keys={
         ("gpu", "product_name"): (identity("model"),),
         ("gpu", "serial"): (identity("serial"),),
@@ -119,7 +121,7 @@ _NAMES = CardList(
     card=re.compile(
         r"GPU[ \t]{1,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{1,8}(Iluvatar \S.{0,60}?)[ \t]{1,8}\(UUID:[ \t]{0,4}([0-9A-Za-z-]{1,64})\)\Z"
     ),
-    card_gives=(identity("index"), identity("model"), identity("uuid")),
+    card_targets=(identity("index"), identity("model"), identity("uuid")),
     keys={},
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.like_nvidia_smi import cells as look
-from telemetry_parsers.like_nvidia_smi.cells import column, usual
+from telemetry_parsers.like_nvidia_smi.cells import column, usual_columns
 from telemetry_parsers.like_nvidia_smi.lists import CardList, Key, is_card, read_list, xml_log
 from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Absent, Command, Poll
@@ -21,8 +21,8 @@ from telemetry_parsers.text.lines import Line, quote
 _BOX = Box(
     columns={
         "xpu": column(look.ID, identity("index")),
-        **usual("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
-        **usual("perf", "pwr:usage/cap", "memory-usage", "compute m."),
+        **usual_columns("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
+        **usual_columns("perf", "pwr:usage/cap", "memory-usage", "compute m."),
         "l3-usage": column(look.BYTES_PAIR),
         "xpu-util": column(look.PERCENT, metric("utilization_ratio")),
         "sr-iov m.": column(look.NAME, fact("sr_iov")),
@@ -69,7 +69,7 @@ _FIELDS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
 _ADDRESS = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z"
 _LIST = CardList(
     card=re.compile(f"XPU {_ADDRESS}"),
-    card_gives=(identity("bus_id"),),
+    card_targets=(identity("bus_id"),),
     keys={key: targets for key, _, targets in _FIELDS},
     quiet=frozenset({*(("", key) for key in ("product brand", "pcie id")), ("ecc mode", "pending"), ("xpu link info", "")}),
     quiet_sections=frozenset({"firmware version", "pci", "l3 usage", "ecc errors", "aggregate", "processes"}),
@@ -78,7 +78,7 @@ _LIST = CardList(
 )  # fmt: skip
 _LOG = CardList(
     card=re.compile(f"xpu {_ADDRESS}"),
-    card_gives=(identity("bus_id"),),
+    card_targets=(identity("bus_id"),),
     keys={key: targets for _, key, targets in _FIELDS},
     quiet=frozenset(
         {

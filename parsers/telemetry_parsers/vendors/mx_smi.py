@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from telemetry_parsers import units
 from telemetry_parsers.like_nvidia_smi import cells as look
-from telemetry_parsers.like_nvidia_smi.cells import QUIET, CellReader, Column, cell_reader, column, usual
+from telemetry_parsers.like_nvidia_smi.cells import QUIET, CellReader, Column, cell_reader, column, usual_columns
 from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list
 from telemetry_parsers.like_nvidia_smi.monitor import Monitor, is_monitor, read_monitor
 from telemetry_parsers.like_nvidia_smi.processes import is_process_title
@@ -36,7 +36,7 @@ _BOX = Box(
     columns={
         "board": column(look.ID, fact("board")),
         "gpu": column(look.ID, identity("index")),
-        **usual("name", "bus-id", "perf", "temp", "memory-usage"),
+        **usual_columns("name", "bus-id", "perf", "temp", "memory-usage"),
         "gpu-util": column(look.PERCENT, _UTILIZATION),
         "persistence-m": column(look.SWITCH, fact("persistence_mode")),
         "persist-m": column(look.SWITCH, fact("persistence_mode")),
@@ -82,7 +82,7 @@ def _throttled(*reasons: str) -> dict[tuple[str, str], tuple[Target, ...]]:
 _BOARD_SENSORS = ("drmos_soc", "drmos_core", "tdiode")
 _LIST = CardList(
     card=re.compile(r"GPU#([0-9]{1,4})[ \t]{1,20}(\S{1,40}(?: \S{1,40}){0,4})[ \t]{1,20}([0-9a-fA-F:.]{6,20})\Z"),
-    card_gives=(identity("index"), identity("model"), identity("bus_id")),
+    card_targets=(identity("index"), identity("model"), identity("bus_id")),
     keys={
         ("chip temperature", "hotspot"): only("temperature_celsius", "hotspot"),
         ("chip temperature", "soc"): only("temperature_celsius", "soc"),

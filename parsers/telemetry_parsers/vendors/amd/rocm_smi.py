@@ -5,7 +5,7 @@ from __future__ import annotations
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.rocm.tool import GIVES as OF_BOTH
-from telemetry_parsers.rocm.tool import LOCKS_OF_ITS_OWN, Brand, is_hygons, tool_of
+from telemetry_parsers.rocm.tool import PRIVATE_LOCKS, Brand, is_from_hy_smi, tool_of
 
 TOOL = "rocm-smi"
 GIVES = (
@@ -32,7 +32,7 @@ _FACTS = "--showbus --showuniqueid --showserial --showid --showvbios --showdrive
 def _ask(*alternatives: str) -> Command:
     """Return the command with these arguments, or with the next ones if a version does not support them."""
     lines = tuple((TOOL, *arguments.split()) for arguments in alternatives)
-    return Command(lines, env=LOCKS_OF_ITS_OWN, folders=_FOLDERS)
+    return Command(lines, env=PRIVATE_LOCKS, folders=_FOLDERS)
 
 
 _TOOL = tool_of(
@@ -40,7 +40,7 @@ _TOOL = tool_of(
         name=TOOL,
         vendor="amd",
         plain_sensor="edge",
-        is_other=is_hygons,
+        is_other=is_from_hy_smi,
         other="Hygon's hy-smi",
         silent="no output: if the driver amdgpu is not loaded, rocm-smi prints a message on stderr only",
         gives=GIVES,

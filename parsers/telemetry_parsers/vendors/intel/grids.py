@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, field
-from telemetry_parsers.like_nvidia_smi.table import ends_in_a_rule
+from telemetry_parsers.like_nvidia_smi.table import is_cut_in_rule
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target
@@ -94,7 +94,7 @@ def _lose_name(grid: _Grid, line: Line) -> None:
 
 def _end(grid: _Grid, lines: Sequence[Line]) -> None:
     _end_label(grid)
-    if lines and (not grid.ruled or ends_in_a_rule(lines)) and not grid.draft.is_cut:
+    if lines and (not grid.ruled or is_cut_in_rule(lines)) and not grid.draft.is_cut:
         grid.draft.is_cut = True
         grid.draft.complain(lines[-1].where, "the text ends inside this line; more may be missing")
     for device, states in grid.states.items():

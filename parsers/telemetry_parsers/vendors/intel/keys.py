@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from telemetry_parsers.like_nvidia_smi import cells as look
-from telemetry_parsers.like_nvidia_smi.cells import column, usual
+from telemetry_parsers.like_nvidia_smi.cells import column, usual_columns
 from telemetry_parsers.like_nvidia_smi.monitor import USUAL_FIELDS, Query
 from telemetry_parsers.like_nvidia_smi.table import Box
 from telemetry_parsers.model import Absent
@@ -17,8 +17,8 @@ _VERSION = re.compile(r"Intel XPU-SMI[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")
 BOX = Box(
     columns={
         "gpu": column(look.ID, identity("index")),
-        **usual("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
-        **usual("pwr:usage/cap", "memory-usage", "gpu-util", "compute m."),
+        **usual_columns("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
+        **usual_columns("pwr:usage/cap", "memory-usage", "gpu-util", "compute m."),
     },
     opening=frozenset({"gpu", "name", "bus-id", "volatile uncorr. ecc"}),
     banner=_VERSION,

@@ -48,7 +48,7 @@ BOX = Box(
     parting="+",
 )
 _READINGS = tuple(
-    target for cell in _COLUMNS.values() for group in cell.gives for target in group if target.kind == "metric"
+    target for cell in _COLUMNS.values() for group in cell.targets for target in group if target.kind == "metric"
 )
 
 

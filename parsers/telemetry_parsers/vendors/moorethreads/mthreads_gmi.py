@@ -50,7 +50,7 @@ _NAMES = CardList(
         r"GPU[ \t]{0,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{0,8}(\S.{0,80}?)[ \t]{0,8}"
         r"\(UUID[ \t]{0,4}:[ \t]{0,4}(?!GPU-|MIG-)([0-9A-Za-z/-]{1,64})\)\Z"
     ),
-    card_gives=(identity("index"), identity("model"), identity("uuid")),
+    card_targets=(identity("index"), identity("model"), identity("uuid")),
     keys={},
 )
 _VERSION = re.compile(
