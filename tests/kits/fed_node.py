@@ -14,13 +14,13 @@ from telemetry_daemon.state.health import PollResult, SourceFacts, judge
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.state.store_state import Accepted
 from telemetry_daemon.times import Clock
-from telemetry_parsers.merge.report_columns import DECIDED_ELSEWHERE
+from telemetry_parsers.merge.report_columns import MERGE_METRICS
 from telemetry_parsers.model import Capture, Device, Identity, Library, Metric, Poll, Reading, Report, Snapshot
 
 OK = PollResult("ok")
 READINGS = Poll("readings", Library("none", ()), interval=60.0, lists_devices=True)
 # Made by us from other readings and from events.
-_NOT_OF_PARSERS = DECIDED_ELSEWHERE | {
+_NOT_OF_PARSERS = MERGE_METRICS | {
     "rank_info",
     "events_total",
     "event_last_timestamp_seconds",

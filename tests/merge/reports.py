@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.merged import Merged, merge
-from telemetry_parsers.merge.report_columns import offered
+from telemetry_parsers.merge.report_columns import check_report
 from telemetry_parsers.model import Absent, Device, Form, MergedDevice, Process, Reading, Report, SourceReport, Value
 
 Values = Mapping[str, Value | Mapping[str, Value]]
@@ -62,7 +62,7 @@ class Node:
         self, *reports: SourceReport, now: float = 0.0, wall: float = 1000.0, pending: Sequence[str] = ()
     ) -> Merged:
         """Merge these reports, which are all current ones, and return the node."""
-        self.merged = merge(map(offered, reports), self.state, now=now, wall=wall, pending_vendors=pending)
+        self.merged = merge(map(check_report, reports), self.state, now=now, wall=wall, pending_vendors=pending)
         self.state = self.merged.state
         return self.merged
 

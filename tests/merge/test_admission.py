@@ -51,7 +51,7 @@ def test_of_too_many_the_first_are_taken_and_it_is_told(part: str, items: tuple[
         "too much",
         True,
     )
-    assert admitted.refused == 0
+    assert admitted.dropped_devices == 0
 
 
 def test_problems_beyond_the_bound_are_one() -> None:
@@ -81,7 +81,7 @@ def test_whatever_becomes_a_name_or_a_line_is_cut() -> None:
     )
     admitted = admit(report, ())
     assert len(repr(admitted.report)) < 16 * bounds.LONGEST_NAME + 2 * bounds.LONGEST_TEXT + 2000
-    assert "of which the beginning is kept" in admitted.report.problems[-1].text
+    assert "were cut" in admitted.report.problems[-1].text
     assert len(admitted.report.problems) == 2
 
 
@@ -111,7 +111,7 @@ def test_of_too_many_devices_those_that_were_seen_most_are_taken() -> None:
         processes=(Process(601, 4711, "train"), Process(599, 4712, "none")),
     )
     admitted = admit(report, known)
-    assert admitted.refused == 602 - bounds.MOST_DEVICES
+    assert admitted.dropped_devices == 602 - bounds.MOST_DEVICES
     taken = admitted.report
     assert len(taken.devices) == len(taken.readings) == bounds.MOST_DEVICES
     assert taken.devices[-2:] == honest

@@ -144,7 +144,7 @@ def test_a_tool_that_invents_a_uuid_at_each_poll_publishes_none() -> None:
         assert (ups(merged), merged.events) == ({UUID0: True, UUID1: True}, ())
         assert numbers(merged.devices[1]) == WATTS
     assert len(lists.node.state.identities) == 2
-    assert len(lists.node.state.doubts) == 1
+    assert len(lists.node.state.witnesses) == 1
 
 
 def test_a_card_in_a_new_slot_is_shown_at_once() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_parsers.merge.allocations import MOST_OWNERS, Owned, billed, owned
+from telemetry_parsers.merge.allocations import MOST_OWNERS, NodeOwners, billed_allocations, find_owners
 from telemetry_parsers.merge.parties import SourcedClaim
 from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_parsers.ownership import Allocation, Claim, DeviceName, Owner, Process, Task, Way
@@ -76,18 +76,20 @@ def process(pid: int, gib: float | None = 1.0, busy: float | None = None, **more
     return replace(Process(0, pid, "python", used, utilization_ratio=busy), **more)  # type: ignore[arg-type]  # as above
 
 
-def of(devices: tuple[MergedDevice, ...], claims: tuple[SourcedClaim, ...] = (), tasks: tuple[Task, ...] = ()) -> Owned:
-    return owned(devices, claims, {one.pid: one for one in tasks}, NOW)
+def of(
+    devices: tuple[MergedDevice, ...], claims: tuple[SourcedClaim, ...] = (), tasks: tuple[Task, ...] = ()
+) -> NodeOwners:
+    return find_owners(devices, claims, {one.pid: one for one in tasks}, NOW)
 
 
-def told_of(found: Owned, place: int = 0) -> list[tuple[str, float, str, bool | None]]:
+def told_of(found: NodeOwners, place: int = 0) -> list[tuple[str, float, str, bool | None]]:
     return [(one.owner.name, round(one.share, 4), one.basis, one.is_used) for one in found.devices[place].allocations]
 
 
 def test_a_card_that_nobody_has_stays_as_it_is():
     device = card(0)
     found = of((device,))
-    assert found.devices[0].put_on(device) is device
+    assert found.devices[0].apply_to(device) is device
 
 
 @pytest.mark.parametrize(
@@ -245,8 +247,8 @@ def test_instances_bill_their_slices_on_the_card():
     found = of(devices, claims, (task(1, Owner("container", "a"), "container:a"),))
     card_level = [("ml/a/main", round(3 / 7, 4), "partition", True), ("ml/b/main", round(1 / 7, 4), "partition", None)]
     assert (told_of(found, 0), told_of(found, 1), told_of(found, 2)) == (card_level, card_level[:1], card_level[1:])
-    shown = [of_one.put_on(device) for of_one, device in zip(found.devices, devices, strict=True)]
-    assert [(device.id, allocation.owner.pod_name) for device, allocation in billed(shown)] == [
+    shown = [of_one.apply_to(device) for of_one, device in zip(found.devices, devices, strict=True)]
+    assert [(device.id, allocation.owner.pod_name) for device, allocation in billed_allocations(shown)] == [
         ("GPU-0", "a"),
         ("GPU-0", "b"),
     ]
@@ -369,9 +371,9 @@ def test_shares_never_exceed_a_card_and_no_order_changes_anything(claims, people
     first = card(0, *processes[0])
     devices = (first, instance(1, first, "2g.20gb", *processes[1]), card(1, *processes[2]))
     tasks = {pid: task(pid, owner, *keys) for pid, (owner, keys) in people.items()}
-    found = owned(devices, claims, tasks, NOW)
-    assert found == owned(devices, _shuffled(claims, order), dict(_shuffled(list(tasks.items()), order)), NOW)
-    shown = [of_one.put_on(device) for of_one, device in zip(found.devices, devices, strict=True)]
+    found = find_owners(devices, claims, tasks, NOW)
+    assert found == find_owners(devices, _shuffled(claims, order), dict(_shuffled(list(tasks.items()), order)), NOW)
+    shown = [of_one.apply_to(device) for of_one, device in zip(found.devices, devices, strict=True)]
     for device in shown:
         assert sum(one.share for one in device.allocations) <= 1.0 + 1e-9
         assert len({one.owner for one in device.allocations}) == len(device.allocations)

@@ -5,7 +5,7 @@ import pytest
 from merge.reports import Node, card, numbers, reported, values
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.merged import merge
-from telemetry_parsers.merge.report_columns import offered
+from telemetry_parsers.merge.report_columns import check_report
 from telemetry_parsers.model import Absent, Process
 
 BUS0 = "0000:33:00.0"
@@ -84,7 +84,7 @@ def test_polls_that_take_turns_keep_their_arrangement():
         fast = one("nvml", {"power_watts": float(number)}, poll="fast", taken=float(number))
         more = {"poll": "slow", "taken": 10.5 * (number // 10), "interval": 10.0, "lists_devices": False}
         slow = one("nvml", {"energy_joules_total": 1.0}, **more)
-        shown = tuple(offered(report, before=old) for report, old in zip((fast, slow), shown, strict=True))
+        shown = tuple(check_report(report, before=old) for report, old in zip((fast, slow), shown, strict=True))
         before = merge(shown, state, now=0.0, wall=0.0, before=before)
         state = before.state
         arrangements.append(before.arrangement)

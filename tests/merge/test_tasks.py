@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from telemetry_parsers.merge.allocations import owned
+from telemetry_parsers.merge.allocations import find_owners
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Hold, Process, Task
 
@@ -16,8 +16,8 @@ def card(*processes: Process, vendor: str = "amd", bus_id: str = BUS_ID) -> Merg
 
 
 def put(device: MergedDevice, *tasks: Task) -> MergedDevice:
-    found = owned((device,), (), {task.pid: task for task in tasks}, 0.0)
-    return found.devices[0].put_on(device)
+    found = find_owners((device,), (), {task.pid: task for task in tasks}, 0.0)
+    return found.devices[0].apply_to(device)
 
 
 def ranks(device: MergedDevice) -> list[str]:
@@ -58,5 +58,5 @@ def test_what_is_held_of_another_card_counts_there():
 
 def test_parts_with_one_address_do_not_have_all_that_is_held_of_the_card():
     parts = [replace(card(Process(0, 70, "")), id=name, device=name) for name in ("a", "b")]
-    found = owned(parts, (), {70: Task(70, 1, holds=(Hold(BUS_ID, 5.0),))}, 0.0)
+    found = find_owners(parts, (), {70: Task(70, 1, holds=(Hold(BUS_ID, 5.0),))}, 0.0)
     assert [of_one.processes[0].memory_used_bytes for of_one in found.devices] == [None, None]

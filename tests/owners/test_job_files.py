@@ -2,7 +2,7 @@
 
 import pytest
 
-from telemetry_parsers.merge.allocations import Owned, owned
+from telemetry_parsers.merge.allocations import NodeOwners, find_owners
 from telemetry_parsers.merge.parties import SourcedClaim
 from telemetry_parsers.model import Capture, MergedDevice, Output, Plain
 from telemetry_parsers.owners import job_files, job_maps
@@ -26,15 +26,15 @@ AMD = (card(0, "amd", render_node="renderD130"), card(1, "amd", render_node="ren
 
 def asked(
     scheduler: str, *jobs: Plain, cards: tuple[MergedDevice, ...] = CARDS, tasks: dict[int, Task] | None = None
-) -> Owned:
+) -> NodeOwners:
     parser = PARSERS[scheduler]
     poll = parser.polls[0]
     report = parser.parse(Capture(scheduler, poll.name, poll.request, (Output(scheduler, status=0, data=list(jobs)),)))
     assert report.outcome == "ok"
-    return owned(cards, [SourcedClaim(scheduler, claim) for claim in report.claims], tasks or {}, 2000.0)
+    return find_owners(cards, [SourcedClaim(scheduler, claim) for claim in report.claims], tasks or {}, 2000.0)
 
 
-def owners(result: Owned, cards: tuple[MergedDevice, ...] = CARDS) -> dict[int | None, list[str]]:
+def owners(result: NodeOwners, cards: tuple[MergedDevice, ...] = CARDS) -> dict[int | None, list[str]]:
     return {
         device.index: [one.owner.name for one in of_one.allocations]
         for device, of_one in zip(cards, result.devices, strict=True)

@@ -7,7 +7,7 @@ from kits.captures import own_case, registered_parsers
 from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.merged import merge
-from telemetry_parsers.merge.report_columns import offered
+from telemetry_parsers.merge.report_columns import check_report
 from telemetry_parsers.model import Capture, Output, Report, SourceReport, Value
 
 PARSERS = registered_parsers()
@@ -90,7 +90,7 @@ def test_what_is_the_cards_reaches_each_of_its_chips_on_the_node() -> None:
         SourceReport("npu-smi", name, "ascend", (), POLLS[name].lists_devices, 60.0, 1.0, 100.0, report)
         for name, report in answers.items()
     ]
-    merged = merge([offered(report) for report in reports], MergeState(), now=2.0, wall=100.0)
+    merged = merge([check_report(report) for report in reports], MergeState(), now=2.0, wall=100.0)
     powers = [[r.value for r in device.readings if r.metric == "power_card_watts"] for device in merged.devices]
     assert [device.device for device in merged.devices] == ["2944:0", "2944:1"]
     assert powers == [[45.2], [45.2]]

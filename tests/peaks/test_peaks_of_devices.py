@@ -21,7 +21,7 @@ def peaks_of(device, label="bf16"):
 
 
 def peaks(*devices, **settings):
-    return [peaks_of(one) for one in Peaks(**settings).of(devices)]
+    return [peaks_of(one) for one in Peaks(**settings).with_peaks(devices)]
 
 
 def card(*readings, model=H100, **more):
@@ -37,7 +37,7 @@ def part(number, units, profile, **more):
 
 
 def test_a_known_card_has_its_peaks_and_says_where_they_are_from() -> None:
-    text = text_page(kit.snapshot(*Peaks().of((card(),)))).decode()
+    text = text_page(kit.snapshot(*Peaks().with_peaks((card(),)))).decode()
     lines = [line for line in text.splitlines() if "peak" in line and not line.startswith("#")]
     assert [line.rsplit(" ", 1)[1] for line in lines] == ["1.0", "9.894e+14", "3.35e+12"]
     info, flops, memory = lines
@@ -48,24 +48,24 @@ def test_a_known_card_has_its_peaks_and_says_where_they_are_from() -> None:
 
 
 def test_the_document_has_them_like_any_reading() -> None:
-    (device,) = snapshot_json.document(kit.snapshot(*Peaks().of((card(),))))["devices"]
+    (device,) = snapshot_json.document(kit.snapshot(*Peaks().with_peaks((card(),))))["devices"]
     assert device["readings"]["peak_flops"] == {"bf16": 9.894e14}
     assert device["origin"]["peak_flops"] == "peaks"
 
 
 def test_an_unknown_card_stays_as_it_is() -> None:
     device = card(model="MTT S5000")
-    assert Peaks().of((device,)) == (device,)
+    assert Peaks().with_peaks((device,)) == (device,)
 
 
 @pytest.mark.parametrize("up", [False, None])
 def test_a_card_that_is_not_there_has_no_peak(up) -> None:
     device = replace(card(), up=up)
-    assert Peaks().of((device,)) == (device,)
+    assert Peaks().with_peaks((device,)) == (device,)
 
 
 def test_further_data_types_are_shown_where_the_card_has_them() -> None:
-    (device,) = Peaks(dtypes=("fp8", "fp4", "bf16")).of((card(),))
+    (device,) = Peaks(dtypes=("fp8", "fp4", "bf16")).with_peaks((card(),))
     assert [reading.label for reading in device.readings if reading.metric == FLOPS] == ["bf16", "fp8"]
 
 
@@ -91,7 +91,7 @@ def test_a_configured_card_gives_its_partitions_their_part() -> None:
 
 def test_a_configured_card_without_numbers_has_no_peak() -> None:
     device = card()
-    assert Peaks({H100: Peak((), None, "configured")}).of((device,)) == (device,)
+    assert Peaks({H100: Peak((), None, "configured")}).with_peaks((device,)) == (device,)
 
 
 def test_a_configured_partition_has_what_is_configured_for_it() -> None:
@@ -177,6 +177,6 @@ def test_a_virtual_function_is_no_whole_card() -> None:
 
 def test_what_was_found_is_found_again_when_the_units_come_later() -> None:
     known = Peaks()
-    assert peaks_of(known.of((amd(compute_partition="CPX"),))[0]) == (None, None, None)
+    assert peaks_of(known.with_peaks((amd(compute_partition="CPX"),))[0]) == (None, None, None)
     later = amd(kit.reading("compute_units", 38.0), compute_partition="CPX")
-    assert peaks_of(known.of((later,))[0])[0] == pytest.approx(1307.4e12 / 8)
+    assert peaks_of(known.with_peaks((later,))[0])[0] == pytest.approx(1307.4e12 / 8)

@@ -15,7 +15,7 @@ from kits.waiting import comes_true
 from kits.workers import python_path
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.proc import VARIABLES, ProcReader, command_line
-from telemetry_parsers.merge.allocations import owned
+from telemetry_parsers.merge.allocations import find_owners
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.owners.cgroups import group_of
 from telemetry_parsers.ownership import Process, Task
@@ -42,7 +42,7 @@ def owners(found: dict[int, Task]) -> list[tuple[str, str]]:
     card = MergedDevice("nvidia", 0, "card", "0", "H100", processes=tuple(Process(0, pid, "", 1.0) for pid in found))
     return [
         (allocation.owner.kind, allocation.owner.name)
-        for allocation in owned((card,), (), found, 0.0).devices[0].allocations
+        for allocation in find_owners((card,), (), found, 0.0).devices[0].allocations
     ]
 
 

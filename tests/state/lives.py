@@ -12,7 +12,7 @@ from telemetry_exporters.documents import snapshot_json
 from telemetry_exporters.prometheus.renderer import Renderer, Syntax
 from telemetry_parsers.merge import merged, report_columns
 from telemetry_parsers.merge.merged import Merged
-from telemetry_parsers.merge.report_columns import Offered
+from telemetry_parsers.merge.report_columns import CheckedReport
 from telemetry_parsers.model import Metric, SourceReport, SourceStatus
 
 
@@ -59,11 +59,11 @@ class Forgetful(Life):
 
     def page(self) -> bytes:
         self.renderer = Renderer()
-        with mock.patch.multiple(store_module, merge=_merge, offered=_offered):
+        with mock.patch.multiple(store_module, merge=_merge, check_report=_check_report):
             return super().page()
 
     def after(self, step: Step) -> Iterator[object]:
-        with mock.patch.multiple(store_module, merge=_merge, offered=_offered):
+        with mock.patch.multiple(store_module, merge=_merge, check_report=_check_report):
             yield from super().after(step)
 
 
@@ -78,9 +78,9 @@ def _merge(*given: Any, before: Merged | None, **named: Any) -> Merged:
     return merged.merge(*given, **named)
 
 
-def _offered(report: SourceReport, extra: Mapping[str, Metric], before: Offered | None) -> Offered:
+def _check_report(report: SourceReport, extra: Mapping[str, Metric], before: CheckedReport | None) -> CheckedReport:
     assert before is None or before.shape
-    return report_columns.offered(report, extra)
+    return report_columns.check_report(report, extra)
 
 
 def compare(seed: int, count: int) -> None:

@@ -10,7 +10,7 @@ from telemetry_daemon.state.events import SOURCE, Events
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.links import Links
 from telemetry_parsers.dataclass import dataclass
-from telemetry_parsers.merge.merged import Merged, rebuilt
+from telemetry_parsers.merge.merged import Merged, with_readings
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedReading
 from telemetry_parsers.past import PastEvent
@@ -170,7 +170,7 @@ class Accumulator:
 
     def _with_counters(self, device: MergedDevice, codes: frozenset[str]) -> MergedDevice:
         more = (*self._integrals(device), *self.events.readings(device.id, codes))
-        return rebuilt(device, device.facts, Readings.of(device.readings).plus(more)) if more else device
+        return with_readings(device, device.facts, Readings.of(device.readings).plus(more)) if more else device
 
     def forget(self, device_id: str) -> None:
         """Drop the counts of a device that is gone for good."""

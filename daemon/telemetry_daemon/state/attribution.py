@@ -14,7 +14,7 @@ from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.times import Clock
 from telemetry_parsers.dataclass import dataclass, replace
-from telemetry_parsers.merge.allocations import Owned, lists_processes, owned
+from telemetry_parsers.merge.allocations import NodeOwners, find_owners, lists_processes
 from telemetry_parsers.merge.merged import Merged
 from telemetry_parsers.merge.parties import SourcedClaim
 from telemetry_parsers.model import MergedDevice, Sample, SourceReport
@@ -60,7 +60,7 @@ class Attribution:
         self._ledger = ledger
         self.privacy = privacy
         self._input: _Input | None = None
-        self._owned = Owned()
+        self._owned = NodeOwners()
         # Each owner as first reported, and the owners of which a later report has more details.
         self._first: dict[tuple[str, str], Owner] = {}
         self._better: dict[tuple[str, str], Owner] = {}
@@ -68,11 +68,11 @@ class Attribution:
     def look(self, merged: Merged) -> Merged:
         """Return the merge with the owners of its devices and the problems of their claims."""
         devices, wall_time = merged.devices, self._clock.wall()
-        new_input = _Input.of(devices, [offered.report for offered in merged.fresh.offered])
+        new_input = _Input.of(devices, [checked.report for checked in merged.fresh.reports])
         if new_input != self._input or self._ends_by(wall_time):
             self._input = new_input
             self._owned = self._as_first_reported(self._made(devices, new_input, wall_time))
-        put = tuple(of_one.put_on(device) for device, of_one in zip(devices, self._owned.devices, strict=True))
+        put = tuple(of_one.apply_to(device) for device, of_one in zip(devices, self._owned.devices, strict=True))
         return replace(merged, devices=put, problems=(*merged.problems, *self._owned.problems))
 
     @property
@@ -101,12 +101,12 @@ class Attribution:
             for source in sorted(claimed)
         )
 
-    def _made(self, devices: Sequence[MergedDevice], new_input: _Input, wall_time: float) -> Owned:
+    def _made(self, devices: Sequence[MergedDevice], new_input: _Input, wall_time: float) -> NodeOwners:
         reported = [
             SourcedClaim(source, self.privacy.claim(claim)) for source, claims in new_input.claims for claim in claims
         ]
         tasks = {task.pid: self.privacy.task(task) for tasks in new_input.tasks for task in tasks}
-        return owned([self.privacy.device(device) for device in devices], reported, tasks, wall_time)
+        return find_owners([self.privacy.device(device) for device in devices], reported, tasks, wall_time)
 
     def _ends_by(self, wall_time: float) -> bool:
         return any(claim.ended is not None and claim.ended <= wall_time for claim in self._claims())
@@ -115,7 +115,7 @@ class Attribution:
         for _, claims in self._input.claims if self._input is not None else ():
             yield from claims
 
-    def _as_first_reported(self, found: Owned) -> Owned:
+    def _as_first_reported(self, found: NodeOwners) -> NodeOwners:
         """Return the devices with each owner as first reported, since later details would begin new series."""
         owners = [allocation.owner for of_one in found.devices for allocation in of_one.allocations]
         self._first = {_key(owner): self._first.get(_key(owner), owner) for owner in owners}

@@ -15,7 +15,8 @@ from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line
 from telemetry_parsers.dataclass import dataclass, replace
-from telemetry_parsers.merge import doubts, presence
+from telemetry_parsers.merge import presence
+from telemetry_parsers.merge.new_devices import ENOUGH_WITNESSES
 from telemetry_parsers.model import Identity
 
 log = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ def load(path: Path, now: float = _LONG_AGO) -> Remembered:
         return Remembered(since=now)
     # A device stored without a model gets its model, and the same id, at its next sighting.
     usable = [identity for identity in found.devices if identity.model or identity.lost_since is not None]
-    kept = presence.remembered(usable)
+    kept = presence.within_limits(usable)
     if len(kept) < len(usable):
         facts = {"path": str(path), "devices": len(usable), "kept": len(kept)}
         log.warning("more devices were remembered than can be; those that were seen least are forgotten", extra=facts)
@@ -130,7 +131,7 @@ def _read(content: bytes) -> Remembered:
     devices = plain.get("devices") if isinstance(plain, dict) else None
     for device in devices if isinstance(devices, list) else ():
         if isinstance(device, dict):
-            device.setdefault("polls", doubts.ENOUGH_WITNESSES)  # as written before polls were counted
+            device.setdefault("polls", ENOUGH_WITNESSES)  # as written before polls were counted
     events = plain.get("events") if isinstance(plain, dict) else None
     for event in events if isinstance(events, list) else ():
         if isinstance(event, dict):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from telemetry_parsers import bounds
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.dataclass import dataclass, replace
-from telemetry_parsers.merge.admission import TOO_MUCH, short_problem
+from telemetry_parsers.merge.admission import TOO_MUCH, cut_problem
 from telemetry_parsers.model import (
     Capture,
     Health,
@@ -188,9 +188,9 @@ def _distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return the problems without duplicates, up to the limit. Each poll may report the same lost card."""
     distinct = tuple(dict.fromkeys(problems))
     if len(distinct) <= bounds.MOST_PROBLEMS:
-        return tuple(map(short_problem, distinct))
+        return tuple(map(cut_problem, distinct))
     more = Problem(TOO_MUCH, f"and {len(distinct) - bounds.MOST_PROBLEMS} more problems")
-    return (*map(short_problem, distinct[: bounds.MOST_PROBLEMS]), more)
+    return (*map(cut_problem, distinct[: bounds.MOST_PROBLEMS]), more)
 
 
 def _failure_problem(health: Health) -> tuple[Problem, ...]:

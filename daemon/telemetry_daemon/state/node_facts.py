@@ -51,7 +51,7 @@ class NodeFacts:
     def on(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
         """Return the devices with their ranks and peaks."""
         ranked = with_ranks(devices, self._ranks)
-        return ranked if self._peaks is None else self._peaks.of(ranked)
+        return ranked if self._peaks is None else self._peaks.with_peaks(ranked)
 
     def maintenance(self) -> Maintenance | None:
         """Return the current maintenance, or None if no function was set."""

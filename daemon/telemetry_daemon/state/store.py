@@ -17,10 +17,10 @@ from telemetry_daemon.state.node_facts import NodeFacts
 from telemetry_daemon.state.store_state import Accepted, Key, StoreState
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
-from telemetry_parsers.merge.admission import admit, short
+from telemetry_parsers.merge.admission import admit, cut_text
 from telemetry_parsers.merge.memory import MergeState
-from telemetry_parsers.merge.merged import Merged, merge, with_unread
-from telemetry_parsers.merge.report_columns import offered
+from telemetry_parsers.merge.merged import Merged, include_unread, merge
+from telemetry_parsers.merge.report_columns import check_report
 from telemetry_parsers.model import Capture, Health, Identity, MergedDevice, Metric, Poll, Report, Snapshot
 from telemetry_parsers.recorded import Recorded
 
@@ -141,7 +141,7 @@ class Store:
                 return Accepted()
             admitted = admit(report or Report(), state.merge.identities)
             report = admitted.report if report is not None else None
-            result = replace(result, detail=short(result.detail, bounds.LONGEST_TEXT))
+            result = replace(result, detail=cut_text(result.detail, bounds.LONGEST_TEXT))
             previous = state.healths.get(key) or state.removed.get(key)
             state.healths[key] = health.attempt(source, poll, capture, result, interval, previous)
             state.cpu_seconds[source] = state.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
@@ -149,10 +149,10 @@ class Store:
             before = state.reports.pop(key, None)
             if health.ends_source(result, poll):
                 state.reports = {other: stored for other, stored in state.reports.items() if other[0] != source}
-            state.refused[key] = admitted.refused
+            state.refused[key] = admitted.dropped_devices
             if report is not None and result.state in ("ok", "no_devices"):
                 source_report = state.source_report(source, poll, capture, report, interval)
-                state.reports[key] = offered(source_report, state.metrics, before)
+                state.reports[key] = check_report(source_report, state.metrics, before)
             elif before is not None and before.report.report.claims:
                 state.reports[key] = before  # a restarting kubelet removes no claims: they expire
             merged = self._merge(self._clock.monotonic())
@@ -208,7 +208,7 @@ class Store:
         """Return the devices of the source's newest list, else of its vendor's; a source without a vendor gets the processes on all devices, too."""
         with self._lock:
             facts = self._state.sources.get(source, SourceFacts(source, "", ()))
-            reports = [offered_report.report for offered_report in self._state.reports.values()]
+            reports = [checked.report for checked in self._state.reports.values()]
         relevant = [report for report in reports if report.source == source or not facts.lists_devices]
         targets = Targets.of(
             [report for report in relevant if report.lists_devices and facts.vendor in ("", report.vendor)]
@@ -322,7 +322,7 @@ class Store:
         return owned
 
     def _with_steps(self, merged: Merged) -> Merged:
-        counts = tuple(count for offered_report in merged.fresh.offered for count in offered_report.report.report.steps)
+        counts = tuple(count for checked in merged.fresh.reports for count in checked.report.report.steps)
         if counts and self._steps is None:
             from telemetry_daemon.state.steps import of_node  # only if jobs count steps
 
@@ -375,4 +375,4 @@ class Store:
             for identity in missing
             if identity.id in codes or not last_lists.keys().isdisjoint(identity.listed_by)
         ]
-        return with_unread(merged.devices, unread)
+        return include_unread(merged.devices, unread)

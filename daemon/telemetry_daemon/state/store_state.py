@@ -9,8 +9,8 @@ from telemetry_daemon.state.health import Basis, SourceFacts, expiry, lists_ende
 from telemetry_parsers.dataclass import dataclass, field, fields, replace
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.merged import Merged
-from telemetry_parsers.merge.presence import DeviceEvent, with_losses_moved
-from telemetry_parsers.merge.report_columns import Offered
+from telemetry_parsers.merge.presence import DeviceEvent, shift_losses
+from telemetry_parsers.merge.report_columns import CheckedReport
 from telemetry_parsers.model import Capture, Health, Metric, Poll, Problem, Report, SourceReport
 from telemetry_parsers.states import SUCCESSFUL, is_up
 
@@ -25,7 +25,7 @@ class StoreState:
     """The mutable state, guarded by the store's lock."""
 
     merge: MergeState
-    reports: dict[Key, Offered] = field(default_factory=dict)
+    reports: dict[Key, CheckedReport] = field(default_factory=dict)
     # How many devices of each list exceeded the limit.
     refused: dict[Key, int] = field(default_factory=dict)
     healths: dict[Key, Health] = field(default_factory=dict)
@@ -66,9 +66,9 @@ class StoreState:
         self.wall_ahead = ahead
         here = (self.started_wall, wall - step)
         self.started_wall += step
-        self.merge = replace(self.merge, identities=with_losses_moved(self.merge.identities, here, step))
+        self.merge = replace(self.merge, identities=shift_losses(self.merge.identities, here, step))
 
-    def current_reports(self, now: float) -> list[Offered]:
+    def current_reports(self, now: float) -> list[CheckedReport]:
         """Return the reports without outdated lists, which are older than the end of their source's most frequent list."""
         ended = lists_ended(self.healths.values(), now)
         reports = ((offer, offer.report) for offer in self.reports.values())

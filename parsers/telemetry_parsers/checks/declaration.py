@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.contract import CONTRACT_VERSION, Parser
-from telemetry_parsers.merge.report_columns import DECIDED_ELSEWHERE
+from telemetry_parsers.merge.report_columns import MERGE_METRICS
 from telemetry_parsers.metrics import BY_KEY, BY_NAME, CATALOGUE
 from telemetry_parsers.model import Command, Files, Library, Metric, Poll, Tier
 
@@ -46,7 +46,7 @@ def _items(name: str, items: Any, kind: type) -> list[str]:
 
 
 # Metrics that merge and the daemon derive from devices and other readings.
-_MADE_BY_THE_DAEMON = DECIDED_ELSEWHERE | {
+_MADE_BY_THE_DAEMON = MERGE_METRICS | {
     "busy_seconds_total",
     "energy_estimated_joules_total",
     "rank_info",

@@ -1,4 +1,4 @@
-"""The owners of each device: claims of schedulers compared with the running processes. Pure functions."""
+"""Determines the owners of each device from the schedulers' claims and the running processes."""
 
 from __future__ import annotations
 
@@ -7,80 +7,80 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from telemetry_parsers.dataclass import dataclass, field, replace
-from telemetry_parsers.merge.admission import short
+from telemetry_parsers.merge.admission import cut_text
 from telemetry_parsers.merge.device_names import INSTANCE_FACT, DeviceNames
-from telemetry_parsers.merge.parties import Parties, Party, SourcedClaim, ranks, with_memory
-from telemetry_parsers.merge.shares import Share, Use, shares, slice_of
+from telemetry_parsers.merge.parties import Parties, Party, SourcedClaim, rank_readings, with_memory
+from telemetry_parsers.merge.shares import Share, Use, fraction_of, split_card
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Problem, Value
 from telemetry_parsers.ownership import Allocation, Owner, Process, Task
 from telemetry_parsers.readings import Readings
 
 MOST_OWNERS = 16
-# Further complaints about a source are only counted.
+# The number of problems with claims that are shown for each source.
 _MOST_COMPLAINTS = 12
 _FOREIGN = "foreign_memory_bytes"
 SOURCE = "telemetry"
-# Processes that serve the processes of other owners.
+# MPS servers, which run work on behalf of other processes.
 _SERVERS = frozenset({"nvidia-cuda-mps-server", "nvidia-cuda-mps-control"})
 _OTHERS = Owner("others", "others")
 
 
 @dataclass(frozen=True, slots=True)
-class OwnersOf:
-    """A device's owners, its processes with their ranks, and the memory of foreign processes (None if unallocated)."""
+class DeviceOwners:
+    """The allocations of a device, its processes and ranks, and the memory of non-owners (None if unallocated)."""
 
     allocations: tuple[Allocation, ...] = ()
     processes: tuple[Process, ...] = ()
     foreign_bytes: Value | None = None
-    ranks: tuple[MergedReading, ...] = ()
+    rank_readings: tuple[MergedReading, ...] = ()
 
-    def put_on(self, device: MergedDevice) -> MergedDevice:
-        """Return the device with these owners, processes and ranks."""
-        if not self.allocations and not self.processes and not self.ranks and self.foreign_bytes is None:
+    def apply_to(self, device: MergedDevice) -> MergedDevice:
+        """Return the device with these allocations, processes and ranks."""
+        if not self.allocations and not self.processes and not self.rank_readings and self.foreign_bytes is None:
             return device
-        strangers = () if self.foreign_bytes is None else (MergedReading(_FOREIGN, "", self.foreign_bytes, SOURCE),)
-        more = () if device.up is False else (*strangers, *self.ranks)
-        readings = Readings.of(device.readings).plus(more) if more else device.readings
+        foreign = () if self.foreign_bytes is None else (MergedReading(_FOREIGN, "", self.foreign_bytes, SOURCE),)
+        added = () if device.up is False else (*foreign, *self.rank_readings)
+        readings = Readings.of(device.readings).plus(added) if added else device.readings
         return replace(device, allocations=self.allocations, processes=self.processes, readings=readings)
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
-    """The owners of each device, in the order of the devices, and problems with the claims."""
+class NodeOwners:
+    """The owners of each device in the order of the devices, problems with claims, and unresolved claims by source."""
 
-    devices: tuple[OwnersOf, ...] = ()
+    devices: tuple[DeviceOwners, ...] = ()
     problems: tuple[tuple[str, Problem], ...] = ()
     unresolved: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def owned(
+def find_owners(
     devices: Sequence[MergedDevice], claims: Iterable[SourcedClaim], tasks: Mapping[int, Task], wall_time: float
-) -> Owned:
-    """Return the owners of each device and its processes."""
+) -> NodeOwners:
+    """Return the owners and the processes of each device."""
     devices = with_memory(devices, tasks)
-    current = [claim for claim in claims if claim.claim.lives is not False and not _is_over(claim, wall_time)]
+    current = [claim for claim in claims if claim.claim.lives is not False and not _has_ended(claim, wall_time)]
     parties = Parties(current, tasks)
-    running = _running(devices)
-    placing = _Placing(devices, parties, running)
-    of_device = {
-        device.id: _OfDevice.of(device, placing.owners(device.id), running[device.id], parties) for device in devices
+    running = _processes_by_device(devices)
+    assignment = _Assignment(devices, parties, running)
+    uses = {
+        device.id: _DeviceUse.from_processes(device, assignment.owners(device.id), running[device.id], parties)
+        for device in devices
     }
-    shown = []
+    by_id = {device.id: device for device in devices}
+    device_owners = []
     for device in devices:
-        card = (
-            next((other_device for other_device in devices if other_device.id == device.parent), None)
-            if device.parent
-            else None
+        card = by_id.get(device.parent or "")
+        allocations = (
+            _partition_allocations(device, card, devices, uses) if card else _card_allocations(device, devices, uses)
         )
-        allocations = _of_part(device, card, devices, of_device) if card else _of_card(device, devices, of_device)
-        processes = tuple(_known(process, tasks, parties) for process in device.processes)
-        found = ranks(running[device.id], tasks)
-        shown.append(OwnersOf(allocations, processes, of_device[device.id].foreign(), found))
-    return Owned(tuple(shown), tuple(placing.problems), MappingProxyType(dict(placing.unresolved)))
+        processes = tuple(_with_owner(process, tasks, parties) for process in device.processes)
+        device_ranks = rank_readings(running[device.id], tasks)
+        device_owners.append(DeviceOwners(allocations, processes, uses[device.id].foreign(), device_ranks))
+    return NodeOwners(tuple(device_owners), tuple(assignment.problems), MappingProxyType(dict(assignment.unresolved)))
 
 
-def billed(devices: Sequence[MergedDevice]) -> Iterator[tuple[MergedDevice, Allocation]]:
-    """Yield the allocations that are billed: those of whole cards, which include those of their partitions."""
+def billed_allocations(devices: Sequence[MergedDevice]) -> Iterator[tuple[MergedDevice, Allocation]]:
+    """Yield each whole card with its allocations, which include the allocations of its partitions."""
     ids = {device.id for device in devices}
     for device in devices:
         if device.parent not in ids:
@@ -93,8 +93,8 @@ def lists_processes(device: MergedDevice) -> bool:
     return bool(device.processes) or isinstance(Readings.of(device.readings).value("processes"), float)
 
 
-def _running(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[Process, ...]]:
-    """Return the processes of each device. A process reported for an instance and for its card belongs to the instance."""
+def _processes_by_device(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[Process, ...]]:
+    """Return each device's processes. A process that is reported for a card and its instance belongs to the instance."""
     parts: dict[str, list[MergedDevice]] = {}
     for device in devices:
         if device.parent:
@@ -104,22 +104,22 @@ def _running(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[Process, ...
         if card.id not in parts:
             continue
         of_instance = {dict(part.facts).get(INSTANCE_FACT, ""): part.id for part in parts[card.id]}
-        there = {process.pid for part in parts[card.id] for process in part.processes}
-        here = [process for process in card.processes if process.pid not in there]
-        for process in here:
+        instance_pids = {process.pid for part in parts[card.id] for process in part.processes}
+        card_processes = [process for process in card.processes if process.pid not in instance_pids]
+        for process in card_processes:
             if process.instance and process.instance in of_instance:
                 running[of_instance[process.instance]] += (process,)
         running[card.id] = tuple(
-            process for process in here if not process.instance or process.instance not in of_instance
+            process for process in card_processes if not process.instance or process.instance not in of_instance
         )
     return running
 
 
-def _is_over(sourced: SourcedClaim, wall_time: float) -> bool:
+def _has_ended(sourced: SourcedClaim, wall_time: float) -> bool:
     return sourced.claim.ended is not None and sourced.claim.ended <= wall_time
 
 
-class _Placing:
+class _Assignment:
     """Assigns devices to the parties that claim them."""
 
     def __init__(
@@ -133,31 +133,31 @@ class _Placing:
         self._used = _devices_of_parties(running, parties)
         self._labels = {device.id: f"{device.vendor} {device.device}" for device in devices}
         for party in parties.all:
-            for device_id in self._claimed(party):
+            for device_id in self._find_devices(party):
                 self._owners.setdefault(device_id, {})[id(party)] = party
 
     def owners(self, device_id: str) -> list[Party]:
-        """Return the parties that claim this device. If several do, prefer those that are known to live."""
+        """Return the parties that claim this device: only the living ones, unless all are dead or the device is shared."""
         claimants = list(self._owners.get(device_id, {}).values())
         living = [party for party in claimants if party.lives]
         shared = any(sourced.claim.replica for party in claimants for sourced in party.claims)
         return living if living and not shared else claimants
 
-    def _claimed(self, party: Party) -> list[str]:
+    def _find_devices(self, party: Party) -> list[str]:
         claimed: dict[str, SourcedClaim] = {}
         for sourced in party.claims:
             if not sourced.claim.names:
                 continue
             device = self._names.find(sourced.claim)
             if device is None:
-                self._complain(sourced, "fits no device of this node, or several", party)
+                self._complain(sourced, "does not match exactly one device of this node", party)
                 self.unresolved[sourced.source] += 1
             else:
                 claimed.setdefault(device.id, sourced)
-        return self._moved(party, claimed)
+        return self._actual_devices(party, claimed)
 
-    def _moved(self, party: Party, claimed: Mapping[str, SourcedClaim]) -> list[str]:
-        """Return a pod's devices. Those of its processes win over the claim, because plugins swap ids after the allocation."""
+    def _actual_devices(self, party: Party, claimed: Mapping[str, SourcedClaim]) -> list[str]:
+        """Return the devices that a pod actually uses: device plugins may swap ids after the kubelet recorded the claim."""
         used = self._used.get(id(party), {})
         elsewhere = [device_id for device_id in used if device_id not in claimed]
         if party.owner.kind != "pod" or not elsewhere:
@@ -165,25 +165,25 @@ class _Placing:
         unused = [device_id for device_id in claimed if device_id not in used]
         swapped = dict(zip(unused, elsewhere, strict=False))
         for device_id, other in swapped.items():
-            where = f"its processes are on {self._labels[other]}, not on {self._labels[device_id]}"
-            self._complain(claimed[device_id], where, party)
+            problem = f"its processes are on {self._labels[other]}, not on {self._labels[device_id]}"
+            self._complain(claimed[device_id], problem, party)
         return [swapped.get(device_id, device_id) for device_id in claimed]
 
-    def _complain(self, sourced: SourcedClaim, what: str, party: Party) -> None:
+    def _complain(self, sourced: SourcedClaim, problem: str, party: Party) -> None:
         names = sourced.claim.names
         text = names[0].text if names else ""
         self._complaints[sourced.source] += 1
         if self._complaints[sourced.source] <= _MOST_COMPLAINTS:
-            where = short(f"{party.owner.kind} {party.owner.name}")
-            self.problems.append((sourced.source, Problem(where, f"{short(text)!r}: {what}")))
+            where = cut_text(f"{party.owner.kind} {party.owner.name}")
+            self.problems.append((sourced.source, Problem(where, f"{cut_text(text)!r}: {problem}")))
 
 
 def _devices_of_parties(running: Mapping[str, Sequence[Process]], parties: Parties) -> dict[int, dict[str, None]]:
-    """Return the devices on which each party has processes, in order."""
+    """Return the devices on which each party has processes, by the `id()` of the party."""
     used: dict[int, dict[str, None]] = {}
     for device_id, processes in running.items():
         for process in processes:
-            party = parties.of(process.pid)
+            party = parties.party_of(process.pid)
             if party is not None and not _is_server(process):
                 used.setdefault(id(party), {})[device_id] = None
     return used
@@ -194,133 +194,135 @@ def _is_server(process: Process) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _OfDevice:
-    """The processes and claims of one device, without its partitions."""
+class _DeviceUse:
+    """The owners of one device with their processes there, and the processes of others. Partitions are not included."""
 
     owners: tuple[tuple[Party, tuple[Process, ...]], ...]
     is_allocated: bool
     is_listed: bool
-    # Whether the owner of some process is unknown.
+    # Some process has an unknown owner.
     has_unknown: bool
     foreign_bytes: float | None
-    # The use of the processes of other users; empty if there are none, or some may be the owner's.
-    strangers: tuple[Use, ...] = ()
+    # The use by processes of other users; empty if some of the processes may belong to the owner.
+    others: tuple[Use, ...] = ()
 
     @classmethod
-    def of(
+    def from_processes(
         cls, device: MergedDevice, claimants: Sequence[Party], running: Sequence[Process], parties: Parties
-    ) -> _OfDevice:
-        """Return the parties that claim the device, else those that have processes on it."""
+    ) -> _DeviceUse:
+        """Create the use of a device. Its owners are the claimants, or the parties with processes if no party claims it."""
         by_party: dict[int, list[Process]] = {}
-        found: dict[int, Party] = {}
+        parties_by_id: dict[int, Party] = {}
         for process in running:
-            party = parties.of(process.pid)
+            party = parties.party_of(process.pid)
             if party is not None and not _is_server(process):
-                found[id(party)] = party
+                parties_by_id[id(party)] = party
                 by_party.setdefault(id(party), []).append(process)
-        owners = claimants or list(found.values())
-        given = {id(party) for party in claimants}
-        strangers = {party_id: party for party_id, party in found.items() if claimants and party_id not in given}
-        has_unknown = any(parties.of(process.pid) is None and not _is_server(process) for process in running)
-        apart = [] if has_unknown else _of_other_users(strangers, claimants)
+        owners = claimants or list(parties_by_id.values())
+        claimant_ids = {id(party) for party in claimants}
+        others = {
+            party_id: party for party_id, party in parties_by_id.items() if claimants and party_id not in claimant_ids
+        }
+        has_unknown = any(parties.party_of(process.pid) is None and not _is_server(process) for process in running)
+        other_user_ids = [] if has_unknown else _ids_of_other_users(others, claimants)
         return cls(
             tuple((party, tuple(by_party.get(id(party), ()))) for party in owners),
             bool(claimants),
             lists_processes(device),
             has_unknown,
-            _use_of(strangers, by_party).memory_bytes if claimants else None,
-            (_use_of(apart, by_party),) if apart else (),
+            _total_use(others, by_party).memory_bytes if claimants else None,
+            (_total_use(other_user_ids, by_party),) if other_user_ids else (),
         )
 
     @property
     def is_complete(self) -> bool:
-        """Return whether all processes are listed and the owner of each is known."""
+        """Return whether all processes are listed and have a known owner."""
         return self.is_listed and not self.has_unknown
 
     def foreign(self) -> Value | None:
-        """Return the memory used by processes of other owners; None on an unallocated device."""
+        """Return the memory that processes of non-owners use, or None on an unallocated device."""
         if not self.is_allocated or not self.is_listed:
             return None
         is_known = self.is_complete and self.foreign_bytes is not None
         return float(self.foreign_bytes or 0.0) if is_known else Absent.NOT_REPORTED
 
 
-def _of_other_users(strangers: Mapping[int, Party], claimants: Sequence[Party]) -> list[int]:
-    """Return the parties that cannot belong to a claiming job: without cgroups, a job's processes run as the job's user."""
+def _ids_of_other_users(others: Mapping[int, Party], claimants: Sequence[Party]) -> list[int]:
+    """Return the ids of parties that cannot belong to a claiming job, because they run as another user."""
     users = {party.owner.user for party in claimants} - {""}
-    return [key for key, party in strangers.items() if party.owner.kind == "job" or party.owner.user not in users]
+    return [key for key, party in others.items() if party.owner.kind == "job" or party.owner.user not in users]
 
 
-def _use_of(party_ids: Iterable[int], by_party: Mapping[int, Sequence[Process]]) -> Use:
-    return Use.of([process for party_id in party_ids for process in by_party[party_id]])
+def _total_use(party_ids: Iterable[int], by_party: Mapping[int, Sequence[Process]]) -> Use:
+    return Use.of_processes([process for party_id in party_ids for process in by_party[party_id]])
 
 
-_OfDevices = Mapping[str, _OfDevice]
+_DeviceUses = Mapping[str, _DeviceUse]
 
 
-def _of_card(card: MergedDevice, devices: Sequence[MergedDevice], of_device: _OfDevices) -> tuple[Allocation, ...]:
-    """Return the owners of a whole card and of its partitions, each owner once."""
+def _card_allocations(card: MergedDevice, devices: Sequence[MergedDevice], uses: _DeviceUses) -> tuple[Allocation, ...]:
+    """Return the allocations of a card including its partitions, one for each owner."""
     parts = [device for device in devices if device.parent == card.id]
-    allocations = [item for part in parts for item in _of_part(part, card, devices, of_device)]
-    left = max(0.0, 1.0 - sum(slice_of(part, card, _siblings(card, parts)) for part in parts))
-    whole = _owners_of_whole_card(of_device[card.id])
+    allocations = [item for part in parts for item in _partition_allocations(part, card, devices, uses)]
+    rest = max(0.0, 1.0 - sum(fraction_of(part, card, _partition_count(card, parts)) for part in parts))
+    whole = _device_allocations(uses[card.id])
     if parts and allocations:
-        whole = tuple(replace(item, share=item.share * left, basis="partition") for item in whole if left > 0)
-    return _bounded(_summed((*allocations, *whole)))
+        whole = tuple(replace(item, share=item.share * rest, basis="partition") for item in whole if rest > 0)
+    return _limit_owners(_one_per_owner((*allocations, *whole)))
 
 
-def _of_part(
-    part: MergedDevice, card: MergedDevice, devices: Sequence[MergedDevice], of_device: _OfDevices
+def _partition_allocations(
+    part: MergedDevice, card: MergedDevice, devices: Sequence[MergedDevice], uses: _DeviceUses
 ) -> tuple[Allocation, ...]:
-    """Return the owners of an instance, with their shares of the card."""
+    """Return the allocations of a partition, with shares of the whole card."""
     parts = [device for device in devices if device.parent == card.id]
-    of_whole = slice_of(part, card, _siblings(card, parts))
-    shared = _owners_of_whole_card(of_device[part.id])
-    # Two parties may become one owner if sources contradict each other.
-    return _summed([replace(item, share=item.share * of_whole, basis="partition") for item in shared])
+    fraction = fraction_of(part, card, _partition_count(card, parts))
+    on_partition = _device_allocations(uses[part.id])
+    # Sources that contradict each other may report two parties with the same owner.
+    return _one_per_owner([replace(item, share=item.share * fraction, basis="partition") for item in on_partition])
 
 
-def _siblings(card: MergedDevice, parts: Sequence[MergedDevice]) -> int:
-    """Return the number of parts of a card. A partition that is the card itself counts as a part."""
+def _partition_count(card: MergedDevice, parts: Sequence[MergedDevice]) -> int:
+    """Return the number of partitions of a card, including the card itself if it is a partition."""
     return len(parts) + (card.partition is not None)
 
 
-def _owners_of_whole_card(on_device: _OfDevice) -> tuple[Allocation, ...]:
-    """Return the owners of a device treated as a whole card. Use by processes of non-owners counts as unallocated."""
-    uses = [Use.of(processes) for _, processes in on_device.owners]
+def _device_allocations(device_use: _DeviceUse) -> tuple[Allocation, ...]:
+    """Return the allocations of a device, whose whole is 1. The share of other users' processes remains unallocated."""
+    uses = [Use.of_processes(processes) for _, processes in device_use.owners]
     if not uses:
         return ()
-    parts = shares([*uses, *on_device.strangers])[: len(uses)]
-    # Idle memory of other parties does not reduce the share of owners whose processes have not started yet.
-    holds_none = parts[0].basis == "memory" and not any(use.memory_bytes for use in uses)
-    if parts[0].basis == "equal" or holds_none:
-        parts = shares(uses)
+    parts = split_card([*uses, *device_use.others])[: len(uses)]
+    # Memory of other users does not reduce the shares of owners that use no memory yet.
+    uses_no_memory = parts[0].basis == "memory" and not any(use.memory_bytes for use in uses)
+    if parts[0].basis == "equal" or uses_no_memory:
+        parts = split_card(uses)
     return tuple(
-        _allocation(party, processes, use, share, on_device)
-        for (party, processes), use, share in zip(on_device.owners, uses, parts, strict=True)
+        _allocation(party, processes, use, share, device_use)
+        for (party, processes), use, share in zip(device_use.owners, uses, parts, strict=True)
     )
 
 
-def _allocation(party: Party, processes: Sequence[Process], use: Use, share: Share, on_device: _OfDevice) -> Allocation:
+def _allocation(party: Party, processes: Sequence[Process], use: Use, share: Share, device: _DeviceUse) -> Allocation:
     sources = {sourced.source for sourced in party.claims} | ({"proc"} if processes else set())
     return Allocation(
         party.owner,
         share.share,
         share.basis,
-        on_device.is_allocated,
-        True if processes else False if on_device.is_complete else None,
+        device.is_allocated,
+        True if processes else False if device.is_complete else None,
         tuple(sorted(sources)),
-        float(use.memory_bytes) if on_device.is_complete and use.memory_bytes is not None else None,
+        float(use.memory_bytes) if device.is_complete and use.memory_bytes is not None else None,
         party.started,
     )
 
 
-def _summed(allocations: Sequence[Allocation]) -> tuple[Allocation, ...]:
-    """Return one allocation for each owner, the largest first."""
+def _one_per_owner(allocations: Sequence[Allocation]) -> tuple[Allocation, ...]:
+    """Return one allocation for each owner, the largest share first."""
     by_owner: dict[Owner, Allocation] = {}
     for allocation in allocations:
-        before = by_owner.get(allocation.owner)
-        by_owner[allocation.owner] = allocation if before is None else _both(before, allocation)
+        previous = by_owner.get(allocation.owner)
+        by_owner[allocation.owner] = allocation if previous is None else _combined(previous, allocation)
     return tuple(
         sorted(
             by_owner.values(), key=lambda allocation: (-allocation.share, allocation.owner.kind, allocation.owner.name)
@@ -328,7 +330,7 @@ def _summed(allocations: Sequence[Allocation]) -> tuple[Allocation, ...]:
     )
 
 
-def _both(first: Allocation, second: Allocation) -> Allocation:
+def _combined(first: Allocation, second: Allocation) -> Allocation:
     memory = (first.memory_used_bytes, second.memory_used_bytes)
     reported = [value for value in memory if value is not None]
     used = {first.is_used, second.is_used}
@@ -343,17 +345,17 @@ def _both(first: Allocation, second: Allocation) -> Allocation:
     )
 
 
-def _bounded(allocations: tuple[Allocation, ...]) -> tuple[Allocation, ...]:
-    """Return the first owners. The others are summed as one."""
+def _limit_owners(allocations: tuple[Allocation, ...]) -> tuple[Allocation, ...]:
+    """Return at most MOST_OWNERS allocations. The smallest ones are combined into one."""
     if len(allocations) <= MOST_OWNERS:
         return allocations
-    first, rest = allocations[: MOST_OWNERS - 1], allocations[MOST_OWNERS - 1 :]
-    (others,) = _summed([replace(allocation, owner=_OTHERS) for allocation in rest])
-    return (*first, others)
+    largest, smallest = allocations[: MOST_OWNERS - 1], allocations[MOST_OWNERS - 1 :]
+    (others,) = _one_per_owner([replace(allocation, owner=_OTHERS) for allocation in smallest])
+    return (*largest, others)
 
 
-def _known(process: Process, tasks: Mapping[int, Task], parties: Parties) -> Process:
-    task, party = tasks.get(process.pid), parties.of(process.pid)
+def _with_owner(process: Process, tasks: Mapping[int, Task], parties: Parties) -> Process:
+    task, party = tasks.get(process.pid), parties.party_of(process.pid)
     if task is None:
         return process
     return replace(

@@ -1,9 +1,9 @@
-"""The arrangement of a merge: which devices there are, and which value of which report each of their readings is."""
+"""The arrangement of a merge: the devices of the node, and the source of each of their readings."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from telemetry_parsers.combining import name_of
@@ -12,9 +12,9 @@ from telemetry_parsers.merge import identity, joining, numbering, precedence, pr
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.joining import sightings
 from telemetry_parsers.merge.memory import MergeState
-from telemetry_parsers.merge.precedence import NOWHERE, Choice
+from telemetry_parsers.merge.precedence import NO_POSITION, Choice, Pins
 from telemetry_parsers.merge.presence import DeviceEvent
-from telemetry_parsers.merge.report_columns import Fresh
+from telemetry_parsers.merge.report_columns import FreshReports
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Identity, MergedDevice, Problem, SourceReport, Value
 from telemetry_parsers.readings import ReadingKey, Shape
@@ -25,7 +25,7 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """The keys of the readings (`shape`) of a device or the host, their positions in the row of all reports, and the reports."""
+    """The readings of a device or the host: their keys, a function that picks their values from the row, and the reports."""
 
     shape: Shape
     values: Callable[[Sequence[Value | None]], tuple[Value, ...]]
@@ -34,7 +34,7 @@ class Positions:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A listed device with the positions of its readings, the preferred (report, position) first (`parts`), and the newest lists."""
+    """A listed device with its readings, its (report, position) pairs in order of preference, and its newest lists."""
 
     device: MergedDevice
     readings: Positions
@@ -45,72 +45,76 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The devices in order, and the states before and after. `holds_until` is the time at which a lost device is forgotten."""
+    """The devices in order, and the states before and after. It is valid until the next lost device is forgotten."""
 
     shape: object
     pending: frozenset[str]
     before: MergeState
     after: MergeState
-    holds_until: float
+    valid_until: float
     devices: tuple[Slot | MergedDevice, ...]
     host: Positions
     problems: Problems
     events: tuple[DeviceEvent, ...]
     positions: Mapping[tuple[str, str], tuple[str | None, ...]]
 
-    def may_hold(self, state: MergeState) -> bool:
-        """Return whether the arrangement was made from this state and left it unchanged. Otherwise it never applies again."""
-        return state.is_as(self.before) and self.after.is_as(self.before)
+    def is_reusable(self, state: MergeState) -> bool:
+        """Return whether the arrangement can be reused: it was made from this state and did not change the state."""
+        return state.is_same_as(self.before) and self.after.is_same_as(self.before)
 
-    def holds(self, fresh: Fresh, state: MergeState, wall: float, pending: frozenset[str]) -> bool:
-        """Return whether the arrangement applies: only values of the reports are new, and the state is unchanged."""
+    def is_valid_for(self, fresh: FreshReports, state: MergeState, wall: float, pending: frozenset[str]) -> bool:
+        """Return whether the arrangement is still valid: the state is the same, and reports differ in values only."""
         return (
-            self.may_hold(state) and wall < self.holds_until and pending == self.pending and fresh.shape() == self.shape
+            self.is_reusable(state)
+            and wall < self.valid_until
+            and pending == self.pending
+            and fresh.shape() == self.shape
         )
 
 
 def arrange(
-    fresh: Fresh, state: MergeState, wall: float, pending: frozenset[str], reusable: Iterable[Shape] = ()
+    fresh: FreshReports, state: MergeState, wall: float, pending: frozenset[str], reusable: Iterable[Shape] = ()
 ) -> Arrangement:
-    """Return the node's devices with the chosen reading of each metric. Equal shapes in `reusable` are used again."""
-    recalled = numbering.recall(sightings(fresh.reports), fresh.reports, state.learnt)
-    joined = joining.join(recalled.sightings)
-    naming = identity.name(joined.groups, state, pending)
-    named, weighed = naming.named, naming.weighed
-    # Until the first inventory is over, another source of the vendor may still list a device missing from this list.
-    listing = {report.source for report in fresh.reports if _is_whole_list(report) and report.vendor not in pending}
-    numbering_sources = numbering.numbers_only(recalled.sightings)
-    present = presence.update(state, named, listing.difference(recalled.unmatched), numbering_sources, wall)
+    """Return the devices of the node with the chosen reading of each metric. Equal shapes in `reusable` are reused."""
+    numbered = numbering.with_addresses(sightings(fresh.source_reports), fresh.source_reports, state.learnt)
+    joined = joining.join(numbered.sightings)
+    naming = identity.name_groups(joined.groups, state, pending)
+    named, new_devices = naming.named, naming.new_devices
+    # Before the first inventory of all sources, a device that is missing from one list may appear in another.
+    listing = {
+        report.source for report in fresh.source_reports if _is_complete_list(report) and report.vendor not in pending
+    }
+    numbering_sources = numbering.sources_without_addresses(numbered.sightings)
+    present = presence.update(state, named, listing.difference(numbered.unmatched), numbering_sources, wall)
     counters = dict(state.counters)
     chosen = _chosen(named, fresh, counters, pending)
     shapes = _Shapes(reusable)
-    believed = [weighed.doubts[id(group)].group if id(group) in weighed.doubts else group for group in joined.groups]
+    unconfirmed = new_devices.unconfirmed
+    confirmed_groups = [unconfirmed[id(group)].group if id(group) in unconfirmed else group for group in joined.groups]
     after = MergeState(
         identities=present.identities,
         seen=state.seen,
-        doubts=weighed.remembered,
+        witnesses=new_devices.witnesses,
         forgotten=present.forgotten,
-        learnt=numbering.remember(recalled.learnt, numbering.learn(believed)),
-        counters=precedence.remember(counters, {identity.id for identity in present.identities}, chosen.items()),
+        learnt=numbering.remember_learnt(numbered.learnt, numbering.learn_addresses(confirmed_groups)),
+        counters=precedence.remember_pins(counters, {identity.id for identity in present.identities}, chosen.items()),
     )
     return Arrangement(
         shape=fresh.shape(),
         pending=pending,
         before=state,
-        after=after.or_equal(state),
-        holds_until=min(
+        after=after.reuse_if_equal(state),
+        valid_until=min(
             (lost.lost_since + presence.FORGET_AFTER_SECONDS for lost in present.lost if lost.lost_since),
             default=math.inf,
         ),
-        devices=tuple(
-            sorted((*_slots(named, chosen, fresh, shapes), *map(lost_device, present.lost)), key=_slot_order)
-        ),
+        devices=tuple(sorted((*_slots(named, chosen, fresh, shapes), *map(device_of, present.lost)), key=_slot_order)),
         host=_host(fresh, shapes),
         problems=(
-            *recalled.problems,
+            *numbered.problems,
             *joined.problems,
-            *map(_nameless_problem, naming.nameless),
-            *(doubt.problem for doubt in weighed.doubts.values()),
+            *map(_unnamed_problem, naming.unnamed),
+            *(device.problem for device in unconfirmed.values()),
             *present.problems,
         ),
         events=present.events,
@@ -119,46 +123,48 @@ def arrange(
 
 
 class _Shapes:
-    """Shares shapes between devices with the same readings: most devices of a node have the same shape."""
+    """Reuses shapes, because most devices of a node have the same readings."""
 
     def __init__(self, shapes: Iterable[Shape]) -> None:
         self._shapes = {(shape.keys, shape.origins): shape for shape in shapes}
 
-    def positions_of(self, chosen: Mapping[ReadingKey, Choice], fresh: Fresh, reports: Iterable[int]) -> Positions:
-        """Return the positions of the chosen readings."""
+    def positions_of(
+        self, chosen: Mapping[ReadingKey, Choice], fresh: FreshReports, reports: Iterable[int]
+    ) -> Positions:
+        """Return the chosen readings with their positions in the row of all reports."""
         keys, origins = tuple(chosen), tuple(choice[-2] for choice in chosen.values())
         shape = self._shapes.setdefault((keys, origins), Shape(keys, origins))
         row = [
-            position if position == NOWHERE else fresh.offsets[number] + position
+            position if position == NO_POSITION else fresh.offsets[number] + position
             for *_, number, position in chosen.values()
         ]
-        return Positions(shape, _getter(row), frozenset(reports))
+        return Positions(shape, _values_getter(row), frozenset(reports))
 
 
-def _getter(row: Sequence[int]) -> Callable[[Sequence[Value | None]], tuple[Value, ...]]:
-    """Return a function that picks the values at these positions from a row, always as a tuple."""
+def _values_getter(row: Sequence[int]) -> Callable[[Sequence[Value | None]], tuple[Value, ...]]:
+    """Return a function that returns the values at these positions of a row as a tuple."""
     if len(row) > 1:
         return itemgetter(*row)
     return lambda values: tuple(value for position in row if (value := values[position]) is not None)
 
 
 def _chosen(
-    named: Iterable[Named], fresh: Fresh, counters: MutableMapping[tuple[str, str, str], str], pending: frozenset[str]
+    named: Iterable[Named], fresh: FreshReports, counters: Pins, pending: frozenset[str]
 ) -> dict[str, dict[ReadingKey, Choice]]:
-    """Return the position of each reading of each device that is up, by device id."""
+    """Return the choice for each reading of each device, by device id."""
     named = tuple(named)
-    absences = precedence.Absences(fresh)
+    missing_metrics = precedence.MissingMetrics(fresh)
     chosen: dict[str, dict[ReadingKey, Choice]] = {}
     for item in named:
-        of_device = precedence.choose(item, fresh, counters, pending)
-        chosen[item.identity.id] = {**of_device, **absences.of(item, of_device)}
+        choices = precedence.choose(item, fresh, counters, pending)
+        chosen[item.identity.id] = {**choices, **missing_metrics.find(item, choices)}
     for item in named:
         _drop_card_level(chosen[item.identity.id], chosen.get(item.identity.parent or ""))
     return chosen
 
 
 def _drop_card_level(values: dict[ReadingKey, Choice], parent: Mapping[ReadingKey, Choice] | None) -> None:
-    """Drop a partition's readings of the whole card, such as power, if the card itself has them."""
+    """Drop a partition's readings that describe the whole card, such as power, if the card has these readings."""
     if parent is None:
         return
     metrics = {metric for (metric, _), choice in parent.items() if precedence.is_number(choice)}
@@ -167,15 +173,15 @@ def _drop_card_level(values: dict[ReadingKey, Choice], parent: Mapping[ReadingKe
 
 
 def _slots(
-    named: Iterable[Named], chosen: Mapping[str, Mapping[ReadingKey, Choice]], fresh: Fresh, shapes: _Shapes
+    named: Iterable[Named], chosen: Mapping[str, Mapping[ReadingKey, Choice]], fresh: FreshReports, shapes: _Shapes
 ) -> Iterator[Slot]:
     for item in named:
         parts = tuple((fresh.number_of[report.source, report.poll], position) for report, position in item.group.parts)
-        # A doubted new device may leave no report about the known device itself.
+        # Without the reports about an unconfirmed device, a sighting of the known device may be empty.
         listings = {
             (sighting.listing.source, sighting.listing.poll) for sighting in item.group.sightings if sighting.parts
         }
-        device = _device(item)
+        device = _merged_device(item)
         yield Slot(
             device,
             shapes.positions_of(chosen[item.identity.id] if device.up else {}, fresh, (number for number, _ in parts)),
@@ -185,13 +191,13 @@ def _slots(
         )
 
 
-def _device(item: Named) -> MergedDevice:
+def _merged_device(item: Named) -> MergedDevice:
     identity, device = item.identity, item.group.device
     facts = dict(device.facts)
     if identity.power_kind is not None:
         facts["power_kind"] = identity.power_kind
     return replace(
-        lost_device(identity),
+        device_of(identity),
         index=device.index if device.index is not None else identity.index,
         driver=device.driver,
         up=device.up,
@@ -201,12 +207,12 @@ def _device(item: Named) -> MergedDevice:
     )
 
 
-def _is_whole_list(report: SourceReport) -> bool:
+def _is_complete_list(report: SourceReport) -> bool:
     return report.lists_devices and not report.report.is_cut
 
 
-def lost_device(identity: Identity) -> MergedDevice:
-    """Return a device that no source lists any more, from its remembered identity."""
+def device_of(identity: Identity) -> MergedDevice:
+    """Return a device with its remembered identity, for a device that no source lists now."""
     return MergedDevice(
         vendor=identity.vendor,
         index=identity.index,
@@ -224,11 +230,11 @@ def lost_device(identity: Identity) -> MergedDevice:
     )
 
 
-def _host(fresh: Fresh, shapes: _Shapes) -> Positions:
-    """Return the newest reading of each metric of the host."""
+def _host(fresh: FreshReports, shapes: _Shapes) -> Positions:
+    """Return the host's readings: for each metric, the reading of the preferred report."""
     chosen: dict[ReadingKey, Choice] = {}
     for number in fresh.host:
-        shape = fresh.offered[number].shape
+        shape = fresh.reports[number].shape
         for position in shape.by_device[None]:
             key = shape.columns.keys[position]
             if key[0] in BY_KEY and BY_KEY[key[0]].scope == "host":
@@ -236,9 +242,9 @@ def _host(fresh: Fresh, shapes: _Shapes) -> Positions:
     return shapes.positions_of(chosen, fresh, fresh.host)
 
 
-def _positions(fresh: Fresh, named: Iterable[Named]) -> dict[tuple[str, str], tuple[str | None, ...]]:
+def _positions(fresh: FreshReports, named: Iterable[Named]) -> dict[tuple[str, str], tuple[str | None, ...]]:
     ids_of: dict[tuple[str, str], list[str | None]] = {
-        (report.source, report.poll): [None] * len(report.report.devices) for report in fresh.reports
+        (report.source, report.poll): [None] * len(report.report.devices) for report in fresh.source_reports
     }
     for item in named:
         for report, position in item.group.parts:
@@ -246,9 +252,9 @@ def _positions(fresh: Fresh, named: Iterable[Named]) -> dict[tuple[str, str], tu
     return {key: tuple(ids) for key, ids in ids_of.items()}
 
 
-def _nameless_problem(group: joining.Group) -> tuple[str, Problem]:
+def _unnamed_problem(group: joining.Group) -> tuple[str, Problem]:
     where = name_of(group.device)
-    return group.sightings[0].source, Problem(where, "no identity of its own: another device has the same; left out")
+    return group.sightings[0].source, Problem(where, "not shown: another device has the same identity")
 
 
 def _slot_order(slot: Slot | MergedDevice) -> DisplayOrder:
@@ -256,6 +262,6 @@ def _slot_order(slot: Slot | MergedDevice) -> DisplayOrder:
 
 
 def display_order(device: MergedDevice) -> DisplayOrder:
-    """Return the sort key of a device: vendor, then label with numbers compared as numbers, then id."""
+    """Return the sort key of a device: vendor, label (numbers in numeric order), and id."""
     parts = tuple((int(part), "") if part.isdigit() else (-1, part) for part in device.device.split(":"))
     return device.vendor, parts, device.id

@@ -8,7 +8,7 @@ from telemetry_parsers.combining import canonical_uuid
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Claim, DeviceName, Way
 
-# The facts with the number of each kind of device node. The number may follow a word.
+# The facts that contain the number of each kind of device node, possibly after a word: `renderD128`.
 _FACTS: Mapping[Way, tuple[str, ...]] = {
     "minor": ("minor",),
     "render": ("render_node",),
@@ -19,38 +19,38 @@ INSTANCE_FACT = "gpu_instance"
 
 
 class DeviceNames:
-    """The devices of a node, found by any of their names."""
+    """Finds devices of a node by any of their names."""
 
     def __init__(self, devices: Sequence[MergedDevice]) -> None:
         self._devices = devices
         self._positions = _positions(device for device in devices if device.parent is None)
 
     def find(self, claim: Claim) -> MergedDevice | None:
-        """Return the device of the first name that fits exactly one device, or None."""
+        """Return the device for the claim's first name that matches exactly one device, or None."""
         for name in claim.names:
-            found = self._fitting(name)
-            if len(found) == 1:
-                return found[0]
+            devices = self._matching_devices(name)
+            if len(devices) == 1:
+                return devices[0]
         return None
 
-    def _fitting(self, name: DeviceName) -> list[MergedDevice]:
-        among = [device for device in self._devices if name.vendor in ("", device.vendor)]
+    def _matching_devices(self, name: DeviceName) -> list[MergedDevice]:
+        candidates = [device for device in self._devices if name.vendor in ("", device.vendor)]
         if name.way == "uuid":
-            wanted = _bare(name.value)
-            return [device for device in among if wanted and wanted == _bare(device.uuid)]
+            bare_uuid = _without_prefix(name.value)
+            return [device for device in candidates if bare_uuid and bare_uuid == _without_prefix(device.uuid)]
         if name.way == "bus_id":
-            cards = [device for device in among if device.bus_id == name.value]
+            cards = [device for device in candidates if device.bus_id == name.value]
         else:
-            cards = [device for device in among if self._number(name.way, device) == name.value]
+            cards = [device for device in candidates if self._number(name.way, device) == name.value]
         cards = _without_parts(cards)
         return cards if not name.instance else self._instances(cards, name.instance)
 
     def _number(self, way: Way, device: MergedDevice) -> str | None:
-        """Return the device's number of this kind. Without a minor number, use the position of its device file."""
+        """Return the device's number of this kind. An unknown minor number is derived from the order of the devices."""
         if way == "index":
             return device.device if device.parent else None if device.index is None else str(device.index)
         facts = dict(device.facts)
-        number = next((_digits(facts[fact]) for fact in _FACTS[way] if fact in facts), None)
+        number = next((_trailing_number(facts[fact]) for fact in _FACTS[way] if fact in facts), None)
         if number is None and way == "physical":
             return None if device.index is None else str(device.index)
         return self._positions.get(device.id) if number is None and way == "minor" else number
@@ -64,29 +64,29 @@ class DeviceNames:
         ]
 
 
-def _bare(uuid: str | None) -> str:
-    """Return a uuid without the prefix that only some tools print."""
+def _without_prefix(uuid: str | None) -> str:
+    """Return a UUID without the prefix that only some tools print."""
     return (canonical_uuid(uuid) or "").removeprefix("mlu-")
 
 
 def _without_parts(devices: list[MergedDevice]) -> list[MergedDevice]:
-    """Return the whole cards among devices with the same name, if there are any."""
+    """Return the devices without the partitions of cards that are among them."""
     ids = {device.id for device in devices}
     return [device for device in devices if device.parent not in ids]
 
 
-def _digits(text: str) -> str:
-    """Return the number at the end of a word such as `renderD128`."""
+def _trailing_number(text: str) -> str:
+    """Return the digits at the end of a word such as `renderD128`, without leading zeros."""
     head = text.rstrip("0123456789")
     return text[len(head) :].lstrip("0") or ("0" if len(head) < len(text) else "")
 
 
 def _positions(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
-    """Return each device's position among the vendor's device files, by render node, else physical id, else index."""
+    """Return each device's position within its vendor, ordered by render node, physical id or index."""
     keys: dict[str, list[tuple[int, int, str]]] = {}
     for device in devices:
         facts = dict(device.facts)
-        number = next((_digits(facts[fact]) for fact in ("render_node", "phy_id") if fact in facts), "")
+        number = next((_trailing_number(facts[fact]) for fact in ("render_node", "phy_id") if fact in facts), "")
         order = int(number) if number else device.index
         if order is not None and "minor" not in facts:
             keys.setdefault(device.vendor, []).append((0 if number else 1, order, device.id))

@@ -1,4 +1,4 @@
-"""Ids and labels of devices: chosen when a device is first published, unchanged as long as it is remembered."""
+"""Chooses the id and label of each device when it is first published. They do not change while it is remembered."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from functools import partial
 
 from telemetry_parsers.combining import canonical_uuid, chip_place_of, differ, same_slot, slot_of, without_domain
 from telemetry_parsers.dataclass import dataclass, replace
-from telemetry_parsers.merge import doubts
-from telemetry_parsers.merge.doubts import Weighed
 from telemetry_parsers.merge.joining import Group
 from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.merge.new_devices import NewDevices, check_new_devices
 from telemetry_parsers.model import Device, Identity
 
 
@@ -25,15 +24,15 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """The groups with an identity, the groups without a unique one, and the doubts about new devices."""
+    """The groups with an identity, the groups without a unique identity, and the check of new devices."""
 
     named: tuple[Named, ...]
-    nameless: tuple[Group, ...]
-    weighed: Weighed
+    unnamed: tuple[Group, ...]
+    new_devices: NewDevices
 
 
 class _Remembered:
-    """Remembered identities. Each can be claimed by one group."""
+    """The remembered identities, each of which can belong to one group."""
 
     def __init__(self, identities: Iterable[Identity], groups: Sequence[Group]) -> None:
         self.identities = {identity.id: identity for identity in identities}
@@ -58,12 +57,12 @@ class _Remembered:
         self.uuid_count = Counter((group.vendor, canonical_uuid(group.device.uuid)) for group in groups)
 
     def unique_uuid(self, group: Group) -> str | None:
-        """Return the group's uuid if no other device of the node has the same."""
+        """Return the group's UUID if it is unique on the node, else None."""
         uuid = canonical_uuid(group.device.uuid)
         return uuid if uuid is not None and self.uuid_count[(group.vendor, uuid)] == 1 else None
 
     def shares_index(self, group: Group) -> bool:
-        """Return whether all chips of the card have its index, so that only their chip numbers distinguish them."""
+        """Return whether the chips of the card have the same index, so that only their chip numbers differ."""
         chip_place = chip_place_of(group.device)
         return (
             chip_place is not None
@@ -72,7 +71,7 @@ class _Remembered:
         )
 
     def find(self, group: Group) -> Identity | None:
-        """Return the identity under which this device was published before."""
+        """Return the identity with which this device was published before, or None for a new device."""
         for identity in self._candidates(group):
             if identity.id not in self.claimed and not differ(identity.uuid, self.unique_uuid(group)):
                 self.claimed.add(identity.id)
@@ -86,21 +85,21 @@ class _Remembered:
             candidates += self.by_uuid.get((group.vendor, uuid, device.partition), ())
         candidates += self._at_address(group)
         if uuid is None and canonical_uuid(device.uuid) and device.index is not None and not candidates:
-            # A uuid that several devices share identifies none of them. Only the index is left.
-            numbered = (group.vendor, device.index, device.partition)
+            # Several devices have this UUID, so that only the index identifies the device.
+            index_key = (group.vendor, device.index, device.partition)
             candidates += [
                 identity
                 for identity in self.identities.values()
-                if (identity.vendor, identity.index, identity.partition) == numbered
+                if (identity.vendor, identity.index, identity.partition) == index_key
             ]
-        for name in (_by_chip_place(group), _by_index(group)):
+        for name in (_chip_id(group), _index_id(group)):
             by_index = self.identities.get(name)
             if by_index is not None and by_index.bus_id is None and by_index.partition == device.partition:
                 candidates.append(by_index)
         return candidates
 
     def _at_address(self, group: Group) -> list[Identity]:
-        """Return the identities at the group's address. An address without its domain counts if it fits one device only."""
+        """Return the identities at the group's address. An address without its domain must match exactly one identity."""
         bus_id, partition = group.device.bus_id, group.device.partition
         if not bus_id:
             return []
@@ -110,16 +109,16 @@ class _Remembered:
         if not ids and self.bus_count[key] == 1:
             ids = [id_ for id_, its_slot in slots.items() if same_slot(its_slot, slot)]
             ids = ids if len(ids) == 1 else []
-        return sorted((self.identities[id_] for id_ in ids), key=partial(_unlikeness, group.device))
+        return sorted((self.identities[id_] for id_ in ids), key=partial(_likelihood_order, group.device))
 
 
-def _unlikeness(device: Device, identity: Identity) -> tuple[bool, bool, int]:
-    """Return the sort key of an identity at the device's address: present before lost, then more often seen first."""
+def _likelihood_order(device: Device, identity: Identity) -> tuple[bool, bool, int]:
+    """Return the sort key of an identity at the device's address: the most likely identity first."""
     return _is_other_chip(device, identity), identity.lost_since is not None, -identity.polls
 
 
 def _is_other_chip(device: Device, identity: Identity) -> bool:
-    """Return whether the identity is another chip of the same card. Such chips may share an address and have no uuid."""
+    """Return whether the identity belongs to another chip of the card. Chips of a card may share an address."""
     if identity.uuid is not None:
         return False
     chip_place, named = chip_place_of(device), identity.device.partition(":")[2]
@@ -129,12 +128,12 @@ def _is_other_chip(device: Device, identity: Identity) -> bool:
 
 
 def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str, str | None]:
-    """Return the part that all spellings of one address share."""
+    """Return a key that is equal for all spellings of an address."""
     return vendor, without_domain(slot_of(bus_id, partition)), partition
 
 
 def _new_id(group: Group, parent: Identity | None, remembered: _Remembered) -> str | None:
-    """Return the uuid if unique, else the bus address, else vendor:index; for a partition, <parent>/<partition>."""
+    """Return an unused id: the UUID if unique, else the bus address or vendor:index, or <parent>/<partition>."""
     device = group.device
     choices = []
     if remembered.unique_uuid(group) is not None and device.uuid:
@@ -145,24 +144,24 @@ def _new_id(group: Group, parent: Identity | None, remembered: _Remembered) -> s
     elif device.bus_id:
         choices.append(device.bus_id)
     if device.partition is None and (device.index is not None or not choices):
-        choices.append(_by_chip_place(group) if remembered.shares_index(group) else _by_index(group))
+        choices.append(_chip_id(group) if remembered.shares_index(group) else _index_id(group))
     return next((choice for choice in choices if choice not in remembered.identities), None)
 
 
-def _by_index(group: Group) -> str:
-    """Return the id of a device known by its index only, such as `amd:0`, or `unnumbered` without an index."""
+def _index_id(group: Group) -> str:
+    """Return the id of a device that has only an index, such as `amd:0`; `amd:unnumbered` without an index."""
     index = group.device.index
     return f"{group.vendor}:{'unnumbered' if index is None else index}"
 
 
-def _by_chip_place(group: Group) -> str:
-    """Return the id of a chip known by the index of its card and its number on the card only, such as `ascend:3/1`."""
+def _chip_id(group: Group) -> str:
+    """Return the id of a chip that has only the index of its card and a chip number, such as `ascend:3/1`."""
     chip_place = chip_place_of(group.device)
-    return _by_index(group) + (f"/{chip_place.chip}" if chip_place is not None and chip_place.chip is not None else "")
+    return _index_id(group) + (f"/{chip_place.chip}" if chip_place is not None and chip_place.chip is not None else "")
 
 
 def _label(group: Group, parent: Identity | None, remembered: _Remembered, rank: int) -> str:
-    """Return the `device` label: the tool's index, else the rank by bus address; `0:1` for a partition or a chip."""
+    """Return the `device` label: the tool's index or the rank by bus address; `0:1` for a partition or chip."""
     device = group.device
     if device.partition is not None and parent is not None:
         return f"{parent.device}:{device.partition}"
@@ -174,21 +173,21 @@ def _label(group: Group, parent: Identity | None, remembered: _Remembered, rank:
 
 
 def _refresh(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
-    """Return the identity with newly learnt fields; id, device and model do not change."""
+    """Return the identity with fields that became known or changed. Id, device label and model do not change."""
     facts = dict(device.facts)
     return replace(
         identity,
         index=device.index if device.index is not None else identity.index,
         uuid=identity.uuid or uuid,
-        bus_id=_fuller(device.bus_id, identity.bus_id),
+        bus_id=_preferred_address(device.bus_id, identity.bus_id),
         serial=identity.serial or device.serial,
         parent=parent.id if parent else identity.parent,
         power_kind=identity.power_kind or facts.get("power_kind"),
     )
 
 
-def _fuller(printed: str | None, remembered: str | None) -> str | None:
-    """Return the printed address, unless it is the remembered one without its domain."""
+def _preferred_address(printed: str | None, remembered: str | None) -> str | None:
+    """Return the printed address, or the remembered address if only the domain is missing in the printed one."""
     return remembered if not printed or (remembered or "").endswith(":" + printed) else printed
 
 
@@ -223,41 +222,42 @@ def _ranks(groups: Sequence[Group]) -> dict[int, int]:
     return ranks
 
 
-def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection[str]) -> Naming:
-    """Return each group's identity, without new devices of pending vendors. A doubted device is its slot's known device."""
+def name_groups(groups: Sequence[Group], state: MergeState, pending_vendors: Collection[str]) -> Naming:
+    """Return an identity for each group. New devices of pending vendors are omitted."""
     remembered = _Remembered(state.identities, groups)
     parents, ranks = _parents(groups), _ranks(groups)
     named: dict[int, Named] = {}
-    nameless = []
+    unnamed = []
     whole_first = sorted(groups, key=lambda group: id(group) in parents)
     identities = {id(group): remembered.find(group) for group in whole_first}
     new_groups = [
         group for group in whole_first if identities[id(group)] is None and group.vendor not in pending_vendors
     ]
-    weighed = _ambiguous_devices(new_groups, remembered, state) if new_groups else Weighed()
+    new_devices = _check_new_devices(new_groups, remembered, state) if new_groups else NewDevices()
     for group in whole_first:
         owner = parents.get(id(group))
         parent = named[id(owner)].identity if owner is not None and id(owner) in named else None
-        identity, shown = identities[id(group)], group
-        if id(group) in weighed.doubts:
-            identity, shown = weighed.doubts[id(group)].occupant, weighed.doubts[id(group)].group
+        identity, shown_group = identities[id(group)], group
+        if id(group) in new_devices.unconfirmed:
+            unconfirmed = new_devices.unconfirmed[id(group)]
+            identity, shown_group = unconfirmed.occupant, unconfirmed.group
         if identity is None:
             if group.vendor in pending_vendors:
                 continue
             identity = _create(group, parent, remembered, ranks.get(id(group), 0))
             if identity is None:
-                nameless.append(group)
+                unnamed.append(group)
                 continue
-        uuid = None if remembered.unique_uuid(shown) is None else shown.device.uuid
-        identity = _refresh(identity, shown.device, uuid, parent)
+        uuid = None if remembered.unique_uuid(shown_group) is None else shown_group.device.uuid
+        identity = _refresh(identity, shown_group.device, uuid, parent)
         remembered.identities[identity.id] = identity
-        named[id(group)] = Named(shown, identity)
-    return Naming(tuple(named[id(group)] for group in groups if id(group) in named), tuple(nameless), weighed)
+        named[id(group)] = Named(shown_group, identity)
+    return Naming(tuple(named[id(group)] for group in groups if id(group) in named), tuple(unnamed), new_devices)
 
 
-def _ambiguous_devices(new_groups: Sequence[Group], remembered: _Remembered, state: MergeState) -> Weighed:
-    """Return the doubts about new devices if listed devices disappeared, and claim the identities of the doubted slots."""
-    present = [
+def _check_new_devices(new_groups: Sequence[Group], remembered: _Remembered, state: MergeState) -> NewDevices:
+    """Return the check of new devices against devices that just disappeared, whose identities are then claimed."""
+    missing = [
         identity
         for identity in remembered.identities.values()
         if identity.id in state.seen
@@ -265,9 +265,9 @@ def _ambiguous_devices(new_groups: Sequence[Group], remembered: _Remembered, sta
         and identity.partition is None
         and identity.id not in remembered.claimed
     ]
-    weighed = doubts.weigh(new_groups, present, state.doubts) if present else Weighed()
-    remembered.claimed.update(doubt.occupant.id for doubt in weighed.doubts.values())
-    return weighed
+    new_devices = check_new_devices(new_groups, missing, state.witnesses) if missing else NewDevices()
+    remembered.claimed.update(device.occupant.id for device in new_devices.unconfirmed.values())
+    return new_devices
 
 
 def _create(group: Group, parent: Identity | None, remembered: _Remembered, rank: int) -> Identity | None:

@@ -1,4 +1,4 @@
-"""Joins the devices of all polls and sources: reports become sightings of each source, then groups of sightings."""
+"""Joins devices: the reports of a source become sightings, and the sightings of all sources become groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORM_RANK = {"data": 0, "json": 1, "text": 2}
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A device in all fresh reports of a source. An `attached` source, such as hccn-tool, describes other sources' devices."""
+    """A device as one source reports it in all polls. `attached` sources, such as hccn-tool, do not list devices."""
 
     source: str
     rank: tuple[int, str]
@@ -36,12 +36,12 @@ class Sighting:
 
     @property
     def address(self) -> tuple[str | None, str | None]:
-        """Return bus address and partition, which together identify a device of a node."""
+        """Return the bus address and the partition, which identify a device of a node."""
         return self.device.bus_id, self.device.partition
 
 
 class _Finder:
-    """Finds a device in one report by address or index; the first if several match."""
+    """Finds a device in one report by address or index. If several devices match, the first is returned."""
 
     def __init__(self, devices: Sequence[Device], *, by_partition: bool) -> None:
         self._by_partition = by_partition
@@ -54,7 +54,7 @@ class _Finder:
             self._by_slot.setdefault((device.vendor, *self.slot(device)), []).append(position)
 
     def slot(self, device: Device) -> tuple[int | None, str | None]:
-        """Return the index, with the partition if several devices have the same index."""
+        """Return the index and, if several devices have the same index, the partition."""
         return device.index, device.partition if self._by_partition else None
 
     def slots(self) -> set[tuple[int | None, str | None]]:
@@ -62,11 +62,11 @@ class _Finder:
         return {self.slot(device) for device in self._devices}
 
     def find(self, device: Device, *, by_index: bool) -> int | None:
-        """Return the position of a device from another report of the same source."""
+        """Return the position of the device in this report, or None. `device` is from another report of the source."""
         by_address = self._by_bus.get((device.vendor, device.bus_id, device.partition)) if device.bus_id else None
         if not by_index or device.index is None:
             return by_address
-        # An address identifies a device better than an index: different addresses mean different devices.
+        # Devices with different addresses are different, even if their indices are equal.
         same_slot = self._by_slot.get((device.vendor, *self.slot(device)), ())
         by_slot = next(
             (position for position in same_slot if not (device.bus_id and self._devices[position].bus_id)), None
@@ -75,7 +75,7 @@ class _Finder:
 
 
 class _NewestList:
-    """The newest list of a source. It decides which devices there are."""
+    """The newest list of a source, which determines the source's devices."""
 
     def __init__(self, report: SourceReport, *, by_partition: bool) -> None:
         self.report = report
@@ -93,19 +93,19 @@ class _OtherReport:
         self._newest = newest
         self._finder = _Finder(report.report.devices, by_partition=by_partition)
         self._places = ChipPlaces(report.report.devices)
-        # Some tools renumber the cards when one is lost. So two polls are matched by index only while both list the
+        # Some tools renumber the cards when a card is lost. So two polls are matched by index only if both list the
         # same indices.
         self._by_index = self._finder.slots() == newest.slots
         self._by_place = self._places.agrees_with(newest.places)
 
     def find(self, listed: Device, combined: Device) -> int | None:
-        """Return the position here of a listed device; `combined` is this device with the fields of preferred reports."""
+        """Return the position of a listed device in this report. `combined` has fields from other reports, too."""
         if self._by_place:
             return self._places.find(listed, in_output=self._newest.places)
         return self._finder.find(combined, by_index=self._by_index)
 
     def parent(self, position: int) -> int | None:
-        """Return the position in the list of the parent of a device here."""
+        """Return the position in the newest list of the parent of this report's device at `position`."""
         parent = self.report.report.devices[position].parent
         if parent is None:
             return None
@@ -113,10 +113,10 @@ class _OtherReport:
 
 
 def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
-    """Return the sightings of one source. Its newest list decides which devices there are."""
+    """Return the sightings of one source: the devices in its newest list."""
     lists = tuple(newest_lists(reports).values())
     if not lists:
-        return _attached(reports)
+        return _attached_sightings(reports)
     by_partition = any(repeats_an_index(report.report.devices) for report in reports)
     newest = _NewestList(lists[0], by_partition=by_partition)
     others = [
@@ -128,50 +128,50 @@ def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
 
 
 def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]) -> Sighting:
-    """Return a listed device combined with the source's other reports, the preferred first."""
+    """Return the sighting of a listed device, combined with the source's other reports in order of preference."""
     report = newest.report
     listed = device = newest.devices[position]
     parts = [(report, position)]
     for other in others:
-        found_at = other.find(listed, device)
-        if found_at is not None:
-            parts.append((other.report, found_at))
-            parent = other.parent(found_at) if device.parent is None else device.parent
-            device = combine(device, other.report.report.devices[found_at])
-            # A copy is made only if a field changes: this runs at every poll, for every device.
+        position_in_other = other.find(listed, device)
+        if position_in_other is not None:
+            parts.append((other.report, position_in_other))
+            parent = other.parent(position_in_other) if device.parent is None else device.parent
+            device = combine(device, other.report.report.devices[position_in_other])
+            # This runs for every device at every poll, so that needless copies are avoided.
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed.up:
-        device = replace(device, up=listed.up)  # an older poll may precede the loss of the card
+        device = replace(device, up=listed.up)  # the other polls may be older
     rank = (FORM_RANK[report.report.form], report.source)
     return Sighting(report.source, rank, device, tuple(parts), report, report.report.index_space)
 
 
-def _attached(reports: Sequence[SourceReport]) -> list[Sighting]:
-    """Return the sightings of a source without a device list: one for each index in an index space."""
+def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:
+    """Return the sightings of a source that does not list devices: one for each index in an index space."""
     parts: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
     for report in sorted(reports, key=preference):
         for position, device in enumerate(report.report.devices):
             if device.index is not None and report.report.index_space:
                 parts.setdefault((report.report.index_space, device.index), []).append((report, position))
-    attached_sightings = []
+    found = []
     for (space, _), reports_of_device in parts.items():
         preferred, position = reports_of_device[0]
         device = preferred.report.devices[position]
-        for report, elsewhere in reports_of_device[1:]:
-            device = combine(device, report.report.devices[elsewhere])
+        for report, other_position in reports_of_device[1:]:
+            device = combine(device, report.report.devices[other_position])
         rank = (FORM_RANK[preferred.report.form], preferred.source)
-        attached_sightings.append(
+        found.append(
             Sighting(preferred.source, rank, device, tuple(reports_of_device), preferred, space, attached=True)
         )
-    return attached_sightings
+    return found
 
 
 def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
-    """Return all sightings, the most preferred sources first, attached ones last."""
+    """Return all sightings in order of preference, with attached sources last."""
     by_source: dict[str, list[SourceReport]] = {}
     for report in reports:
         by_source.setdefault(report.source, []).append(report)
-    unordered = [sighting for of_source in by_source.values() for sighting in _sightings_of(of_source)]
+    unordered = [sighting for source_reports in by_source.values() for sighting in _sightings_of(source_reports)]
     return sorted(unordered, key=lambda sighting: (sighting.attached, sighting.rank))
 
 
@@ -180,7 +180,7 @@ _MOST_NAMED = 4
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """The sightings of one device, from the most preferred source on."""
+    """The sightings of one device by different sources, the most preferred source first."""
 
     vendor: str
     sightings: list[Sighting] = field(default_factory=list)
@@ -188,11 +188,11 @@ class Group:
 
     @property
     def parts(self) -> Iterator[tuple[SourceReport, int]]:
-        """Return the reports about the device, each with the device's position in it."""
+        """Return each report about the device with the device's position in the report."""
         return (part for sighting in self.sightings for part in sighting.parts)
 
     def add(self, sighting: Sighting) -> None:
-        """Add the sighting of another source, which fills in unknown fields."""
+        """Add a sighting of another source, and fill in unknown fields of the device from it."""
         self.device = combine(self.device, sighting.device) if self.sightings else sighting.device
         self.sightings.append(sighting)
 
@@ -206,7 +206,7 @@ class Joined:
 
 
 class _Joiner:
-    """Collects groups, found by the addresses and uuids of their sightings."""
+    """Adds each sighting to the group with the same address or UUID."""
 
     def __init__(self, sightings: Sequence[Sighting]) -> None:
         self.groups: list[Group] = []
@@ -221,10 +221,10 @@ class _Joiner:
         if len(candidates) == 1:
             group = candidates[0]
         elif sighting.attached:
-            return  # the device is not listed, and a source without a device list adds none
+            return  # such a source only describes devices that other sources list
         else:
             if candidates:
-                self.problems.append((sighting.source, Problem(name_of(sighting.device), _ambiguous(candidates))))
+                self.problems.append((sighting.source, Problem(name_of(sighting.device), _ambiguity_text(candidates))))
             group = Group(sighting.device.vendor)
             self.groups.append(group)
         group.add(sighting)
@@ -233,12 +233,12 @@ class _Joiner:
                 self._by_key[key].append(group)
 
     def _candidates(self, sighting: Sighting) -> list[Group]:
-        """Return the groups to which the sighting may belong: those at its address, else those with its uuid."""
+        """Return the groups to which the sighting may belong: groups at its address, else groups with its UUID."""
         device = sighting.device
         if device.bus_id:
             by_bus = [
                 group
-                for group in self._open(sighting, self._bus_key(device.bus_id, device))
+                for group in self._groups_without_source(sighting, self._bus_key(device.bus_id, device))
                 if same_slot(
                     slot_of(group.device.bus_id or "", device.partition), slot_of(device.bus_id, device.partition)
                 )
@@ -247,12 +247,12 @@ class _Joiner:
                 return by_bus
         return [
             group
-            for group in self._open(sighting, self._uuid_key(sighting))
+            for group in self._groups_without_source(sighting, self._uuid_key(sighting))
             if not (group.device.bus_id and device.bus_id)
         ]
 
-    def _open(self, sighting: Sighting, key: tuple[str | None, ...] | None) -> list[Group]:
-        """Return the groups under a key without a sighting of this source."""
+    def _groups_without_source(self, sighting: Sighting, key: tuple[str | None, ...] | None) -> list[Group]:
+        """Return the groups with this key to which the sighting's source has not contributed yet."""
         if key is None:
             return []
         return [
@@ -262,13 +262,13 @@ class _Joiner:
         ]
 
     def _bus_key(self, bus_id: str | None, device: Device) -> tuple[str | None, ...] | None:
-        """Return vendor, bus:device.function without the domain, and partition."""
+        """Return a key of the vendor, the address without its domain, and the partition."""
         if not bus_id:
             return None
         return ("bus", device.vendor, without_domain(slot_of(bus_id, device.partition)), device.partition)
 
     def _uuid_key(self, sighting: Sighting) -> tuple[str | None, ...] | None:
-        """Return vendor, uuid and partition, or None if the source reports the uuid more than once."""
+        """Return a key of the vendor, UUID and partition, or None if the source reports the UUID more than once."""
         device = sighting.device
         uuid = canonical_uuid(device.uuid)
         if uuid is None or self._uuid_count[(sighting.source, device.vendor, uuid)] > 1:
@@ -276,14 +276,14 @@ class _Joiner:
         return ("uuid", device.vendor, uuid, device.partition)
 
 
-def _ambiguous(candidates: Sequence[Group]) -> str:
+def _ambiguity_text(candidates: Sequence[Group]) -> str:
     names = ", ".join(name_of(group.device) for group in candidates[:_MOST_NAMED])
-    more = f" and {len(candidates) - _MOST_NAMED} more" if len(candidates) > _MOST_NAMED else ""
-    return f"could be any of {names}{more}, so it is shown as a separate device"
+    rest_text = f" and {len(candidates) - _MOST_NAMED} more" if len(candidates) > _MOST_NAMED else ""
+    return f"could be any of {names}{rest_text}, so it is shown as a separate device"
 
 
 def join(sightings: Sequence[Sighting]) -> Joined:
-    """Return the sightings grouped into devices: by bus address, else by unique uuid, never by serial."""
+    """Return the sightings grouped by device: by bus address, else by unique UUID. Serial numbers are not used."""
     joiner = _Joiner(sightings)
     for sighting in sightings:
         joiner.add(sighting)

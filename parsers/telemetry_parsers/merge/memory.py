@@ -1,4 +1,4 @@
-"""State that merge keeps from one snapshot to the next."""
+"""The state that a merge passes to the next merge."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from telemetry_parsers.model import Device, Identity
 
 @dataclass(frozen=True, slots=True)
 class MergeState:
-    """The known devices and what was learnt about them."""
+    """The remembered devices, and the facts about them that later reports may omit."""
 
     identities: tuple[Identity, ...] = ()
-    seen: Mapping[str, tuple[int, float]] = field(default_factory=dict)  # lists since the start, and time of the newest
-    # Witnesses of devices not accepted yet.
-    doubts: Mapping[tuple[str, str], frozenset[tuple[str, str, float]]] = field(default_factory=dict)
+    # By device id: the number of lists with the device since the start, and the time of the newest.
+    seen: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    # Witnesses of new devices that are not confirmed yet.
+    witnesses: Mapping[tuple[str, str], frozenset[tuple[str, str, float]]] = field(default_factory=dict)
     forgotten: Mapping[tuple[str, str], int] = field(default_factory=dict)  # by vendor and source
-    # By vendor and index space, address and uuid of each index.
+    # By vendor and index space: a device with address and UUID for each index.
     learnt: Mapping[tuple[str, str], Mapping[int, Device]] = field(default_factory=dict)
     counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # the source of each (id, metric, label)
 
-    def is_as(self, other: MergeState) -> bool:
-        """Return whether the states are identical except for `seen`; always False while a device is doubted."""
+    def is_same_as(self, other: MergeState) -> bool:
+        """Return whether the states are the same except for `seen`; always False while a device is unconfirmed."""
         return (
-            not self.doubts
-            and not other.doubts
+            not self.witnesses
+            and not other.witnesses
             and self.identities is other.identities
             and self.forgotten is other.forgotten
             and self.learnt is other.learnt
             and self.counters is other.counters
         )
 
-    def or_equal(self, other: MergeState) -> MergeState:
-        """Return the other state if both are equal, so that `is_as` is true from now on."""
+    def reuse_if_equal(self, other: MergeState) -> MergeState:
+        """Return `other` if both states are equal, so that later comparisons by identity succeed."""
         return other if replace(other, seen=self.seen) == self else self

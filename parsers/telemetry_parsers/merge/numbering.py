@@ -1,4 +1,4 @@
-"""Identifies devices that are listed by number only, from a tool's other outputs, while the list has the same numbers."""
+"""Identifies devices in lists without addresses, by the addresses that other outputs of the tool have for the indices."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from telemetry_parsers.merge.joining import Group, Sighting
 from telemetry_parsers.merge.report_columns import newest_lists
 from telemetry_parsers.model import Device, Problem, SourceReport
 
-# The vendor, and what the numbers count.
-_Space = tuple[str, str]
-Learnt = Mapping[_Space, Mapping[int, Device]]
-# By source and index space.
-_Listed = dict[tuple[str, _Space], set[int | None]]
+# The vendor, and the name of the numbering to which an index belongs.
+_IndexSpace = tuple[str, str]
+Learnt = Mapping[_IndexSpace, Mapping[int, Device]]
+# The listed indices by source and index space.
+_ListedIndices = dict[tuple[str, _IndexSpace], set[int | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
-    """Sightings with learnt addresses, sources whose numbers match no learnt number, and the valid learnt numbers."""
+class NumberedSightings:
+    """Sightings with learnt addresses, sources whose indices changed, and the indices that are still valid."""
 
     sightings: tuple[Sighting, ...]
     unmatched: tuple[str, ...]
@@ -29,46 +29,46 @@ class Recalled:
 
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
-        """Return a problem for each source whose numbers match no learnt number."""
-        text = "the list of devices has changed; its numbers cannot be matched to addresses until the addresses are read again"
+        """Return a problem for each source whose indices changed."""
+        text = "the listed indices changed, so that the devices are unknown until their addresses are read again"
         return tuple((source, Problem("list of devices", text)) for source in self.unmatched)
 
 
-def recall(sightings: Sequence[Sighting], fresh: Iterable[SourceReport], learnt: Learnt) -> Recalled:
-    """Return the sightings with the addresses and uuids learnt for their numbers.
+def with_addresses(sightings: Sequence[Sighting], fresh: Iterable[SourceReport], learnt: Learnt) -> NumberedSightings:
+    """Return the sightings with the addresses and UUIDs that were learnt for their indices.
 
-    Some tools renumber the cards when one is lost. So a number is valid only while the list has the same numbers as
-    when it was learnt. A list with other numbers is not used: it could mix up devices or create new ones. From then on
-    the numbers are invalid until they are learnt again: a lost card and a returned card give the same numbers.
+    Some tools renumber the cards when a card is lost. So an index is valid only while the list has the same indices as
+    when it was learnt. A list with different indices is ignored, since devices could be mixed up. Then all indices must
+    be learnt again: a list after a loss and a return has the same indices, but possibly in another order.
     """
-    listed = _listed(sightings)
-    learnt = {**learnt, **_forgotten(listed, fresh, learnt)}
-    recalled: list[Sighting] = []
+    listed = _listed_indices(sightings)
+    learnt = {**learnt, **_invalidated(listed, fresh, learnt)}
+    completed: list[Sighting] = []
     unmatched: dict[str, None] = {}
     for sighting in sightings:
-        devices = learnt.get(_space(sighting))
+        devices = learnt.get(_index_space(sighting))
         index = sighting.device.index
-        if devices is None or index is None or not _needs_help(sighting):
-            recalled.append(sighting)
-        elif not sighting.attached and listed[sighting.source, _space(sighting)] != devices.keys():
+        if devices is None or index is None or not _needs_address(sighting):
+            completed.append(sighting)
+        elif not sighting.attached and listed[sighting.source, _index_space(sighting)] != devices.keys():
             unmatched[sighting.source] = None
         else:
-            recalled.append(replace(sighting, device=combine(sighting.device, devices.get(index, sighting.device))))
-    return Recalled(tuple(recalled), tuple(unmatched), learnt)
+            completed.append(replace(sighting, device=combine(sighting.device, devices.get(index, sighting.device))))
+    return NumberedSightings(tuple(completed), tuple(unmatched), learnt)
 
 
-def numbers_only(sightings: Iterable[Sighting]) -> frozenset[str]:
-    """Return the sources whose lists have only a number for every device."""
+def sources_without_addresses(sightings: Iterable[Sighting]) -> frozenset[str]:
+    """Return the sources whose lists have neither addresses nor UUIDs."""
     listed = [sighting for sighting in sightings if not sighting.attached]
     return frozenset(sighting.source for sighting in listed) - {
         sighting.source for sighting in listed if has_address_or_uuid(sighting.device)
     }
 
 
-def learn(groups: Iterable[Group]) -> dict[_Space, dict[int, Device]]:
-    """Return the device of each number, from lists in which every device has an address or a uuid."""
-    learnt: dict[_Space, dict[int, Device]] = {}
-    unclear: set[_Space] = set()
+def learn_addresses(groups: Iterable[Group]) -> dict[_IndexSpace, dict[int, Device]]:
+    """Return the device of each index, from lists in which every device has an address or a UUID."""
+    learnt: dict[_IndexSpace, dict[int, Device]] = {}
+    incomplete: set[_IndexSpace] = set()
     for group in groups:
         named = Device(group.vendor, bus_id=group.device.bus_id, uuid=group.device.uuid)
         for sighting in group.sightings:
@@ -77,49 +77,51 @@ def learn(groups: Iterable[Group]) -> dict[_Space, dict[int, Device]]:
                 continue
             if (
                 not has_address_or_uuid(named)
-                or learnt.setdefault(_space(sighting), {}).setdefault(index, named) is not named
+                or learnt.setdefault(_index_space(sighting), {}).setdefault(index, named) is not named
             ):
-                unclear.add(_space(sighting))
-    return {space: named for space, named in learnt.items() if space not in unclear}
+                incomplete.add(_index_space(sighting))
+    return {space: named for space, named in learnt.items() if space not in incomplete}
 
 
-def remember(learnt: Learnt, now: Learnt) -> Learnt:
-    """Return the devices learnt before and now. A vendor with too many numbering schemes keeps only those learnt now."""
-    both = {**learnt, **now}
-    if len(both) <= bounds.MOST_INDEX_SPACES:
-        return both
-    spaces = Counter(vendor for vendor, _ in both)
+def remember_learnt(learnt: Learnt, now: Learnt) -> Learnt:
+    """Return the devices learnt before and now. Old index spaces of a vendor with too many of them are dropped."""
+    combined = {**learnt, **now}
+    if len(combined) <= bounds.MOST_INDEX_SPACES:
+        return combined
+    spaces = Counter(vendor for vendor, _ in combined)
     return {
         space: devices
-        for space, devices in both.items()
+        for space, devices in combined.items()
         if space in now or spaces[space[0]] <= bounds.MOST_INDEX_SPACES
     }
 
 
-def _forgotten(listed: _Listed, fresh: Iterable[SourceReport], learnt: Learnt) -> dict[_Space, dict[int, Device]]:
-    """Return the index spaces whose list has other numbers than learnt, or none. Each is returned empty."""
-    changed = {space for (_, space), numbers in listed.items() if space in learnt and numbers != learnt[space].keys()}
-    return {space: {} for space in (*changed, *_emptied(fresh)) if space in learnt}
+def _invalidated(
+    listed: _ListedIndices, fresh: Iterable[SourceReport], learnt: Learnt
+) -> dict[_IndexSpace, dict[int, Device]]:
+    """Return an empty mapping for each index space whose listed indices changed."""
+    changed = {space for (_, space), indices in listed.items() if space in learnt and indices != learnt[space].keys()}
+    return {space: {} for space in (*changed, *_empty_spaces(fresh)) if space in learnt}
 
 
-def _emptied(fresh: Iterable[SourceReport]) -> Iterator[_Space]:
+def _empty_spaces(fresh: Iterable[SourceReport]) -> Iterator[_IndexSpace]:
     for report in newest_lists(fresh).values():
         if not report.report.devices:
             yield report.vendor, report.report.index_space or report.source
 
 
-def _listed(sightings: Iterable[Sighting]) -> _Listed:
-    listed: _Listed = {}
+def _listed_indices(sightings: Iterable[Sighting]) -> _ListedIndices:
+    listed: _ListedIndices = {}
     for sighting in sightings:
         if not sighting.attached and sighting.device.partition is None:
-            listed.setdefault((sighting.source, _space(sighting)), set()).add(sighting.device.index)
+            listed.setdefault((sighting.source, _index_space(sighting)), set()).add(sighting.device.index)
     return listed
 
 
-def _space(sighting: Sighting) -> _Space:
-    """Return the index space of a sighting. Within it, a number identifies one device."""
+def _index_space(sighting: Sighting) -> _IndexSpace:
+    """Return the index space of a sighting, within which an index identifies one device."""
     return sighting.device.vendor, sighting.index_space or sighting.source
 
 
-def _needs_help(sighting: Sighting) -> bool:
+def _needs_address(sighting: Sighting) -> bool:
     return sighting.device.partition is None and not has_address_or_uuid(sighting.device)

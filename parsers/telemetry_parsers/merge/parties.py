@@ -1,4 +1,4 @@
-"""Claims and tasks of all sources, grouped by owner."""
+"""Groups the claims and tasks of all sources by owner. An owner with its claims and processes is a party."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ SOURCE = "proc"
 
 
 def with_memory(devices: Sequence[MergedDevice], tasks: Mapping[int, Task]) -> tuple[MergedDevice, ...]:
-    """Return the devices; if a process list has no memory, the process gets the memory of its open device files."""
+    """Return the devices. Processes whose memory the tools do not report get the memory that the kernel reports."""
     if not any(task.holds for task in tasks.values()):
         return tuple(devices)
-    # A partition has its card's address, so that the memory on each of the two is unknown.
+    # The kernel's memory is by address, and partitions have the address of their card.
     cards = Counter(device.bus_id for device in devices)
-    return tuple(_filled(device, tasks) if cards[device.bus_id] == 1 else device for device in devices)
+    return tuple(_with_kernel_memory(device, tasks) if cards[device.bus_id] == 1 else device for device in devices)
 
 
-def ranks(processes: Sequence[Process], tasks: Mapping[int, Task]) -> tuple[MergedReading, ...]:
-    """Yield a reading for each rank of these processes. A child process that inherits its rank adds none."""
+def rank_readings(processes: Sequence[Process], tasks: Mapping[int, Task]) -> tuple[MergedReading, ...]:
+    """Return a reading for each rank of these processes. Child processes inherit the rank, so that duplicates are dropped."""
     ranks_of_tasks = {tasks[process.pid].rank for process in processes if process.pid in tasks}
     distinct = sorted(rank for rank in ranks_of_tasks if rank is not None)
     return tuple(MergedReading(RANK_METRIC, str(rank), 1.0, SOURCE) for rank in distinct[:_MOST_RANKS])
 
 
-def _filled(device: MergedDevice, tasks: Mapping[int, Task]) -> MergedDevice:
+def _with_kernel_memory(device: MergedDevice, tasks: Mapping[int, Task]) -> MergedDevice:
     processes = tuple(
-        replace(process, memory_used_bytes=_held(tasks[process.pid], device.bus_id))
+        replace(process, memory_used_bytes=_kernel_memory(tasks[process.pid], device.bus_id))
         if process.memory_used_bytes is None and process.pid in tasks
         else process
         for process in device.processes
@@ -40,16 +40,16 @@ def _filled(device: MergedDevice, tasks: Mapping[int, Task]) -> MergedDevice:
     return device if processes == device.processes else replace(device, processes=processes)
 
 
-def _held(task: Task, bus_id: str | None) -> float | None:
+def _kernel_memory(task: Task, bus_id: str | None) -> float | None:
     return next((hold.memory_bytes for hold in task.holds if hold.bus_id == bus_id), None)
 
 
-# If several sources know the owner, the first known value of each field is used.
-_KINDS: Mapping[OwnerKind, int] = {"pod": 0, "job": 1, "container": 2, "service": 3, "user": 4, "others": 5}
-# Several containers share this key. It joins parties only if no other key does.
-_SHARED = "pod:"
-# In a container, the user is meaningless: root of the container.
-_OF_A_USER = frozenset({"job", "user"})
+# Precedence of the kinds, if sources report one owner with different kinds.
+_KIND_ORDER: Mapping[OwnerKind, int] = {"pod": 0, "job": 1, "container": 2, "service": 3, "user": 4, "others": 5}
+# The key of a pod, which its containers share. A process is matched by this key only if no other key matches.
+_POD_KEY = "pod:"
+# Kinds whose processes run as the owner's user. The user of a container's process is often just root.
+_RUN_AS_OWNER = frozenset({"job", "user"})
 _TEXTS = tuple(item.name for item in fields(Owner) if item.name not in ("kind", "name"))
 
 
@@ -63,7 +63,7 @@ class SourcedClaim:
 
 @dataclass(slots=True)
 class Party:
-    """One owner with all claims and processes that belong to it."""
+    """An owner with the owner's claims and processes."""
 
     owner: Owner
     claims: list[SourcedClaim] = field(default_factory=list)
@@ -71,43 +71,45 @@ class Party:
 
     @property
     def lives(self) -> bool | None:
-        """Return whether the owner lives, or None if this is unknown. An owner with processes lives."""
+        """Return whether the owner has not ended, or None if this is unknown. An owner with processes has not ended."""
         reported = {sourced.claim.lives for sourced in self.claims}
         return True if self.pids or True in reported else False if False in reported else None
 
     @property
     def started(self) -> float | None:
-        """Return the earliest reported start of the owner."""
+        """Return the owner's earliest reported start, or None."""
         return min(
             (sourced.claim.started for sourced in self.claims if sourced.claim.started is not None), default=None
         )
 
 
 class Parties:
-    """All owners on the node. A process has at most one owner."""
+    """The owners on the node. A process belongs to at most one owner."""
 
     def __init__(self, claims: Iterable[SourcedClaim], tasks: Mapping[int, Task]) -> None:
-        ordered = sorted(claims, key=_order)
-        groups = _grouped([_joining(sourced.claim.keys) | {_own_key(sourced.claim.owner)} for sourced in ordered])
+        ordered = sorted(claims, key=_sort_key)
+        groups = _connected_groups(
+            [_identifying_keys(sourced.claim.keys) | {_name_key(sourced.claim.owner)} for sourced in ordered]
+        )
         self._by_key: dict[str, Party] = {}
         self._by_pod: dict[str, list[Party]] = {}
-        self._of_task: dict[int, Party] = {}
+        self._by_pid: dict[int, Party] = {}
         self.all: list[Party] = []
         for group in groups:
             self._add([ordered[position] for position in group])
         for pid in sorted(tasks):
             self._add_task(tasks[pid])
 
-    def of(self, pid: int) -> Party | None:
-        """Return the owner of a process, or None if unknown."""
-        return self._of_task.get(pid)
+    def party_of(self, pid: int) -> Party | None:
+        """Return the party of a process, or None if its owner is unknown."""
+        return self._by_pid.get(pid)
 
     def _add(self, claims: Sequence[SourcedClaim]) -> None:
         party = Party(_joined_owner([sourced.claim.owner for sourced in claims]), list(claims))
         self.all.append(party)
         for sourced in claims:
-            for key in (*sourced.claim.keys, _own_key(sourced.claim.owner)):
-                if key.startswith(_SHARED):
+            for key in (*sourced.claim.keys, _name_key(sourced.claim.owner)):
+                if key.startswith(_POD_KEY):
                     pods = self._by_pod.setdefault(key, [])
                     if party not in pods:
                         pods.append(party)
@@ -121,39 +123,39 @@ class Parties:
         if party is None:
             party = Party(task.owner)
             self.all.append(party)
-            for key in (*_joining(task.keys), _own_key(task.owner)):
+            for key in (*_identifying_keys(task.keys), _name_key(task.owner)):
                 self._by_key.setdefault(key, party)
         else:
             party.owner = _joined_owner([party.owner, task.owner])
-        if task.user and not party.owner.user and party.owner.kind in _OF_A_USER:
+        if task.user and not party.owner.user and party.owner.kind in _RUN_AS_OWNER:
             party.owner = replace(party.owner, user=task.user)
         party.pids.add(task.pid)
-        self._of_task[task.pid] = party
+        self._by_pid[task.pid] = party
 
     def _find(self, task: Task) -> Party | None:
-        owner_key = _own_key(task.owner) if task.owner is not None else ""
+        owner_key = _name_key(task.owner) if task.owner is not None else ""
         found = next((self._by_key[key] for key in (*task.keys, owner_key) if key in self._by_key), None)
         if found is not None:
             return found
-        pods = [party for key in task.keys if key.startswith(_SHARED) for party in self._by_pod.get(key, ())]
+        pods = [party for key in task.keys if key.startswith(_POD_KEY) for party in self._by_pod.get(key, ())]
         return min(pods, key=lambda party: party.owner.name, default=None)
 
 
-def _order(sourced: SourcedClaim) -> tuple[int, str, str, str]:
+def _sort_key(sourced: SourcedClaim) -> tuple[int, str, str, str]:
     claim = sourced.claim
-    return _KINDS[claim.owner.kind], claim.owner.name, sourced.source, repr(claim)
+    return _KIND_ORDER[claim.owner.kind], claim.owner.name, sourced.source, repr(claim)
 
 
-def _own_key(owner: Owner) -> str:
+def _name_key(owner: Owner) -> str:
     return f"{owner.kind}={owner.name}"
 
 
-def _joining(keys: Collection[str]) -> set[str]:
-    return {key for key in keys if not key.startswith(_SHARED)}
+def _identifying_keys(keys: Collection[str]) -> set[str]:
+    return {key for key in keys if not key.startswith(_POD_KEY)}
 
 
-def _grouped(keys: Sequence[set[str]]) -> list[list[int]]:
-    """Return groups of positions whose keys overlap, directly or through other positions, ordered by first position."""
+def _connected_groups(keys: Sequence[set[str]]) -> list[list[int]]:
+    """Return the positions in groups that are connected by common keys, ordered by their first position."""
     leader_of: dict[str, int] = {}
     leaders = list(range(len(keys)))
 
@@ -163,8 +165,8 @@ def _grouped(keys: Sequence[set[str]]) -> list[list[int]]:
             position = leaders[position]
         return position
 
-    for position, keys_here in enumerate(keys):
-        for key in keys_here:
+    for position, own_keys in enumerate(keys):
+        for key in own_keys:
             first, other = leader(position), leader(leader_of.setdefault(key, position))
             leaders[max(first, other)] = min(first, other)
     groups: dict[int, list[int]] = {}
@@ -174,10 +176,10 @@ def _grouped(keys: Sequence[set[str]]) -> list[list[int]]:
 
 
 def _joined_owner(owners: Sequence[Owner]) -> Owner:
-    """Return one owner from the reports of several sources; for each field, the first known value."""
-    best = min(owners, key=lambda owner: _KINDS[owner.kind])
-    ordered = (best, *(owner for owner in owners if owner is not best))
+    """Return one owner from the reports of several sources, with the first known value of each field."""
+    primary = min(owners, key=lambda owner: _KIND_ORDER[owner.kind])
+    ordered = (primary, *(owner for owner in owners if owner is not primary))
     texts: dict[str, str] = {
         name: next(filter(None, (getattr(owner, name) for owner in ordered)), "") for name in _TEXTS
     }
-    return Owner(best.kind, best.name, **texts)
+    return Owner(primary.kind, primary.name, **texts)

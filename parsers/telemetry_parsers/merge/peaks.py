@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from telemetry_parsers.card_peaks import Part, Peak, peak_of_part, peak_of_row, row_of
-from telemetry_parsers.merge.merged import rebuilt
+from telemetry_parsers.merge.merged import with_readings
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading
 from telemetry_parsers.readings import Readings
 
@@ -14,8 +14,8 @@ _ORIGIN_FACT = "peak_origin"
 FLOPS, FLOPS_PER_CYCLE, MEMORY = "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"
 _SOURCE = "peaks"
 _UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
-# Cards of one model have different facts, such as the firmware.
-_MOST_FOUND = 1024
+# The size of the cache. Cards of one model can have different facts, such as the firmware.
+_MOST_CACHED = 1024
 Configured = Mapping[str, Peak]
 _NOTHING_CONFIGURED: Configured = MappingProxyType({})
 _Found = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
@@ -24,16 +24,16 @@ _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
 
 
 class Peaks:
-    """Finds peaks in the table and the configuration. Peaks of additional data types are shown if configured."""
+    """Finds the peak rates of devices in the configuration and the table of models. `dtypes` are shown additionally."""
 
     def __init__(self, configured: Configured = _NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
         self.configured = configured
         self._dtypes = dtypes
-        # Results by the looks of a device, so that a card is looked up once and not at every snapshot.
-        self._found: dict[object, _Found] = {}
+        # Cached results by the properties of a device that determine its peaks.
+        self._cache: dict[object, _Found] = {}
 
-    def of(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
-        """Return the devices. Those of a known model get their peaks."""
+    def with_peaks(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
+        """Return the devices. Devices of known models have readings of their peak rates."""
         by_id = {device.id: device for device in devices}
         return tuple([self._with_peak(device, by_id.get(device.parent or "")) for device in devices])
 
@@ -41,26 +41,26 @@ class Peaks:
         if not device.up:
             return device
         card = parent or device
-        clues = (_model(device), device.partition, device.facts, _number(device, _UNITS), device is card)
-        key = clues if device is card else (*clues, _model(card), card.facts, _number(card, _MEMORY_TOTAL))
-        found = self._found.get(key)
-        if found is None:
-            if len(self._found) >= _MOST_FOUND:
-                self._found.clear()
-            found = self._found[key] = self._find(device, card)
-        facts, readings = found
+        properties = (_model(device), device.partition, device.facts, _number(device, _UNITS), device is card)
+        key = properties if device is card else (*properties, _model(card), card.facts, _number(card, _MEMORY_TOTAL))
+        result = self._cache.get(key)
+        if result is None:
+            if len(self._cache) >= _MOST_CACHED:
+                self._cache.clear()
+            result = self._cache[key] = self._look_up(device, card)
+        facts, readings = result
         if not readings:
             return device
-        return rebuilt(device, (*device.facts, *facts), Readings.of(device.readings).plus(readings))
+        return with_readings(device, (*device.facts, *facts), Readings.of(device.readings).plus(readings))
 
-    def _find(self, device: MergedDevice, card: MergedDevice) -> _Found:
-        """Return the fact and readings to add to a device, empty if its peak is unknown."""
+    def _look_up(self, device: MergedDevice, card: MergedDevice) -> _Found:
+        """Return the fact and readings to add to a device; empty if its peak rates are unknown."""
         peak = self._peak(device, card)
         readings = () if peak is None else tuple(_readings(peak, self._dtypes))
         return (((_ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
 
     def _peak(self, device: MergedDevice, card: MergedDevice) -> Peak | None:
-        """Return the peak configured for an instance's own name, else the device's part of its card's peak."""
+        """Return the peak that is configured for an instance's model, else the device's part of its card's peak."""
         name, model = _model(device), _model(card)
         if name != model and name in self.configured:
             return self.configured[name]
@@ -72,7 +72,7 @@ class Peaks:
 
 
 def _model(device: MergedDevice) -> str:
-    """Return the currently reported model. The label keeps the model first reported."""
+    """Return the model as reported now. `device.model`, which is a label, keeps the model that was reported first."""
     return device.current_model or device.model
 
 
@@ -99,10 +99,10 @@ def _number(device: MergedDevice, metric: str) -> float | None:
 
 
 def _readings(peak: Peak, dtypes: Iterable[str]) -> Iterator[MergedReading]:
-    """Yield readings of the 16-bit matrix rate, the additional data types, and the memory bandwidth."""
-    shown = dict.fromkeys((*([peak.main_dtype] if peak.main_dtype else []), *dtypes))
+    """Yield readings of the 16-bit matrix rate, the rates of `dtypes`, and the memory bandwidth."""
+    shown_dtypes = dict.fromkeys((*([peak.main_dtype] if peak.main_dtype else []), *dtypes))
     for metric, peak_of in ((FLOPS, peak.flops), (FLOPS_PER_CYCLE, peak.flops_per_cycle)):
-        for dtype in shown:
+        for dtype in shown_dtypes:
             if (value := peak_of(dtype)) is not None:
                 yield MergedReading(metric, dtype, value, _SOURCE)
     if peak.memory_bytes_per_second is not None:

@@ -11,21 +11,21 @@ from telemetry_parsers.readings import Readings
 
 VENDOR = "ascend"
 RANK_METRIC = "rank_info"
-# The fact that becomes the metric's label `server`. `accelerator_info` leaves this fact out.
+# This fact becomes the label `server` of the metric. It is not a label of `accelerator_info`.
 SERVER_FACT = "rank_server"
 _SOURCE = "rank-table"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRanks:
-    """The ranks on this node by the physical ids of their chips, and the name of their server."""
+    """The name of this server in the rank table, and the ranks on this node by the physical id of the chip."""
 
     server: str = ""
     by_chip: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[MergedDevice, ...]:
-    """Return the devices, each with the rank that runs on it. A physical id shared by several devices gives no rank."""
+    """Return the devices with the ranks that run on them. Devices with the same physical id get no rank."""
     if not ranks.by_chip:
         return devices
     chips = [_physical_id(device) for device in devices]
@@ -37,7 +37,7 @@ def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[Mer
 
 
 def _physical_id(device: MergedDevice) -> int | None:
-    """Return the physical id of a chip: the printed one, else the index; None for devices of other vendors."""
+    """Return the physical id of a chip, which defaults to the index; None for devices of other vendors and lost ones."""
     if device.vendor != VENDOR or device.up is False:
         return None
     printed = dict(device.facts).get("phy_id", "")
@@ -49,6 +49,6 @@ def _with_rank(device: MergedDevice, rank: int, server: str) -> MergedDevice:
     facts = (*device.facts, (SERVER_FACT, server)) if server else device.facts
     readings = Readings.of(device.readings)
     if any(metric == RANK_METRIC for metric, _ in readings.shape.keys):
-        # The ranks in the rank table win over those of the processes.
+        # The rank table has priority over the ranks of the processes.
         readings = Readings.of(old for old in readings if old.metric != RANK_METRIC)
     return replace(device, readings=readings.plus((reading,)), facts=facts)

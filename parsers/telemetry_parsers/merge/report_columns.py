@@ -1,4 +1,4 @@
-"""Reports by columns: the names of their readings, which seldom change, apart from the values."""
+"""Reports by columns: the names of the readings, which rarely change, are separate from the values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from telemetry_parsers.readings import Origin, ReadingKey
 _NO_METRICS: Mapping[str, Metric] = {}
 RATIO: ReadingKey = ("memory_used_ratio", "")
 RATIO_OF: tuple[ReadingKey, ReadingKey] = (("memory_used_bytes", ""), ("memory_total_bytes", ""))
-# Presence, identity and peaks are determined by merge itself, never by a reading.
-DECIDED_ELSEWHERE = frozenset({"info", "up", "unread", "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"})
-# Of several absences, the most informative is shown.
-INFORMATION_RANK = {
+# Metrics that merge determines itself. Readings of these metrics are ignored.
+MERGE_METRICS = frozenset({"info", "up", "unread", "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"})
+# If all sources report absences, the absence with the lowest rank is shown.
+ABSENCE_RANK = {
     Absent.NOT_UNDERSTOOD: 0,
     Absent.IMPLAUSIBLE: 1,
     Absent.NOT_PERMITTED: 2,
@@ -26,7 +26,7 @@ INFORMATION_RANK = {
 }
 NUMBER = -1
 
-# The devices, the metrics and the labels of a report's readings: three columns, which are compared at every poll.
+# The devices, metrics and labels of a report's readings as three columns, which are compared at every poll.
 Names = tuple[tuple[int | None, ...], tuple[str, ...], tuple[str, ...]]
 _DEVICE_OF, _METRIC_OF, _LABEL_OF = attrgetter("device"), attrgetter("metric"), attrgetter("label")
 _VALUE_OF = attrgetter("value")
@@ -34,19 +34,19 @@ _VALUE_OF = attrgetter("value")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """The readings that a report offers, and the limits of each. Memory ratios follow the readings."""
+    """The checked readings of a report without values, followed by the memory ratios that are derived from them."""
 
     names: Names
     extra: Mapping[str, Metric]
-    positions: tuple[int, ...]  # of the offered readings among all readings of the report, without unknown metrics
+    positions: tuple[int, ...]  # in the report's readings, without readings of unknown metrics
     keys: tuple[ReadingKey, ...]
     devices: tuple[int | None, ...]
     limits: tuple[Limits, ...]
     counters: frozenset[int]
-    ratios: Mapping[tuple[int, int], int]  # the position of the ratio by those of used and total
+    ratios: Mapping[tuple[int, int], int]  # the position of the ratio by the positions of used and total memory
 
     def values(self, readings: Sequence[Reading]) -> tuple[Value | None, ...]:
-        """Return the value of each offered reading, then the memory ratios: a number in its range, or the absence."""
+        """Return the values of these readings, checked for their range, followed by the memory ratios."""
         values = list(map(_VALUE_OF, readings))
         if len(self.positions) < len(values):
             values = [values[position] for position in self.positions]
@@ -62,14 +62,14 @@ class Columns:
 
 def columns(names: Names, extra: Mapping[str, Metric]) -> Columns:
     """Return the columns of a report whose readings have these names; `extra` are metrics that plugins declare."""
-    metrics = {key: BY_KEY.get(key) or extra.get(key) for key in names[1] if key not in DECIDED_ELSEWHERE}
+    metrics = {key: BY_KEY.get(key) or extra.get(key) for key in names[1] if key not in MERGE_METRICS}
     limits_of = {key: limits(metric) for key, metric in metrics.items() if metric is not None}
-    counted = {key for key, metric in metrics.items() if metric is not None and metric.kind == "counter"}
+    counter_keys = {key for key, metric in metrics.items() if metric is not None and metric.kind == "counter"}
     positions = tuple(position for position, key in enumerate(names[1]) if key in limits_of)
     offered = [name for name in zip(*names, strict=True) if name[1] in limits_of]
-    # If a reading occurs twice, the first counts.
+    # If a reading occurs twice, the first is used.
     position_of = {name: position for position, name in reversed(list(enumerate(offered)))}
-    # Most devices of a report have the same readings, so that equal keys are shared.
+    # Most devices of a report have the same readings. Sharing equal keys saves memory.
     keys = {name[1:]: name[1:] for name in offered}
     used, total = ({name[0]: position for name, position in position_of.items() if name[1:] == key} for key in RATIO_OF)
     ratios = {device: (used[device], total[device]) for device in used if device in total and device is not None}
@@ -80,13 +80,13 @@ def columns(names: Names, extra: Mapping[str, Metric]) -> Columns:
         keys=(*(keys[name[1:]] for name in offered), *(RATIO for _ in ratios)),
         devices=(*(device for device, _, _ in offered), *ratios),
         limits=tuple(limits_of[key] for _, key, _ in offered),
-        counters=frozenset(position for position, (_, key, _) in enumerate(offered) if key in counted),
+        counters=frozenset(position for position, (_, key, _) in enumerate(offered) if key in counter_keys),
         ratios={pair: len(offered) + number for number, pair in enumerate(ratios.values())},
     )
 
 
 def _ratio(used: Value | None, total: Value | None) -> Value | None:
-    """Return used / total; `implausible` if more is used than there is, None if either number is missing."""
+    """Return used / total, `implausible` if used exceeds total, or None if a number is missing."""
     if used is None or total is None or isinstance(used, Absent) or isinstance(total, Absent) or total <= 0:
         return None
     return used / total if used <= total else Absent.IMPLAUSIBLE
@@ -94,37 +94,37 @@ def _ratio(used: Value | None, total: Value | None) -> Value | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportShape:
-    """A report without values and times: absences, readings by device, and their ranks. Equal reports share this."""
+    """A report without values and times, shared by reports that differ in nothing else."""
 
     columns: Columns
-    no_numbers: Mapping[int, Absent | None]
+    absences: Mapping[int, Absent | None]
     devices: tuple[Device, ...]
     traits: tuple[object, ...]
     by_device: Mapping[int | None, tuple[int, ...]]
     ranks: tuple[int, ...]
 
     @classmethod
-    def of(
+    def create(
         cls,
         columns: Columns,
-        no_numbers: Mapping[int, Absent | None],
+        absences: Mapping[int, Absent | None],
         devices: tuple[Device, ...],
         traits: tuple[object, ...],
     ) -> ReportShape:
-        """Return the shape, with the positions of each device's readings and how informative each reading is."""
+        """Create the shape, with the positions of each device's readings and the rank of each value."""
         by_device: dict[int | None, list[int]] = {}
         for position, device in enumerate(columns.devices[: len(columns.limits)]):
             by_device.setdefault(device, []).append(position)
         ranks = [NUMBER] * len(columns.keys)
-        for position, absence in no_numbers.items():
-            ranks[position] = NUMBER if absence is None else INFORMATION_RANK[absence]
+        for position, absence in absences.items():
+            ranks[position] = NUMBER if absence is None else ABSENCE_RANK[absence]
         positions = {device: tuple(positions) for device, positions in by_device.items()}
-        return cls(columns, no_numbers, devices, traits, positions, tuple(ranks))
+        return cls(columns, absences, devices, traits, positions, tuple(ranks))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Offered:
-    """A report with its readings checked against the catalogue, made once and used in many merges."""
+class CheckedReport:
+    """A report with checked readings. It is created once and used in many merges."""
 
     report: SourceReport
     shape: ReportShape
@@ -132,28 +132,31 @@ class Offered:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return the source and the poll."""
+        """Return the source and the poll of the report."""
         return self.report.source, self.report.poll
 
 
-def offered(report: SourceReport, extra: Mapping[str, Metric] = _NO_METRICS, before: Offered | None = None) -> Offered:
-    """Return the checked report, with the shape of the poll's previous report if equal; `extra` are metrics of plugins."""
-    kept = before.shape if before is not None else None
+def check_report(
+    report: SourceReport, extra: Mapping[str, Metric] = _NO_METRICS, before: CheckedReport | None = None
+) -> CheckedReport:
+    """Return the checked report. An equal shape in `before` is reused. `extra` are metrics that plugins declare."""
+    shape = before.shape if before is not None else None
     readings = report.report.readings
     names = (tuple(map(_DEVICE_OF, readings)), tuple(map(_METRIC_OF, readings)), tuple(map(_LABEL_OF, readings)))
-    has_same_names = kept is not None and kept.columns.extra is extra and kept.columns.names == names
-    made = kept.columns if kept is not None and has_same_names else columns(names, extra)
-    values = made.values(readings)
-    # A checked value that is not a float is absent.
-    no_numbers = {position: value for position, value in enumerate(values) if not isinstance(value, float)}
-    rest = (made, no_numbers, report.report.devices, _traits(report))
-    is_same = kept is not None and rest == (kept.columns, kept.no_numbers, kept.devices, kept.traits)
-    return Offered(report, kept if kept is not None and is_same else ReportShape.of(*rest), values)
+    has_same_names = shape is not None and shape.columns.extra is extra and shape.columns.names == names
+    report_columns = shape.columns if shape is not None and has_same_names else columns(names, extra)
+    values = report_columns.values(readings)
+    # Each value that is not a float: an absence, or None for a missing ratio.
+    absences = {position: value for position, value in enumerate(values) if not isinstance(value, float)}
+    properties = (report_columns, absences, report.report.devices, _traits(report))
+    if shape is None or properties != (shape.columns, shape.absences, shape.devices, shape.traits):
+        shape = ReportShape.create(*properties)
+    return CheckedReport(report, shape, values)
 
 
 def _traits(report: SourceReport) -> tuple[object, ...]:
-    whole = report.report
-    return report.vendor, report.gives, report.lists_devices, whole.form, whole.index_space, whole.is_cut
+    content = report.report
+    return report.vendor, report.gives, report.lists_devices, content.form, content.index_space, content.is_cut
 
 
 NodeShape = tuple[
@@ -162,73 +165,75 @@ NodeShape = tuple[
 
 
 def preference(report: SourceReport) -> tuple[float, float]:
-    """Return the rank of a report within its source. The lowest wins: the poll with the shortest interval, then the newest.
-
-    The age alone would change with every poll, and with the age all that merge can reuse.
-    """
+    """Return the sort key of a report within its source: the shortest interval first, then the newest."""
+    # With the newest first, the order would change at every poll, and merge could not reuse its results.
     return report.interval, -report.taken
 
 
 def newest_lists(reports: Iterable[SourceReport]) -> dict[str, SourceReport]:
-    """Return the newest device list of each source that has any."""
+    """Return the newest report with a device list of each source."""
     lists = sorted((report for report in reports if report.lists_devices), key=lambda report: report.taken)
     return {report.source: report for report in lists}
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
-    """The reports by number: their ranks by source and preference (`turns`), value offsets, and the host's reports."""
+class FreshReports:
+    """All reports that have not expired, with their preference (`preferences`), value offsets, and the host's reports."""
 
-    offered: tuple[Offered, ...]
+    reports: tuple[CheckedReport, ...]
     number_of: Mapping[tuple[str, str], int]
-    turns: tuple[int, ...]
+    preferences: tuple[int, ...]
     offsets: tuple[int, ...]
     host: tuple[int, ...]
 
     @classmethod
-    def of(cls, reports: Iterable[Offered], now: float) -> Fresh:
-        """Return the reports that have not expired."""
-        offered = tuple(sorted((offer for offer in reports if offer.report.expires > now), key=_name))
-        preferred = sorted(range(len(offered)), key=lambda number: preference(offered[number].report))
-        by_source = sorted(preferred, key=lambda number: offered[number].report.source)
-        turn_of = {number: turn for turn, number in enumerate(by_source)}
-        host = tuple(number for number in reversed(preferred) if None in offered[number].shape.by_device)
+    def from_reports(cls, unsorted: Iterable[CheckedReport], now: float) -> FreshReports:
+        """Create the collection without reports that have expired at `now`."""
+        reports = tuple(sorted((checked for checked in unsorted if checked.report.expires > now), key=_poll_key))
+        preferred = sorted(range(len(reports)), key=lambda number: preference(reports[number].report))
+        by_source = sorted(preferred, key=lambda number: reports[number].report.source)
+        preference_of = {number: rank for rank, number in enumerate(by_source)}
+        host = tuple(number for number in reversed(preferred) if None in reports[number].shape.by_device)
         return cls(
-            offered,
-            {_name(offer): number for number, offer in enumerate(offered)},
-            tuple(turn_of[number] for number in range(len(offered))),
-            tuple(accumulate((len(offer.values) for offer in offered), initial=0)),
+            reports,
+            {_poll_key(checked): number for number, checked in enumerate(reports)},
+            tuple(preference_of[number] for number in range(len(reports))),
+            tuple(accumulate((len(checked.values) for checked in reports), initial=0)),
             host,
         )
 
     @property
-    def reports(self) -> tuple[SourceReport, ...]:
-        """Return the reports without their shapes."""
-        return tuple(offer.report for offer in self.offered)
+    def source_reports(self) -> tuple[SourceReport, ...]:
+        """Return the reports as the sources made them."""
+        return tuple(checked.report for checked in self.reports)
 
     def shape(self) -> NodeShape:
-        """Return the reports' properties except values and times, with the order of the times."""
-        lists = tuple(self.number_of[report.source, report.poll] for report in newest_lists(self.reports).values())
+        """Return everything that determines the arrangement: all except the values and the exact times."""
+        lists = tuple(
+            self.number_of[report.source, report.poll] for report in newest_lists(self.source_reports).values()
+        )
         return (
             tuple(self.number_of),
-            tuple(offer.shape for offer in self.offered),
-            self.turns,
+            tuple(checked.shape for checked in self.reports),
+            self.preferences,
             self.host,
             tuple(sorted(lists)),
         )
 
     def row(self) -> list[Value | None]:
-        """Return all values in one row, followed by the absence of metrics that no source reported."""
+        """Return the values of all reports in one list, followed by the absence of metrics that no source reported."""
         row: list[Value | None] = []
-        for offer in self.offered:
-            row += offer.values
+        for checked in self.reports:
+            row += checked.values
         row.append(Absent.NOT_REPORTED)
         return row
 
     def origins(self) -> tuple[Origin, ...]:
-        """Return source and time of each report's readings."""
-        return tuple(Origin(offer.report.source, offer.report.taken, offer.report.interval) for offer in self.offered)
+        """Return the source, time and interval of each report."""
+        return tuple(
+            Origin(checked.report.source, checked.report.taken, checked.report.interval) for checked in self.reports
+        )
 
 
-def _name(offered: Offered) -> tuple[str, str]:
-    return offered.report.source, offered.report.poll
+def _poll_key(checked: CheckedReport) -> tuple[str, str]:
+    return checked.report.source, checked.report.poll

@@ -1,4 +1,4 @@
-"""How the owners of one card share it."""
+"""Computes the shares of a card's owners."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SLICES_OF_MODEL = (("A30", 4),)
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share of a card, and the measure from which it was derived."""
+    """An owner's share of a card, and the measure from which the share was derived."""
 
     share: float
     basis: Basis
@@ -25,39 +25,39 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Sums over one owner's processes on a device, None if the value of a process is unknown."""
+    """The use of a device by a group of processes; None if the value of a process is unknown."""
 
     memory_bytes: float | None
     utilization_ratio: float | None
 
     @classmethod
-    def of(cls, processes: Sequence[Process]) -> Use:
-        """Return the sums over these processes; empty for no processes."""
+    def of_processes(cls, processes: Sequence[Process]) -> Use:
+        """Return the sum over these processes; 0 without processes."""
         memory = [process.memory_used_bytes for process in processes]
         busy = [process.utilization_ratio for process in processes]
         return cls(_sum(memory), _sum(busy))
 
 
-def shares(uses: Sequence[Use]) -> tuple[Share, ...]:
-    """Return the share of each owner: all, else by the measure known for every owner, else equal shares."""
+def split_card(uses: Sequence[Use]) -> tuple[Share, ...]:
+    """Return the share of each owner: by utilization or memory if known for all owners, else equal shares."""
     if len(uses) == 1:
         return (Share(1.0, "whole"),)
-    busy = _parts([use.utilization_ratio for use in uses])
+    busy = _fractions([use.utilization_ratio for use in uses])
     if busy is not None:
-        return tuple(Share(part, "utilization") for part in busy)
-    memory = _parts([use.memory_bytes for use in uses])
+        return tuple(Share(fraction, "utilization") for fraction in busy)
+    memory = _fractions([use.memory_bytes for use in uses])
     if memory is not None:
-        return tuple(Share(part, "memory") for part in memory)
+        return tuple(Share(fraction, "memory") for fraction in memory)
     return tuple(Share(1.0 / len(uses), "equal") for _ in uses)
 
 
-def slice_of(instance: MergedDevice, card: MergedDevice, siblings: int) -> float:
-    """Return which fraction of its card an instance is: by its profile, else one of equal parts."""
+def fraction_of(instance: MergedDevice, card: MergedDevice, siblings: int) -> float:
+    """Return the fraction of the card that an instance has: by its profile, or else an equal part."""
     profile = _PROFILE.match(dict(instance.facts).get("profile", ""))
     if profile is None:
         return 1.0 / siblings
-    of_card = next((slices for word, slices in _SLICES_OF_MODEL if word in card.model.split()), _SLICES)
-    return min(1.0, int(profile[1] or profile[2]) / of_card)
+    card_slices = next((slices for word, slices in _SLICES_OF_MODEL if word in card.model.split()), _SLICES)
+    return min(1.0, int(profile[1] or profile[2]) / card_slices)
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -65,7 +65,7 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return sum(numbers) if len(numbers) == len(values) else None
 
 
-def _parts(values: Sequence[float | None]) -> tuple[float, ...] | None:
+def _fractions(values: Sequence[float | None]) -> tuple[float, ...] | None:
     """Return each value's fraction of the sum; None if a value is unknown or the sum is 0."""
     numbers = [value for value in values if value is not None]
     total = sum(numbers)

@@ -1,0 +1,122 @@
+"""Confirms new devices in slots of known devices: they are accepted when reported twice, since a line may be garbled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+
+from telemetry_parsers.combining import canonical_uuid, combine, differ, same_slot, without_domain
+from telemetry_parsers.dataclass import dataclass, field, replace
+from telemetry_parsers.merge.joining import Group, Sighting
+from telemetry_parsers.model import Device, Identity, Problem
+
+ENOUGH_WITNESSES = 2
+# A report that lists the new device: the source, the poll, and the time of the capture.
+Witness = tuple[str, str, float]
+# Witnesses by the vendor and the new UUID or address.
+Witnesses = Mapping[tuple[str, str], frozenset[Witness]]
+
+
+@dataclass(frozen=True, slots=True)
+class UnconfirmedDevice:
+    """An unconfirmed device in the slot of a known device, the `occupant`. `group` is what belongs to the occupant."""
+
+    group: Group
+    occupant: Identity
+    problem: tuple[str, Problem]
+
+
+@dataclass(slots=True)
+class NewDevices:
+    """The unconfirmed devices by the `id()` of their groups, and the witnesses of all new devices in occupied slots."""
+
+    unconfirmed: dict[int, UnconfirmedDevice] = field(default_factory=dict)
+    witnesses: dict[tuple[str, str], frozenset[Witness]] = field(default_factory=dict)
+
+
+def check_new_devices(new_groups: Sequence[Group], missing: Iterable[Identity], previous: Witnesses) -> NewDevices:
+    """Return the new devices that are not confirmed yet. `missing` are known devices that disappeared just now."""
+    new_devices, known_devices = NewDevices(), _KnownDevices(missing)
+    for group in new_groups:
+        name = canonical_uuid(group.device.uuid) or group.device.bus_id
+        occupant = known_devices.occupant(group.device) if name and group.device.partition is None else None
+        if occupant is None or name is None:
+            continue
+        key = (group.vendor, name)
+        witnesses_now = {
+            (report.source, report.poll, report.taken)
+            for report, position in group.parts
+            if _is_different(report.report.devices[position], occupant)
+        }
+        if not witnesses_now:
+            continue  # nothing distinguishes the device from the known one
+        # The number of witnesses is limited to bound the memory for a device that is never confirmed.
+        witnesses = frozenset(sorted(witnesses_now | previous.get(key, frozenset()))[:ENOUGH_WITNESSES])
+        new_devices.witnesses[key] = witnesses
+        if len(witnesses) < ENOUGH_WITNESSES:
+            rest = _reports_of_occupant(group, occupant)
+            new_devices.unconfirmed[id(group)] = UnconfirmedDevice(rest, occupant, _problem(group, occupant))
+            known_devices.remove(occupant)
+    return new_devices
+
+
+class _KnownDevices:
+    """Known devices by address and by index."""
+
+    def __init__(self, present: Iterable[Identity]) -> None:
+        self._by_key: dict[tuple[str, str | int], list[Identity]] = {}
+        for identity in present:
+            for key in self._keys(identity):
+                self._by_key.setdefault(key, []).append(identity)
+
+    def occupant(self, device: Device) -> Identity | None:
+        """Return the known device at this address, or with this index; None if there is no such device or several."""
+        for key in self._keys(device):
+            identities = self._by_key.get(key)
+            if identities:
+                return identities[0] if len(identities) == 1 else None
+        return None
+
+    def remove(self, occupant: Identity) -> None:
+        """Remove a known device, so that no second new device is compared with it."""
+        for key in self._keys(occupant):
+            self._by_key[key].remove(occupant)
+
+    @staticmethod
+    def _keys(device: Device | Identity) -> Iterator[tuple[str, str | int]]:
+        if device.bus_id:
+            yield device.vendor, without_domain(device.bus_id)
+        if device.index is not None:
+            yield device.vendor, device.index
+
+
+def _is_different(device: Device, occupant: Identity) -> bool:
+    """Return whether the reported device has a different UUID or address than the known device."""
+    if differ(occupant.uuid, device.uuid):
+        return True
+    return bool(device.bus_id and occupant.bus_id) and not same_slot(device.bus_id or "", occupant.bus_id or "")
+
+
+def _reports_of_occupant(group: Group, occupant: Identity) -> Group:
+    remaining = Group(group.vendor)
+    for sighting in group.sightings:
+        remaining.add(_sighting_of_occupant(sighting, occupant))
+    return remaining
+
+
+def _sighting_of_occupant(sighting: Sighting, occupant: Identity) -> Sighting:
+    """Return the sighting as a sighting of the occupant, without the reports that identify another device."""
+    parts = tuple(
+        (report, position)
+        for report, position in sighting.parts
+        if not _is_different(report.report.devices[position], occupant)
+    )
+    occupying = Device(occupant.vendor, sighting.device.index, uuid=occupant.uuid, bus_id=occupant.bus_id)
+    devices = (replace(report.report.devices[position], parent=None) for report, position in parts)
+    return replace(sighting, device=reduce(combine, (*devices, occupying)), parts=parts)
+
+
+def _problem(group: Group, occupant: Identity) -> tuple[str, Problem]:
+    name = group.device.uuid or group.device.bus_id
+    text = f"reported as {name}, but was {occupant.id}: the change is ignored until it is reported twice"
+    return group.sightings[0].source, Problem(f"{occupant.vendor} {occupant.device}", text)
