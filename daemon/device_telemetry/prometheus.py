@@ -11,8 +11,8 @@ from prometheus_client.registry import Collector as BaseCollector
 from device_telemetry.node_types import TelemetryError
 from device_telemetry.reading import read_document
 from telemetry_daemon.remote.foreign_documents import DocumentError, snapshot_of
+from telemetry_exporters.prometheus.daemon_samples import DaemonSamples
 from telemetry_exporters.prometheus.families import Family, columns_of, families
-from telemetry_exporters.prometheus.own import OwnSamples
 from telemetry_exporters.snapshot_filter import family_name, screen
 from telemetry_parsers.model import Absent, Value
 
@@ -43,7 +43,7 @@ class Collector(BaseCollector):
 
     def _families(self) -> Iterator[ClientMetric]:
         shown = screen(snapshot_of(read_document(self._url, self._timeout)))
-        columns = columns_of(shown, OwnSamples())
+        columns = columns_of(shown, DaemonSamples())
         for family in families(shown, columns):
             if family.metric.scope in _SHOWN:
                 yield _converted(family, columns.values)

@@ -1,4 +1,4 @@
-"""Removes unknown metrics, duplicates and invalid values from a snapshot, so that pages are valid even after a bug in the merge."""
+"""Removes unknown metrics, duplicates and invalid values from a snapshot, so that a bug elsewhere cannot make a page invalid."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ from telemetry_parsers.ownership import Owner
 from telemetry_parsers.readings import Readings
 
 IDENTITY_LABELS = ("vendor", "device", "id", "model")
-NO_METRICS: Mapping[str, Metric] = {}
-# The daemon counts events itself, so they are valid for a lost device, too: its last event may have come with its loss.
-_AFTER_LOSS = frozenset({"events_total", "event_last_timestamp_seconds", "event_open"})
-# Metrics that exporters derive from a device's presence and the sources' health.
-_MADE_HERE = frozenset(
+Metrics = Mapping[str, Metric]
+NO_METRICS: Metrics = {}
+# The daemon counts events itself, so they stay valid when a device is lost. The loss may have caused the last event.
+_VALID_FOR_LOST = frozenset({"events_total", "event_last_timestamp_seconds", "event_open"})
+# Exporters derive these metrics from the presence of devices and the health of sources, so parsers must not report them.
+_DERIVED = frozenset(
     {"up", "info", "unread", "telemetry_devices", "telemetry_devices_refused"}
     | {name for name in OWN_LABELS if name.startswith(("telemetry_source_", "telemetry_maintenance"))}
 )
@@ -49,15 +50,15 @@ _T = TypeVar("_T")
 
 
 class Fault(enum.Enum):
-    """Why something was left out."""
+    """Why a metric, reading or sample is omitted."""
 
-    UNKNOWN = "no metric of that name is in the catalogue"
-    DUPLICATE = "given a second time"
+    UNKNOWN = "the catalogue has no metric of that name"
+    DUPLICATE = "duplicate"
     MISLABELLED = "its labels are not those of the metric"
-    UNFIT = "not a value that the metric can have"
+    INVALID = "not a valid value of the metric"
 
 
-# What was left out, by source.
+# The problems of omitted readings, by source.
 _Problems = defaultdict[str, list[Problem]]
 
 
@@ -66,14 +67,14 @@ def family_name(metric: Metric) -> str:
     return metric.name.removesuffix(_SUFFIXES[metric.kind])
 
 
-def usable_metrics(extra: Mapping[str, Metric]) -> dict[str, Metric]:
-    """Return the metrics of the catalogue by key, and plugins' metrics whose names do not collide with them."""
+def usable_metrics(plugin_metrics: Metrics) -> dict[str, Metric]:
+    """Return the catalogue's metrics by key, and the plugins' metrics whose names are valid and not used yet."""
     metrics = dict(BY_KEY)
-    taken = {name for metric in CATALOGUE for name in (metric.name, family_name(metric))}
-    for metric in extra.values():
-        if _is_well_formed(metric) and not taken.intersection((metric.name, family_name(metric))):
+    used_names = {name for metric in CATALOGUE for name in (metric.name, family_name(metric))}
+    for metric in plugin_metrics.values():
+        if _is_well_formed(metric) and not used_names.intersection((metric.name, family_name(metric))):
             metrics[metric.key] = metric
-            taken.update((metric.name, family_name(metric)))
+            used_names.update((metric.name, family_name(metric)))
     return metrics
 
 
@@ -84,41 +85,41 @@ def _is_well_formed(metric: Metric) -> bool:
     return bool(_NAME.match(metric.name) and suffixes == expected and label_fits and metric.scope == "device")
 
 
-def screen(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> Snapshot:
-    """Return the snapshot with clean texts, and with a problem of its source for each unknown, duplicate or invalid reading. Lost devices keep only their events."""
-    metrics = usable_metrics(extra)
-    of_device, of_host = _Judge("device", metrics), _Judge("host", metrics)
+def screen(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> Snapshot:
+    """Return the snapshot with clean texts and valid readings. Omitted readings are problems of their sources. Lost devices keep only events."""
+    metrics = usable_metrics(plugin_metrics)
+    device_validator, host_validator = _Validator("device", metrics), _Validator("host", metrics)
     problems: _Problems = defaultdict(list)
     devices, _ = _unique(map(_clean_device, snapshot.devices), lambda device: device.id)
-    sources, again = _unique(map(cleaned, snapshot.sources), lambda source: source.source)
-    for source in again:
+    sources, duplicates = _unique(map(cleaned, snapshot.sources), lambda source: source.source)
+    for source in duplicates:
         _report(problems, source.source, source.source, "telemetry_source_state", Fault.DUPLICATE)
-    shown = Snapshot(
+    screened = Snapshot(
         hostname=clean(snapshot.hostname),
         wall_time=snapshot.wall_time,
         monotonic_time=snapshot.monotonic_time,
         valid_until=snapshot.valid_until,
-        devices=tuple(_screen_device(device, of_device, problems) for device in devices),
-        host=_screen_readings(snapshot.host, "host", of_host, problems),
+        devices=tuple(_screen_device(device, device_validator, problems) for device in devices),
+        host=_screen_readings(snapshot.host, "host", host_validator, problems),
         sources=tuple(_screen_polls(source, problems) for source in sources),
         own=_screen_samples(map(cleaned, snapshot.own), metrics),
         maintenance=cleaned(snapshot.maintenance),
         recorded=cleaned(snapshot.recorded),
     )
-    return _with_problems(shown, problems) if problems else shown
+    return _with_problems(screened, problems) if problems else screened
 
 
 def _report(problems: _Problems, source: str, where: str, name: str, fault: Fault) -> None:
-    problems[source].append(Problem(where, f"{name}: {fault.value}, left out"))
+    problems[source].append(Problem(where, f"{name}: {fault.value}; omitted"))
 
 
-def _unique(things: Iterable[_T], key: Callable[[_T], str]) -> tuple[list[_T], list[_T]]:
-    """Return the first thing of each key, and the others."""
-    every = list(things)
+def _unique(items: Iterable[_T], key: Callable[[_T], str]) -> tuple[list[_T], list[_T]]:
+    """Return the first item of each key, and the duplicates."""
+    all_items = list(items)
     first: dict[str, _T] = {}
-    for thing in every:
-        first.setdefault(key(thing), thing)
-    return list(first.values()), [thing for thing in every if first[key(thing)] is not thing]
+    for item in all_items:
+        first.setdefault(key(item), item)
+    return list(first.values()), [item for item in all_items if first[key(item)] is not item]
 
 
 def _name(device: MergedDevice) -> str:
@@ -126,14 +127,14 @@ def _name(device: MergedDevice) -> str:
 
 
 def shown_readings(device: MergedDevice) -> Sequence[MergedReading]:
-    """Return all readings of a device; of a lost device only those about events."""
+    """Return the readings of a device; if it is lost, only those about events."""
     if device.up is not False:
         return device.readings
-    return tuple(reading for reading in device.readings if reading.metric in _AFTER_LOSS)
+    return tuple(reading for reading in device.readings if reading.metric in _VALID_FOR_LOST)
 
 
 def _clean_device(device: MergedDevice) -> MergedDevice:
-    """Return the device with clean texts; its readings are checked later."""
+    """Return the device with clean texts. Its readings are not checked yet."""
     kept = shown_readings(device)
     if not _is_clean(device):
         return replace(cleaned(replace(device, readings=())), readings=kept)
@@ -148,49 +149,51 @@ def _is_clean(device: MergedDevice) -> bool:
     return "".join(texts).isprintable()
 
 
-def _screen_device(device: MergedDevice, judge: _Judge, problems: _Problems) -> MergedDevice:
-    if judge.all_fit(device.readings):
+def _screen_device(device: MergedDevice, validator: _Validator, problems: _Problems) -> MergedDevice:
+    if validator.are_valid(device.readings):
         return device
-    return replace(device, readings=_screen_readings(device.readings, _name(device), judge, problems))
+    return replace(device, readings=_screen_readings(device.readings, _name(device), validator, problems))
 
 
 def _screen_polls(source: SourceStatus, problems: _Problems) -> SourceStatus:
-    polls, again = _unique(source.polls, lambda poll: poll.poll)
-    for poll in again:
+    polls, duplicates = _unique(source.polls, lambda poll: poll.poll)
+    for poll in duplicates:
         _report(problems, poll.source, poll.poll, "telemetry_source_poll_up", Fault.DUPLICATE)
-    return replace(source, polls=tuple(polls)) if again else source
+    return replace(source, polls=tuple(polls)) if duplicates else source
 
 
-class _Judge:
-    """Decides which readings of a scope are valid. A metric and label that were valid with a number stay valid."""
+class _Validator:
+    """Checks the readings of a scope. Metrics and labels that were valid with a number are not checked again."""
 
-    def __init__(self, scope: Scope, metrics: Mapping[str, Metric]) -> None:
+    def __init__(self, scope: Scope, metrics: Metrics) -> None:
         self._scope = scope
         self._metrics = metrics
-        self._fit: set[tuple[str, str]] = set()
+        self._valid_keys: set[tuple[str, str]] = set()
 
-    def all_fit(self, readings: Sequence[MergedReading]) -> bool:
-        """Return whether all readings are valid. This check is fast, because almost always they are."""
+    def are_valid(self, readings: Sequence[MergedReading]) -> bool:
+        """Return whether all readings are valid. This check is fast, because usually they are."""
         columns = Readings.of(readings)
         total = sum([value for value in columns.values if not isinstance(value, Absent)])
         if len(columns.shape.places) < len(columns) or not math.isfinite(total):
             return False
-        return all(self._fits(columns[columns.shape.places[key]]) for key in columns.shape.places.keys() - self._fit)
+        return all(
+            self._is_valid(columns[columns.shape.places[key]]) for key in columns.shape.places.keys() - self._valid_keys
+        )
 
-    def _fits(self, reading: MergedReading) -> bool:
-        fits = self.fault(reading) is None and reading.label.isprintable()
-        # Here only metric and label decide, because the numbers were checked before.
-        if fits and not isinstance(reading.value, Absent) and self._metrics[reading.metric].kind != "info":
-            self._fit.add((reading.metric, reading.label))
-        return fits
+    def _is_valid(self, reading: MergedReading) -> bool:
+        is_valid = self.fault(reading) is None and reading.label.isprintable()
+        # The numbers were checked before, so the result is valid for all numbers of this metric and label.
+        if is_valid and not isinstance(reading.value, Absent) and self._metrics[reading.metric].kind != "info":
+            self._valid_keys.add((reading.metric, reading.label))
+        return is_valid
 
     def fault(self, reading: MergedReading) -> Fault | None:
-        """Return what is wrong with a reading, or None."""
+        """Return why a reading is invalid, or None if it is valid."""
         metric = self._metrics.get(reading.metric)
-        if metric is None or metric.scope != self._scope or reading.metric in _MADE_HERE:
+        if metric is None or metric.scope != self._scope or reading.metric in _DERIVED:
             return Fault.UNKNOWN
         if isinstance(reading.value, Absent):
-            # An absent metric with labels may have no label; a metric without labels must not have one.
+            # An absent reading needs no label, even if its metric has labels.
             return None if metric.label or not reading.label else Fault.MISLABELLED
         if bool(metric.label) != bool(reading.label):
             return Fault.MISLABELLED
@@ -198,43 +201,43 @@ class _Judge:
 
 
 def _value_fault(metric: Metric, value: float) -> Fault | None:
-    fits = value == 1.0 if metric.kind == "info" else math.isfinite(value)
-    return None if fits else Fault.UNFIT
+    is_valid = value == 1.0 if metric.kind == "info" else math.isfinite(value)
+    return None if is_valid else Fault.INVALID
 
 
 def _screen_readings(
-    readings: Iterable[MergedReading], where: str, judge: _Judge, problems: _Problems
+    readings: Iterable[MergedReading], where: str, validator: _Validator, problems: _Problems
 ) -> tuple[MergedReading, ...]:
-    """Return the valid readings, the first of each metric and word."""
-    kept: dict[tuple[str, str], MergedReading] = {}
+    """Return the valid readings without duplicates of a metric and label. Report the others as problems."""
+    valid: dict[tuple[str, str], MergedReading] = {}
     for reading in map(cleaned, readings):
         key = (reading.metric, reading.label)
-        fault = Fault.DUPLICATE if key in kept else judge.fault(reading)
+        fault = Fault.DUPLICATE if key in valid else validator.fault(reading)
         if fault is None:
-            kept[key] = reading
+            valid[key] = reading
         else:
             _report(problems, reading.source, where, f"{reading.metric} {reading.label}".strip(), fault)
-    return tuple(kept.values())
+    return tuple(valid.values())
 
 
-def _screen_samples(samples: Iterable[Sample], metrics: Mapping[str, Metric]) -> tuple[Sample, ...]:
-    """Return the daemon's valid samples, the first of each metric and labels."""
-    kept: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
+def _screen_samples(samples: Iterable[Sample], metrics: Metrics) -> tuple[Sample, ...]:
+    """Return the daemon's valid samples without duplicates of a metric and its labels."""
+    valid: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
     for sample in samples:
         if _is_valid(sample, metrics.get(sample.metric)):
-            kept.setdefault((sample.metric, sample.labels), sample)
-    return tuple(kept.values())
+            valid.setdefault((sample.metric, sample.labels), sample)
+    return tuple(valid.values())
 
 
 def _is_valid(sample: Sample, metric: Metric | None) -> bool:
-    if metric is None or metric.scope != "daemon" or sample.metric in _MADE_HERE:
+    if metric is None or metric.scope != "daemon" or sample.metric in _DERIVED:
         return False
     names = tuple(name for name, _ in sample.labels)
     return names == OWN_LABELS[sample.metric] and _value_fault(metric, sample.value) is None
 
 
 def _with_problems(snapshot: Snapshot, problems: _Problems) -> Snapshot:
-    """Return the snapshot with these problems in its sources."""
+    """Return the snapshot with the problems added to its sources."""
     sources = tuple(
         replace(source, problems=(*source.problems, *problems[source.source])) if source.source in problems else source
         for source in snapshot.sources

@@ -6,7 +6,7 @@ import pytest
 
 from grafana.promtool import Question, Story, assert_answers, groups_of
 from kits.captures import ROOT
-from telemetry_exporters.prometheus.compat import dcgm, peer
+from telemetry_exporters.prometheus.compat import dcgm, load_table
 
 pytestmark = pytest.mark.needs("promtool")
 
@@ -45,7 +45,7 @@ def test_the_capacity_is_the_sum_of_its_parts(tmp_path: Path) -> None:
 
 def test_the_rules_have_the_names_that_the_pages_have() -> None:
     rules = {rule["record"] for group in GROUPS for rule in group["rules"]}
-    pages = {f"DCGM_FI_{row.name}" for version in ("4.8", "4.9") for row in peer("dcgm-exporter", version).rows}
+    pages = {f"DCGM_FI_{row.name}" for version in ("4.8", "4.9") for row in load_table("dcgm-exporter", version).rows}
     missing = {"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND"}
     assert rules - pages == missing
     assert len(rules) == 2 * len(dcgm.DEFAULT_RENAMES) + 2

@@ -15,8 +15,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 from kits.fed_node import demo_snapshot, demo_snapshots
-from telemetry_exporters.prometheus.compat import EXPORTERS, dcgm, peer
-from telemetry_exporters.prometheus.compat.page import PeerRenderer
+from telemetry_exporters.prometheus.compat import EXPORTERS, dcgm, load_table
+from telemetry_exporters.prometheus.compat.page import CompatRenderer
 from telemetry_exporters.prometheus.compat.table import Node
 from telemetry_exporters.prometheus.renderer import EOF, Syntax, text_page
 from telemetry_parsers.model import Absent, MergedReading, Snapshot
@@ -47,12 +47,12 @@ def page(
     name: str,
     snapshot: Snapshot,
     *,
-    everybody: bool = False,
+    all_vendors: bool = False,
     node: Node = NODE,
     hostname_label: str = "",
     version: str = "",
 ) -> str:
-    renderer = PeerRenderer(peer(name, version), node, hostname_label, everybody=everybody)
+    renderer = CompatRenderer(load_table(name, version), node, hostname_label, all_vendors=all_vendors)
     return renderer.page(snapshot, Syntax.TEXT).decode()
 
 
@@ -75,7 +75,7 @@ def values(text: str) -> dict[str, float]:
 
 
 def own_node(name: str, cards: int) -> str:
-    return f"{cards}x{peer(name).vendors[0]}"
+    return f"{cards}x{load_table(name).vendors[0]}"
 
 
 @pytest.mark.parametrize("name", EXPORTERS)
@@ -133,9 +133,9 @@ def test_promtool_finds_nothing_but_names() -> None:
 
 
 @pytest.mark.parametrize("name", EXPORTERS)
-@pytest.mark.parametrize("everybody", [False, True])
-def test_both_syntaxes_have_the_same_finite_values_once(name: str, *, everybody: bool) -> None:
-    renderer = PeerRenderer(peer(name), NODE, everybody=everybody)
+@pytest.mark.parametrize("all_vendors", [False, True])
+def test_both_syntaxes_have_the_same_finite_values_once(name: str, *, all_vendors: bool) -> None:
+    renderer = CompatRenderer(load_table(name), NODE, all_vendors=all_vendors)
     snapshot = snapshot_of(EVERYBODY)
     page = renderer.page(snapshot, Syntax.TEXT).decode()
     lines = [line.rpartition(" ")[0] for line in page.splitlines() if not line.startswith("#")]
@@ -172,10 +172,10 @@ def snapshots_of_a_course() -> tuple[Snapshot, ...]:
 @pytest.mark.parametrize("name", EXPORTERS)
 def test_later_pages_equal_pages_of_a_new_renderer(name: str) -> None:
     """The kept layout makes no difference, also after devices and readings came and went."""
-    renderer, course = PeerRenderer(peer(name), NODE, everybody=True), snapshots_of_a_course()
+    renderer, course = CompatRenderer(load_table(name), NODE, all_vendors=True), snapshots_of_a_course()
     gone = replace(course[2], devices=tuple(replace(device, up=False) for device in course[2].devices))
     for snapshot in (*course, gone, course[3], without(course[3], 0, "power_watts"), course[3]):
-        assert renderer.page(snapshot, Syntax.TEXT).decode() == page(name, snapshot, everybody=True)
+        assert renderer.page(snapshot, Syntax.TEXT).decode() == page(name, snapshot, all_vendors=True)
 
 
 def without(snapshot: Snapshot, position: int, metric: str, instead: Absent | None = None) -> Snapshot:
@@ -193,11 +193,11 @@ def without(snapshot: Snapshot, position: int, metric: str, instead: Absent | No
 
 
 def rows_that_read(name: str, metric: str) -> set[str]:
-    table = peer(name)
+    table = load_table(name)
     return {
         table.prefix + row.name
         for row in table.rows
-        if any(reading.partition("{")[0] == metric for reading in row.way.readings)
+        if any(reading.partition("{")[0] == metric for reading in row.formula.readings)
     }
 
 
@@ -209,8 +209,8 @@ def test_without_a_reading_only_its_lines_are_missing(data: st.DataObject) -> No
     position = data.draw(st.integers(0, len(snapshot.devices) - 1))
     metric = data.draw(st.sampled_from(sorted({reading.metric for reading in snapshot.devices[position].readings})))
     instead = data.draw(st.sampled_from([None, Absent.NOT_REPORTED, Absent.NOT_SUPPORTED]))
-    before = samples(page(name, snapshot, everybody=True))
-    after = samples(page(name, without(snapshot, position, metric, instead), everybody=True))
+    before = samples(page(name, snapshot, all_vendors=True))
+    after = samples(page(name, without(snapshot, position, metric, instead), all_vendors=True))
     concerned = rows_that_read(name, metric)
     changed = {series for series in before.keys() | after.keys() if before.get(series) != after.get(series)}
     assert {series for series, _ in changed} <= concerned
@@ -285,7 +285,7 @@ def test_labels_are_theirs() -> None:
     renamed = labels("dcgm-exporter", "1xnvidia", hostname_label="hostname", node=Node("n", "node-of-kubernetes"))
     assert "Hostname" not in renamed
     assert renamed["hostname"] == "node-of-kubernetes"
-    assert labels("dcgm-exporter", "1xascend", everybody=True)["vendor"] == "ascend"
+    assert labels("dcgm-exporter", "1xascend", all_vendors=True)["vendor"] == "ascend"
     assert not labels("nvidia_gpu_exporter", "1xnvidia")["uuid"].startswith("GPU-")
     free = labels("dcgm-exporter", "1xnvidia", node=Node("n", reports_owners=True))
     assert (free["namespace"], free["pod"], free["container"]) == ("", "", "")

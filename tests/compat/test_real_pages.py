@@ -10,10 +10,11 @@ import pytest
 
 from kits.captures import in_ci, shared_folder
 from kits.fed_node import demo_snapshot
-from telemetry_exporters.prometheus.compat import EXPORTERS, peer
+from telemetry_exporters.prometheus.compat import EXPORTERS, load_table
+from telemetry_exporters.prometheus.compat import table as formulas
 from telemetry_exporters.prometheus.compat.doc import lines
-from telemetry_exporters.prometheus.compat.page import PeerRenderer
-from telemetry_exporters.prometheus.compat.table import Each, Node, Numbered, NumberOf, OfFact, Peer, Total, Turned
+from telemetry_exporters.prometheus.compat.page import CompatRenderer
+from telemetry_exporters.prometheus.compat.table import ExporterTable, Node, Total
 from telemetry_exporters.prometheus.renderer import Syntax
 from telemetry_parsers.model import MergedDevice, MergedReading, Snapshot
 from telemetry_parsers.ownership import Allocation, Owner
@@ -154,19 +155,19 @@ def printed(text: str, prefix: str = "") -> dict[str, Printed]:
     return families
 
 
-def filled(device: MergedDevice, table: Peer, facts: Mapping[str, str]) -> MergedDevice:
+def filled(device: MergedDevice, table: ExporterTable, facts: Mapping[str, str]) -> MergedDevice:
     """Return the device with all readings that the table can show."""
     found = {(reading.metric, reading.label): reading for reading in device.readings}
     for row in table.rows:
-        for reading in () if isinstance(row.way, OfFact) else row.way.readings:
+        for reading in () if isinstance(row.formula, formulas.FactNumber) else row.formula.readings:
             metric, _, word = reading.partition("{")
             words = (word.removesuffix("}"),)
-            if isinstance(row.way, Each | Numbered | Total):
+            if isinstance(row.formula, formulas.PerLabelValue | formulas.PerIndex | Total):
                 words = WORDS.get(metric, ("all",))
-            elif isinstance(row.way, NumberOf):
-                words = tuple(row.way.numbers)[:1]
-            elif isinstance(row.way, Turned):
-                words = ("all",) if isinstance(row.way.way, Total) else words
+            elif isinstance(row.formula, formulas.StateNumber):
+                words = tuple(row.formula.numbers)[:1]
+            elif isinstance(row.formula, formulas.Converted):
+                words = ("all",) if isinstance(row.formula.formula, Total) else words
             for label in words:
                 found[metric, label] = MergedReading(metric, label, 1.0, "test")
     # Xids are reported for whole cards only.
@@ -183,14 +184,14 @@ def filled(device: MergedDevice, table: Peer, facts: Mapping[str, str]) -> Merge
     )
 
 
-def shown(table: Peer, snapshot: Snapshot, *, with_pods: bool) -> str:
+def shown(table: ExporterTable, snapshot: Snapshot, *, with_pods: bool) -> str:
     node = Node("node1", "node-1", with_pods, "192.0.2.7")
-    return PeerRenderer(table, node).page(snapshot, Syntax.TEXT).decode()
+    return CompatRenderer(table, node).page(snapshot, Syntax.TEXT).decode()
 
 
 def ours(name: str, *, with_pods: bool) -> dict[str, Printed]:
     """Return our families, of simulated cards as they are and with all readings."""
-    table, found = peer(name), dict[str, Printed]()
+    table, found = load_table(name), dict[str, Printed]()
     vendor = table.vendors[0]
     for cards in CARDS.get(vendor, (f"2x{vendor}",)):
         plain = demo_snapshot(cards)
@@ -245,7 +246,7 @@ def test_a_real_page_is_ours_or_its_difference_is_listed(path: Path) -> None:
     text = path.read_text()
     theirs = printed(text, "mlu_" if name == "mlu-exporter" else "")
     assert theirs
-    missing = [line.name for line in lines(peer(name)) if line.fit == "missing"]
+    missing = [line.name for line in lines(load_table(name)) if line.fit == "missing"]
     found = differences(theirs, ours(name, with_pods="pod" in text), missing)
     assert [difference for difference in found if not is_listed(difference, DIFFERENCES[name])] == []
 
@@ -264,6 +265,6 @@ def test_each_listed_difference_is_on_a_page(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPORTERS)
 def test_a_device_with_all_readings_has_every_name(name: str) -> None:
-    table = peer(name)
+    table = load_table(name)
     rows = {table.prefix + row.name for row in (*table.rows, *table.node_rows) if not getattr(row, "metric", "")}
     assert rows - ours(name, with_pods=True).keys() == set()

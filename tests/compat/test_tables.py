@@ -3,9 +3,9 @@
 import pytest
 
 from kits.captures import ROOT
-from telemetry_exporters.prometheus.compat import EXPORTERS, VERSIONS, dcgm, nvidia, others, peer, rocm
+from telemetry_exporters.prometheus.compat import EXPORTERS, VERSIONS, dcgm, load_table, nvidia, others, rocm
 from telemetry_exporters.prometheus.compat.doc import lines
-from telemetry_exporters.prometheus.compat.table import Peer, Row
+from telemetry_exporters.prometheus.compat.table import ExporterTable, Row
 from telemetry_parsers.metrics import BY_KEY, BY_NAME
 from telemetry_parsers.vendors import VENDORS
 
@@ -14,23 +14,23 @@ MODULES = (dcgm, nvidia, others, rocm)
 
 
 def rows() -> list[tuple[str, Row]]:
-    return [(name, row) for name in EXPORTERS for row in peer(name).rows]
+    return [(name, row) for name in EXPORTERS for row in load_table(name).rows]
 
 
 def test_every_table_has_its_line_in_the_list_of_exporters() -> None:
-    tables = [found for module in MODULES for found in vars(module).values() if isinstance(found, Peer)]
+    tables = [found for module in MODULES for found in vars(module).values() if isinstance(found, ExporterTable)]
     listed = [(name, version) for name in EXPORTERS for version in VERSIONS.get(name, ("",))]
     assert sorted((table.name, table.version) for table in tables) == sorted(listed)
-    served = [peer(name, version) for name, version in listed]
+    served = [load_table(name, version) for name, version in listed]
     assert [(table.name, table.version) for table in served] == listed
 
 
 @pytest.mark.parametrize("name", EXPORTERS)
 def test_a_table_names_vendors_and_metrics_that_there_are(name: str) -> None:
-    table = peer(name)
+    table = load_table(name)
     assert set(table.vendors) <= {vendor.word for vendor in VENDORS}
     for row in table.rows:
-        for reading in row.way.readings:
+        for reading in row.formula.readings:
             metric, brace, _ = reading.partition("{")
             assert metric in BY_KEY, row
             assert not brace or BY_KEY[metric].label or metric == "info", row
@@ -39,13 +39,13 @@ def test_a_table_names_vendors_and_metrics_that_there_are(name: str) -> None:
 
 
 def test_energy_is_never_the_estimated_one() -> None:
-    taken = {reading for _, row in rows() for reading in row.way.readings}
+    taken = {reading for _, row in rows() for reading in row.formula.readings}
     assert not any("estimated" in reading for reading in taken)
 
 
 @pytest.mark.parametrize(("name", "version"), [*((name, "") for name in EXPORTERS), ("dcgm-exporter", "4.9")])
 def test_every_name_is_documented_once(name: str, version: str) -> None:
-    table = peer(name, version)
+    table = load_table(name, version)
     documented = [line.name for line in lines(table) if line.fit != "missing"]
     assert set(documented) == {table.prefix + row.name for row in (*table.rows, *table.node_rows)}
     text = (ROOT / "docs" / "compatibility.md").read_text()

@@ -118,13 +118,13 @@ INLINE = OwnerSeries(inline_labels=("user", "job_id"))
 def test_processes_are_told_where_that_was_asked_for_and_gone_with_the_next_page():
     snapshot = kit.snapshot(kit.shared_device())
     assert b"accelerator_process_memory_bytes" not in text_page(snapshot)
-    renderer = Renderer(of_owners=PROCESSES)
+    renderer = Renderer(owner_series=PROCESSES)
     assert b'pid="4711"' in renderer.text(snapshot)
     assert b'pid="4711"' not in renderer.text(kit.snapshot(kit.full_device()))
 
 
 def test_the_labels_go_with_the_owner():
-    renderer = Renderer(of_owners=INLINE)
+    renderer = Renderer(owner_series=INLINE)
     owned, free = kit.full_device(allocations=(kit.allocation(),)), kit.full_device()
     pages = [renderer.text(kit.snapshot(device)) for device in (owned, free, owned)]
     assert [b'accelerator_power_watts{device="0",id="GPU-00000000",job_id="1234"' in page for page in pages] == [
@@ -145,7 +145,7 @@ def test_no_metric_of_a_device_has_a_label_of_an_owner_already():
 )
 @settings(max_examples=20)
 def test_of_any_snapshot_the_page_stays_whole(snapshot, inline):
-    page = text_page(snapshot, of_owners=OwnerSeries(process_metrics=True, inline_labels=tuple(inline)))
+    page = text_page(snapshot, owner_series=OwnerSeries(process_metrics=True, inline_labels=tuple(inline)))
     allowed = [
         complaint
         for complaint in complaints(page)

@@ -240,7 +240,7 @@ def test_series_of_owners(assert_golden):
         kit.full_device(3, processes=(*named, Process(0, 52, "no memory"), kit.process(memory=9.0))), card, part,
     )  # fmt: skip
     shown = OwnerSeries(process_metrics=True, inline_labels=("user", "job_id"))
-    assert_golden(FOLDER / "owner-series.txt", page_of(snapshot, of_owners=shown))
+    assert_golden(FOLDER / "owner-series.txt", page_of(snapshot, owner_series=shown))
 
 
 def test_what_is_said_of_a_node_as_a_whole(assert_golden):

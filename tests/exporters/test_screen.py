@@ -24,9 +24,9 @@ from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric,
         (kit.reading("telemetry_source_problems", 1.0), Fault.UNKNOWN),
         (kit.reading("power_watts", 2.0), Fault.DUPLICATE),
         (kit.reading("power_watts", Absent.NOT_REPORTED), Fault.DUPLICATE),
-        (kit.reading("power_cap_watts", math.nan), Fault.UNFIT),
-        (kit.reading("power_cap_watts", math.inf), Fault.UNFIT),
-        (kit.reading("rank_info", 2.0, "37"), Fault.UNFIT),
+        (kit.reading("power_cap_watts", math.nan), Fault.INVALID),
+        (kit.reading("power_cap_watts", math.inf), Fault.INVALID),
+        (kit.reading("rank_info", 2.0, "37"), Fault.INVALID),
         (kit.reading("power_cap_watts", 1.0, "edge"), Fault.MISLABELLED),
         (kit.reading("fan_ratio", Absent.NOT_REPORTED, "edge"), Fault.MISLABELLED),
         (kit.reading("temperature_celsius", 41.0), Fault.MISLABELLED),
@@ -39,7 +39,7 @@ def test_a_reading_that_does_not_fit_is_left_out_and_its_source_has_a_problem_mo
     assert screened.devices[0].readings == (good,)
     nvml, hy_smi = screened.sources
     name = f"{reading.metric} {reading.label}".strip()
-    assert nvml.problems == (Problem("nvidia 0 GPU-00000000", f"{name}: {fault.value}, left out"),)
+    assert nvml.problems == (Problem("nvidia 0 GPU-00000000", f"{name}: {fault.value}; omitted"),)
     assert hy_smi.problems == ()
     page = text_page(snapshot).decode()
     assert 'telemetry_source_problems{source="nvml"} 1.0\n' in page
@@ -91,9 +91,7 @@ def test_a_source_or_poll_that_comes_twice_is_shown_once():
     screened = screen(kit.snapshot(sources=(twice, kit.source("nvml", "failed"))))
     (source,) = screened.sources
     assert (source.state, len(source.polls)) == ("ok", 1)
-    assert [problem.text.partition(": ")[2] for problem in source.problems] == [
-        f"{Fault.DUPLICATE.value}, left out"
-    ] * 2
+    assert [problem.text.partition(": ")[2] for problem in source.problems] == [f"{Fault.DUPLICATE.value}; omitted"] * 2
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.exposition import generate_latest as client_text
 from prometheus_client.openmetrics.exposition import generate_latest as client_openmetrics
 
+from telemetry_exporters.prometheus.daemon_samples import DaemonSamples
 from telemetry_exporters.prometheus.families import columns_of, families
-from telemetry_exporters.prometheus.own import OwnSamples
 from telemetry_exporters.snapshot_filter import screen
 
 
 def shown_families(snapshot, extra=None):
     """Return each metric of a snapshot with the labels and values of its series."""
     shown = screen(snapshot, extra or {})
-    columns = columns_of(shown, OwnSamples())
+    columns = columns_of(shown, DaemonSamples())
     for family in families(shown, columns, extra or {}):
         yield family.metric, [(family.labels(series), columns.values[series[2]] + 0.0) for series in family.series]
 

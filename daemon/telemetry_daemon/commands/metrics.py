@@ -14,7 +14,7 @@ from telemetry_exporters.documents import metrics_doc
 from telemetry_exporters.prometheus.compat import EXPORTERS
 
 if TYPE_CHECKING:  # listing our catalogue needs no tables of names
-    from telemetry_exporters.prometheus.compat.table import Peer
+    from telemetry_exporters.prometheus.compat.table import ExporterTable
 
 EXAMPLES = {
     "telemetry metrics temperature": "Find a metric.",
@@ -55,12 +55,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.names is None:
         print(metrics_doc.metrics_markdown() if arguments.format == "markdown" else _listed(arguments.words), end="")
         return exits.OK
-    from telemetry_exporters.prometheus.compat import doc, peer, version_problem
+    from telemetry_exporters.prometheus.compat import doc, load_table, version_problem
 
     problem = version_problem(arguments.names, arguments.names_version)
     if problem:
         raise CommandError(f"--names-version: {problem}")
-    table = peer(arguments.names, arguments.names_version)
+    table = load_table(arguments.names, arguments.names_version)
     if arguments.dashboard is None:
         print(doc.names_list(table), end="")
         return exits.OK
@@ -82,11 +82,11 @@ def _listed(words: Sequence[str]) -> str:
     return "".join(found)
 
 
-def _compare(arguments: argparse.Namespace, table: Peer) -> int:
+def _compare(arguments: argparse.Namespace, table: ExporterTable) -> int:
     from telemetry_exporters.prometheus.compat import doc
-    from telemetry_exporters.prometheus.compat.doc import asked_names
+    from telemetry_exporters.prometheus.compat.doc import names_in_queries
 
-    asked = asked_names(_document(arguments.dashboard))
+    asked = names_in_queries(_document(arguments.dashboard))
     if not asked:
         raise CommandError(f"{arguments.dashboard}: no query asks for a metric; give a dashboard as Grafana exports it")
     reported = _reported_names(arguments)

@@ -51,7 +51,7 @@ from telemetry_daemon.version import __version__
 from telemetry_daemon.web.addresses import WebError, local_socket_in
 from telemetry_daemon.web.clients import RateLimits
 from telemetry_daemon.web.server.web_server import WebServer
-from telemetry_exporters.prometheus.families import PLAIN, OwnerSeries
+from telemetry_exporters.prometheus.families import NO_OWNERS, OwnerSeries
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.past import SLOT_SECONDS
 
@@ -389,4 +389,4 @@ class Service:
 
 
 def _owner_series(settings: AttributionSettings) -> OwnerSeries:
-    return OwnerSeries(settings.process_metrics, settings.inline_labels) if settings.enabled else PLAIN
+    return OwnerSeries(settings.process_metrics, settings.inline_labels) if settings.enabled else NO_OWNERS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from telemetry_daemon.guarded import named
 from telemetry_daemon.terminal.log import ChangeLog
-from telemetry_exporters.prometheus.families import PLAIN, OwnerSeries
+from telemetry_exporters.prometheus.families import NO_OWNERS, OwnerSeries
 from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_parsers.model import Metric, Snapshot
 
@@ -28,12 +28,16 @@ class TextfileJob:
     """
 
     def __init__(
-        self, path: str, snapshot: Callable[[], Snapshot], metrics: Mapping[str, Metric], of_owners: OwnerSeries = PLAIN
+        self,
+        path: str,
+        snapshot: Callable[[], Snapshot],
+        metrics: Mapping[str, Metric],
+        owners: OwnerSeries = NO_OWNERS,
     ) -> None:
         self._path = Path(path)
         self._snapshot = snapshot
         self._metrics = metrics
-        self._of_owners = of_owners
+        self._owners = owners
         self._changes = ChangeLog()
         self._turn = threading.Lock()
         self._ended = False
@@ -42,7 +46,7 @@ class TextfileJob:
     def run(self) -> None:
         """Write once; a lasting failure is logged once."""
         with self._turn:
-            content = text_page(self._snapshot(), self._metrics, self._of_owners)
+            content = text_page(self._snapshot(), self._metrics, self._owners)
             if self._ended:
                 return
             try:

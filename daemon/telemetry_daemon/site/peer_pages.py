@@ -8,8 +8,8 @@ from urllib.parse import parse_qs
 
 from telemetry_daemon.site.negotiation import BadQueryError, quoted
 from telemetry_daemon.site.rendered import RendersPage
-from telemetry_exporters.prometheus.compat import EXPORTERS, peer, version_problem
-from telemetry_exporters.prometheus.compat.page import PeerRenderer
+from telemetry_exporters.prometheus.compat import EXPORTERS, load_table, version_problem
+from telemetry_exporters.prometheus.compat.page import CompatRenderer
 from telemetry_exporters.prometheus.compat.table import Node
 
 _EVERYBODY = "all"
@@ -28,7 +28,7 @@ class PeerPages:
     def __init__(self, node: Node, usual: Mapping[str, Usual]) -> None:
         self._node = node
         self._usual = usual
-        self._renderers: dict[str, PeerRenderer] = {}
+        self._renderers: dict[str, CompatRenderer] = {}
 
     def page(self, name: str, query: str) -> tuple[str, RendersPage]:
         """Return the page's name in the cache, and its renderer. Raises BadQueryError."""
@@ -36,12 +36,12 @@ class PeerPages:
             raise BadQueryError(404, f"no other exporter is called {quoted(name)}; there are {', '.join(EXPORTERS)}")
         usual = self._usual.get(name, Usual())
         parameters = parse_qs(query, keep_blank_values=True)
-        everybody = _wants_all_vendors(parameters.get("vendors"))
+        all_vendors = _wants_all_vendors(parameters.get("vendors"))
         version = _version(name, parameters.get("version")) or usual.version
-        key = f"{name} {version}{' of all vendors' if everybody else ''}"
+        key = f"{name} {version}{' of all vendors' if all_vendors else ''}"
         if key not in self._renderers:
-            table = peer(name, version)
-            self._renderers[key] = PeerRenderer(table, self._node, usual.hostname_label, everybody=everybody)
+            table = load_table(name, version)
+            self._renderers[key] = CompatRenderer(table, self._node, usual.hostname_label, all_vendors=all_vendors)
         return key, self._renderers[key].page
 
 

@@ -11,7 +11,7 @@ from telemetry_daemon.site.negotiation import BadQueryError, accepts_gzip, choos
 from telemetry_daemon.site.rendered import Gzipped, Made, Rendered, RendersPage
 from telemetry_daemon.state.history import History
 from telemetry_daemon.web.messages import Request, Response
-from telemetry_exporters.prometheus.families import PLAIN, OwnerSeries
+from telemetry_exporters.prometheus.families import NO_OWNERS, OwnerSeries
 from telemetry_exporters.prometheus.renderer import EOF, Renderer, Syntax
 from telemetry_exporters.snapshot_filter import NO_METRICS
 from telemetry_parsers.dataclass import dataclass
@@ -64,7 +64,7 @@ class Site:
         extra: Mapping[str, Metric] = NO_METRICS,
         history: History | None = None,
         instance: str = "",
-        of_owners: OwnerSeries = PLAIN,
+        of_owners: OwnerSeries = NO_OWNERS,
         peer_pages: Callable[[], PeerPages] | None = None,
         flights: Callable[[], tuple[Flight, ...]] = tuple,
         read_counters: Callable[[], None] = lambda: None,

@@ -98,7 +98,7 @@ def _range(metric: Metric) -> str:
     return f"from {low}" if high == "inf" else f"{low} to {high}"
 
 
-def metrics_list(extra: Iterable[Metric] = ()) -> str:
+def metrics_list(plugin_metrics: Iterable[Metric] = ()) -> str:
     """Return the catalogue and `extra`, one metric a line: name, kind, unit, label, help."""
     rows = [
         (
@@ -108,7 +108,7 @@ def metrics_list(extra: Iterable[Metric] = ()) -> str:
             metric.label or ",".join(_MANY_LABELS.get(metric.name, ())) or "-",
             metric.help,
         )
-        for metric in (*CATALOGUE, *extra)
+        for metric in (*CATALOGUE, *plugin_metrics)
     ]
     return "".join(f"{line}\n" for line in aligned(rows))
 

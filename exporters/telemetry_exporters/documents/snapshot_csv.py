@@ -7,9 +7,9 @@ import io
 from collections.abc import Iterator, Mapping
 
 from telemetry_exporters.documents.json_values import moment_text, plain_number, utc_time
-from telemetry_exporters.snapshot_filter import NO_METRICS, screen
+from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, screen
 from telemetry_exporters.text import clean
-from telemetry_parsers.model import Absent, MergedReading, Metric, Snapshot
+from telemetry_parsers.model import Absent, MergedReading, Snapshot
 
 COLUMNS = ("time", "hostname", "vendor", "device", "id", "model", "metric", "label", "value", "reason", "source")
 
@@ -22,9 +22,9 @@ _Row = tuple[str, ...]
 _HOST = ("", "", "", "")
 
 
-def render(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> str:
+def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> str:
     """Return the table of readings with its heading."""
-    shown = screen(snapshot, extra)
+    shown = screen(snapshot, plugin_metrics)
     return _table(COLUMNS, shown, _rows(shown))
 
 

@@ -23,7 +23,7 @@ from telemetry_exporters.documents.snapshot_parts import (
     poll_json,
 )
 from telemetry_exporters.judgement.verdict import Finding, judge
-from telemetry_exporters.snapshot_filter import NO_METRICS, screen, usable_metrics
+from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, screen, usable_metrics
 from telemetry_exporters.text import clean, cleaned
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
@@ -31,11 +31,11 @@ from telemetry_parsers.ownership import Allocation, Owner
 
 
 def document(
-    snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS, ids: Collection[str] | None = None
+    snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collection[str] | None = None
 ) -> dict[str, Any]:
     """Return the document as plain data, of all devices or those with these ids. All keys are always present; unknown values are None."""
-    shown = screen(snapshot, extra)
-    metrics = usable_metrics(extra)
+    shown = screen(snapshot, plugin_metrics)
+    metrics = usable_metrics(plugin_metrics)
     verdict = judge(shown)
     # Devices are judged in comparison with all devices of their model.
     devices = [device for device in shown.devices if ids is None or device.id in ids]
@@ -68,9 +68,9 @@ def with_processes(plain: dict[str, Any], snapshot: Snapshot, command_lines: Map
     return {**plain, "devices": devices}
 
 
-def render(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS, ids: Collection[str] | None = None) -> str:
+def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collection[str] | None = None) -> str:
     """Return the document as text, small parts on one line each; numbers without exponents."""
-    return json_values.text(document(snapshot, extra, ids))
+    return json_values.text(document(snapshot, plugin_metrics, ids))
 
 
 def _maintenance(snapshot: Snapshot) -> MaintenanceJson | None:
@@ -105,7 +105,7 @@ def _source(source: SourceStatus, now: float) -> SourceJson:
     )
 
 
-def _device(device: MergedDevice, condition: Finding, metrics: Mapping[str, Metric]) -> DeviceJson:
+def _device(device: MergedDevice, condition: Finding, metrics: Metrics) -> DeviceJson:
     return DeviceJson(
         vendor=device.vendor,
         index=device.index,
@@ -184,7 +184,7 @@ def _whole(number: float | None) -> int | None:
     return None if number is None else int(number)
 
 
-def _numbers(readings: Iterable[MergedReading], metrics: Mapping[str, Metric]) -> dict[str, Any]:
+def _numbers(readings: Iterable[MergedReading], metrics: Metrics) -> dict[str, Any]:
     return _by_metric(
         (reading.metric, reading.label, _number(reading.value, metrics[reading.metric]))
         for reading in readings

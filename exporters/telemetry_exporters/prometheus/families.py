@@ -1,4 +1,4 @@
-"""The only conversion of a snapshot to metric families: which readings have a series, and with which labels."""
+"""Converts a snapshot to metric families: decides which readings become series, and with which labels."""
 
 from __future__ import annotations
 
@@ -7,171 +7,173 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
 
+from telemetry_exporters.prometheus.daemon_samples import DaemonSamples, SampleColumns
 from telemetry_exporters.prometheus.labels import Labels, identity_labels, info_labels
-from telemetry_exporters.prometheus.own import OwnSamples, SampleColumns
-from telemetry_exporters.snapshot_filter import NO_METRICS, shown_readings, usable_metrics
+from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, shown_readings, usable_metrics
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.merge.ranks import RANK_METRIC, SERVER_FACT
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
 from telemetry_parsers.readings import ReadingKey, Readings
 
-# The attributes of a device from which its labels are made, and which decide whether it has series.
-_WHO = attrgetter(
+# The attributes of a device that decide about its labels, and about the series it has.
+_IDENTITY = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
     *("simulated", "replayed", "facts", "current_model", "up"),
 )
-# The values of `info` and `up`, or of `unread`, which precede a device's readings.
+# By `up`: the values of `info` and `up`, or of `unread`, which precede a device's readings.
 _PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: (1.0,)}
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerSeries:
-    """What is shown of owners besides their own metrics: the memory of processes, and owner labels on the series of cards."""
+    """Optional series and labels about owners: the memory of processes, and owner labels on the series of cards."""
 
     process_metrics: bool = False
     inline_labels: tuple[str, ...] = ()
 
 
-PLAIN = OwnerSeries()
+NO_OWNERS = OwnerSeries()
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The part of a snapshot that names its series: devices with the keys of their readings, host readings, own samples."""
+    """The part of a snapshot that decides its series: the devices, the keys of all readings, the names of daemon samples."""
 
     devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
     host: tuple[ReadingKey, ...] = ()
-    own: tuple[tuple[tuple[str, Labels], ...], ...] = ()
-    # Sources and polls are named even without samples, because one that comes twice is a problem that counts.
+    daemon: tuple[tuple[tuple[str, Labels], ...], ...] = ()
+    # Sources and polls are listed even without samples, because duplicates change `telemetry_source_problems`.
     sources: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    inline: tuple[Labels, ...] = ()  # the labels of each device's owner
+    owner_labels: tuple[Labels, ...] = ()  # the owner labels of each device
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A snapshot as names, which seldom change, and values. Equal names have the same series while the same values are numbers."""
+    """A snapshot as names and values. Equal names have equal series, if also the same values are absent."""
 
     names: Names
     values: tuple[Value, ...]
 
 
-def columns_of(snapshot: Snapshot, own: OwnSamples, of_owners: OwnerSeries = PLAIN) -> Columns:
-    """Return the snapshot by columns, with the values of devices, host, and own samples."""
+def columns_of(snapshot: Snapshot, daemon: DaemonSamples, owner_series: OwnerSeries = NO_OWNERS) -> Columns:
+    """Return the names and values of the devices, of the host, and of the samples of daemon and owners."""
     devices = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     host = Readings.of(snapshot.host)
-    samples = (*own.of(snapshot), *_of_owners(snapshot, of_owners))
+    samples = (*daemon.columns(snapshot), *_owner_samples(snapshot, owner_series))
     names = Names(
-        devices=tuple([(_WHO(device), readings.shape.keys) for device, readings in devices]),
+        devices=tuple([(_IDENTITY(device), readings.shape.keys) for device, readings in devices]),
         host=host.shape.keys,
-        own=tuple([group.names for group in samples]),
+        daemon=tuple([group.names for group in samples]),
         sources=tuple([(source.source, tuple([poll.poll for poll in source.polls])) for source in snapshot.sources]),
-        inline=_inline(snapshot, of_owners.inline_labels),
+        owner_labels=_owner_labels(snapshot, owner_series.inline_labels),
     )
-    of_devices = ((_PRESENCE[device.up], readings.values) for device, readings in devices)
-    values = (*chain.from_iterable(of_devices), host.values, *(group.values for group in samples))
+    device_values = ((_PRESENCE[device.up], readings.values) for device, readings in devices)
+    values = (*chain.from_iterable(device_values), host.values, *(group.values for group in samples))
     return Columns(names, tuple(chain.from_iterable(values)))
 
 
-def _of_owners(snapshot: Snapshot, of_owners: OwnerSeries) -> Iterator[SampleColumns]:
-    """Yield the samples of owners and processes. Imported on demand, because most nodes have no owners."""
+def _owner_samples(snapshot: Snapshot, owner_series: OwnerSeries) -> Iterator[SampleColumns]:
+    """Yield the samples of owners and processes. Their module is imported on demand, because most nodes have no owners."""
     has_owners = any(device.allocations for device in snapshot.devices)
-    if not has_owners and not of_owners.process_metrics:
+    if not has_owners and not owner_series.process_metrics:
         return
     from telemetry_exporters.prometheus import owner_samples
 
     if has_owners:
-        yield SampleColumns.of(owner_samples.owner_samples(snapshot.devices))
-    if of_owners.process_metrics:
-        yield SampleColumns.of(owner_samples.process_samples(snapshot.devices))
+        yield SampleColumns.from_samples(owner_samples.owner_samples(snapshot.devices))
+    if owner_series.process_metrics:
+        yield SampleColumns.from_samples(owner_samples.process_samples(snapshot.devices))
 
 
-def _inline(snapshot: Snapshot, chosen: tuple[str, ...]) -> tuple[Labels, ...]:
-    """Return the chosen labels of each device's owner, if it has exactly one."""
-    if not chosen:
+def _owner_labels(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[Labels, ...]:
+    """Return the owner labels with these names for each device; only a device with exactly one owner has labels."""
+    if not names:
         return ()
     from telemetry_exporters.prometheus.owner_samples import owner_labels
 
     owners = (
         owner_labels(device.allocations[0]) if len(device.allocations) == 1 else () for device in snapshot.devices
     )
-    return tuple(tuple(pair for pair in labels if pair[0] in chosen) for labels in owners)
+    return tuple(tuple(pair for pair in labels if pair[0] in names) for labels in owners)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Owner:
-    """The labels that several series share, such as a device's."""
+class SharedLabels:
+    """Labels that several series share, such as those of a device. Compared by identity, which is fast."""
 
     labels: Labels
 
 
-# The owner, the word of the metric's own label (empty if it has none), and the position of its number among the values.
-# A plain tuple, because a page has thousands, and a named tuple takes four times as long to make.
-Series = tuple[Owner, str, int]
+# Shared labels, the value of the metric's own label (empty without such a label), and the position of the number in `values`.
+# A plain tuple, because a page has thousands, and creating a named tuple takes four times as long.
+Series = tuple[SharedLabels, str, int]
 _SeriesByKey = defaultdict[str, list[Series]]
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A metric with all its series; never empty, without duplicates."""
+    """A metric with its series: at least one, and no duplicates."""
 
     metric: Metric
     series: tuple[Series, ...]
 
     def labels(self, series: Series) -> Labels:
-        """Return all labels of one of the series, in order."""
-        owner, word, _ = series
-        return (*owner.labels, (self.metric.label, word)) if self.metric.label else owner.labels
+        """Return all labels of a series, in order."""
+        shared, value, _ = series
+        return (*shared.labels, (self.metric.label, value)) if self.metric.label else shared.labels
 
 
 def first_positions(shown: Snapshot, names: Names) -> tuple[list[int], int]:
-    """Return the position of the first value of each device (info and up, or unread, then its readings), and of the own samples."""
+    """Return the position of each device's first value, and of the first daemon sample."""
     positions, position = [], 0
     for device, (_, keys) in zip(shown.devices, names.devices, strict=True):
         positions.append(position)
-        position += presence_values(device) + len(keys)
+        position += presence_count(device) + len(keys)
     return positions, position + len(names.host)
 
 
-def presence_values(device: MergedDevice) -> int:
-    """Return how many of the device's values precede its readings: info and up, or unread."""
+def presence_count(device: MergedDevice) -> int:
+    """Return the number of values before the device's readings: 2 for info and up, 1 for unread."""
     return len(_PRESENCE[device.up])
 
 
-def families(shown: Snapshot, columns: Columns, extra: Mapping[str, Metric] = NO_METRICS) -> Iterator[Family]:
-    """Yield every metric with a series, in the catalogue's order, then plugins' (`extra`), from a screened snapshot and its columns."""
+def families(shown: Snapshot, columns: Columns, plugin_metrics: Metrics = NO_METRICS) -> Iterator[Family]:
+    """Yield each metric that has series: the catalogue's in its order, then plugins'. `shown` is a screened snapshot."""
     series: _SeriesByKey = defaultdict(list)
-    named_values = zip(_named(shown, columns.names), columns.values, strict=True)
-    for position, ((metric, owner, word), value) in enumerate(named_values):
+    names_and_values = zip(_series_names(shown, columns.names), columns.values, strict=True)
+    for position, ((metric, shared, label_value), value) in enumerate(names_and_values):
         if not isinstance(value, Absent):
-            series[metric].append((owner, word, position))
-    for key, usable in usable_metrics(extra).items():
+            series[metric].append((shared, label_value, position))
+    for key, usable in usable_metrics(plugin_metrics).items():
         if key in series:
             yield Family(usable, tuple(series[key]))
 
 
-def _named(shown: Snapshot, names: Names) -> Iterator[tuple[str, Owner, str]]:
-    """Yield metric, owner and word of every value, in the order of the values."""
-    inline = names.inline or ((),) * len(shown.devices)
-    for device, (_, keys), of_owner in zip(shown.devices, names.devices, inline, strict=True):
-        yield from _named_of(device, keys, of_owner)
-    node = Owner(())
-    for metric, word in names.host:
-        yield metric, node, word
-    for metric, labels in chain.from_iterable(names.own):
-        yield metric, Owner(labels), ""
+def _series_names(shown: Snapshot, names: Names) -> Iterator[tuple[str, SharedLabels, str]]:
+    """Yield metric, shared labels and label value of every number, in the order of the values."""
+    owner_labels = names.owner_labels or ((),) * len(shown.devices)
+    for device, (_, keys), device_owner in zip(shown.devices, names.devices, owner_labels, strict=True):
+        yield from _device_series_names(device, keys, device_owner)
+    node = SharedLabels(())
+    for metric, label_value in names.host:
+        yield metric, node, label_value
+    for metric, labels in chain.from_iterable(names.daemon):
+        yield metric, SharedLabels(labels), ""
 
 
-def _named_of(device: MergedDevice, keys: tuple[ReadingKey, ...], of_owner: Labels) -> Iterator[tuple[str, Owner, str]]:
-    """Yield a device's metrics with owner and word. Info has no owner labels, because the series would end with the owner."""
+def _device_series_names(
+    device: MergedDevice, keys: tuple[ReadingKey, ...], owner: Labels
+) -> Iterator[tuple[str, SharedLabels, str]]:
+    """Yield the same for a device. `info` has no owner labels, so that its series continues when the owner changes."""
     identity = identity_labels(device)
-    labels = (*identity, *of_owner)
-    owner = Owner(labels)
+    labels = (*identity, *owner)
+    shared = SharedLabels(labels)
     if device.up is not None:
-        yield "info", Owner((*identity, *info_labels(device))), ""
-        yield "up", owner, ""
+        yield "info", SharedLabels((*identity, *info_labels(device))), ""
+        yield "up", shared, ""
     else:
-        yield "unread", owner, ""
+        yield "unread", shared, ""
     server = dict(device.facts).get(SERVER_FACT)
-    on_server = Owner((*labels, ("server", server))) if server else owner
-    for metric, word in keys:
-        yield metric, on_server if metric == RANK_METRIC else owner, word
+    on_server = SharedLabels((*labels, ("server", server))) if server else shared
+    for metric, label_value in keys:
+        yield metric, on_server if metric == RANK_METRIC else shared, label_value

@@ -1,4 +1,4 @@
-"""The labels of a device's series: its identity, and other facts for accelerator_info."""
+"""The labels of a device's series: identity labels, and more facts for `accelerator_info`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from telemetry_parsers.model import MergedDevice
 
 Labels = tuple[tuple[str, str], ...]
 _NOT_IN_LABEL_NAME = re.compile(r"[^a-z0-9_]+")
-# Prometheus sets job and instance.
-_TAKEN_LABELS = frozenset({*IDENTITY_LABELS, "job", "instance"})
+# Prometheus sets `job` and `instance`.
+_RESERVED_LABELS = frozenset({*IDENTITY_LABELS, "job", "instance"})
 
 
 def identity_labels(device: MergedDevice) -> Labels:
-    """Return the labels of every series of a device, which are fixed when it is first published."""
+    """Return the labels that all series of a device have. They do not change once the device is published."""
     return (("vendor", device.vendor), ("device", device.device), ("id", device.id), ("model", device.model))
 
 
 def info_labels(device: MergedDevice) -> Labels:
-    """Return the additional labels of accelerator_info; unknown facts have none."""
+    """Return the additional labels of `accelerator_info`, without those of unknown facts."""
     labels: dict[str, str | None] = {
         "uuid": device.uuid,
         "bus_id": device.bus_id,
@@ -34,7 +34,7 @@ def info_labels(device: MergedDevice) -> Labels:
     }
     for name, value in device.facts:
         if name == SERVER_FACT:
-            continue  # a label of the rank's series
+            continue  # only the series of the rank has this label
         labels.setdefault(_NOT_IN_LABEL_NAME.sub("_", name.lower()), value)
-    usable = ((name, value) for name, value in labels.items() if name[:1].isalpha() and name not in _TAKEN_LABELS)
+    usable = ((name, value) for name, value in labels.items() if name[:1].isalpha() and name not in _RESERVED_LABELS)
     return tuple((name, value) for name, value in usable if value)

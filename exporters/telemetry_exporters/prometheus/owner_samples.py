@@ -1,4 +1,4 @@
-"""Samples of owners (shares and sums) and the memory of the largest processes."""
+"""Samples of owners (their shares and totals), and of the processes with the most memory."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from telemetry_parsers.model import MergedDevice, Process, Sample
 from telemetry_parsers.ownership import Allocation
 
 _SHARE = "allocation_ratio"
-# Each metric, and the attribute of an allocation with its number.
-_NUMBERS: Mapping[str, str] = {
+# By metric: the attribute of an allocation that has its value.
+_ATTRIBUTES: Mapping[str, str] = {
     "allocation_seconds_total": "seconds_total",
     "allocation_busy_seconds_total": "busy_seconds_total",
     "allocation_energy_joules_total": "energy_joules_total",
     "allocation_memory_used_bytes": "memory_used_bytes",
 }
 _LABELS = OWNER_LABELS["accelerator_allocation_seconds_total"]
-_FIELDS: Mapping[str, str] = {"owner_kind": "kind", "owner": "name"}
+_LABEL_ATTRIBUTES: Mapping[str, str] = {"owner_kind": "kind", "owner": "name"}
 
 
 def owner_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
-    """Yield the samples of all owners. Of owners with equal clean names, only the first counts."""
+    """Yield the samples of all owners. Owners whose names are equal after cleaning would be duplicates: only the first is used."""
     emitted: set[tuple[str, Labels]] = set()
     for device, allocation in billed_allocations(devices):
         labels = (*identity_labels(device), *owner_labels(allocation))
@@ -31,15 +31,15 @@ def owner_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
             continue
         emitted.add((device.id, labels))
         yield Sample(_SHARE, allocation.share, (*labels, ("basis", allocation.basis)))
-        for metric, field in _NUMBERS.items():
-            value = getattr(allocation, field)
+        for metric, attribute in _ATTRIBUTES.items():
+            value = getattr(allocation, attribute)
             if value is not None:
                 yield Sample(metric, value, labels)
 
 
 def owner_labels(allocation: Allocation) -> Labels:
-    """Return the labels that identify an owner; unknown texts have no label."""
-    texts = ((label, getattr(allocation.owner, _FIELDS.get(label, label))) for label in _LABELS)
+    """Return the labels that identify an owner, without empty ones."""
+    texts = ((label, getattr(allocation.owner, _LABEL_ATTRIBUTES.get(label, label))) for label in _LABELS)
     return tuple((label, text) for label, text in texts if text)
 
 
@@ -48,22 +48,24 @@ _PROCESS_METRIC = "process_memory_bytes"
 
 
 def process_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
-    """Yield the samples of all processes whose memory is reported. A process on a partition is emitted there only."""
+    """Yield the memory of each device's largest processes, and the sum of the others. A card omits its partitions' processes."""
     for device in devices:
-        of_parts = {process.pid for part in devices if part.parent == device.id for process in part.processes}
+        on_partitions = {process.pid for part in devices if part.parent == device.id for process in part.processes}
         by_pid = {process.pid: process for process in device.processes if process.memory_used_bytes is not None}
-        sizes = [(process.memory_used_bytes or 0.0, process) for pid, process in by_pid.items() if pid not in of_parts]
+        sizes = [
+            (process.memory_used_bytes or 0.0, process) for pid, process in by_pid.items() if pid not in on_partitions
+        ]
         sizes.sort(key=lambda pair: (-pair[0], pair[1].pid))
         identity = identity_labels(device)
         for size, process in sizes[:_MOST_PROCESSES]:
             yield Sample(_PROCESS_METRIC, size, (*identity, *_labels(process)))
-        rest = sum(size for size, _ in sizes[_MOST_PROCESSES:])
+        others = sum(size for size, _ in sizes[_MOST_PROCESSES:])
         if len(sizes) > _MOST_PROCESSES:
-            yield Sample(_PROCESS_METRIC, rest, (*identity, ("name", "others")))
+            yield Sample(_PROCESS_METRIC, others, (*identity, ("name", "others")))
 
 
 def _labels(process: Process) -> Labels:
-    """Return pid, program and user. Only the first word of a tool's name is used, because a command line may contain secrets."""
+    """Return PID, program and user. A name from a tool is cut to its first word, because arguments may contain secrets."""
     name = process.command or process.name.partition(" ")[0].rpartition("/")[2]
     labels = (("pid", str(process.pid)), ("name", name), ("user", process.user))
     return tuple((label, text) for label, text in labels if text)

@@ -1,6 +1,6 @@
-"""Prometheus text 0.0.4 and OpenMetrics 1.0 from a snapshot, byte for byte as prometheus_client writes them.
+"""Renders a snapshot as Prometheus text 0.0.4 or OpenMetrics 1.0, byte for byte as prometheus_client does.
 
-The renderer plans the lines of a page and fills in the numbers. The plan stays valid until a name, label or absence changes.
+A plan has the lines of a page without their numbers. It is reused until a name, a label or the absence of a reading changes.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from functools import cache, partial
 from operator import itemgetter
 from typing import Any
 
+from telemetry_exporters.prometheus.daemon_samples import DaemonSamples
 from telemetry_exporters.prometheus.families import (
-    PLAIN,
+    NO_OWNERS,
     Columns,
     Family,
     Names,
-    Owner,
     OwnerSeries,
+    SharedLabels,
     columns_of,
     families,
 )
 from telemetry_exporters.prometheus.labels import Labels
-from telemetry_exporters.prometheus.own import OwnSamples
-from telemetry_exporters.snapshot_filter import NO_METRICS, family_name, screen
+from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, family_name, screen
 from telemetry_parsers.model import Absent, Metric, Snapshot, Value
 
 EOF = b"# EOF\n"
 
-# From this number on, Go writes an exponent, and so does this module.
+# Go writes numbers with an exponent from this value on, and this module does the same.
 _EXPONENT_FROM = 1e6
 _LABEL_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _HELP_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n"})
@@ -51,7 +51,7 @@ def text_head(metric: Metric) -> str:
 def openmetrics_head(metric: Metric) -> str:
     """Return HELP, TYPE and UNIT in OpenMetrics, in which the family's name must end with the unit."""
     name = family_name(metric)
-    # OpenMetrics has no counters without `_total`. Those of other exporters are `unknown`, so that samples keep their names.
+    # In OpenMetrics, a counter must end with `_total`. Other counters become `unknown`, so that samples keep their names.
     kind = "unknown" if metric.kind == "counter" and name == metric.name else metric.kind
     head = f"# HELP {name} {metric.help.translate(_LABEL_ESCAPES)}\n# TYPE {name} {kind}\n"
     has_unit = metric.unit and metric.kind != "info" and name.endswith("_" + metric.unit)
@@ -65,38 +65,38 @@ def _with_exponent(value: float) -> str:
     digits = repr(value)
     point = digits.find(".")
     if point <= 1:
-        return digits  # with an exponent by Python
+        return digits  # Python has written an exponent
     mantissa = f"{digits[0]}.{digits[1:point]}{digits[point + 1 :]}".rstrip("0.")
     return f"{mantissa}e+{point - 1:02d}"
 
 
 class Plan:
-    """The lines of a page: the text before each number, and the position of the number among a snapshot's values."""
+    """The lines of a page: the text before each number, and the position of the number in a snapshot's values."""
 
-    def __init__(self, names: Names, found: Iterable[Family], count: int) -> None:
+    def __init__(self, names: Names, families: Iterable[Family], count: int) -> None:
         """Plan the page of these families of a screened snapshot with `count` values."""
-        families = tuple(found)
+        families = tuple(families)
         positions = [position for family in families for _, _, position in family.series]
         infos = [position for family in families if family.metric.kind == "info" for _, _, position in family.series]
         self._names = names
         self._numbers_in = _picker(positions)
         self._infos_in = _picker(infos)
         self._absences_in = _picker(sorted(set(range(count)).difference(positions)))
-        self._numbers: tuple[float, ...] = (math.nan,) * len(positions)  # NaN equals no number
-        # Alternately the text before a number and the number's text. The heads of families are added later.
+        self._numbers: tuple[float, ...] = (math.nan,) * len(positions)  # not equal to any number
+        # The text before each number alternates with the text of the number. Heads of families are added later.
         self._pieces = [""] * 2 * len(positions)
-        self._pieces[::2] = _beginnings(families)
-        self._firsts = {syntax: tuple(self._with_heads(families, head)) for syntax, head in HEADS.items()}
+        self._pieces[::2] = _line_beginnings(families)
+        self._heads = {syntax: tuple(self._with_heads(families, head)) for syntax, head in HEADS.items()}
 
     def _with_heads(self, families: Iterable[Family], head: Callable[[Metric], str]) -> Iterator[tuple[int, str]]:
-        """Yield the families' first lines with their heads, each with its position among the pieces."""
+        """Yield the first line of each family with the family's head, after its position in the pieces."""
         position = 0
         for family in families:
             yield position, f"\n{head(family.metric)}{self._pieces[position][1:]}"
             position += 2 * len(family.series)
 
-    def holds(self, columns: Columns) -> bool:
-        """Return whether the page of these columns has these lines and only valid values."""
+    def is_valid_for(self, columns: Columns) -> bool:
+        """Return whether these columns have the lines of this plan, and valid values."""
         if columns.names != self._names:
             return False
         numbers = self._numbers_in(columns.values)
@@ -115,13 +115,13 @@ class Plan:
         ]
         self._numbers, self._pieces[1::2] = numbers, texts
         pieces = self._pieces[:]
-        for position, first in self._firsts[syntax]:
-            pieces[position] = first
+        for position, line in self._heads[syntax]:
+            pieces[position] = line
         return "".join(pieces)[1:].encode() + b"\n" if pieces else b""
 
 
 def _picker(positions: Sequence[int]) -> Callable[[tuple[Value, ...]], tuple[Any, ...]]:
-    """Return a function that picks the values at these positions."""
+    """Return a function that returns the values at these positions."""
     # itemgetter returns a tuple only for two positions or more.
     return itemgetter(*positions) if len(positions) > 1 else partial(_pick_few, positions)
 
@@ -133,44 +133,44 @@ def _pick_few(positions: Sequence[int], values: tuple[Value, ...]) -> tuple[Valu
 def _are_finite(values: tuple[Any, ...]) -> bool:
     """Return whether all values are finite numbers."""
     try:
-        # One sum is almost always enough, but the sum of finite numbers may be infinite.
+        # Usually the sum shows it. But the sum of finite numbers can be infinite, too.
         return math.isfinite(sum(values)) or all(map(math.isfinite, values))
     except TypeError:  # an absent reading
         return False
 
 
-def _beginnings(families: Iterable[Family]) -> Iterator[str]:
-    """Yield the end of the line before, with name and labels of each series. Labels are sorted by name, as in prometheus_client."""
-    pairs_of = cache(_pairs)
-    halves = cache(lambda owner, label: _halves(pairs_of(owner), label))
+def _line_beginnings(families: Iterable[Family]) -> Iterator[str]:
+    """Yield a line break, the name and the labels of each series. Labels are sorted by name, as in prometheus_client."""
+    rendered = cache(_rendered)
+    halves = cache(lambda shared, label: _halves(rendered(shared), label))
     for family in families:
         name, label = family.metric.name, family.metric.label
-        for owner, word, _ in family.series:
-            before, after = halves(owner, label)
-            yield f"\n{name}{before}{word.translate(_LABEL_ESCAPES)}{after}"
+        for shared, label_value, _ in family.series:
+            before, after = halves(shared, label)
+            yield f"\n{name}{before}{label_value.translate(_LABEL_ESCAPES)}{after}"
 
 
-def _pairs(owner: Owner) -> Labels:
-    """Return the owner's labels in order, each with its name and as text."""
-    return tuple([(name, f'{name}="{value.translate(_LABEL_ESCAPES)}"') for name, value in sorted(owner.labels)])
+def _rendered(shared: SharedLabels) -> Labels:
+    """Return the name and the text `name="value"` of each label, sorted by name."""
+    return tuple([(name, f'{name}="{value.translate(_LABEL_ESCAPES)}"') for name, value in sorted(shared.labels)])
 
 
-def _halves(pairs: Labels, label: str) -> tuple[str, str]:
-    """Return the labels of a line before and after the word of the metric's own label."""
-    before = [text for name, text in pairs if name < label]
-    after = [text for name, text in pairs if name > label]
+def _halves(rendered: Labels, label: str) -> tuple[str, str]:
+    """Return the parts of a line before and after the value of the metric's own label."""
+    before = [text for name, text in rendered if name < label]
+    after = [text for name, text in rendered if name > label]
     if label:
         return "{" + ",".join([*before, f'{label}="']), ",".join(['"', *after]) + "} "
     return (f"{{{','.join(after)}}} " if after else " "), ""
 
 
 class Renderer:
-    """Renders successive pages of one node. It keeps the plan of its last page."""
+    """Renders successive pages of one node. Keeps the plan of the last page."""
 
-    def __init__(self, extra: Mapping[str, Metric] = NO_METRICS, of_owners: OwnerSeries = PLAIN) -> None:
-        self._extra = extra
-        self._of_owners = of_owners
-        self._own = OwnSamples()
+    def __init__(self, plugin_metrics: Metrics = NO_METRICS, owner_series: OwnerSeries = NO_OWNERS) -> None:
+        self._plugin_metrics = plugin_metrics
+        self._owner_series = owner_series
+        self._daemon_samples = DaemonSamples()
         self._plan = Plan(Names(), (), 0)
 
     def text(self, snapshot: Snapshot) -> bytes:
@@ -178,15 +178,15 @@ class Renderer:
         return self.page(snapshot, Syntax.TEXT)
 
     def page(self, snapshot: Snapshot, syntax: Syntax) -> bytes:
-        """Return the page in that syntax; OpenMetrics without its end (`EOF`), so that other families can follow."""
-        columns = columns_of(snapshot, self._own, self._of_owners)
-        if not self._plan.holds(columns):
-            shown = screen(snapshot, self._extra)
-            columns = columns_of(shown, self._own, self._of_owners)
-            self._plan = Plan(columns.names, families(shown, columns, self._extra), len(columns.values))
+        """Return the page in that syntax. OpenMetrics has no `# EOF` yet, so that the caller can append families."""
+        columns = columns_of(snapshot, self._daemon_samples, self._owner_series)
+        if not self._plan.is_valid_for(columns):
+            screened = screen(snapshot, self._plugin_metrics)
+            columns = columns_of(screened, self._daemon_samples, self._owner_series)
+            self._plan = Plan(columns.names, families(screened, columns, self._plugin_metrics), len(columns.values))
         return self._plan.page(columns.values, syntax)
 
 
-def text_page(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS, of_owners: OwnerSeries = PLAIN) -> bytes:
+def text_page(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, owner_series: OwnerSeries = NO_OWNERS) -> bytes:
     """Return one page in text 0.0.4."""
-    return Renderer(extra, of_owners).text(snapshot)
+    return Renderer(plugin_metrics, owner_series).text(snapshot)

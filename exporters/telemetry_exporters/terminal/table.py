@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from telemetry_exporters import human
 from telemetry_exporters.judgement import overview
 from telemetry_exporters.judgement.verdict import judge
-from telemetry_exporters.snapshot_filter import NO_METRICS, screen, usable_metrics
+from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, screen, usable_metrics
 from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, GAP, OPTIONAL, VENDOR, Cell, Column, fitted, of_vendors
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import cut, display_width, pad_left, pad_right, wrapped
 from telemetry_parsers.dataclass import dataclass, field, replace
-from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
+from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
 
 # Narrower tables have one blank between columns. A table without a width has no limit.
 _NARROW, _UNLIMITED = 60, 1_000_000
@@ -51,11 +51,11 @@ def table(
     width: int,
     colour: Colour,
     detail: Detail = Detail.BRIEF,
-    extra: Mapping[str, Metric] = NO_METRICS,
+    plugin_metrics: Metrics = NO_METRICS,
     chosen: Chosen = EVERY,
 ) -> str:
     """Return the node as text for a terminal of that width (0: unlimited). Numbers are never cut."""
-    shown = screen(snapshot, extra)
+    shown = screen(snapshot, plugin_metrics)
     # A device is judged beside all others of its model.
     verdict = judge(shown)
     if chosen.ids is not None:
@@ -64,7 +64,7 @@ def table(
     if Detail.EVERYTHING in detail:
         from telemetry_exporters.terminal import details  # for most tables it is not needed
 
-        blocks += details.blocks(shown, verdict, usable_metrics(extra), colour, width, chosen.patterns)
+        blocks += details.blocks(shown, verdict, usable_metrics(plugin_metrics), colour, width, chosen.patterns)
     elif shown.devices:
         blocks.append(_device_lines(overview.rows(shown, verdict), width, colour))
     else:

@@ -1,4 +1,4 @@
-"""Pages with this node's readings under the names of other exporters. A table is loaded when its page is requested."""
+"""Metrics pages that use the names of other exporters. The table of an exporter is imported when its page is requested."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # not needed for the names alone
-    from telemetry_exporters.prometheus.compat.table import Peer
+if TYPE_CHECKING:  # the names of the exporters do not need it
+    from telemetry_exporters.prometheus.compat.table import ExporterTable
 
-# The table of each exporter: the module in this folder, and its name there.
+# Where the table of each exporter is: the module in this package, and the name of the constant.
 EXPORTERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "dcgm-exporter": ("dcgm", "DCGM"),
@@ -29,24 +29,24 @@ EXPORTERS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-# The versions with a table of exporters whose releases differ in their names, the default first.
+# Exporters that renamed their metrics: the versions that have a table, the default first.
 VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({"dcgm-exporter": ("4.8", "4.9")})
 
 
-def peer(name: str, version: str = "") -> Peer:
-    """Return the table of that exporter, by default of its first version. Raises KeyError if the name or version is unknown."""
+def load_table(name: str, version: str = "") -> ExporterTable:
+    """Return the table of that exporter; the default version is the first. Raises KeyError for an unknown name or version."""
     module, table_name = EXPORTERS[name]
     versions = VERSIONS.get(name, ())
     if version and version not in versions:
         raise KeyError(version)
     if version and version != versions[0]:
         table_name = f"{table_name}_{version.replace('.', '_')}"
-    table: Peer = getattr(import_module(f"{__name__}.{module}"), table_name)
+    table: ExporterTable = getattr(import_module(f"{__name__}.{module}"), table_name)
     return table
 
 
 def version_problem(name: str, version: str) -> str:
-    """Return why this version of an exporter's names cannot be served; empty if it can."""
+    """Return why this version of an exporter cannot be served, or an empty text if it can."""
     versions = VERSIONS.get(name, ())
     if not version or version in versions:
         return ""

@@ -13,85 +13,85 @@ from telemetry_exporters.prometheus.compat.table import (
     MILLI,
     NANO,
     PERCENT,
+    ExporterTable,
     Label,
     Missing,
-    NewestCode,
-    Peer,
+    NewestEventCode,
     Row,
     Total,
-    one,
+    first_of,
 )
 
 _LINKS = "only the sum of checksum errors is read, not flits and data apart"
 
-# A table: a row is a line.
+# A table with one row per line.
 # fmt: off
 _DCGM_ROWS = (
-    Row("DEV_SM_CLOCK", "SM clock frequency (in MHz).", one("clock_hertz{sm}", "clock_hertz{graphics}", "clock_hertz{aicore}"), MEGA),
-    Row("DEV_MEM_CLOCK", "Memory clock frequency (in MHz).", one("clock_hertz{memory}"), MEGA),
-    Row("DEV_VIDEO_CLOCK", "Video encoder and decoder clock (in MHz).", one("clock_hertz{video}"), MEGA),
-    Row("DEV_MAX_SM_CLOCK", "Highest SM clock (in MHz).", one("clock_max_hertz{sm}", "clock_max_hertz{graphics}"), MEGA),
-    Row("DEV_MAX_MEM_CLOCK", "Highest memory clock (in MHz).", one("clock_max_hertz{memory}"), MEGA),
-    Row("DEV_MEMORY_TEMP", "Memory temperature (in C).", one("temperature_celsius{memory}")),
-    Row("DEV_GPU_TEMP", "GPU temperature (in C).", one("temperature_celsius{core}", "temperature_celsius{junction}", "temperature_celsius{edge}", "temperature_celsius{hotspot}")),
-    Row("DEV_SLOWDOWN_TEMP", "Temperature at which the GPU slows down (in C).", one("temperature_slowdown_celsius{core}", "temperature_slowdown_celsius{junction}", "temperature_slowdown_celsius{edge}")),
-    Row("DEV_SHUTDOWN_TEMP", "Temperature at which the GPU switches off (in C).", one("temperature_shutdown_celsius{core}", "temperature_shutdown_celsius{junction}", "temperature_shutdown_celsius{edge}")),
-    Row("DEV_POWER_USAGE", "Power draw (in W).", one("power_watts")),
-    Row("DEV_POWER_USAGE_INSTANT", "Instantaneous power draw (in W).", one("power_instant_watts")),
-    Row("DEV_ENFORCED_POWER_LIMIT", "Power limit in force (in W).", one("power_cap_watts")),
-    Row("DEV_POWER_MGMT_LIMIT", "Power limit that was set (in W).", one("power_cap_watts"), near="the limit in force, which may be a lower limit of the board"),
-    Row("DEV_POWER_MGMT_LIMIT_MIN", "Lowest power limit that can be set (in W).", one("power_cap_min_watts")),
-    Row("DEV_POWER_MGMT_LIMIT_MAX", "Highest power limit that can be set (in W).", one("power_cap_max_watts")),
-    Row("DEV_POWER_MGMT_LIMIT_DEF", "Power limit that the GPU starts with (in W).", one("power_cap_default_watts")),
-    Row("DEV_TOTAL_ENERGY_CONSUMPTION", "Energy drawn since the driver was loaded (in mJ).", one("energy_joules_total"), MILLI, "counter"),
-    Row("DEV_PCIE_REPLAY_COUNTER", "PCIe packets sent again.", one("pcie_replays_total"), kind="counter"),
-    Row("DEV_PCIE_LINK_GEN", "PCIe generation of the link as it runs.", one("pcie_link_generation")),
-    Row("DEV_PCIE_LINK_WIDTH", "PCIe lanes of the link as it runs.", one("pcie_link_width")),
-    Row("DEV_PCIE_MAX_LINK_GEN", "Highest PCIe generation of the link.", one("pcie_link_generation_max")),
-    Row("DEV_PCIE_MAX_LINK_WIDTH", "Most PCIe lanes of the link.", one("pcie_link_width_max")),
-    Row("DEV_GPU_UTIL", "GPU utilization (in %).", one("utilization_ratio"), PERCENT, only="undivided"),
-    Row("DEV_MEM_COPY_UTIL", "Memory utilization (in %).", one("memory_activity_ratio"), PERCENT, only="undivided"),
-    Row("DEV_ENC_UTIL", "Encoder utilization (in %).", one("engine_utilization_ratio{encoder}"), PERCENT, only="undivided"),
-    Row("DEV_DEC_UTIL", "Decoder utilization (in %).", one("engine_utilization_ratio{decoder}"), PERCENT, only="undivided"),
-    Row("DEV_FAN_SPEED", "Fan speed (in %).", one("fan_ratio"), PERCENT),
-    Row("DEV_PSTATE", "Performance state (0-15), 0 is the fastest.", one("performance_state")),
-    Row("DEV_XID_ERRORS", "Number of the last Xid.", NewestCode("xid_", ("err_code", "err_msg"), ("0", "No Error")), near="the last Xid since the daemon started; 0 only while events are watched for; `err_msg` is empty for an Xid; on a card with MIG instances the card has the series, not each instance"),
-    Row("DEV_POWER_VIOLATION", "Time of throttling for power (in ns).", one("throttled_seconds_total{sw_power_cap}"), NANO, "counter"),
-    Row("DEV_THERMAL_VIOLATION", "Time of throttling for temperature (in ns).", one("throttled_seconds_total{thermal}"), NANO, "counter"),
-    Row("DEV_SYNC_BOOST_VIOLATION", "Time of throttling for synchronous boost (in ns).", one("throttled_seconds_total{sync_boost}"), NANO, "counter"),
-    Row("DEV_BOARD_LIMIT_VIOLATION", "Time of throttling for limits of the board (in ns).", one("throttled_seconds_total{board_limit}"), NANO, "counter"),
-    Row("DEV_RELIABILITY_VIOLATION", "Time of throttling for reliability (in ns).", one("throttled_seconds_total{reliability}"), NANO, "counter"),
-    Row("DEV_FB_FREE", "Framebuffer memory free (in MiB).", one("memory_free_bytes"), MEBI, only="leaves"),
-    Row("DEV_FB_USED", "Framebuffer memory used (in MiB).", one("memory_used_bytes"), MEBI, only="leaves"),
-    Row("DEV_FB_RESERVED", "Framebuffer memory reserved (in MiB).", one("memory_reserved_bytes"), MEBI, only="leaves"),
-    Row("DEV_FB_TOTAL", "Framebuffer memory in all (in MiB).", one("memory_total_bytes"), MEBI, only="leaves"),
-    Row("DEV_FB_USED_PERCENT", "Framebuffer memory used as a share of all (0-1).", one("memory_used_ratio"), only="leaves"),
-    Row("DEV_BAR1_USED", "BAR1 memory used (in MiB).", one("bar1_used_bytes"), MEBI),
-    Row("DEV_BAR1_TOTAL", "BAR1 memory in all (in MiB).", one("bar1_total_bytes"), MEBI),
+    Row("DEV_SM_CLOCK", "SM clock frequency (in MHz).", first_of("clock_hertz{sm}", "clock_hertz{graphics}", "clock_hertz{aicore}"), MEGA),
+    Row("DEV_MEM_CLOCK", "Memory clock frequency (in MHz).", first_of("clock_hertz{memory}"), MEGA),
+    Row("DEV_VIDEO_CLOCK", "Video encoder and decoder clock (in MHz).", first_of("clock_hertz{video}"), MEGA),
+    Row("DEV_MAX_SM_CLOCK", "Highest SM clock (in MHz).", first_of("clock_max_hertz{sm}", "clock_max_hertz{graphics}"), MEGA),
+    Row("DEV_MAX_MEM_CLOCK", "Highest memory clock (in MHz).", first_of("clock_max_hertz{memory}"), MEGA),
+    Row("DEV_MEMORY_TEMP", "Memory temperature (in C).", first_of("temperature_celsius{memory}")),
+    Row("DEV_GPU_TEMP", "GPU temperature (in C).", first_of("temperature_celsius{core}", "temperature_celsius{junction}", "temperature_celsius{edge}", "temperature_celsius{hotspot}")),
+    Row("DEV_SLOWDOWN_TEMP", "Temperature at which the GPU slows down (in C).", first_of("temperature_slowdown_celsius{core}", "temperature_slowdown_celsius{junction}", "temperature_slowdown_celsius{edge}")),
+    Row("DEV_SHUTDOWN_TEMP", "Temperature at which the GPU switches off (in C).", first_of("temperature_shutdown_celsius{core}", "temperature_shutdown_celsius{junction}", "temperature_shutdown_celsius{edge}")),
+    Row("DEV_POWER_USAGE", "Power draw (in W).", first_of("power_watts")),
+    Row("DEV_POWER_USAGE_INSTANT", "Instantaneous power draw (in W).", first_of("power_instant_watts")),
+    Row("DEV_ENFORCED_POWER_LIMIT", "Power limit in force (in W).", first_of("power_cap_watts")),
+    Row("DEV_POWER_MGMT_LIMIT", "Power limit that was set (in W).", first_of("power_cap_watts"), deviation="the limit in force, which may be a lower limit of the board"),
+    Row("DEV_POWER_MGMT_LIMIT_MIN", "Lowest power limit that can be set (in W).", first_of("power_cap_min_watts")),
+    Row("DEV_POWER_MGMT_LIMIT_MAX", "Highest power limit that can be set (in W).", first_of("power_cap_max_watts")),
+    Row("DEV_POWER_MGMT_LIMIT_DEF", "Power limit that the GPU starts with (in W).", first_of("power_cap_default_watts")),
+    Row("DEV_TOTAL_ENERGY_CONSUMPTION", "Energy drawn since the driver was loaded (in mJ).", first_of("energy_joules_total"), MILLI, "counter"),
+    Row("DEV_PCIE_REPLAY_COUNTER", "PCIe packets sent again.", first_of("pcie_replays_total"), kind="counter"),
+    Row("DEV_PCIE_LINK_GEN", "PCIe generation of the link as it runs.", first_of("pcie_link_generation")),
+    Row("DEV_PCIE_LINK_WIDTH", "PCIe lanes of the link as it runs.", first_of("pcie_link_width")),
+    Row("DEV_PCIE_MAX_LINK_GEN", "Highest PCIe generation of the link.", first_of("pcie_link_generation_max")),
+    Row("DEV_PCIE_MAX_LINK_WIDTH", "Most PCIe lanes of the link.", first_of("pcie_link_width_max")),
+    Row("DEV_GPU_UTIL", "GPU utilization (in %).", first_of("utilization_ratio"), PERCENT, scope="undivided"),
+    Row("DEV_MEM_COPY_UTIL", "Memory utilization (in %).", first_of("memory_activity_ratio"), PERCENT, scope="undivided"),
+    Row("DEV_ENC_UTIL", "Encoder utilization (in %).", first_of("engine_utilization_ratio{encoder}"), PERCENT, scope="undivided"),
+    Row("DEV_DEC_UTIL", "Decoder utilization (in %).", first_of("engine_utilization_ratio{decoder}"), PERCENT, scope="undivided"),
+    Row("DEV_FAN_SPEED", "Fan speed (in %).", first_of("fan_ratio"), PERCENT),
+    Row("DEV_PSTATE", "Performance state (0-15), 0 is the fastest.", first_of("performance_state")),
+    Row("DEV_XID_ERRORS", "Number of the last Xid.", NewestEventCode("xid_", ("err_code", "err_msg"), ("0", "No Error")), deviation="the last Xid since the daemon started; 0 only while events are watched for; `err_msg` is empty for an Xid; on a card with MIG instances the card has the series, not each instance"),
+    Row("DEV_POWER_VIOLATION", "Time of throttling for power (in ns).", first_of("throttled_seconds_total{sw_power_cap}"), NANO, "counter"),
+    Row("DEV_THERMAL_VIOLATION", "Time of throttling for temperature (in ns).", first_of("throttled_seconds_total{thermal}"), NANO, "counter"),
+    Row("DEV_SYNC_BOOST_VIOLATION", "Time of throttling for synchronous boost (in ns).", first_of("throttled_seconds_total{sync_boost}"), NANO, "counter"),
+    Row("DEV_BOARD_LIMIT_VIOLATION", "Time of throttling for limits of the board (in ns).", first_of("throttled_seconds_total{board_limit}"), NANO, "counter"),
+    Row("DEV_RELIABILITY_VIOLATION", "Time of throttling for reliability (in ns).", first_of("throttled_seconds_total{reliability}"), NANO, "counter"),
+    Row("DEV_FB_FREE", "Framebuffer memory free (in MiB).", first_of("memory_free_bytes"), MEBI, scope="leaves"),
+    Row("DEV_FB_USED", "Framebuffer memory used (in MiB).", first_of("memory_used_bytes"), MEBI, scope="leaves"),
+    Row("DEV_FB_RESERVED", "Framebuffer memory reserved (in MiB).", first_of("memory_reserved_bytes"), MEBI, scope="leaves"),
+    Row("DEV_FB_TOTAL", "Framebuffer memory in all (in MiB).", first_of("memory_total_bytes"), MEBI, scope="leaves"),
+    Row("DEV_FB_USED_PERCENT", "Framebuffer memory used as a share of all (0-1).", first_of("memory_used_ratio"), scope="leaves"),
+    Row("DEV_BAR1_USED", "BAR1 memory used (in MiB).", first_of("bar1_used_bytes"), MEBI),
+    Row("DEV_BAR1_TOTAL", "BAR1 memory in all (in MiB).", first_of("bar1_total_bytes"), MEBI),
     Row("DEV_ECC_SBE_VOL_TOTAL", "Corrected memory errors since the driver was loaded.", Total("ecc_corrected_total"), kind="counter"),
     Row("DEV_ECC_DBE_VOL_TOTAL", "Uncorrected memory errors since the driver was loaded.", Total("ecc_uncorrected_total"), kind="counter"),
     Row("DEV_ECC_SBE_AGG_TOTAL", "Corrected memory errors over the GPU's life.", Total("ecc_corrected_lifetime_total"), kind="counter"),
     Row("DEV_ECC_DBE_AGG_TOTAL", "Uncorrected memory errors over the GPU's life.", Total("ecc_uncorrected_lifetime_total"), kind="counter"),
-    Row("DEV_RETIRED_SBE", "Pages taken out of use for corrected errors.", one("retired_pages{single_bit_ecc}"), kind="counter"),
-    Row("DEV_RETIRED_DBE", "Pages taken out of use for uncorrected errors.", one("retired_pages{double_bit_ecc}"), kind="counter"),
-    Row("DEV_RETIRED_PENDING", "1 while pages wait to be taken out of use.", one("retired_pages_pending"), kind="counter"),
-    Row("DEV_UNCORRECTABLE_REMAPPED_ROWS", "Rows replaced for uncorrected errors.", one("remapped_rows{uncorrectable}"), kind="counter"),
-    Row("DEV_CORRECTABLE_REMAPPED_ROWS", "Rows replaced for corrected errors.", one("remapped_rows{correctable}"), kind="counter"),
-    Row("DEV_ROW_REMAP_FAILURE", "1 when a row could not be replaced.", one("row_remap_failed")),
-    Row("DEV_ROW_REMAP_PENDING", "1 while a row waits to be replaced.", one("row_remap_pending")),
-    Row("DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "Checksum errors on all NVLinks.", Total("link_crc_errors_total"), kind="counter", near=_LINKS),
+    Row("DEV_RETIRED_SBE", "Pages taken out of use for corrected errors.", first_of("retired_pages{single_bit_ecc}"), kind="counter"),
+    Row("DEV_RETIRED_DBE", "Pages taken out of use for uncorrected errors.", first_of("retired_pages{double_bit_ecc}"), kind="counter"),
+    Row("DEV_RETIRED_PENDING", "1 while pages wait to be taken out of use.", first_of("retired_pages_pending"), kind="counter"),
+    Row("DEV_UNCORRECTABLE_REMAPPED_ROWS", "Rows replaced for uncorrected errors.", first_of("remapped_rows{uncorrectable}"), kind="counter"),
+    Row("DEV_CORRECTABLE_REMAPPED_ROWS", "Rows replaced for corrected errors.", first_of("remapped_rows{correctable}"), kind="counter"),
+    Row("DEV_ROW_REMAP_FAILURE", "1 when a row could not be replaced.", first_of("row_remap_failed")),
+    Row("DEV_ROW_REMAP_PENDING", "1 while a row waits to be replaced.", first_of("row_remap_pending")),
+    Row("DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "Checksum errors on all NVLinks.", Total("link_crc_errors_total"), kind="counter", deviation=_LINKS),
     Row("DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "Packets sent again on all NVLinks.", Total("link_replay_errors_total"), kind="counter"),
     Row("DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "Recoveries of all NVLinks.", Total("link_recovery_errors_total"), kind="counter"),
-    Row("PROF_GR_ENGINE_ACTIVE", "Share of time in which any compute or graphics work ran (0-1).", one("graphics_active_ratio")),
-    Row("PROF_SM_ACTIVE", "Share of time and multiprocessors with at least one warp (0-1).", one("sm_active_ratio")),
-    Row("PROF_SM_OCCUPANCY", "Resident warps as a share of the maximum (0-1).", one("sm_occupancy_ratio")),
-    Row("PROF_PIPE_TENSOR_ACTIVE", "Share of time in which the tensor pipes worked (0-1).", one("tensor_active_ratio")),
-    Row("PROF_DRAM_ACTIVE", "Share of time in which the memory sent or received (0-1).", one("memory_bandwidth_ratio")),
-    Row("PROF_PIPE_FP64_ACTIVE", "Share of time in which the FP64 pipes worked (0-1).", one("pipe_active_ratio{fp64}")),
-    Row("PROF_PIPE_FP32_ACTIVE", "Share of time in which the FP32 pipes worked (0-1).", one("pipe_active_ratio{fp32}")),
-    Row("PROF_PIPE_FP16_ACTIVE", "Share of time in which the FP16 pipes worked (0-1).", one("pipe_active_ratio{fp16}")),
-    Row("PROF_PCIE_TX_BYTES", "Bytes sent over PCIe in a second.", one("pcie_transmit_bytes_per_second"), near="only where the card measures the rate itself"),
-    Row("PROF_PCIE_RX_BYTES", "Bytes received over PCIe in a second.", one("pcie_receive_bytes_per_second"), near="only where the card measures the rate itself"),
+    Row("PROF_GR_ENGINE_ACTIVE", "Share of time in which any compute or graphics work ran (0-1).", first_of("graphics_active_ratio")),
+    Row("PROF_SM_ACTIVE", "Share of time and multiprocessors with at least one warp (0-1).", first_of("sm_active_ratio")),
+    Row("PROF_SM_OCCUPANCY", "Resident warps as a share of the maximum (0-1).", first_of("sm_occupancy_ratio")),
+    Row("PROF_PIPE_TENSOR_ACTIVE", "Share of time in which the tensor pipes worked (0-1).", first_of("tensor_active_ratio")),
+    Row("PROF_DRAM_ACTIVE", "Share of time in which the memory sent or received (0-1).", first_of("memory_bandwidth_ratio")),
+    Row("PROF_PIPE_FP64_ACTIVE", "Share of time in which the FP64 pipes worked (0-1).", first_of("pipe_active_ratio{fp64}")),
+    Row("PROF_PIPE_FP32_ACTIVE", "Share of time in which the FP32 pipes worked (0-1).", first_of("pipe_active_ratio{fp32}")),
+    Row("PROF_PIPE_FP16_ACTIVE", "Share of time in which the FP16 pipes worked (0-1).", first_of("pipe_active_ratio{fp16}")),
+    Row("PROF_PCIE_TX_BYTES", "Bytes sent over PCIe in a second.", first_of("pcie_transmit_bytes_per_second"), deviation="only where the card measures the rate itself"),
+    Row("PROF_PCIE_RX_BYTES", "Bytes received over PCIe in a second.", first_of("pcie_receive_bytes_per_second"), deviation="only where the card measures the rate itself"),
 )
 _DCGM_MISSING = (
     Missing("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "a rate of disputed unit; `accelerator_link_…_bytes_total` count bytes"),
@@ -102,7 +102,7 @@ _DCGM_MISSING = (
 )
 # fmt: on
 
-DCGM = Peer(
+DCGM = ExporterTable(
     name="dcgm-exporter",
     source="NVIDIA/dcgm-exporter",
     vendors=("nvidia",),
@@ -128,12 +128,12 @@ DCGM = Peer(
 )
 
 _HERTZ, _RATIO, _BYTES, _JOULES = 1e6, 0.01, float(1 << 20), 1e-3
-# The unit in the help of a renamed row, by the factor from the old unit to the new one.
+# The old and the new unit in the help of a renamed row, by the factor between the two.
 _UNITS: Mapping[float, tuple[str, str]] = MappingProxyType(
     {_HERTZ: ("in MHz", "in Hz"), _RATIO: ("in %", "0-1"), _BYTES: ("in MiB", "in bytes"), _JOULES: ("in mJ", "in J")}
 )
-# What 4.9 renames in its default set (old name, new name, factor of an old value), by the release notes of 4.9.0. The names
-# are those of NVIDIA/go-dcgm @ b7fa315 (DCGM 4.6), of its tests for DCGM 4.7, and of NVIDIA's list of field identifiers.
+# The renamed metrics of 4.9's default set according to its release notes: old name, new name, new value / old value. The names
+# are from NVIDIA/go-dcgm @ b7fa315 (DCGM 4.6), from its tests for DCGM 4.7, and from NVIDIA's list of field identifiers.
 DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("DEV_SM_CLOCK", "DEV_SM_CLOCK_HERTZ", _HERTZ),
     ("DEV_MEM_CLOCK", "DEV_MEMORY_CLOCK_HERTZ", _HERTZ),
@@ -150,7 +150,7 @@ DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("DEV_FB_FREE", "DEV_FB_FREE_BYTES", _BYTES),
     ("DEV_FB_USED", "DEV_FB_USED_BYTES", _BYTES),
     ("DEV_FB_RESERVED", "DEV_FB_RESERVED_BYTES", _BYTES),
-    # DCGM divides the driver's KiB by 1,000 for the old field, and multiplies them by 1,024 for the new one.
+    # DCGM divides the driver's number of KiB by 1,000 for the old field, and multiplies it by 1,024 for the new one.
     ("DEV_NVLINK_BANDWIDTH_TOTAL", "DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND", 1_024_000.0),
     ("DEV_UNCORRECTABLE_REMAPPED_ROWS", "DEV_ROW_REMAP_UNCORRECTABLE_TOTAL", 1.0),
     ("DEV_CORRECTABLE_REMAPPED_ROWS", "DEV_ROW_REMAP_CORRECTABLE_TOTAL", 1.0),
@@ -159,7 +159,7 @@ DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("PROF_PIPE_TENSOR_ACTIVE", "PROF_TENSOR_UTIL_RATIO", 1.0),
     ("PROF_DRAM_ACTIVE", "PROF_DRAM_UTIL_RATIO", 1.0),
 )
-# Other fields that DCGM renamed, for users with a CSV file of their own.
+# Other fields that DCGM renamed, for users of custom CSV files.
 _OTHER_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("DEV_FB_TOTAL", "DEV_FB_CAPACITY_BYTES", _BYTES),
     ("DEV_FB_USED_PERCENT", "DEV_FB_USED_RATIO", 1.0),
@@ -199,7 +199,7 @@ _NEW_NAMES = {old: (new, factor) for old, new, factor in (*DEFAULT_RENAMES, *_OT
 def _renamed(row: Row) -> Row:
     new, factor = _NEW_NAMES.get(row.name, (row.name, 1.0))
     old_unit, new_unit = _UNITS.get(factor, ("", ""))
-    return replace(row, name=new, help=row.help.replace(old_unit, new_unit), times=row.times * factor)
+    return replace(row, name=new, help=row.help.replace(old_unit, new_unit), factor=row.factor * factor)
 
 
 def _renamed_missing(missing: Missing) -> Missing:

@@ -1,4 +1,4 @@
-"""The tables of other exporters as text and Markdown, and the metric names in a Grafana dashboard."""
+"""The tables of other exporters as text and Markdown, and the metric names that a Grafana dashboard uses."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from telemetry_exporters.prometheus.compat import EXPORTERS, VERSIONS, peer
-from telemetry_exporters.prometheus.compat.table import Each, NewestCode, NodeRow, Numbered, Peer, Rest, Row, Turned
+from telemetry_exporters.prometheus.compat import EXPORTERS, VERSIONS, load_table, table
 from telemetry_exporters.text import aligned
 from telemetry_parsers.metrics import BY_KEY
 
@@ -19,7 +18,7 @@ _FACTORS = {1 / (1 << 20): " / 1,048,576", 1 / (1 << 10): " / 1,024", 1e-6: " / 
 
 
 class Line(NamedTuple):
-    """A name of another exporter, our metric, and how well it fits."""
+    """A metric of another exporter, the metric of device telemetry for it, and how exactly the two agree."""
 
     name: str
     ours: str
@@ -27,68 +26,68 @@ class Line(NamedTuple):
     why: str
 
 
-def lines(exporter: Peer) -> tuple[Line, ...]:
-    """Return a line for each name of the exporter, including missing names."""
-    rows: tuple[Row | NodeRow, ...] = (*exporter.rows, *exporter.node_rows)
-    of_rows = (_line(exporter, row) for row in rows)
+def lines(exporter: table.ExporterTable) -> tuple[Line, ...]:
+    """Return a line for each name of the exporter, including the names that are not served."""
+    rows: tuple[table.Row | table.NodeRow, ...] = (*exporter.rows, *exporter.node_rows)
+    served = (_line(exporter, row) for row in rows)
     missing = (
         Line(name, "", _MISSING, entry.why)
         for entry in exporter.missing
         for pattern in entry.names.split(", ")
-        for name in _names_of(pattern)
+        for name in _expanded(pattern)
     )
-    return tuple(dict.fromkeys((*of_rows, *missing)))
+    return tuple(dict.fromkeys((*served, *missing)))
 
 
-def _names_of(pattern: str) -> tuple[str, ...]:
-    """Return the names, one for each word in the braces of a pattern."""
+def _expanded(pattern: str) -> tuple[str, ...]:
+    """Return the names that a pattern with braces stands for: `a_{b,c}` is `a_b` and `a_c`."""
     match = _WORDS_IN_BRACES.search(pattern)
     if match is None:
         return (pattern,)
     return tuple(f"{pattern[: match.start()]}{word}{pattern[match.end() :]}" for word in match[1].split(","))
 
 
-def names_list(exporter: Peer) -> str:
-    """Return the lines in columns."""
+def names_list(exporter: table.ExporterTable) -> str:
+    """Return the table of the exporter as text in columns."""
     rows = [(line.name, line.ours or "-", line.fit, line.why) for line in lines(exporter)]
     return "".join(f"{line}\n" for line in aligned(rows))
 
 
 def tables() -> str:
     """Return the tables of all exporters as Markdown."""
-    return "\n".join(_section(peer(name, version)) for name in EXPORTERS for version in VERSIONS.get(name, ("",)))
+    return "\n".join(_section(load_table(name, version)) for name in EXPORTERS for version in VERSIONS.get(name, ("",)))
 
 
-def dashboard_list(exporter: Peer, used_names: Iterable[str], names_on_page: Iterable[str]) -> str:
-    """Return the names that a dashboard uses: whether the page has them, or the reason why not."""
-    table = {line.name: line for line in lines(exporter)}
+def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], names_on_page: Iterable[str]) -> str:
+    """Return a line for each name that a dashboard uses: whether the page has it, else why not."""
+    by_name = {line.name: line for line in lines(exporter)}
     on_page = frozenset(names_on_page)
     texts = [
-        (name, "served" if name in on_page else _why_not(name, exporter, table)) for name in sorted(set(used_names))
+        (name, "served" if name in on_page else _why_not(name, exporter, by_name)) for name in sorted(set(used_names))
     ]
     return "".join(f"{line}\n" for line in aligned(texts))
 
 
-def _why_not(name: str, exporter: Peer, table: dict[str, Line]) -> str:
-    line = table.get(name) or next((line for line in table.values() if fnmatchcase(name, line.name)), None)
+def _why_not(name: str, exporter: table.ExporterTable, by_name: dict[str, Line]) -> str:
+    line = by_name.get(name) or next((line for line in by_name.values() if fnmatchcase(name, line.name)), None)
     if line is None:
         return f"not served: {exporter.name} has no such metric, as far as is known"
     return f"not served: {line.why}" if line.fit == _MISSING else f"not served here: no device has {line.ours}"
 
 
-def _section(exporter: Peer) -> str:
+def _section(exporter: table.ExporterTable) -> str:
     vendors = ", ".join(exporter.vendors)
     labels = ", ".join(f"`{label.name}`" for label in exporter.labels)
-    default = not exporter.version or exporter.version == VERSIONS[exporter.name][0]
-    head = (
-        f"### {exporter.name}{'' if default else f' {exporter.version}'}\n\n"
-        f"`/metrics/{exporter.name}{'' if default else f'?version={exporter.version}'}`: [{exporter.source}](https://github.com/{exporter.source}), vendors {vendors}, "
+    is_default = not exporter.version or exporter.version == VERSIONS[exporter.name][0]
+    heading = (
+        f"### {exporter.name}{'' if is_default else f' {exporter.version}'}\n\n"
+        f"`/metrics/{exporter.name}{'' if is_default else f'?version={exporter.version}'}`: [{exporter.source}](https://github.com/{exporter.source}), vendors {vendors}, "
         f"usual port {exporter.port}. Labels: {labels}.{f' {exporter.note}' if exporter.note else ''}\n\n"
     )
     rows = (
         f"| {_code(line.name)} | {_code(line.ours)} | {line.fit} | {_cell(line.why)} |\n" for line in lines(exporter)
     )
-    return f"{head}| Theirs | Ours | Fit | |\n| --- | --- | --- | --- |\n{''.join(rows)}"
+    return f"{heading}| Theirs | Ours | Fit | |\n| --- | --- | --- | --- |\n{''.join(rows)}"
 
 
 def _code(text: str) -> str:
@@ -99,36 +98,36 @@ def _cell(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-def _line(exporter: Peer, row: Row | NodeRow) -> Line:
-    ours = _of_node(row) if isinstance(row, NodeRow) else _of_device(row)
-    return Line(exporter.prefix + row.name, ours, _NEAR if row.near else _EXACT, row.near)
+def _line(exporter: table.ExporterTable, row: table.Row | table.NodeRow) -> Line:
+    ours = _node_metric(row) if isinstance(row, table.NodeRow) else _formula_text(row)
+    return Line(exporter.prefix + row.name, ours, _NEAR if row.deviation else _EXACT, row.deviation)
 
 
-def _of_node(row: NodeRow) -> str:
+def _node_metric(row: table.NodeRow) -> str:
     if not row.metric:
         return "number of devices"
     return f'{row.metric}{{source="{row.source}"}}'
 
 
-def _of_device(row: Row) -> str:
-    names = (" - " if isinstance(row.way, Rest) else " or ").join(_names(row))
-    factor = "" if row.times == 1.0 else _FACTORS.get(row.times, f" × {row.times:,.0f}")
+def _formula_text(row: table.Row) -> str:
+    names = (" - " if isinstance(row.formula, table.Difference) else " or ").join(_reading_names(row))
+    factor = "" if row.factor == 1.0 else _FACTORS.get(row.factor, f" × {row.factor:,.0f}")
     return f"({names}){factor}" if factor and " " in names else f"{names}{factor}"
 
 
-def _names(row: Row) -> Iterator[str]:
-    way = row.way
-    for reading in way.readings[:1] if isinstance(way, NewestCode) else way.readings:
-        metric, brace, word = reading.partition("{")
+def _reading_names(row: table.Row) -> Iterator[str]:
+    formula = row.formula
+    for reading in formula.readings[:1] if isinstance(formula, table.NewestEventCode) else formula.readings:
+        metric, brace, value = reading.partition("{")
         name = BY_KEY[metric].name
         label = BY_KEY[metric].label
         if brace and not label:
-            yield f"{name}{{{word}"
+            yield f"{name}{{{value}"
         elif brace:
-            yield f'{name}{{{label}="{word.removesuffix("}")}"}}'
-        elif label and isinstance(way, Each | NewestCode | Numbered):
+            yield f'{name}{{{label}="{value.removesuffix("}")}"}}'
+        elif label and isinstance(formula, table.PerLabelValue | table.NewestEventCode | table.PerIndex):
             yield f"{name}{{{label}}}"
-        elif label and not isinstance(way, Turned):
+        elif label and not isinstance(formula, table.Converted):
             yield f"sum({name})" if metric.endswith("_total") else f"{name}{{{label}}}"
         else:
             yield name
@@ -142,9 +141,9 @@ _SELECTOR = re.compile(r"\{[^{}]*\}")
 _RANGE = re.compile(r"\[[^\[\]]*\]")
 # Keywords before a list of labels.
 _LABELS = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^()]*\)", re.IGNORECASE)
-_LABEL_VALUES = re.compile(r"\blabel_values\s*\(\s*(?:(?P<of>.*),)?\s*[A-Za-z_]\w*\s*\)\s*\Z", re.DOTALL)
+_LABEL_VALUES = re.compile(r"\blabel_values\s*\(\s*(?:(?P<metric>.*),)?\s*[A-Za-z_]\w*\s*\)\s*\Z", re.DOTALL)
 _NAME_MATCHER = re.compile(r"__name__\s*=\s*\"([A-Za-z_:][\w:]*)\"")
-# A name without a bracket behind it: with one it is a function.
+# A name that no bracket follows. With a bracket it would be a function.
 _WORD = re.compile(r"(?<![\w:.])[A-Za-z_:][\w:]*(?![\w:]|\s*\()")
 _KEYWORDS = frozenset(
     {
@@ -152,33 +151,33 @@ _KEYWORDS = frozenset(
         "start", "end", "atan2",
     }
 )  # fmt: skip
-_SHORTEST = 3
+_SHORTEST_NAME = 3
 
 
-def asked_names(dashboard: Any) -> tuple[str, ...]:
-    """Return each metric name in the dashboard's queries once, in order."""
+def names_in_queries(dashboard: Any) -> tuple[str, ...]:
+    """Return the metric names in the dashboard's queries without duplicates, in order."""
     names = (name for query in _queries(dashboard) for name in _names_in(query))
     return tuple(dict.fromkeys(names))
 
 
-def _queries(part: Any) -> Iterator[str]:
-    """Yield the queries anywhere in the document. A loop, because a deep document would exceed the recursion limit."""
-    waiting = [part]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, dict):
-            yield from (here[key] for key in _QUERY_KEYS if isinstance(here.get(key), str))
-            waiting.extend(reversed(list(here.values())))
-        elif isinstance(here, list):
-            waiting.extend(reversed(here))
+def _queries(document: Any) -> Iterator[str]:
+    """Yield all queries in the document. Recursion would exceed Python's limit in a deeply nested document."""
+    pending = [document]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            yield from (part[key] for key in _QUERY_KEYS if isinstance(part.get(key), str))
+            pending.extend(reversed(list(part.values())))
+        elif isinstance(part, list):
+            pending.extend(reversed(part))
 
 
 def _names_in(query: str) -> Iterator[str]:
     yield from _NAME_MATCHER.findall(query)
     match = _LABEL_VALUES.match(query.strip())
-    text = (match["of"] or "") if match else query
+    text = (match["metric"] or "") if match else query
     for pattern in (_STRING, _SELECTOR, _RANGE, _LABELS, _VARIABLE):
         text = pattern.sub(" ", text)
     for word in _WORD.findall(text):
-        if word.lower() not in _KEYWORDS and len(word) >= _SHORTEST and "_" in word:
+        if word.lower() not in _KEYWORDS and len(word) >= _SHORTEST_NAME and "_" in word:
             yield word

@@ -4,55 +4,55 @@ from __future__ import annotations
 
 from telemetry_exporters.prometheus.compat import facts
 from telemetry_exporters.prometheus.compat.table import (
-    GIGATRANSFERS,
-    HEALTHY,
+    GIGATRANSFERS_BY_GENERATION,
+    HEALTH_NUMBERS,
     KIBI,
     MEBI,
     MEGA,
     MILLI,
     PERCENT,
-    Always,
-    Each,
+    Constant,
+    Converted,
+    Difference,
+    ExporterTable,
+    FactNumber,
     Label,
     Missing,
     NodeRow,
-    NumberOf,
-    OfFact,
-    Peer,
-    Rest,
+    PerLabelValue,
     Row,
+    StateNumber,
     Total,
-    Turned,
-    one,
+    first_of,
 )
 
-_HBM = "served for DDR cards, too"
+_ALSO_DDR = "served for DDR cards, too"
 
-# A table: a row is a line.
+# A table with one row per line.
 # fmt: off
 _NPU_ROWS = (
-    Row("npu_chip_info_name", "Always 1; its label `name` is the model.", Always(), facts=(Label("name", facts.chip_name),)),
-    Row("npu_chip_info_temperature", "Temperature (C).", one("temperature_celsius{core}", "temperature_celsius{soc}")),
-    Row("npu_chip_info_hbm_temperature", "Memory temperature (C).", one("temperature_celsius{memory}")),
-    Row("npu_chip_info_power", "Power (W).", one("power_watts")),
-    Row("npu_chip_info_voltage", "Voltage (V).", one("voltage_volts{core}")),
-    Row("npu_chip_info_utilization", "AI Core utilization (%).", one("engine_utilization_ratio{aicore}", "utilization_ratio"), PERCENT),
-    Row("npu_chip_info_vector_utilization", "Vector core utilization (%).", one("engine_utilization_ratio{vector}"), PERCENT),
-    Row("npu_chip_info_cube_utilization", "Cube core utilization (%).", one("engine_utilization_ratio{cube}"), PERCENT),
-    Row("npu_chip_info_overall_utilization", "Utilization of the chip (%).", one("engine_utilization_ratio{npu}", "utilization_ratio"), PERCENT, near="the AI Core's if the tool reports no other"),
-    Row("npu_chip_info_hbm_used_memory", "HBM in use (MB).", one("memory_used_bytes"), MEBI, near=_HBM),
-    Row("npu_chip_info_hbm_total_memory", "HBM in all (MB).", one("memory_total_bytes"), MEBI, near=_HBM),
-    Row("npu_chip_info_hbm_utilization", "HBM in use (%).", one("memory_used_ratio"), PERCENT, near=_HBM),
-    Row("npu_chip_info_hbm_bandwidth_utilization", "HBM bandwidth in use (%).", one("memory_bandwidth_ratio"), PERCENT),
-    Row("npu_chip_info_aicore_current_freq", "AI Core clock (MHz).", one("clock_hertz{aicore}", "clock_hertz{graphics}"), MEGA),
-    Row("npu_chip_info_health_status", "1 for a healthy chip.", NumberOf("health", HEALTHY)),
-    Row("npu_chip_info_process_info_num", "Processes on the chip.", one("processes")),
-    Row("npu_chip_info_link_status", "1 while the network port is up.", one("link_up{roce}")),
-    Row("npu_chip_info_hbm_ecc_enable_flag", "1 while error correction is on.", one("ecc_enabled")),
+    Row("npu_chip_info_name", "Always 1; its label `name` is the model.", Constant(), facts=(Label("name", facts.chip_name),)),
+    Row("npu_chip_info_temperature", "Temperature (C).", first_of("temperature_celsius{core}", "temperature_celsius{soc}")),
+    Row("npu_chip_info_hbm_temperature", "Memory temperature (C).", first_of("temperature_celsius{memory}")),
+    Row("npu_chip_info_power", "Power (W).", first_of("power_watts")),
+    Row("npu_chip_info_voltage", "Voltage (V).", first_of("voltage_volts{core}")),
+    Row("npu_chip_info_utilization", "AI Core utilization (%).", first_of("engine_utilization_ratio{aicore}", "utilization_ratio"), PERCENT),
+    Row("npu_chip_info_vector_utilization", "Vector core utilization (%).", first_of("engine_utilization_ratio{vector}"), PERCENT),
+    Row("npu_chip_info_cube_utilization", "Cube core utilization (%).", first_of("engine_utilization_ratio{cube}"), PERCENT),
+    Row("npu_chip_info_overall_utilization", "Utilization of the chip (%).", first_of("engine_utilization_ratio{npu}", "utilization_ratio"), PERCENT, deviation="the AI Core's if the tool reports no other"),
+    Row("npu_chip_info_hbm_used_memory", "HBM in use (MB).", first_of("memory_used_bytes"), MEBI, deviation=_ALSO_DDR),
+    Row("npu_chip_info_hbm_total_memory", "HBM in all (MB).", first_of("memory_total_bytes"), MEBI, deviation=_ALSO_DDR),
+    Row("npu_chip_info_hbm_utilization", "HBM in use (%).", first_of("memory_used_ratio"), PERCENT, deviation=_ALSO_DDR),
+    Row("npu_chip_info_hbm_bandwidth_utilization", "HBM bandwidth in use (%).", first_of("memory_bandwidth_ratio"), PERCENT),
+    Row("npu_chip_info_aicore_current_freq", "AI Core clock (MHz).", first_of("clock_hertz{aicore}", "clock_hertz{graphics}"), MEGA),
+    Row("npu_chip_info_health_status", "1 for a healthy chip.", StateNumber("health", HEALTH_NUMBERS)),
+    Row("npu_chip_info_process_info_num", "Processes on the chip.", first_of("processes")),
+    Row("npu_chip_info_link_status", "1 while the network port is up.", first_of("link_up{roce}")),
+    Row("npu_chip_info_hbm_ecc_enable_flag", "1 while error correction is on.", first_of("ecc_enabled")),
     Row("npu_chip_info_hbm_ecc_single_bit_error_cnt", "Corrected errors.", Total("ecc_corrected_total")),
     Row("npu_chip_info_hbm_ecc_double_bit_error_cnt", "Uncorrected errors.", Total("ecc_uncorrected_total")),
-    Row("npu_chip_info_hbm_ecc_single_bit_isolated_pages_cnt", "Pages taken out of use for corrected errors.", one("retired_pages{single_bit_ecc}")),
-    Row("npu_chip_info_hbm_ecc_double_bit_isolated_pages_cnt", "Pages taken out of use for uncorrected errors.", one("retired_pages{double_bit_ecc}")),
+    Row("npu_chip_info_hbm_ecc_single_bit_isolated_pages_cnt", "Pages taken out of use for corrected errors.", first_of("retired_pages{single_bit_ecc}")),
+    Row("npu_chip_info_hbm_ecc_double_bit_isolated_pages_cnt", "Pages taken out of use for uncorrected errors.", first_of("retired_pages{double_bit_ecc}")),
 )
 _NPU_MISSING = (
     Missing("physical ids", "`id` is the logic id, as until 5.0; newer releases print the physical one"),
@@ -65,8 +65,8 @@ _NPU_MISSING = (
 )
 # fmt: on
 
-# The names of component/npu-exporter/collector @ 22bb3d9.
-NPU = Peer(
+# The names are from component/npu-exporter/collector @ 22bb3d9.
+NPU = ExporterTable(
     name="npu-exporter",
     source="Ascend/mind-cluster",
     vendors=("ascend",),
@@ -85,39 +85,39 @@ NPU = Peer(
 )
 
 _NO_VF = (("vf", ""),)
-_OF_CORES = "one figure for all cores, as core 0"
+_ONE_FOR_ALL_CORES = "one figure for all cores, as core 0"
 
-# A table: a row is a line.
+# A table with one row per line.
 # fmt: off
 _MLU_ROWS = (
-    Row("temperature", "Temperature of the board (C).", one("temperature_celsius{board}")),
-    Row("chip_temperature", "Temperature of the chip (C).", one("temperature_celsius{core}")),
-    Row("memory_temperature", "Temperature of the memory (C).", one("temperature_celsius{memory}"), labels=(("memory_die", ""),)),
-    Row("power_usage", "Power usage (W).", one("power_watts"), labels=_NO_VF),
-    Row("power_current_limit", "Power limit in force (W).", one("power_cap_watts")),
-    Row("power_default_limit", "Power limit at start (W).", one("power_cap_default_watts")),
-    Row("power_max_limit", "Highest power limit (W).", one("power_cap_max_watts")),
-    Row("power_min_limit", "Lowest power limit (W).", one("power_cap_min_watts")),
-    Row("memory_used", "Memory in use (B).", one("memory_used_bytes")),
-    Row("memory_total", "Memory in all (B).", one("memory_total_bytes")),
-    Row("memory_free", "Memory not in use (B).", one("memory_free_bytes")),
-    Row("memory_reserved", "Reserved memory (B).", one("memory_reserved_bytes")),
-    Row("memory_utilization", "Memory in use (%).", one("memory_used_ratio"), PERCENT, labels=_NO_VF),
-    Row("utilization", "Utilization (%).", one("utilization_ratio"), PERCENT, labels=_NO_VF),
-    Row("frequency", "Clock of the cores (MHz).", one("clock_hertz{graphics}"), MEGA),
-    Row("ddr_frequency", "Clock of the memory (MHz).", one("clock_hertz{memory}"), MEGA),
-    Row("health", "1 for a healthy card.", NumberOf("health", HEALTHY), labels=(("unhealth_reason", ""),), near="only where the tool reports it, without the reason"),
-    Row("ecc_current_mode", "1 while error correction is on.", one("ecc_enabled")),
-    Row("pcie_current_speed", "PCIe generation of the link as it runs.", one("pcie_link_generation")),
-    Row("pcie_current_width", "PCIe lanes of the link as it runs.", one("pcie_link_width")),
-    Row("pcie_max_speed", "Highest PCIe generation.", one("pcie_link_generation_max")),
-    Row("pcie_max_width", "Most PCIe lanes.", one("pcie_link_width_max")),
-    Row("pcie_replay_count", "PCIe packets sent again.", one("pcie_replays_total"), kind="counter"),
-    Row("video_codec_utilization", "Encoder utilization (%).", one("engine_utilization_ratio{encoder}"), PERCENT, labels=(("vpu_core", "0"),), near=_OF_CORES),
-    Row("video_decoder_utilization", "Decoder utilization (%).", one("engine_utilization_ratio{decoder}"), PERCENT, labels=(("decoder_core", "0"),), near=_OF_CORES),
-    Row("remapped_correct_rows", "Rows replaced for corrected errors.", one("remapped_rows{correctable}"), kind="counter"),
-    Row("remapped_uncorrect_rows", "Rows replaced for uncorrected errors.", one("remapped_rows{uncorrectable}"), kind="counter"),
-    Row("container", "Always 1; its labels are the pod that has the card.", OfFact(facts.is_owned, readings=("up",)), labels=_NO_VF),
+    Row("temperature", "Temperature of the board (C).", first_of("temperature_celsius{board}")),
+    Row("chip_temperature", "Temperature of the chip (C).", first_of("temperature_celsius{core}")),
+    Row("memory_temperature", "Temperature of the memory (C).", first_of("temperature_celsius{memory}"), labels=(("memory_die", ""),)),
+    Row("power_usage", "Power usage (W).", first_of("power_watts"), labels=_NO_VF),
+    Row("power_current_limit", "Power limit in force (W).", first_of("power_cap_watts")),
+    Row("power_default_limit", "Power limit at start (W).", first_of("power_cap_default_watts")),
+    Row("power_max_limit", "Highest power limit (W).", first_of("power_cap_max_watts")),
+    Row("power_min_limit", "Lowest power limit (W).", first_of("power_cap_min_watts")),
+    Row("memory_used", "Memory in use (B).", first_of("memory_used_bytes")),
+    Row("memory_total", "Memory in all (B).", first_of("memory_total_bytes")),
+    Row("memory_free", "Memory not in use (B).", first_of("memory_free_bytes")),
+    Row("memory_reserved", "Reserved memory (B).", first_of("memory_reserved_bytes")),
+    Row("memory_utilization", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, labels=_NO_VF),
+    Row("utilization", "Utilization (%).", first_of("utilization_ratio"), PERCENT, labels=_NO_VF),
+    Row("frequency", "Clock of the cores (MHz).", first_of("clock_hertz{graphics}"), MEGA),
+    Row("ddr_frequency", "Clock of the memory (MHz).", first_of("clock_hertz{memory}"), MEGA),
+    Row("health", "1 for a healthy card.", StateNumber("health", HEALTH_NUMBERS), labels=(("unhealth_reason", ""),), deviation="only where the tool reports it, without the reason"),
+    Row("ecc_current_mode", "1 while error correction is on.", first_of("ecc_enabled")),
+    Row("pcie_current_speed", "PCIe generation of the link as it runs.", first_of("pcie_link_generation")),
+    Row("pcie_current_width", "PCIe lanes of the link as it runs.", first_of("pcie_link_width")),
+    Row("pcie_max_speed", "Highest PCIe generation.", first_of("pcie_link_generation_max")),
+    Row("pcie_max_width", "Most PCIe lanes.", first_of("pcie_link_width_max")),
+    Row("pcie_replay_count", "PCIe packets sent again.", first_of("pcie_replays_total"), kind="counter"),
+    Row("video_codec_utilization", "Encoder utilization (%).", first_of("engine_utilization_ratio{encoder}"), PERCENT, labels=(("vpu_core", "0"),), deviation=_ONE_FOR_ALL_CORES),
+    Row("video_decoder_utilization", "Decoder utilization (%).", first_of("engine_utilization_ratio{decoder}"), PERCENT, labels=(("decoder_core", "0"),), deviation=_ONE_FOR_ALL_CORES),
+    Row("remapped_correct_rows", "Rows replaced for corrected errors.", first_of("remapped_rows{correctable}"), kind="counter"),
+    Row("remapped_uncorrect_rows", "Rows replaced for uncorrected errors.", first_of("remapped_rows{uncorrectable}"), kind="counter"),
+    Row("container", "Always 1; its labels are the pod that has the card.", FactNumber(facts.is_owned, readings=("up",)), labels=_NO_VF),
 )
 _MLU_MISSING = (
     Missing("mlu_fan_speed", "revolutions a minute there, a share of the maximum here: `accelerator_fan_ratio`"),
@@ -134,8 +134,8 @@ _MLU_MISSING = (
 # fmt: on
 
 _MLU_DRIVER = facts.prefixed("v", facts.driver)
-# The names of examples/metrics.yaml @ 934abae.
-MLU = Peer(
+# The names are from examples/metrics.yaml @ 934abae.
+MLU = ExporterTable(
     name="mlu-exporter",
     source="Cambricon/mlu-exporter",
     vendors=("cambricon",),
@@ -172,31 +172,31 @@ MLU = Peer(
 _DIE = (("die_id", "0"),)
 _VRAM = (*_DIE, ("type", "vram"))
 
-# A table: a row is a line.
+# A table with one row per line.
 # fmt: off
 _MX_ROWS = (
-    Row("gpu_usage", "GPU usage (%).", one("utilization_ratio"), PERCENT, labels=_DIE),
-    Row("memory_total", "Memory in all (KB).", one("memory_total_bytes"), KIBI, labels=_VRAM),
-    Row("memory_used", "Memory in use (KB).", one("memory_used_bytes"), KIBI, labels=_VRAM),
-    Row("memory_usage", "Memory in use (%).", one("memory_used_ratio"), PERCENT, labels=_VRAM),
-    Row("board_power", "Power of the board (mW).", one("power_watts"), MILLI),
-    Row("chip_hotspot_temp", "Temperature of the hottest spot (C).", one("temperature_celsius{hotspot}"), labels=_DIE),
-    Row("chip_hbm_temp", "Temperature of the memory (C).", one("temperature_celsius{memory}"), labels=_DIE),
-    Row("board_core_temp", "Temperature of the board (C).", one("temperature_celsius{board}", "temperature_celsius{core}")),
-    Row("gpu_clock", "Clock of the cores (MHz).", one("clock_hertz{graphics}"), MEGA, labels=_DIE),
-    Row("mem_clock", "Clock of the memory (MHz).", one("clock_hertz{memory}"), MEGA, labels=_DIE),
-    Row("vpue_clock", "Clock of the encoder (MHz).", one("clock_hertz{vpue}"), MEGA, labels=_DIE),
-    Row("vpud_clock", "Clock of the decoder (MHz).", one("clock_hertz{vpud}"), MEGA, labels=_DIE),
-    Row("vpue_usage", "Encoder usage (%).", one("engine_utilization_ratio{encoder}"), PERCENT, labels=_DIE),
-    Row("vpud_usage", "Decoder usage (%).", one("engine_utilization_ratio{decoder}"), PERCENT, labels=_DIE),
-    Row("pcie_width", "PCIe lanes.", one("pcie_link_width")),
-    Row("pcie_speed", "PCIe link speed (GT/s).", Turned(one("pcie_link_generation"), GIGATRANSFERS.get), near="from the generation of the link"),
-    Row("process", "Processes on the GPU.", one("processes")),
-    Row("ecc_error_count", "Corrected errors.", Each("ecc_corrected_total", "type", "{}_ce".format), near="`type` is our word for the location, and `ce` or `ue`"),
-    Row("ecc_error_count", "Corrected errors.", Each("ecc_uncorrected_total", "type", "{}_ue".format), near="`type` is our word for the location, and `ce` or `ue`"),
-    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", Each("link_receive_bytes_total", "mxlkId"), labels=(("type", "rx"),), near="`mxlkId` contains our name of the link"),
-    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", Each("link_transmit_bytes_total", "mxlkId"), labels=(("type", "tx"),), near="`mxlkId` contains our name of the link"),
-    Row("gpu_state", "1 while the GPU is available.", one("up")),
+    Row("gpu_usage", "GPU usage (%).", first_of("utilization_ratio"), PERCENT, labels=_DIE),
+    Row("memory_total", "Memory in all (KB).", first_of("memory_total_bytes"), KIBI, labels=_VRAM),
+    Row("memory_used", "Memory in use (KB).", first_of("memory_used_bytes"), KIBI, labels=_VRAM),
+    Row("memory_usage", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, labels=_VRAM),
+    Row("board_power", "Power of the board (mW).", first_of("power_watts"), MILLI),
+    Row("chip_hotspot_temp", "Temperature of the hottest spot (C).", first_of("temperature_celsius{hotspot}"), labels=_DIE),
+    Row("chip_hbm_temp", "Temperature of the memory (C).", first_of("temperature_celsius{memory}"), labels=_DIE),
+    Row("board_core_temp", "Temperature of the board (C).", first_of("temperature_celsius{board}", "temperature_celsius{core}")),
+    Row("gpu_clock", "Clock of the cores (MHz).", first_of("clock_hertz{graphics}"), MEGA, labels=_DIE),
+    Row("mem_clock", "Clock of the memory (MHz).", first_of("clock_hertz{memory}"), MEGA, labels=_DIE),
+    Row("vpue_clock", "Clock of the encoder (MHz).", first_of("clock_hertz{vpue}"), MEGA, labels=_DIE),
+    Row("vpud_clock", "Clock of the decoder (MHz).", first_of("clock_hertz{vpud}"), MEGA, labels=_DIE),
+    Row("vpue_usage", "Encoder usage (%).", first_of("engine_utilization_ratio{encoder}"), PERCENT, labels=_DIE),
+    Row("vpud_usage", "Decoder usage (%).", first_of("engine_utilization_ratio{decoder}"), PERCENT, labels=_DIE),
+    Row("pcie_width", "PCIe lanes.", first_of("pcie_link_width")),
+    Row("pcie_speed", "PCIe link speed (GT/s).", Converted(first_of("pcie_link_generation"), GIGATRANSFERS_BY_GENERATION.get), deviation="from the generation of the link"),
+    Row("process", "Processes on the GPU.", first_of("processes")),
+    Row("ecc_error_count", "Corrected errors.", PerLabelValue("ecc_corrected_total", "type", "{}_ce".format), deviation="`type` is our word for the location, and `ce` or `ue`"),
+    Row("ecc_error_count", "Corrected errors.", PerLabelValue("ecc_uncorrected_total", "type", "{}_ue".format), deviation="`type` is our word for the location, and `ce` or `ue`"),
+    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", PerLabelValue("link_receive_bytes_total", "mxlkId"), labels=(("type", "rx"),), deviation="`mxlkId` contains our name of the link"),
+    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", PerLabelValue("link_transmit_bytes_total", "mxlkId"), labels=(("type", "tx"),), deviation="`mxlkId` contains our name of the link"),
+    Row("gpu_state", "1 while the GPU is available.", first_of("up")),
 )
 _MX_MISSING = (
     Missing('mx_memory_*{type="xtt"}', "the host's memory is not that of the card"),
@@ -206,8 +206,8 @@ _MX_MISSING = (
 )
 # fmt: on
 
-# The names of mx_exporter/default-counters.csv @ 874612b.
-MX = Peer(
+# The names are from mx_exporter/default-counters.csv @ 874612b.
+MX = ExporterTable(
     name="mx-exporter",
     source="MetaX-MACA/mxExporter",
     vendors=("metax",),
@@ -228,25 +228,25 @@ MX = Peer(
 )
 
 
-def _status(count: float) -> float:
+def _zero_or_one(count: float) -> float:
     return float(count > 0)
 
 
-# A table: a row is a line.
+# A table with one row per line.
 # fmt: off
 _IX_ROWS = (
-    Row("temperature", "Temperature (C).", one("temperature_celsius{core}"), digits=0),
-    Row("fan_speed", "Fan speed (%).", one("fan_ratio"), PERCENT, digits=0),
-    Row("sm_clock", "SM clock (MHz).", one("clock_hertz{sm}"), MEGA, digits=0),
-    Row("mem_clock", "Memory clock (MHz).", one("clock_hertz{memory}"), MEGA, digits=0),
-    Row("mem_total", "Memory in all (MiB).", one("memory_total_bytes"), MEBI, digits=0),
-    Row("mem_used", "Memory in use (MiB).", one("memory_used_bytes"), MEBI, digits=0),
-    Row("mem_free", "Memory not in use (MiB).", Rest(("memory_total_bytes", "memory_used_bytes")), MEBI, digits=0),
-    Row("mem_utilization", "Memory in use (%).", one("memory_used_ratio"), PERCENT, near="of memory in use; the tool's own figure may be activity", digits=0),
-    Row("gpu_utilization", "GPU utilization (%).", one("utilization_ratio"), PERCENT, digits=0),
-    Row("power_usage", "Power usage (W).", one("power_watts"), digits=0),
-    Row("ecc_sbe_vol_status", "1 after a corrected error.", Turned(Total("ecc_corrected_total"), _status), near="from the count of errors"),
-    Row("ecc_dbe_vol_status", "1 after an uncorrected error.", Turned(Total("ecc_uncorrected_total"), _status), near="from the count of errors"),
+    Row("temperature", "Temperature (C).", first_of("temperature_celsius{core}"), decimals=0),
+    Row("fan_speed", "Fan speed (%).", first_of("fan_ratio"), PERCENT, decimals=0),
+    Row("sm_clock", "SM clock (MHz).", first_of("clock_hertz{sm}"), MEGA, decimals=0),
+    Row("mem_clock", "Memory clock (MHz).", first_of("clock_hertz{memory}"), MEGA, decimals=0),
+    Row("mem_total", "Memory in all (MiB).", first_of("memory_total_bytes"), MEBI, decimals=0),
+    Row("mem_used", "Memory in use (MiB).", first_of("memory_used_bytes"), MEBI, decimals=0),
+    Row("mem_free", "Memory not in use (MiB).", Difference(("memory_total_bytes", "memory_used_bytes")), MEBI, decimals=0),
+    Row("mem_utilization", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, deviation="of memory in use; the tool's own figure may be activity", decimals=0),
+    Row("gpu_utilization", "GPU utilization (%).", first_of("utilization_ratio"), PERCENT, decimals=0),
+    Row("power_usage", "Power usage (W).", first_of("power_watts"), decimals=0),
+    Row("ecc_sbe_vol_status", "1 after a corrected error.", Converted(Total("ecc_corrected_total"), _zero_or_one), deviation="from the count of errors"),
+    Row("ecc_dbe_vol_status", "1 after an uncorrected error.", Converted(Total("ecc_uncorrected_total"), _zero_or_one), deviation="from the count of errors"),
 )
 _IX_MISSING = (
     Missing("ix_sm_utilization", "the tool has one utilization: `ix_gpu_utilization`"),
@@ -255,8 +255,8 @@ _IX_MISSING = (
 )
 # fmt: on
 
-# The names of etc/metrics.yaml @ 33b6619.
-IX = Peer(
+# The names are from etc/metrics.yaml @ 33b6619.
+IX = ExporterTable(
     name="ix-exporter",
     source="Deep-Spark/ix-exporter",
     vendors=("iluvatar",),
@@ -275,11 +275,11 @@ IX = Peer(
 _HOTTEST = "the sensor's value; Intel's driver describes it as the maximum of that part"
 _RECEIVE = (("network_io_direction", "receive"),)
 _TRANSMIT = (("network_io_direction", "transmit"),)
-# xpumd's names of components, with the numbers of a card whose parts have the usual order.
-_GPU = Label("hw_name", facts.numbered_from_1("gpu-"))
-_PCI = Label("hw_name", facts.numbered_from_1("gpu-", "-pci"))
-_BOARD = (("hw_name", "power-1"), ("hw_sensor_location", "card"))
-_OF_MEMORY = (("hw_memory_location", "device"), ("hw_name", "mem-1"))
+# xpumd's names of the components, numbered as on a card with the usual order of components.
+_GPU_NAME = Label("hw_name", facts.numbered_from_1("gpu-"))
+_PCI_NAME = Label("hw_name", facts.numbered_from_1("gpu-", "-pci"))
+_BOARD_LABELS = (("hw_name", "power-1"), ("hw_sensor_location", "card"))
+_MEMORY_LABELS = (("hw_memory_location", "device"), ("hw_name", "mem-1"))
 _MEMORY_TYPE = (Label("hw_memory_type", facts.lower(facts.fact("memory_type"))),)
 _ENGINES = {
     "compute": "compute-all", "render": "render-all", "media": "media-all", "copy": "copy-all", "3d": "3d-all",
@@ -287,23 +287,23 @@ _ENGINES = {
 }  # fmt: skip
 
 
-# A table: a row is a line.
+# A table with one row per line.
 # fmt: off
 _XPUMD_ROWS = (
-    Row("gpu_info", "Information about the GPU device.", Always(), facts=(_GPU, Label("hw_model", facts.model), Label("hw_vendor", facts.always("Intel(R) Corporation")), Label("pci_vendor_id", facts.always("8086")), Label("pci_device_id", facts.non_empty(facts.fact("pci_device_id"))), Label("hw_serial_number", facts.non_empty(facts.serial)), Label("hw_driver_version", facts.non_empty(facts.driver)), Label("hw_firmware_version", facts.non_empty(facts.fact("firmware")))), near="`pci_device_id` only where a tool prints it"),
-    Row("temperature_celsius", "Temperature.", one("temperature_celsius{core}"), labels=(("hw_name", "temp-2"), ("hw_sensor_location", "gpu"), ("statistic", "max")), near=_HOTTEST),
-    Row("temperature_celsius", "Temperature.", one("temperature_celsius{memory}"), labels=(("hw_name", "temp-3"), ("hw_sensor_location", "memory"), ("statistic", "max")), near=_HOTTEST),
-    Row("power_watts", "Power.", one("power_watts"), labels=_BOARD),
-    Row("energy_joules_total", "Energy.", one("energy_joules_total"), kind="counter", labels=_BOARD),
-    Row("memory_usage_bytes", "Memory used.", one("memory_used_bytes"), labels=_OF_MEMORY, facts=_MEMORY_TYPE),
-    Row("memory_size_bytes", "Size of the memory.", one("memory_total_bytes"), labels=_OF_MEMORY, facts=_MEMORY_TYPE),
-    Row("memory_utilization_ratio", "Memory in use as a share of all.", one("memory_used_ratio"), labels=_OF_MEMORY, facts=_MEMORY_TYPE),
-    Row("memory_bandwidth_utilization_ratio", "Memory bandwidth in use.", one("memory_bandwidth_ratio"), labels=_OF_MEMORY, facts=_MEMORY_TYPE),
-    Row("gpu_utilization_ratio", "Utilization.", one("utilization_ratio"), labels=(("hw_gpu_task", "all"), ("hw_name", "engine-0-all"))),
-    Row("gpu_utilization_ratio", "Utilization.", Each("engine_utilization_ratio", "hw_gpu_task", _ENGINES.get), near="one figure for all engines of a kind"),
-    Row("frequency_hertz", "Frequency.", one("clock_hertz{graphics}"), labels=(("aggregation", "avg"), ("hw_frequency_domain", "gpu"), ("hw_name", "freq-2")), near="the current clock, not an average"),
-    Row("gpu_io_bytes_total", "PCIe bytes.", one("pcie_receive_bytes_total"), kind="counter", labels=_RECEIVE, facts=(_PCI,)),
-    Row("gpu_io_bytes_total", "PCIe bytes.", one("pcie_transmit_bytes_total"), kind="counter", labels=_TRANSMIT, facts=(_PCI,)),
+    Row("gpu_info", "Information about the GPU device.", Constant(), facts=(_GPU_NAME, Label("hw_model", facts.model), Label("hw_vendor", facts.always("Intel(R) Corporation")), Label("pci_vendor_id", facts.always("8086")), Label("pci_device_id", facts.non_empty(facts.fact("pci_device_id"))), Label("hw_serial_number", facts.non_empty(facts.serial)), Label("hw_driver_version", facts.non_empty(facts.driver)), Label("hw_firmware_version", facts.non_empty(facts.fact("firmware")))), deviation="`pci_device_id` only where a tool prints it"),
+    Row("temperature_celsius", "Temperature.", first_of("temperature_celsius{core}"), labels=(("hw_name", "temp-2"), ("hw_sensor_location", "gpu"), ("statistic", "max")), deviation=_HOTTEST),
+    Row("temperature_celsius", "Temperature.", first_of("temperature_celsius{memory}"), labels=(("hw_name", "temp-3"), ("hw_sensor_location", "memory"), ("statistic", "max")), deviation=_HOTTEST),
+    Row("power_watts", "Power.", first_of("power_watts"), labels=_BOARD_LABELS),
+    Row("energy_joules_total", "Energy.", first_of("energy_joules_total"), kind="counter", labels=_BOARD_LABELS),
+    Row("memory_usage_bytes", "Memory used.", first_of("memory_used_bytes"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
+    Row("memory_size_bytes", "Size of the memory.", first_of("memory_total_bytes"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
+    Row("memory_utilization_ratio", "Memory in use as a share of all.", first_of("memory_used_ratio"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
+    Row("memory_bandwidth_utilization_ratio", "Memory bandwidth in use.", first_of("memory_bandwidth_ratio"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
+    Row("gpu_utilization_ratio", "Utilization.", first_of("utilization_ratio"), labels=(("hw_gpu_task", "all"), ("hw_name", "engine-0-all"))),
+    Row("gpu_utilization_ratio", "Utilization.", PerLabelValue("engine_utilization_ratio", "hw_gpu_task", _ENGINES.get), deviation="one figure for all engines of a kind"),
+    Row("frequency_hertz", "Frequency.", first_of("clock_hertz{graphics}"), labels=(("aggregation", "avg"), ("hw_frequency_domain", "gpu"), ("hw_name", "freq-2")), deviation="the current clock, not an average"),
+    Row("gpu_io_bytes_total", "PCIe bytes.", first_of("pcie_receive_bytes_total"), kind="counter", labels=_RECEIVE, facts=(_PCI_NAME,)),
+    Row("gpu_io_bytes_total", "PCIe bytes.", first_of("pcie_transmit_bytes_total"), kind="counter", labels=_TRANSMIT, facts=(_PCI_NAME,)),
 )
 _XPUMD_MISSING = (
     Missing('`statistic="min"`, `aggregation="min"`, `"max"`', "extremes of a window of xpumd; use `min_over_time` and `max_over_time`"),
@@ -312,8 +312,8 @@ _XPUMD_MISSING = (
 )
 # fmt: on
 
-# OpenTelemetry's `hw.…` names as on the Prometheus page of xpumd/ @ 34c32c6.
-XPUMD = Peer(
+# OpenTelemetry's `hw.…` names as xpumd shows them on its Prometheus page (xpumd/ @ 34c32c6).
+XPUMD = ExporterTable(
     name="xpumd",
     source="intel/xpumanager",
     vendors=("intel",),

@@ -1,4 +1,4 @@
-"""A page under another exporter's names, from a snapshot and that exporter's table. Absent readings have no line."""
+"""Renders a snapshot as another exporter's page, according to that exporter's table. Absent readings have no line."""
 
 from __future__ import annotations
 
@@ -6,253 +6,272 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from telemetry_exporters.prometheus.compat.table import DIGITS, Cell, Label, Node, NodeRow, Only, Peer, Reported, Who
+from telemetry_exporters.prometheus.compat.table import (
+    USUAL_DECIMALS,
+    DeviceContext,
+    ExporterTable,
+    Label,
+    Node,
+    NodeRow,
+    ReportedDevice,
+    Sample,
+    Scope,
+)
+from telemetry_exporters.prometheus.daemon_samples import DaemonSamples
 from telemetry_exporters.prometheus.families import (
     Columns,
     Family,
     Names,
-    Owner,
     OwnerSeries,
     Series,
+    SharedLabels,
     columns_of,
     first_positions,
-    presence_values,
+    presence_count,
 )
 from telemetry_exporters.prometheus.labels import Labels
-from telemetry_exporters.prometheus.own import OwnSamples
 from telemetry_exporters.prometheus.renderer import Plan, Syntax
 from telemetry_exporters.snapshot_filter import screen
 from telemetry_parsers.model import Absent, Metric, Snapshot, Value
 
-# Like other exporters, the page names the pod only of a card with exactly one owner.
-_OF_OWNERS = OwnerSeries(inline_labels=("pod_namespace", "pod_name", "container_name", "job_id", "user", "partition"))
+# Like the other exporters, a page shows the pod of a card only if the pod is the card's only owner.
+_OWNERS = OwnerSeries(inline_labels=("pod_namespace", "pod_name", "container_name", "job_id", "user", "partition"))
 _VENDOR = "vendor"
 
 
-class PeerRenderer:
-    """Renders the pages of one other exporter. With `everybody`, cards of all vendors are on them."""
+class CompatRenderer:
+    """Renders pages under the names of one exporter: with the cards of its vendors, or with all cards if `all_vendors`."""
 
-    def __init__(self, peer: Peer, node: Node, hostname_label: str = "", *, everybody: bool = False) -> None:
-        self._peer = _with_hostname_label(peer, hostname_label)
+    def __init__(
+        self, table: ExporterTable, node: Node, hostname_label: str = "", *, all_vendors: bool = False
+    ) -> None:
+        self._exporter = _with_hostname_label(table, hostname_label)
         self._node = node
-        self._everybody = everybody
-        self._own = OwnSamples()
-        self._table: _Table | None = None
+        self._all_vendors = all_vendors
+        self._daemon_samples = DaemonSamples()
+        self._layout: _Layout | None = None
 
     def page(self, snapshot: Snapshot, syntax: Syntax) -> bytes:
-        """Return the page in that syntax; OpenMetrics without `# EOF`."""
-        columns = columns_of(snapshot, self._own, _OF_OWNERS)
-        numbers = None if self._table is None else self._table.numbers(columns, snapshot.hostname)
-        if self._table is None or numbers is None:
-            shown = screen(snapshot)
-            columns = columns_of(shown, self._own, _OF_OWNERS)
-            self._table = _Table(_Plotter(self._peer, self._node, shown, columns, everybody=self._everybody))
-            numbers = self._table.numbers(columns, shown.hostname) or ()
-        return self._table.plan.page(numbers, syntax)
+        """Return the page in that syntax. An OpenMetrics page has no `# EOF`."""
+        columns = columns_of(snapshot, self._daemon_samples, _OWNERS)
+        numbers = None if self._layout is None else self._layout.numbers(columns, snapshot.hostname)
+        if self._layout is None or numbers is None:
+            screened = screen(snapshot)
+            columns = columns_of(screened, self._daemon_samples, _OWNERS)
+            builder = _LayoutBuilder(self._exporter, self._node, screened, columns, all_vendors=self._all_vendors)
+            self._layout = _Layout(builder)
+            numbers = self._layout.numbers(columns, screened.hostname) or ()
+        return self._layout.plan.page(numbers, syntax)
 
 
-def _with_hostname_label(peer: Peer, name: str) -> Peer:
-    """Return the table with the configured name of the label for the node's name."""
+def _with_hostname_label(table: ExporterTable, name: str) -> ExporterTable:
+    """Return the table with its label for the node's name renamed; unchanged if `name` is empty."""
     if not name:
-        return peer
-    labels = tuple(replace(label, name=name) if label.name in peer.hostname_labels else label for label in peer.labels)
-    return replace(peer, labels=labels, node_label=name if peer.node_label in peer.hostname_labels else peer.node_label)
+        return table
+    spellings = table.hostname_labels
+    labels = tuple(replace(label, name=name) if label.name in spellings else label for label in table.labels)
+    return replace(table, labels=labels, node_label=name if table.node_label in spellings else table.node_label)
 
 
-# A number of the page: its cell, factor and decimals. A plain tuple, because a page has thousands.
-_Number = tuple[Cell, float, int]
+# A number of the page: its sample, factor and decimals. A plain tuple, because a page has thousands.
+_Number = tuple[Sample, float, int]
+_LabelledDevice = tuple[ReportedDevice, SharedLabels]
 
 
-class _Plotter:
-    """Lays out the families of a screened snapshot, and records the values on which the layout depends."""
+class _LayoutBuilder:
+    """Builds the metric families of a screened snapshot, and records the values on which their series depend."""
 
-    def __init__(self, peer: Peer, node: Node, shown: Snapshot, columns: Columns, *, everybody: bool) -> None:
-        self.hostname = shown.hostname
+    def __init__(
+        self, exporter: ExporterTable, node: Node, screened: Snapshot, columns: Columns, *, all_vendors: bool
+    ) -> None:
+        self.hostname = screened.hostname
         self.columns = columns
-        self.decided: dict[int, Value] = {}
+        self.layout_values: dict[int, Value] = {}
         self.numbers: list[_Number] = []
-        self._peer = peer
-        self._node = replace(node, hostname=shown.hostname)
-        self._everybody = everybody
-        # By name, because rows of one name are one family with adjacent lines.
+        self._exporter = exporter
+        self._node = replace(node, hostname=screened.hostname)
+        self._all_vendors = all_vendors
+        # By metric name, because rows with the same name are one family with adjacent lines.
         self._series: dict[str, tuple[Metric, list[Series]]] = {}
-        self._taken: set[tuple[str, Owner]] = set()
-        # Series with the same labels share one owner, so that its text is made once.
-        self._owner_of: dict[Labels, Owner] = {}
-        self._plot(shown)
+        self._added: set[tuple[str, SharedLabels]] = set()
+        # Series with the same labels use one object, so that their text is rendered once.
+        self._shared_labels: dict[Labels, SharedLabels] = {}
+        self._add_rows(screened)
         self.families = tuple(Family(metric, tuple(series)) for metric, series in self._series.values() if series)
 
-    def _plot(self, shown: Snapshot) -> None:
-        reported_devices = list(self._reported_devices(shown))
-        for row in self._peer.rows:
-            metric = Metric(self._peer.prefix + row.name, row.kind, "", row.help)
+    def _add_rows(self, screened: Snapshot) -> None:
+        devices = list(self._reported_devices(screened))
+        for row in self._exporter.rows:
+            metric = Metric(self._exporter.prefix + row.name, row.kind, "", row.help)
             series = self._series.setdefault(metric.name, (metric, []))[1]
-            for reported, owner in reported_devices if not row.only else _only(row.only, reported_devices):
-                for cell in row.way.cells(reported):
-                    of_row = (*row.labels, *_shown_labels(row.facts, reported.who)) if row.facts else row.labels
-                    labels = (*of_row, *cell.labels)
-                    series_owner = self._owner((*owner.labels, *labels)) if labels else owner
-                    self._add(metric.name, series, (cell, row.times, row.digits), series_owner)
-        for node_row in self._peer.node_rows:
-            self._plan_node_row(node_row, [reported.who for reported, _ in reported_devices], shown)
+            for device, device_labels in devices if not row.scope else _devices_in_scope(row.scope, devices):
+                for sample in row.formula.samples(device):
+                    row_labels = (*row.labels, *_label_values(row.facts, device.context)) if row.facts else row.labels
+                    added = (*row_labels, *sample.labels)
+                    labels = self._shared((*device_labels.labels, *added)) if added else device_labels
+                    self._add(metric.name, series, (sample, row.factor, row.decimals), labels)
+        for node_row in self._exporter.node_rows:
+            self._add_node_row(node_row, [device.context for device, _ in devices], screened)
 
-    def _owner(self, labels: Labels) -> Owner:
-        return self._owner_of.setdefault(labels, Owner(labels))
+    def _shared(self, labels: Labels) -> SharedLabels:
+        return self._shared_labels.setdefault(labels, SharedLabels(labels))
 
-    def _add(self, name: str, series: list[Series], number: _Number, owner: Owner) -> None:
-        """Add a line, unless there is one with the same labels, which would make the page invalid."""
-        if (name, owner) not in self._taken:
-            self._taken.add((name, owner))
-            series.append((owner, "", len(self.numbers)))
+    def _add(self, name: str, series: list[Series], number: _Number, labels: SharedLabels) -> None:
+        """Add a series, unless one with the same labels exists: duplicates would make the page invalid."""
+        if (name, labels) not in self._added:
+            self._added.add((name, labels))
+            series.append((labels, "", len(self.numbers)))
             self.numbers.append(number)
 
-    def _reported_devices(self, shown: Snapshot) -> Iterator[tuple[Reported, Owner]]:
-        by_id = {device.id: device for device in shown.devices}
-        divided = {device.parent for device in shown.devices}
-        firsts, _ = first_positions(shown, self.columns.names)
-        inline = self.columns.names.inline or ((),) * len(shown.devices)
-        aligned = zip(shown.devices, firsts, self.columns.names.devices, inline, strict=True)
-        for device, first, (_, keys), of_owner in aligned:
-            is_ours = self._everybody or device.vendor in self._peer.vendors
-            if is_ours and (device.parent is None or self._peer.has_partitions):
+    def _reported_devices(self, screened: Snapshot) -> Iterator[_LabelledDevice]:
+        by_id = {device.id: device for device in screened.devices}
+        with_partitions = {device.parent for device in screened.devices}
+        firsts, _ = first_positions(screened, self.columns.names)
+        owner_labels = self.columns.names.owner_labels or ((),) * len(screened.devices)
+        aligned = zip(screened.devices, firsts, self.columns.names.devices, owner_labels, strict=True)
+        for device, first, (_, keys), owner in aligned:
+            is_included = self._all_vendors or device.vendor in self._exporter.vendors
+            if is_included and (device.parent is None or self._exporter.has_partitions):
                 card = by_id.get(device.parent or "", device)
-                who = Who(device, card, self._node, dict(of_owner), device.id in divided)
-                yield self._reported(who, first, keys), self._owner(self._labels(who))
+                context = DeviceContext(device, card, self._node, dict(owner), device.id in with_partitions)
+                yield self._reported(context, first, keys), self._shared(self._labels(context))
 
-    def _labels(self, who: Who) -> Labels:
-        labels = list(_shown_labels(self._peer.labels, who))
-        if self._everybody and all(name != _VENDOR for name, _ in labels):
-            labels.append((_VENDOR, who.device.vendor))
+    def _labels(self, context: DeviceContext) -> Labels:
+        labels = list(_label_values(self._exporter.labels, context))
+        if self._all_vendors and all(name != _VENDOR for name, _ in labels):
+            labels.append((_VENDOR, context.device.vendor))
         return tuple(labels)
 
-    def _reported(self, who: Who, first: int, keys: Sequence[tuple[str, str]]) -> Reported:
+    def _reported(self, context: DeviceContext, first: int, keys: Sequence[tuple[str, str]]) -> ReportedDevice:
         positions: dict[str, dict[str, int]] = {}
-        if who.device.up is not None:
+        if context.device.up is not None:
             positions["up"] = {"": first + 1}
-        first += presence_values(who.device)
+        first += presence_count(context.device)
         gaps = set()
-        for position, (metric, word) in enumerate(keys, first):
+        for position, (metric, label_value) in enumerate(keys, first):
             value = self.columns.values[position]
             if not isinstance(value, Absent):
-                positions.setdefault(metric, {})[word] = position
+                positions.setdefault(metric, {})[label_value] = position
             elif value is not Absent.NOT_SUPPORTED:
                 gaps.add(metric)
-        return Reported(who, positions, frozenset(gaps), self._decisive)
+        return ReportedDevice(context, positions, frozenset(gaps), self._layout_value)
 
-    def _decisive(self, position: int) -> float:
+    def _layout_value(self, position: int) -> float:
         value = self.columns.values[position]
-        self.decided[position] = value
+        self.layout_values[position] = value
         return value if isinstance(value, float) else 0.0
 
-    def _plan_node_row(self, row: NodeRow, devices: Sequence[Who], shown: Snapshot) -> None:
-        metric = Metric(self._peer.prefix + row.name, row.kind, "", row.help)
+    def _add_node_row(self, row: NodeRow, devices: Sequence[DeviceContext], screened: Snapshot) -> None:
+        metric = Metric(self._exporter.prefix + row.name, row.kind, "", row.help)
         node_name = self._node.kubernetes_name or self._node.hostname
-        labels = ((self._peer.node_label, node_name),) if self._peer.node_label else ()
+        labels = ((self._exporter.node_label, node_name),) if self._exporter.node_label else ()
         series = self._series.setdefault(metric.name, (metric, []))[1]
         if row.metric:
-            positions = tuple(self._own_positions(row, shown))
-            cells = [(labels, Cell(positions))] if positions else []
+            positions = tuple(self._node_positions(row, screened))
+            samples = [(labels, Sample(positions))] if positions else []
         else:
-            counts = Counter(tuple(_shown_labels(row.by, who)) for who in devices) if row.by else {(): len(devices)}
-            cells = [((*labels, *by), Cell(constant=float(count))) for by, count in counts.items()]
-        for series_labels, cell in cells:
-            self._add(metric.name, series, (cell, 1.0, DIGITS), self._owner(series_labels))
+            label_sets = (tuple(_label_values(row.by, context)) for context in devices)
+            counts = Counter(label_sets) if row.by else {(): len(devices)}
+            samples = [((*labels, *counted), Sample(constant=float(count))) for counted, count in counts.items()]
+        for series_labels, sample in samples:
+            self._add(metric.name, series, (sample, 1.0, USUAL_DECIMALS), self._shared(series_labels))
 
-    def _own_positions(self, row: NodeRow, shown: Snapshot) -> Iterator[int]:
-        _, position = first_positions(shown, self.columns.names)
-        for metric, labels in (name for group in self.columns.names.own for name in group):
-            reported = dict(labels)
+    def _node_positions(self, row: NodeRow, screened: Snapshot) -> Iterator[int]:
+        _, position = first_positions(screened, self.columns.names)
+        for metric, labels in (name for group in self.columns.names.daemon for name in group):
+            label_values = dict(labels)
             if (
                 metric == row.metric
-                and reported["source"] == row.source
-                and (reported.get("poll") in row.polls or not row.polls)
+                and label_values["source"] == row.source
+                and (label_values.get("poll") in row.polls or not row.polls)
             ):
                 yield position
             position += 1
 
 
-def _only(which: Only, reported_devices: Iterable[tuple[Reported, Owner]]) -> Iterator[tuple[Reported, Owner]]:
-    """Yield the devices to which a row with this restriction applies."""
-    for reported, owner in reported_devices:
-        is_card = reported.who.device is reported.who.card
-        undivided = is_card and not reported.who.is_divided
-        fits = {"cards": is_card, "partitions": not is_card, "undivided": undivided, "leaves": undivided or not is_card}
-        if fits.get(which, True):
-            yield reported, owner
+def _devices_in_scope(scope: Scope, devices: Iterable[_LabelledDevice]) -> Iterator[_LabelledDevice]:
+    """Yield the devices that have a row with this scope."""
+    for device, labels in devices:
+        is_card = device.context.device is device.context.card
+        is_undivided = is_card and not device.context.is_divided
+        is_leaf = is_undivided or not is_card
+        fits = {"cards": is_card, "partitions": not is_card, "undivided": is_undivided, "leaves": is_leaf}
+        if fits.get(scope, True):
+            yield device, labels
 
 
-def _shown_labels(labels: Iterable[Label], who: Who) -> Iterator[tuple[str, str]]:
-    """Yield the labels that this device has, with their values."""
-    return ((label.name, text) for label in labels if (text := label.fact(who)) is not None)
+def _label_values(labels: Iterable[Label], context: DeviceContext) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of the labels that the device has."""
+    return ((label.name, text) for label in labels if (text := label.fact(context)) is not None)
 
 
-class _Table:
-    """A layout that is valid for all snapshots with the same names, absences and decisive values."""
+class _Layout:
+    """The series of a page. They are valid for all snapshots with the same names, absent readings and layout values."""
 
-    def __init__(self, plotter: _Plotter) -> None:
-        values = plotter.columns.values
-        self._key = (plotter.columns.names, plotter.hostname)
-        self._decided: Mapping[int, Value] = plotter.decided
+    def __init__(self, builder: _LayoutBuilder) -> None:
+        values = builder.columns.values
+        self._key = (builder.columns.names, builder.hostname)
+        self._layout_values: Mapping[int, Value] = builder.layout_values
         self._absent = tuple((position, value) for position, value in enumerate(values) if isinstance(value, Absent))
-        cells = [cell for cell, _, _ in plotter.numbers]
-        self._units = tuple((times, digits) for _, times, digits in plotter.numbers)
-        self._sums = tuple((cell.positions, cell.minus) for cell in cells if _is_sum(cell))
-        self._constants = tuple(cell.constant for cell in cells if not cell.positions)
-        self._positions = tuple(_positions(cells, len(values), len(self._constants)))
-        self.plan = Plan(Names(), plotter.families, len(cells))
+        samples = [sample for sample, _, _ in builder.numbers]
+        self._units = tuple((factor, decimals) for _, factor, decimals in builder.numbers)
+        self._sums = tuple((sample.positions, sample.minus) for sample in samples if _is_computed(sample))
+        self._constants = tuple(sample.constant for sample in samples if not sample.positions)
+        self._positions = tuple(_positions(samples, len(values), len(self._constants)))
+        self.plan = Plan(Names(), builder.families, len(samples))
 
     def numbers(self, columns: Columns, hostname: str) -> tuple[Value, ...] | None:
         """Return the page's numbers, or None if the layout is not valid for these columns."""
         values = columns.values
         if (columns.names, hostname) != self._key:
             return None
-        if any(values[position] != value for position, value in self._decided.items()):
+        if any(values[position] != value for position, value in self._layout_values.items()):
             return None
         if any(values[position] is not value for position, value in self._absent):
             return None
         try:
-            numbers = self._multiplied(values)
+            numbers = self._page_numbers(values)
         except TypeError:  # a number has become absent
             return None
-        return numbers if self.plan.holds(Columns(Names(), numbers)) else None
+        return numbers if self.plan.is_valid_for(Columns(Names(), numbers)) else None
 
-    def _multiplied(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    def _page_numbers(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         sums = [_sum(values, positions) - _sum(values, minus) for positions, minus in self._sums]
-        every = (*values, *self._constants, *sums)
-        picked = [every[position] for position in self._positions]
+        inputs = (*values, *self._constants, *sums)
+        unscaled = [inputs[position] for position in self._positions]
         return tuple(
             [
-                value if times == 1.0 and digits == DIGITS else _scaled(value, times, digits)
-                for value, (times, digits) in zip(picked, self._units, strict=True)
+                value if factor == 1.0 and decimals == USUAL_DECIMALS else _scaled(value, factor, decimals)
+                for value, (factor, decimals) in zip(unscaled, self._units, strict=True)
             ]
         )
 
 
-def _scaled(value: Value, times: float, digits: int) -> float:
-    """Return the value in the other unit. Raises TypeError if it is absent."""
+def _scaled(value: Value, factor: float, decimals: int) -> float:
+    """Return the value in the other exporter's unit. Raises TypeError if the value is absent."""
     if isinstance(value, Absent):
         raise TypeError
-    return round(value * times, digits)
+    return round(value * factor, decimals)
 
 
 def _sum(values: tuple[Value, ...], positions: Iterable[int]) -> float:
-    """Return the sum of the values at these positions. Raises TypeError if one is absent."""
-    return sum(_scaled(values[position], 1.0, DIGITS) for position in positions)
+    """Return the sum of the values at these positions. Raises TypeError if a value is absent."""
+    return sum(_scaled(values[position], 1.0, USUAL_DECIMALS) for position in positions)
 
 
-def _is_sum(cell: Cell) -> bool:
-    return len(cell.positions) > 1 or bool(cell.minus)
+def _is_computed(sample: Sample) -> bool:
+    return len(sample.positions) > 1 or bool(sample.minus)
 
 
-def _positions(cells: Iterable[Cell], values: int, constants: int) -> Iterator[int]:
-    """Yield the position of each number among the values, followed by the constants and the sums."""
-    constant, total = values, values + constants
-    for cell in cells:
-        if _is_sum(cell):
-            yield total
-            total += 1
-        elif cell.positions:
-            yield cell.positions[0]
+def _positions(samples: Iterable[Sample], values: int, constants: int) -> Iterator[int]:
+    """Yield the position of each sample's number in the snapshot's values followed by the constants and the sums."""
+    next_constant, next_sum = values, values + constants
+    for sample in samples:
+        if _is_computed(sample):
+            yield next_sum
+            next_sum += 1
+        elif sample.positions:
+            yield sample.positions[0]
         else:
-            yield constant
-            constant += 1
+            yield next_constant
+            next_constant += 1

@@ -1,30 +1,30 @@
-"""Tables of the exporters for AMD and Hygon cards. hcu-exporter has all names of dcu-exporter."""
+"""Tables of the exporters for AMD and Hygon cards. hcu-exporter has all metrics of dcu-exporter."""
 
 from __future__ import annotations
 
 from telemetry_exporters.prometheus.compat import facts
 from telemetry_exporters.prometheus.compat.table import (
-    GIGATRANSFERS,
-    HEALTHY,
+    GIGATRANSFERS_BY_GENERATION,
+    HEALTH_NUMBERS,
     KIBI,
     MEBI,
     MEGA,
     MICRO,
     PERCENT,
-    Always,
-    Each,
+    Constant,
+    Converted,
+    Difference,
+    ExporterTable,
     Fact,
     Label,
     Missing,
     NodeRow,
-    Numbered,
-    NumberOf,
-    Peer,
-    Rest,
+    PerIndex,
+    PerLabelValue,
     Row,
+    StateNumber,
     Total,
-    Turned,
-    one,
+    first_of,
 )
 
 _DEVICE_METRICS_BLOCKS = (
@@ -32,52 +32,54 @@ _DEVICE_METRICS_BLOCKS = (
     "ih", "mpio",
 )  # fmt: skip
 _CLOCKS = {"graphics": "system", "memory": "memory", "video": "video", "soc": "soc", "fabric": "fabric"}
-_OF_DOMAIN = "one clock for each domain, so there is no `clock_index`; `clock_type` has the spelling of 1.4.2 and later"
-_OF_ENGINES = "one figure for all engines, as engine 0"
-_OF_LINKS = "`link_index` counts the links in our order; it is `all` if only their sum is known"
+_ONE_PER_DOMAIN = (
+    "one clock for each domain, so there is no `clock_index`; `clock_type` has the spelling of 1.4.2 and later"
+)
+_ONE_FOR_ALL_ENGINES = "one figure for all engines, as engine 0"
+_OUR_LINK_ORDER = "`link_index` counts the links in our order; it is `all` if only their sum is known"
 
 
-def _stack(word: str) -> str:
-    number = word.removeprefix("hbm")
-    return number if word.startswith("hbm") and number.isdecimal() else ""
+def _stack_number(sensor: str) -> str:
+    number = sensor.removeprefix("hbm")
+    return number if sensor.startswith("hbm") and number.isdecimal() else ""
 
 
-# A table: a row is a line.
+# A table with one row per line.
 # fmt: off
 _DEVICE_METRICS_ROWS = (
-    Row("gpu_package_power", "Power of the package (W).", one("power_instant_watts")),
-    Row("gpu_average_package_power", "Average power of the package (W).", one("power_average_watts")),
-    Row("gpu_power_usage", "Power usage (W).", one("power_watts")),
-    Row("gpu_edge_temperature", "Edge temperature (C).", one("temperature_celsius{edge}")),
-    Row("gpu_junction_temperature", "Junction temperature (C).", one("temperature_celsius{junction}")),
-    Row("gpu_memory_temperature", "Memory temperature (C).", one("temperature_celsius{memory}")),
-    Row("gpu_hbm_temperature", "Temperature of a memory stack (C).", Each("temperature_celsius", "hbm_index", _stack)),
-    Row("gpu_energy_consumed", "Accumulated energy (uJ).", one("energy_joules_total"), MICRO),
-    Row("gpu_gfx_activity", "Graphics engine usage (%).", one("utilization_ratio"), PERCENT),
-    Row("gpu_umc_activity", "Memory engine usage (%).", one("memory_activity_ratio"), PERCENT),
-    Row("gpu_total_vram", "Total VRAM (MB).", one("memory_total_bytes"), MEBI),
-    Row("gpu_used_vram", "Used VRAM (MB).", one("memory_used_bytes"), MEBI),
-    Row("gpu_free_vram", "Free VRAM (MB).", Rest(("memory_total_bytes", "memory_used_bytes")), MEBI),
-    Row("gpu_total_gtt", "Total GTT memory (MB).", one("memory_gtt_total_bytes"), MEBI),
-    Row("gpu_used_gtt", "Used GTT memory (MB).", one("memory_gtt_used_bytes"), MEBI),
-    Row("gpu_free_gtt", "Free GTT memory (MB).", Rest(("memory_gtt_total_bytes", "memory_gtt_used_bytes")), MEBI),
-    Row("gpu_vcn_activity", "Usage of the video engines (%).", one("engine_utilization_ratio{vcn}"), PERCENT, labels=(("vcn_index", "0"),), near=_OF_ENGINES),
-    Row("gpu_jpeg_activity", "Usage of the JPEG engines (%).", one("engine_utilization_ratio{jpeg}"), PERCENT, labels=(("jpeg_index", "0"),), near=_OF_ENGINES),
-    Row("gpu_clock", "Clock (MHz).", Each("clock_hertz", "clock_type", _CLOCKS.get), MEGA, near=_OF_DOMAIN),
-    Row("gpu_max_clock", "Highest clock (MHz).", Each("clock_max_hertz", "clock_type", _CLOCKS.get), MEGA, near=_OF_DOMAIN),
+    Row("gpu_package_power", "Power of the package (W).", first_of("power_instant_watts")),
+    Row("gpu_average_package_power", "Average power of the package (W).", first_of("power_average_watts")),
+    Row("gpu_power_usage", "Power usage (W).", first_of("power_watts")),
+    Row("gpu_edge_temperature", "Edge temperature (C).", first_of("temperature_celsius{edge}")),
+    Row("gpu_junction_temperature", "Junction temperature (C).", first_of("temperature_celsius{junction}")),
+    Row("gpu_memory_temperature", "Memory temperature (C).", first_of("temperature_celsius{memory}")),
+    Row("gpu_hbm_temperature", "Temperature of a memory stack (C).", PerLabelValue("temperature_celsius", "hbm_index", _stack_number)),
+    Row("gpu_energy_consumed", "Accumulated energy (uJ).", first_of("energy_joules_total"), MICRO),
+    Row("gpu_gfx_activity", "Graphics engine usage (%).", first_of("utilization_ratio"), PERCENT),
+    Row("gpu_umc_activity", "Memory engine usage (%).", first_of("memory_activity_ratio"), PERCENT),
+    Row("gpu_total_vram", "Total VRAM (MB).", first_of("memory_total_bytes"), MEBI),
+    Row("gpu_used_vram", "Used VRAM (MB).", first_of("memory_used_bytes"), MEBI),
+    Row("gpu_free_vram", "Free VRAM (MB).", Difference(("memory_total_bytes", "memory_used_bytes")), MEBI),
+    Row("gpu_total_gtt", "Total GTT memory (MB).", first_of("memory_gtt_total_bytes"), MEBI),
+    Row("gpu_used_gtt", "Used GTT memory (MB).", first_of("memory_gtt_used_bytes"), MEBI),
+    Row("gpu_free_gtt", "Free GTT memory (MB).", Difference(("memory_gtt_total_bytes", "memory_gtt_used_bytes")), MEBI),
+    Row("gpu_vcn_activity", "Usage of the video engines (%).", first_of("engine_utilization_ratio{vcn}"), PERCENT, labels=(("vcn_index", "0"),), deviation=_ONE_FOR_ALL_ENGINES),
+    Row("gpu_jpeg_activity", "Usage of the JPEG engines (%).", first_of("engine_utilization_ratio{jpeg}"), PERCENT, labels=(("jpeg_index", "0"),), deviation=_ONE_FOR_ALL_ENGINES),
+    Row("gpu_clock", "Clock (MHz).", PerLabelValue("clock_hertz", "clock_type", _CLOCKS.get), MEGA, deviation=_ONE_PER_DOMAIN),
+    Row("gpu_max_clock", "Highest clock (MHz).", PerLabelValue("clock_max_hertz", "clock_type", _CLOCKS.get), MEGA, deviation=_ONE_PER_DOMAIN),
     Row("gpu_ecc_correct_total", "Correctable errors.", Total("ecc_corrected_total")),
     Row("gpu_ecc_uncorrect_total", "Uncorrectable errors.", Total("ecc_uncorrected_total")),
-    *(Row(f"gpu_ecc_correct_{block}", f"Correctable errors of {block}.", one(f"ecc_corrected_total{{{block}}}")) for block in _DEVICE_METRICS_BLOCKS),
-    *(Row(f"gpu_ecc_uncorrect_{block}", f"Uncorrectable errors of {block}.", one(f"ecc_uncorrected_total{{{block}}}")) for block in _DEVICE_METRICS_BLOCKS),
-    Row("pcie_replay_count", "PCIe packets sent again.", one("pcie_replays_total")),
-    Row("pcie_recovery_count", "PCIe recoveries.", one("pcie_errors_total{l0_to_recovery}")),
-    Row("pcie_nack_sent_count", "PCIe NAKs sent.", one("pcie_errors_total{nak_sent}")),
-    Row("pcie_nack_received_count", "PCIe NAKs received.", one("pcie_errors_total{nak_received}")),
-    Row("pcie_speed", "PCIe link speed (GT/s).", Turned(one("pcie_link_generation"), GIGATRANSFERS.get), near="from the generation of the link"),
-    Row("pcie_max_speed", "Highest PCIe link speed (GT/s).", Turned(one("pcie_link_generation_max"), GIGATRANSFERS.get), near="from the generation of the link"),
-    Row("gpu_xgmi_link_rx", "Received over an XGMI link (KB).", Numbered("link_receive_bytes_total", "link_index"), KIBI, near=_OF_LINKS),
-    Row("gpu_xgmi_link_tx", "Sent over an XGMI link (KB).", Numbered("link_transmit_bytes_total", "link_index"), KIBI, near=_OF_LINKS),
-    Row("gpu_health", "1 for a healthy GPU.", NumberOf("health", HEALTHY), near="only if the card reports its health"),
+    *(Row(f"gpu_ecc_correct_{block}", f"Correctable errors of {block}.", first_of(f"ecc_corrected_total{{{block}}}")) for block in _DEVICE_METRICS_BLOCKS),
+    *(Row(f"gpu_ecc_uncorrect_{block}", f"Uncorrectable errors of {block}.", first_of(f"ecc_uncorrected_total{{{block}}}")) for block in _DEVICE_METRICS_BLOCKS),
+    Row("pcie_replay_count", "PCIe packets sent again.", first_of("pcie_replays_total")),
+    Row("pcie_recovery_count", "PCIe recoveries.", first_of("pcie_errors_total{l0_to_recovery}")),
+    Row("pcie_nack_sent_count", "PCIe NAKs sent.", first_of("pcie_errors_total{nak_sent}")),
+    Row("pcie_nack_received_count", "PCIe NAKs received.", first_of("pcie_errors_total{nak_received}")),
+    Row("pcie_speed", "PCIe link speed (GT/s).", Converted(first_of("pcie_link_generation"), GIGATRANSFERS_BY_GENERATION.get), deviation="from the generation of the link"),
+    Row("pcie_max_speed", "Highest PCIe link speed (GT/s).", Converted(first_of("pcie_link_generation_max"), GIGATRANSFERS_BY_GENERATION.get), deviation="from the generation of the link"),
+    Row("gpu_xgmi_link_rx", "Received over an XGMI link (KB).", PerIndex("link_receive_bytes_total", "link_index"), KIBI, deviation=_OUR_LINK_ORDER),
+    Row("gpu_xgmi_link_tx", "Sent over an XGMI link (KB).", PerIndex("link_transmit_bytes_total", "link_index"), KIBI, deviation=_OUR_LINK_ORDER),
+    Row("gpu_health", "1 for a healthy GPU.", StateNumber("health", HEALTH_NUMBERS), deviation="only if the card reports its health"),
 )
 _DEVICE_METRICS_MISSING = (
     Missing("gpu_{gfx,vcn,jpeg}_busy_instantaneous", "the activity of each die is not read"),
@@ -92,8 +94,8 @@ _DEVICE_METRICS_MISSING = (
 
 _NONE = facts.always("none")
 _PART_NUMBER = facts.fact("oam_part_number", "part_number", "board_part_number")
-# The names of docs/configuration/metricslist.md @ afd0fe8.
-DEVICE_METRICS = Peer(
+# The names are from docs/configuration/metricslist.md @ afd0fe8.
+DEVICE_METRICS = ExporterTable(
     name="device-metrics-exporter",
     source="ROCm/device-metrics-exporter",
     vendors=("amd",),
@@ -127,27 +129,27 @@ DEVICE_METRICS = Peer(
 )
 _OMNISTAT_BLOCKS = ("umc", "sdma", "gfx", "mmhub", "pcie_bif", "hdp", "xgmi_wafl")
 
-# A table: a row is a line.
+# A table with one row per line.
 # fmt: off
 _OMNISTAT_ROWS = (
-    Row("version_info", "Versions of the driver and of the GPU.", Always(), facts=(Label("driver_ver", facts.driver), Label("vbios", facts.fact("firmware")), Label("type", facts.model), Label("serial", facts.serial))),
-    Row("utilization_percentage", "GPU use (%).", one("utilization_ratio"), PERCENT),
-    Row("vram_used_percentage", "Memory in use (%).", one("memory_used_ratio"), PERCENT),
-    Row("vram_total_bytes", "Memory in all (B).", one("memory_total_bytes")),
-    Row("vram_busy_percentage", "Memory controller use (%).", one("memory_activity_ratio"), PERCENT),
-    Row("average_socket_power_watts", "Power of the socket (W).", one("power_watts"), facts=(Label("source", facts.non_empty(facts.fact("power_kind"))),)),
-    Row("power_cap_watts", "Power limit (W).", one("power_cap_watts")),
-    Row("energy_joules", "Accumulated energy (J).", one("energy_joules_total")),
-    Row("sclk_clock_mhz", "Current system clock (MHz).", one("clock_hertz{graphics}"), MEGA),
-    Row("mclk_clock_mhz", "Current memory clock (MHz).", one("clock_hertz{memory}"), MEGA),
-    Row("temperature_celsius", "Temperature (C).", one("temperature_celsius{junction}"), labels=(("location", "hotspot"),)),
-    Row("temperature_celsius", "Temperature (C).", one("temperature_celsius{edge}"), labels=(("location", "edge"),), near="Omnistat prints one of the two sensors, we print both"),
-    Row("temperature_memory_celsius", "Memory temperature (C).", one("temperature_celsius{memory}"), labels=(("location", "vram"),), near="`location` is `hbm_0` on cards whose tool reports each stack"),
-    Row("num_compute_units", "Compute units.", one("compute_units")),
+    Row("version_info", "Versions of the driver and of the GPU.", Constant(), facts=(Label("driver_ver", facts.driver), Label("vbios", facts.fact("firmware")), Label("type", facts.model), Label("serial", facts.serial))),
+    Row("utilization_percentage", "GPU use (%).", first_of("utilization_ratio"), PERCENT),
+    Row("vram_used_percentage", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT),
+    Row("vram_total_bytes", "Memory in all (B).", first_of("memory_total_bytes")),
+    Row("vram_busy_percentage", "Memory controller use (%).", first_of("memory_activity_ratio"), PERCENT),
+    Row("average_socket_power_watts", "Power of the socket (W).", first_of("power_watts"), facts=(Label("source", facts.non_empty(facts.fact("power_kind"))),)),
+    Row("power_cap_watts", "Power limit (W).", first_of("power_cap_watts")),
+    Row("energy_joules", "Accumulated energy (J).", first_of("energy_joules_total")),
+    Row("sclk_clock_mhz", "Current system clock (MHz).", first_of("clock_hertz{graphics}"), MEGA),
+    Row("mclk_clock_mhz", "Current memory clock (MHz).", first_of("clock_hertz{memory}"), MEGA),
+    Row("temperature_celsius", "Temperature (C).", first_of("temperature_celsius{junction}"), labels=(("location", "hotspot"),)),
+    Row("temperature_celsius", "Temperature (C).", first_of("temperature_celsius{edge}"), labels=(("location", "edge"),), deviation="Omnistat prints one of the two sensors, we print both"),
+    Row("temperature_memory_celsius", "Memory temperature (C).", first_of("temperature_celsius{memory}"), labels=(("location", "vram"),), deviation="`location` is `hbm_0` on cards whose tool reports each stack"),
+    Row("num_compute_units", "Compute units.", first_of("compute_units")),
     Row("xgmi_total_read_kilobytes", "Read over all XGMI links (KB).", Total("link_receive_bytes_total"), KIBI),
     Row("xgmi_total_write_kilobytes", "Written over all XGMI links (KB).", Total("link_transmit_bytes_total"), KIBI),
-    *(Row(f"ras_{block}_correctable_count", f"Correctable errors of {block}.", one(f"ecc_corrected_total{{{block}}}")) for block in _OMNISTAT_BLOCKS),
-    *(Row(f"ras_{block}_uncorrectable_count", f"Uncorrectable errors of {block}.", one(f"ecc_uncorrected_total{{{block}}}")) for block in _OMNISTAT_BLOCKS),
+    *(Row(f"ras_{block}_correctable_count", f"Correctable errors of {block}.", first_of(f"ecc_corrected_total{{{block}}}")) for block in _OMNISTAT_BLOCKS),
+    *(Row(f"ras_{block}_uncorrectable_count", f"Uncorrectable errors of {block}.", first_of(f"ecc_uncorrected_total{{{block}}}")) for block in _OMNISTAT_BLOCKS),
 )
 _OMNISTAT_MISSING = (
     Missing("rocm_compute_unit_occupancy, rocm_throttle_*, rocm_average_decoder_utilization_percentage", "not read in this form"),
@@ -156,8 +158,8 @@ _OMNISTAT_MISSING = (
 )
 # fmt: on
 
-# The names of docs/metrics.md and collector_amdsmi.py @ e93110f.
-OMNISTAT = Peer(
+# The names are from docs/metrics.md and collector_amdsmi.py @ e93110f.
+OMNISTAT = ExporterTable(
     name="omnistat",
     source="ROCm/omnistat",
     vendors=("amd",),
@@ -170,23 +172,23 @@ OMNISTAT = Peer(
 )
 
 
-def _block(word: str) -> str:
-    """Return the block, or an empty text for the sum of all blocks."""
-    return "" if word == "all" else word
+def _without_total(block: str) -> str:
+    """Return the block, or an empty text for the total of all blocks."""
+    return "" if block == "all" else block
 
 
-# A table: a row is a line.
+# A table with one row per line.
 # fmt: off
 _DCU_ROWS = (
-    Row("temp", "Temperature (C).", one("temperature_celsius{edge}", "temperature_celsius{junction}", "temperature_celsius{core}"), near="the edge sensor, else the junction, else the core"),
-    Row("power_usage", "Power usage (W).", one("power_watts")),
-    Row("powercap", "Power limit (W).", one("power_cap_watts")),
-    Row("sclk", "System clock (MHz).", one("clock_hertz{graphics}"), MEGA),
-    Row("utilizationrate", "Utilization (%).", one("utilization_ratio"), PERCENT),
-    Row("usedmemory_bytes", "Memory in use (B).", one("memory_used_bytes")),
-    Row("memorycap_bytes", "Memory in all (B).", one("memory_total_bytes")),
-    Row("ce_count", "Correctable errors by block.", Each("ecc_corrected_total", "block_type", _block), near="by the blocks that the tool names"),
-    Row("ue_count", "Uncorrectable errors by block.", Each("ecc_uncorrected_total", "block_type", _block), near="by the blocks that the tool names"),
+    Row("temp", "Temperature (C).", first_of("temperature_celsius{edge}", "temperature_celsius{junction}", "temperature_celsius{core}"), deviation="the edge sensor, else the junction, else the core"),
+    Row("power_usage", "Power usage (W).", first_of("power_watts")),
+    Row("powercap", "Power limit (W).", first_of("power_cap_watts")),
+    Row("sclk", "System clock (MHz).", first_of("clock_hertz{graphics}"), MEGA),
+    Row("utilizationrate", "Utilization (%).", first_of("utilization_ratio"), PERCENT),
+    Row("usedmemory_bytes", "Memory in use (B).", first_of("memory_used_bytes")),
+    Row("memorycap_bytes", "Memory in all (B).", first_of("memory_total_bytes")),
+    Row("ce_count", "Correctable errors by block.", PerLabelValue("ecc_corrected_total", "block_type", _without_total), deviation="by the blocks that the tool names"),
+    Row("ue_count", "Uncorrectable errors by block.", PerLabelValue("ecc_uncorrected_total", "block_type", _without_total), deviation="by the blocks that the tool names"),
 )
 _DCU_MISSING = (
     Missing("dcu_pciebw_mb", "a rate of unknown window; `accelerator_pcie_bandwidth_bytes_per_second` where the card measures it"),
@@ -195,21 +197,21 @@ _DCU_MISSING = (
 # fmt: on
 
 
-def _labels(word: str, *owners: Fact) -> tuple[Label, ...]:
-    """Return the labels of one of the two exporters; the labels of the pod begin with `word`."""
-    names = (f"{word}_pod_namespace", f"{word}_pod_name", "container")
+def _labels(prefix: str, *pod_facts: Fact) -> tuple[Label, ...]:
+    """Return the labels of dcu-exporter or hcu-exporter. The prefix begins the names of the labels for the pod."""
+    names = (f"{prefix}_pod_namespace", f"{prefix}_pod_name", "container")
     return (
         Label("device_id", facts.serial),
         Label("minor_number", facts.number),
         Label("name", facts.model),
         Label("node", facts.hostname),
         Label("pcieBus_number", facts.bus_id),
-        *map(Label, names, owners),
+        *map(Label, names, pod_facts),
     )
 
 
-# The names @ 2d5a925.
-DCU = Peer(
+# The names are from commit 2d5a925.
+DCU = ExporterTable(
     name="dcu-exporter",
     source="fossabot/dcu-exporter",
     vendors=("hygon",),
@@ -222,28 +224,28 @@ DCU = Peer(
 _SENSORS = {"edge": "edge", "junction": "junction", "memory": "mem", "core": "core"}
 
 
-# A table: a row is a line.
+# A table with one row per line.
 # fmt: off
 _HCU_ROWS = (
     *_DCU_ROWS,
-    Row("mclk", "Memory clock (MHz).", one("clock_hertz{memory}"), MEGA),
-    Row("sclk_max", "Highest system clock (MHz).", one("clock_max_hertz{graphics}"), MEGA),
-    Row("mclk_max", "Highest memory clock (MHz).", one("clock_max_hertz{memory}"), MEGA),
-    Row("vram_percent", "Memory in use (%).", one("memory_used_ratio"), PERCENT),
-    Row("available_memory_bytes", "Memory not in use (B).", Rest(("memory_total_bytes", "memory_used_bytes"))),
-    Row("temp_mem", "Memory temperature (C).", one("temperature_celsius{memory}")),
-    Row("sensor_temp", "Temperature at a sensor (C).", Each("temperature_celsius", "sensor_type", _SENSORS.get)),
-    Row("powercap_range_min", "Lowest power limit (W).", one("power_cap_min_watts")),
-    Row("powercap_range_max", "Highest power limit (W).", one("power_cap_max_watts")),
-    Row("ecc_enabled", "1 while error correction is on.", one("ecc_enabled")),
-    Row("fan_percent", "Fan speed (%).", one("fan_ratio"), PERCENT),
-    Row("fan_rpm", "Fan speed (revolutions a minute).", one("fan_rpm")),
-    Row("pcie_width", "PCIe lanes.", one("pcie_link_width")),
-    Row("pcie_replay_count", "PCIe packets sent again.", one("pcie_replays_total")),
+    Row("mclk", "Memory clock (MHz).", first_of("clock_hertz{memory}"), MEGA),
+    Row("sclk_max", "Highest system clock (MHz).", first_of("clock_max_hertz{graphics}"), MEGA),
+    Row("mclk_max", "Highest memory clock (MHz).", first_of("clock_max_hertz{memory}"), MEGA),
+    Row("vram_percent", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT),
+    Row("available_memory_bytes", "Memory not in use (B).", Difference(("memory_total_bytes", "memory_used_bytes"))),
+    Row("temp_mem", "Memory temperature (C).", first_of("temperature_celsius{memory}")),
+    Row("sensor_temp", "Temperature at a sensor (C).", PerLabelValue("temperature_celsius", "sensor_type", _SENSORS.get)),
+    Row("powercap_range_min", "Lowest power limit (W).", first_of("power_cap_min_watts")),
+    Row("powercap_range_max", "Highest power limit (W).", first_of("power_cap_max_watts")),
+    Row("ecc_enabled", "1 while error correction is on.", first_of("ecc_enabled")),
+    Row("fan_percent", "Fan speed (%).", first_of("fan_ratio"), PERCENT),
+    Row("fan_rpm", "Fan speed (revolutions a minute).", first_of("fan_rpm")),
+    Row("pcie_width", "PCIe lanes.", first_of("pcie_link_width")),
+    Row("pcie_replay_count", "PCIe packets sent again.", first_of("pcie_replays_total")),
     Row("ce_count_total", "Correctable errors.", Total("ecc_corrected_total")),
     Row("ue_count_total", "Uncorrectable errors.", Total("ecc_uncorrected_total")),
-    Row("compute_unit_count", "Compute units.", one("compute_units")),
-    Row("health_status", "1 for a healthy card.", NumberOf("health", HEALTHY), near="only where the tool reports it"),
+    Row("compute_unit_count", "Compute units.", first_of("compute_units")),
+    Row("health_status", "1 for a healthy card.", StateNumber("health", HEALTH_NUMBERS), deviation="only where the tool reports it"),
 )
 _HCU_MISSING = (
     Missing("hcu_pciebw_*, hcu_df_bw_*, hcu_umc_*, hcu_hylink_*, hcu_xhcl_*", "rates and links are not read"),
@@ -253,8 +255,8 @@ _HCU_MISSING = (
 )
 # fmt: on
 
-# The names of pkg/util/metrics_define.go @ d69863a.
-HCU = Peer(
+# The names are from pkg/util/metrics_define.go @ d69863a.
+HCU = ExporterTable(
     name="hcu-exporter",
     source="HYGON-AI/hcu-exporter",
     vendors=("hygon",),

@@ -1,4 +1,4 @@
-"""The parts of another exporter's table: rows, labels, and the ways from a device's readings to the numbers of a row."""
+"""The parts of another exporter's table: labels, rows, and the formulas that compute a row from a device's readings."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from telemetry_parsers.model import Kind, MergedDevice
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The node as other exporters name it."""
+    """The facts about the node that other exporters show in labels."""
 
     hostname: str
     kubernetes_name: str = ""
-    reports_owners: bool = (
-        False  # whether attribution is on: then each card has labels of pods, empty ones without a pod
-    )
+    # Whether attribution is enabled. If so, each card has labels for its pod; they are empty without a pod.
+    reports_owners: bool = False
     address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
-    """A device, its whole card (or itself), and the labels of its only owner."""
+class DeviceContext:
+    """A device and what its labels show: its whole card (or itself), the node, and the labels of its only owner."""
 
     device: MergedDevice
     card: MergedDevice
@@ -35,37 +34,37 @@ class Who:
     is_divided: bool = False  # whether the device is a card with partitions
 
     def fact(self, name: str) -> str:
-        """Return a fact of the device, else of the whole card; empty if neither has it."""
+        """Return a fact of the device, else of the whole card, else an empty text."""
         return dict(self.device.facts).get(name) or dict(self.card.facts).get(name, "")
 
 
-# The value of another exporter's label for a device; None leaves the label out.
-Fact = Callable[[Who], str | None]
+# Returns the value of another exporter's label for a device, or None to omit the label.
+Fact = Callable[[DeviceContext], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
-    """A device with the positions of its numbers on the page, by metric and word."""
+class ReportedDevice:
+    """A device with the positions of its numbers in the snapshot, by metric and label value."""
 
-    who: Who
-    positions: Mapping[str, Mapping[str, int]]
-    gaps: frozenset[str]  # metrics with an absent number that the device supports
-    decisive: Callable[[int], float]  # reads a number that decides which lines the page has
+    context: DeviceContext
+    positions_by_metric: Mapping[str, Mapping[str, int]]
+    gaps: frozenset[str]  # metrics that the device supports, with a number that is absent now
+    layout_value: Callable[[int], float]  # returns a number that decides which lines the page has
 
-    def words(self, metric: str) -> Mapping[str, int]:
-        """Return the positions of the metric's numbers by word; the word is empty for a metric without a label."""
-        return self.positions.get(metric, {})
+    def positions(self, metric: str) -> Mapping[str, int]:
+        """Return the positions of the metric's numbers by label value, which is empty for a metric without a label."""
+        return self.positions_by_metric.get(metric, {})
 
 
 _EVENTS = "event_last_timestamp_seconds"
 _EVENT_WATCH = "event_watch"
-# The word for the sum of all locations of a metric.
+# The label value of a sum over all locations.
 _ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A number of a page: the sum of the values at `positions` minus those at `minus`, or a constant; with its labels."""
+class Sample:
+    """A number with its labels: the sum of the values at `positions` minus those at `minus`, or a constant."""
 
     positions: tuple[int, ...] = ()
     constant: float = 0.0
@@ -74,17 +73,17 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class One:
-    """The first of these readings that the device has."""
+class FirstOf:
+    """The value of the first of these readings that the device has."""
 
     readings: tuple[str, ...]
 
-    def cells(self, reported: Reported) -> Iterable[Cell]:
-        """Return at most one number."""
-        for metric, word in map(split, self.readings):
-            position = reported.words(metric).get(word)
+    def samples(self, device: ReportedDevice) -> Iterable[Sample]:
+        """Return at most one sample."""
+        for metric, value in map(split_reading, self.readings):
+            position = device.positions(metric).get(value)
             if position is not None:
-                return (Cell((position,)),)
+                return (Sample((position,)),)
         return ()
 
 
@@ -94,169 +93,175 @@ class _OfMetric:
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """Return the readings from which the numbers come."""
+        """Return the readings that the formula needs."""
         return (self.metric,)
 
 
 @dataclass(frozen=True, slots=True)
 class Total(_OfMetric):
-    """The sum that the device reports, else the sum over its locations if none of them is absent."""
+    """The sum that the device reports, else the sum over its locations if all of them have a number."""
 
-    def cells(self, reported: Reported) -> Iterable[Cell]:
-        """Return at most one number."""
-        words = reported.words(self.metric)
-        if _ALL in words:
-            return (Cell((words[_ALL],)),)
-        return (Cell(tuple(words.values())),) if words and self.metric not in reported.gaps else ()
+    def samples(self, device: ReportedDevice) -> Iterable[Sample]:
+        """Return at most one sample."""
+        positions = device.positions(self.metric)
+        if _ALL in positions:
+            return (Sample((positions[_ALL],)),)
+        return (Sample(tuple(positions.values())),) if positions and self.metric not in device.gaps else ()
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class Difference:
     """The first reading minus the second, as the other exporter computes it."""
 
     readings: tuple[str, str]
 
-    def cells(self, reported: Reported) -> Iterable[Cell]:
-        """Return one number, or none if a reading is absent."""
-        whole, part = (reported.words(metric).get(word) for metric, word in map(split, self.readings))
-        return () if whole is None or part is None else (Cell((whole,), minus=(part,)),)
+    def samples(self, device: ReportedDevice) -> Iterable[Sample]:
+        """Return one sample, or none if a reading is absent."""
+        total, part = (device.positions(metric).get(value) for metric, value in map(split_reading, self.readings))
+        return () if total is None or part is None else (Sample((total,), minus=(part,)),)
 
 
 @dataclass(frozen=True, slots=True)
-class Each(_OfMetric):
-    """A number for each word of the metric's label. A word for which `named` returns nothing is left out."""
+class PerLabelValue(_OfMetric):
+    """A sample for each label value, with the other exporter's label. Values without a new name are omitted."""
 
     label: str
-    named: Callable[[str], str | None] = str
+    new_name: Callable[[str], str | None] = str
 
-    def cells(self, reported: Reported) -> Iterable[Cell]:
-        """Return a number for each word."""
-        named = ((self.named(word), position) for word, position in reported.words(self.metric).items())
-        return [Cell((position,), labels=((self.label, name),)) for name, position in named if name]
+    def samples(self, device: ReportedDevice) -> Iterable[Sample]:
+        """Return a sample for each label value that has a new name."""
+        positions = device.positions(self.metric)
+        names = ((self.new_name(value), position) for value, position in positions.items())
+        return [Sample((position,), labels=((self.label, name),)) for name, position in names if name]
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered(_OfMetric):
-    """A number for each word of the metric's label, counted from 0 under the other exporter's label."""
+class PerIndex(_OfMetric):
+    """A sample for each label value. The other exporter's label numbers them from 0."""
 
     label: str
 
-    def cells(self, reported: Reported) -> Iterable[Cell]:
-        """Return a number for each word. The sum of all is included only if there is nothing else."""
-        words = reported.words(self.metric)
-        positions = [position for word, position in words.items() if word != _ALL]
-        if positions:
-            return [Cell((position,), labels=((self.label, str(number)),)) for number, position in enumerate(positions)]
-        return [Cell((position,), labels=((self.label, word),)) for word, position in words.items()]
+    def samples(self, device: ReportedDevice) -> Iterable[Sample]:
+        """Return a sample for each label value. The total over all values is returned only if it is the only sample."""
+        positions = device.positions(self.metric)
+        without_total = [position for value, position in positions.items() if value != _ALL]
+        if without_total:
+            indexed = enumerate(without_total)
+            return [Sample((position,), labels=((self.label, str(index)),)) for index, position in indexed]
+        return [Sample((position,), labels=((self.label, value),)) for value, position in positions.items()]
 
 
 @dataclass(frozen=True, slots=True)
-class NumberOf(_OfMetric):
-    """The number that stands for the active state of a device."""
+class StateNumber(_OfMetric):
+    """The number of the state that the device is in."""
 
     numbers: Mapping[str, float]
 
-    def cells(self, reported: Reported) -> Iterable[Cell]:
-        """Return one number, or none if the active state has none."""
-        active = [word for word, position in reported.words(self.metric).items() if reported.decisive(position)]
-        return [Cell(constant=self.numbers[word]) for word in active[:1] if word in self.numbers]
+    def samples(self, device: ReportedDevice) -> Iterable[Sample]:
+        """Return one sample, or none if the active state has no number."""
+        states = [state for state, position in device.positions(self.metric).items() if device.layout_value(position)]
+        return [Sample(constant=self.numbers[state]) for state in states[:1] if state in self.numbers]
 
 
 @dataclass(frozen=True, slots=True)
-class Always:
-    """The same number for each device, for rows whose labels matter."""
+class Constant:
+    """The same number for each device, for rows whose information is in their labels."""
 
     number: float = 1.0
     readings: tuple[str, ...] = ("info",)
 
-    def cells(self, reported: Reported) -> Iterable[Cell]:
-        """Return one number, or none for a lost device."""
-        return (Cell(constant=self.number),) if is_here(reported) else ()
+    def samples(self, device: ReportedDevice) -> Iterable[Sample]:
+        """Return one sample, or none for a lost device."""
+        return (Sample(constant=self.number),) if is_up(device) else ()
 
 
 @dataclass(frozen=True, slots=True)
-class OfFact:
-    """The number for a fact by a table, or without a table the fact as a number."""
+class FactNumber:
+    """The number that `numbers` has for a fact. Without `numbers`, the fact itself is the number."""
 
     fact: Fact
     numbers: Mapping[str, float] = field(default_factory=dict)
     readings: tuple[str, ...] = ("info",)
 
-    def cells(self, reported: Reported) -> Iterable[Cell]:
-        """Return at most one number."""
-        text = (self.fact(reported.who) or "") if is_here(reported) else ""
+    def samples(self, device: ReportedDevice) -> Iterable[Sample]:
+        """Return at most one sample."""
+        text = (self.fact(device.context) or "") if is_up(device) else ""
         if self.numbers:
-            return [Cell(constant=self.numbers[text])] if text in self.numbers else []
-        return [Cell(constant=float(text))] if is_number(text.replace(".", "", 1)) else []
+            return [Sample(constant=self.numbers[text])] if text in self.numbers else []
+        return [Sample(constant=float(text))] if is_whole_number(text.replace(".", "", 1)) else []
 
 
 @dataclass(frozen=True, slots=True)
-class NewestCode:
-    """The number in the newest event's code, or 0 if events are watched for and none has occurred."""
+class NewestEventCode:
+    """The number in the newest event's code, or 0 if events are monitored and none has occurred."""
 
     prefix: str
-    labels: tuple[str, ...] = ()  # of the code and its message
-    none: tuple[str, ...] = ()  # the labels' values for 0
+    labels: tuple[str, ...] = ()  # the names of the labels for the code and its message
+    values_without_event: tuple[str, ...] = ()  # the values of these labels if no event has occurred
     readings: tuple[str, ...] = (_EVENTS, _EVENT_WATCH)
 
-    def cells(self, reported: Reported) -> Iterable[Cell]:
-        """Return one number, or none if events are not watched for and none occurred."""
-        times = {word.removeprefix(self.prefix): position for word, position in reported.words(_EVENTS).items()}
-        codes = {code: reported.decisive(position) for code, position in times.items() if is_number(code)}
-        if codes:
-            newest = max(codes, key=lambda code: codes[code])
-            texts = (newest, *("" for _ in self.none[1:]))
-            return [Cell(constant=float(newest), labels=tuple(zip(self.labels, texts, strict=True)))]
-        calm = Cell(labels=tuple(zip(self.labels, self.none, strict=True)))
-        return [calm for position in reported.words(_EVENT_WATCH).values() if reported.decisive(position)]
+    def samples(self, device: ReportedDevice) -> Iterable[Sample]:
+        """Return one sample. Return none if no event has occurred and events are not monitored."""
+        positions = {code.removeprefix(self.prefix): position for code, position in device.positions(_EVENTS).items()}
+        times = {code: device.layout_value(position) for code, position in positions.items() if is_whole_number(code)}
+        if times:
+            newest = max(times, key=lambda code: times[code])
+            texts = (newest, *("" for _ in self.values_without_event[1:]))
+            return [Sample(constant=float(newest), labels=tuple(zip(self.labels, texts, strict=True)))]
+        without_event = Sample(labels=tuple(zip(self.labels, self.values_without_event, strict=True)))
+        return [without_event for position in device.positions(_EVENT_WATCH).values() if device.layout_value(position)]
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
-    """The number of another way, converted; for values that seldom change."""
+class Converted:
+    """The converted number of another formula, for values that seldom change."""
 
-    way: One | Total
-    turn: Callable[[float], float | None]
+    formula: FirstOf | Total
+    convert: Callable[[float], float | None]
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """Return the readings of the other way."""
-        return self.way.readings
+        """Return the readings of the other formula."""
+        return self.formula.readings
 
-    def cells(self, reported: Reported) -> Iterable[Cell]:
-        """Return one number, or none if it cannot be converted."""
-        numbers = [sum(map(reported.decisive, cell.positions)) for cell in self.way.cells(reported)]
-        return [Cell(constant=number) for number in map(self.turn, numbers) if number is not None]
-
-
-Way = One | Total | Rest | Each | Numbered | NumberOf | Always | OfFact | NewestCode | Turned
+    def samples(self, device: ReportedDevice) -> Iterable[Sample]:
+        """Return one sample, or none if the number cannot be converted."""
+        numbers = [sum(map(device.layout_value, sample.positions)) for sample in self.formula.samples(device)]
+        return [Sample(constant=number) for number in map(self.convert, numbers) if number is not None]
 
 
-def one(*readings: str) -> One:
-    """Return the way to the first of these readings that the device has."""
-    return One(readings)
+Formula = (
+    FirstOf | Total | Difference | PerLabelValue | PerIndex | StateNumber | Constant | FactNumber | NewestEventCode | Converted
+)  # fmt: skip
 
 
-def is_here(reported: Reported) -> bool:
-    """Return whether the device is present now."""
-    return any(reported.decisive(position) for position in reported.words("up").values())
+def first_of(*readings: str) -> FirstOf:
+    """Return the formula for the first of these readings that the device has."""
+    return FirstOf(readings)
+
+
+def is_up(device: ReportedDevice) -> bool:
+    """Return whether the device is up."""
+    return any(device.layout_value(position) for position in device.positions("up").values())
 
 
 @lru_cache(maxsize=512)
-def split(reading: str) -> tuple[str, str]:
-    """Return metric and word of `metric{word}`; the word is empty without braces."""
-    metric, _, word = reading.partition("{")
-    return metric, word.removesuffix("}")
+def split_reading(reading: str) -> tuple[str, str]:
+    """Return the metric and the label value of `metric{value}`; the value is empty without braces."""
+    metric, _, value = reading.partition("{")
+    return metric, value.removesuffix("}")
 
 
-def is_number(text: str) -> bool:
-    """Return whether the text is a whole number of a reasonable length."""
+def is_whole_number(text: str) -> bool:
+    """Return whether the text is a whole number of at most 15 digits."""
     return text.isascii() and text.isdecimal() and len(text) < 16
 
 
-# The numbers of several exporters for states of health, and GT/s by PCIe generation.
-HEALTHY: Mapping[str, float] = MappingProxyType({"ok": 1.0, "warning": 0.0, "alarm": 0.0, "critical": 0.0})
-GIGATRANSFERS: Mapping[float, float] = MappingProxyType({1.0: 2.5, 2.0: 5.0, 3.0: 8.0, 4.0: 16.0, 5.0: 32.0, 6.0: 64.0})
+# The numbers with which several exporters report the state of health; the PCIe transfer rate in GT/s by generation.
+HEALTH_NUMBERS: Mapping[str, float] = MappingProxyType({"ok": 1.0, "warning": 0.0, "alarm": 0.0, "critical": 0.0})
+GIGATRANSFERS_BY_GENERATION: Mapping[float, float] = MappingProxyType(
+    {1.0: 2.5, 2.0: 5.0, 3.0: 8.0, 4.0: 16.0, 5.0: 32.0, 6.0: 64.0}
+)
 MEBI = 1 / (1 << 20)
 KIBI = 1 / (1 << 10)
 PERCENT = 100.0
@@ -266,10 +271,10 @@ MICRO = 1e6
 NANO = 1e9
 
 
-# Decimals that are kept: 100 × 0.29 is 28.999999999999996.
-DIGITS = 6
-# Restricts a row to whole cards, partitions, cards without partitions, or partitions and cards without any.
-Only = Literal["", "cards", "partitions", "undivided", "leaves"]
+# Numbers are rounded to so many decimals, because 100 × 0.29 is 28.999999999999996.
+USUAL_DECIMALS = 6
+# The devices with a row: all, whole cards, partitions, cards without partitions, or partitions and cards without partitions.
+Scope = Literal["", "cards", "partitions", "undivided", "leaves"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,45 +287,45 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A family of another exporter. Several rows may have one name and different labels."""
+    """A metric family of another exporter. Several rows may have the same name with different labels."""
 
     name: str  # without the exporter's prefix
     help: str
-    way: Way
-    times: float = 1.0
+    formula: Formula
+    factor: float = 1.0
     kind: Kind = "gauge"
     labels: Labels = ()
     facts: tuple[Label, ...] = ()
-    near: str = ""  # the difference to the other exporter's numbers, empty if there is none
-    only: Only = ""
-    digits: int = DIGITS  # decimals that the other exporter prints
+    deviation: str = ""  # how the numbers deviate from the other exporter's; empty if they do not
+    scope: Scope = ""
+    decimals: int = USUAL_DECIMALS  # the number of decimals that the other exporter prints
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A family about the other exporter itself, or the number of devices."""
+    """A metric family about the node: a number of the exporter itself, or the number of devices."""
 
     name: str
     help: str
-    metric: str = ""  # one of our own metrics; samples with other labels, such as reasons, are added up; empty: devices
+    metric: str = ""  # a metric of the daemon, added up over labels such as the reason; empty: the number of devices
     source: str = ""
     polls: tuple[str, ...] = ()
     kind: Kind = "gauge"
-    near: str = ""
+    deviation: str = ""
     by: tuple[Label, ...] = ()  # the labels by which devices are counted
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Names of another exporter without a row, and why. `*` stands for any characters, `{a,b}` for each of these words."""
+    """Names of another exporter that are not served, and why. `*` matches any characters, `{a,b}` either word."""
 
-    names: str  # separated by a comma and a blank
+    names: str  # separated by ", "
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
-    """Another exporter with its table."""
+class ExporterTable:
+    """Another exporter: its identity, its labels, and the rows of its metrics."""
 
     name: str
     source: str  # the repository on GitHub
@@ -331,8 +336,8 @@ class Peer:
     rows: tuple[Row, ...]
     missing: tuple[Missing, ...]
     node_rows: tuple[NodeRow, ...] = ()
-    node_label: str = ""  # the label of `node_rows` with the node's name; empty: they have no labels
+    node_label: str = ""  # the label of `node_rows` that contains the node's name; empty: they have no labels
     has_partitions: bool = False
-    hostname_labels: tuple[str, ...] = ()  # spellings of the label with the node's name, the usual one first
+    hostname_labels: tuple[str, ...] = ()  # spellings of the label for the node's name, the usual one first
     version: str = ""  # the release with these names, if releases differ
-    note: str = ""  # how certain the names are
+    note: str = ""  # how reliable the names are

@@ -1,0 +1,104 @@
+"""The samples of the `telemetry_…` metrics: states of sources and polls, numbers of devices, maintenance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from telemetry_exporters.prometheus.labels import Labels
+from telemetry_parsers.dataclass import dataclass
+from telemetry_parsers.model import REASONS, STATES, Health, Sample, Snapshot, SourceStatus
+from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, is_up
+
+# A source in these states is exposed although it was never polled.
+_STATES_WITHOUT_POLLS = frozenset({"missing", "released", "disabled"})
+
+
+@dataclass(frozen=True, slots=True)
+class SampleColumns:
+    """Samples as two columns: their metrics with labels, and their values."""
+
+    names: tuple[tuple[str, Labels], ...]
+    values: tuple[float, ...]
+
+    @classmethod
+    def from_samples(cls, samples: Iterable[Sample]) -> SampleColumns:
+        """Return the samples in columns."""
+        rows = tuple(samples)
+        return cls(tuple((row.metric, row.labels) for row in rows), tuple(row.value for row in rows))
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedSource:
+    """The samples of a source, with the state that they show."""
+
+    status: SourceStatus
+    polls_up: tuple[bool, ...]
+    columns: SampleColumns
+
+
+class DaemonSamples:
+    """Computes the samples of successive snapshots. The samples of a source are cached until its status changes."""
+
+    def __init__(self) -> None:
+        self._cached: dict[str, _CachedSource] = {}
+
+    def columns(self, snapshot: Snapshot) -> tuple[SampleColumns, ...]:
+        """Return the samples of each source, then all other samples of the daemon."""
+        now = snapshot.monotonic_time
+        sources = [self._source(source, now) for source in snapshot.sources if _has_state(source)]
+        self._cached = {source.status.source: source for source in sources}
+        return (*(source.columns for source in sources), SampleColumns.from_samples(_other_samples(snapshot)))
+
+    def _source(self, source: SourceStatus, now: float) -> _CachedSource:
+        polls_up = tuple([is_up(poll, now) for poll in source.polls])
+        previous = self._cached.get(source.source)
+        if previous is not None and previous.status is source and previous.polls_up == polls_up:
+            return previous
+        return _CachedSource(source, polls_up, SampleColumns.from_samples(_source_samples(source, polls_up)))
+
+
+def _other_samples(snapshot: Snapshot) -> Iterator[Sample]:
+    cards = [(device.vendor, device.model) for device in snapshot.devices if device.up and device.parent is None]
+    for (vendor, model), count in Counter(cards).items():
+        yield Sample("telemetry_devices", float(count), (("vendor", vendor), ("model", model)))
+    if snapshot.maintenance is not None:
+        yield Sample("telemetry_maintenance", float(snapshot.maintenance.is_on))
+        if snapshot.maintenance.ends_in is not None:
+            yield Sample("telemetry_maintenance_ends_in_seconds", snapshot.maintenance.ends_in)
+    yield from snapshot.own
+
+
+def _has_state(source: SourceStatus) -> bool:
+    """Return whether the state of a source is known: it was polled, or its state excludes polls."""
+    return source.state in _STATES_WITHOUT_POLLS or any(poll.attempted for poll in source.polls)
+
+
+def _source_samples(source: SourceStatus, polls_up: Sequence[bool]) -> Iterator[Sample]:
+    labels: Labels = (("source", source.source),)
+    for state in STATES:
+        yield Sample("telemetry_source_state", float(source.state == state), (*labels, ("state", state)))
+    if source.up is not None:
+        yield Sample("telemetry_source_up", float(source.up), labels)
+    if source.version:
+        yield Sample("telemetry_source_info", 1.0, (*labels, ("version", source.version)))
+    if source.state in NEITHER_UP_NOR_DOWN:
+        return
+    yield Sample("telemetry_source_cpu_seconds_total", source.cpu_seconds, labels)
+    yield Sample("telemetry_source_problems", float(len(source.problems)), labels)
+    yield Sample("telemetry_source_unknown_fields", float(len(source.unknown_fields)), labels)
+    yield Sample("telemetry_devices_refused", float(source.refused), labels)
+    for poll, poll_up in zip(source.polls, polls_up, strict=True):
+        if poll.attempted and poll.state not in NEITHER_UP_NOR_DOWN:
+            yield Sample("telemetry_source_poll_up", float(poll_up), (*labels, ("poll", poll.poll)))
+            yield from _poll_samples(poll, (*labels, ("poll", poll.poll)))
+
+
+def _poll_samples(poll: Health, labels: Labels) -> Iterator[Sample]:
+    yield Sample("telemetry_source_duration_seconds", poll.seconds, labels)
+    if poll.last_success is not None:
+        yield Sample("telemetry_source_last_success_timestamp_seconds", poll.last_success, labels)
+    yield Sample("telemetry_source_overruns_total", float(poll.overruns), labels)
+    # Every reason has a series from the start, so that `increase()` includes the first failure.
+    for reason, count in (dict.fromkeys(REASONS, 0) | dict(poll.failures)).items():
+        yield Sample("telemetry_source_failures_total", float(count), (*labels, ("reason", reason)))
