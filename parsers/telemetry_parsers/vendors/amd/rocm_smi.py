@@ -1,15 +1,15 @@
-"""AMD's rocm-smi since ROCm 1.6: its polls and its differences from Hygon's tool of that name; keys and headings are in `rocm/`."""
+"""AMD's rocm-smi since ROCm 1.6: its polls, and its differences from Hygon's tool."""
 
 from __future__ import annotations
 
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
-from telemetry_parsers.rocm.tool import GIVES as OF_BOTH
+from telemetry_parsers.rocm.tool import GIVES as COMMON_METRICS
 from telemetry_parsers.rocm.tool import PRIVATE_LOCKS, Brand, is_from_hy_smi, tool_of
 
 TOOL = "rocm-smi"
 GIVES = (
-    *(metric for metric in OF_BOTH if metric != "memory_free_bytes"),
+    *(metric for metric in COMMON_METRICS if metric != "memory_free_bytes"),
     "retired_pages",
     "retired_pages_pending",
     "throttled",
@@ -29,8 +29,8 @@ _PIDS = "--showbus --showpids --showpidgpus"
 _FACTS = "--showbus --showuniqueid --showserial --showid --showvbios --showdriverversion --showreplaycount"
 
 
-def _ask(*alternatives: str) -> Command:
-    """Return the command with these arguments, or with the next ones if a version does not support them."""
+def _command(*alternatives: str) -> Command:
+    """Return a command that tries these arguments in order, until the installed version supports them."""
     lines = tuple((TOOL, *arguments.split()) for arguments in alternatives)
     return Command(lines, env=PRIVATE_LOCKS, folders=_FOLDERS)
 
@@ -46,13 +46,13 @@ _TOOL = tool_of(
         gives=GIVES,
     )
 )
-# -a prints everything but takes seconds. Versions before JSON print a table.
-_ASK_READINGS = _ask(f"{_READINGS} --json", f"{_USUAL} --json", f"{_CORE} --json", "-a --json", "")
-# Only the text shows which process uses which card, errors by block and retired pages.
-_ASK_PROCESSES = _ask(f"{_PIDS} --showrasinfo --showpagesinfo", _PIDS, "--showpids")
-_ASK_FACTS = _ask(f"{_FACTS} --json", "--showbus --showuniqueid --json", "--showid --json")
-# Versions before 6.0 print no version of the tool.
-_ASK_VERSION = _ask("--version", "--showdriverversion --json")
+# -a prints everything but takes seconds. Versions without JSON print a table.
+_ASK_READINGS = _command(f"{_READINGS} --json", f"{_USUAL} --json", f"{_CORE} --json", "-a --json", "")
+# Only the text output has processes by card, errors by block and retired pages.
+_ASK_PROCESSES = _command(f"{_PIDS} --showrasinfo --showpagesinfo", _PIDS, "--showpids")
+_ASK_FACTS = _command(f"{_FACTS} --json", "--showbus --showuniqueid --json", "--showid --json")
+# Versions before 6.0 do not print the version of the tool.
+_ASK_VERSION = _command("--version", "--showdriverversion --json")
 PARSER = parser_of(
     _TOOL,
     Poll("readings", _ASK_READINGS, wakes=True),

@@ -1,4 +1,4 @@
-"""rocminfo of ROCm and DTK: the accelerators of the HSA runtime with memory and compute units. Blocks are separated by headings, not indentation."""
+"""rocminfo of ROCm and DTK: the accelerators of the HSA runtime with their memory and compute units."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _AGENT = re.compile(r"Agent ([0-9]{1,5})\Z")
 _NUMBERED = re.compile(r"(?:Pool|ISA) [0-9]{1,4}\Z")
 _KEY = re.compile(r"([A-Za-z][^:]{0,60}):{1,2}[ \t]{0,80}(.{0,400})\Z")
 _DIMENSION = re.compile(r"(?:[xyz]|Dim\[[0-9]\]:)[ \t]{1,60}[0-9]")
-# Messages before the agents, about the machine and the user; and the command, as a terminal shows it.
+# Messages about the machine and the user before the agents, and the echoed command.
 _NOTICE = re.compile(
     r"WSL environment detected\.?|\S{1,60} is (?:a )?member of \S{1,40} group"
     r"|Failed to get user name to check for \S{1,40} group membership|(?:.{0,100}[#$%>] ?)?(?:\S{0,80}/)?rocminfo(?: --support)?"
@@ -81,7 +81,7 @@ _RULE_SIGNS = frozenset("*=")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The text after a key, and its line."""
+    """A printed value and its line."""
 
     text: str
     line: Line
@@ -89,7 +89,7 @@ class Value:
 
 @dataclass(slots=True)
 class Agent:
-    """One agent as printed: its own keys and its memory pools; `line` is its heading."""
+    """An agent as printed, with its own values and its memory pools; `line` is its heading."""
 
     line: Line
     values: dict[str, Value] = field(default_factory=dict)
@@ -102,50 +102,50 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """The line about the state of the kernel module, with its version if it is printed."""
+    """The line about the state of the kernel module."""
 
     line: Line
-    loaded: bool
-    hygon: bool
+    is_loaded: bool
+    is_hygon: bool
     version: str | None
 
 
 @dataclass(slots=True)
 class _Listing:
-    """The content of one output; `done` is True if it has its closing line."""
+    """The content of one output; `is_complete` is true if the closing line was found."""
 
     system: dict[str, Value] = field(default_factory=dict)
     agents: list[Agent] = field(default_factory=list)
     module: Module | None = None
-    headed: bool = False
-    done: bool = False
+    has_heading: bool = False
+    is_complete: bool = False
     unknown: dict[str, None] = field(default_factory=dict)
-    unread: list[Line] = field(default_factory=list)
+    unread_lines: list[Line] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
 def _read_listing(lines: Sequence[Line]) -> _Listing:
-    """Return the listing in these lines. A line inside which the text ends is not read."""
+    """Return the listing in these lines. A truncated last line is not read."""
     scan = _Scan()
     for line in lines:
-        scan.take(line)
+        scan.read_line(line)
     return scan.listing
 
 
 class _Scan:
-    """The state between two lines: the agent and its block."""
+    """The parser's state between two lines: the agent and its block."""
 
     def __init__(self) -> None:
         self.listing = _Listing()
         self._block = "system"
 
-    def take(self, line: Line) -> None:
-        # A backslash at the end of a line is from a copy out of a document.
+    def read_line(self, line: Line) -> None:
+        # Copies from documents may have a backslash at the end of a line.
         text = line.text.strip().rstrip("\\").rstrip()
         if not line.ended:
             self.listing.problems.append(Problem(line.where, CUT_LINE))
         elif text == _DONE:
-            self.listing.done = True
+            self.listing.is_complete = True
         elif (
             not text
             or _RULE_SIGNS.issuperset(text)
@@ -155,11 +155,11 @@ class _Scan:
         ):
             return
         elif text in _HEADINGS:
-            self.listing.headed = True
-        elif not (self._heading(line, text) or self._module(line, text)):
-            self._key(line, text)
+            self.listing.has_heading = True
+        elif not (self._read_heading(line, text) or self._read_module(line, text)):
+            self._read_key(line, text)
 
-    def _heading(self, line: Line, text: str) -> bool:
+    def _read_heading(self, line: Line, text: str) -> bool:
         if _AGENT.match(text):
             self.listing.agents.append(Agent(line))
             self._block = ""
@@ -173,28 +173,28 @@ class _Scan:
             self._block = "isa"
         return True
 
-    def _module(self, line: Line, text: str) -> bool:
+    def _read_module(self, line: Line, text: str) -> bool:
         match = _MODULE.search(text)
         if match is None:
             return False
-        hygon = match["name"].lower() == "hygon"
-        self.listing.module = Module(line, match["no"] is None, hygon, match["version"])
+        is_hygon = match["name"].lower() == "hygon"
+        self.listing.module = Module(line, match["no"] is None, is_hygon, match["version"])
         return True
 
-    def _key(self, line: Line, text: str) -> None:
+    def _read_key(self, line: Line, text: str) -> None:
         match = _KEY.match(text)
         key = " ".join(match[1].lower().split()) if match else ""
-        if match is None or (not self.listing.headed and not self.listing.agents and key not in _OF_ANY_BLOCK):
-            self.listing.unread.append(line)
+        if match is None or (not self.listing.has_heading and not self.listing.agents and key not in _OF_ANY_BLOCK):
+            self.listing.unread_lines.append(line)
         elif key in _BLOCKS and not match[2]:
             self._block = _BLOCKS[key]
         else:
-            self._assign(key, Value(match[2].strip(), line))
+            self._store(key, Value(match[2].strip(), line))
 
-    def _assign(self, key: str, value: Value) -> None:
+    def _store(self, key: str, value: Value) -> None:
         if key not in KNOWN[self._block]:
-            if _is_complaint(key):
-                self.listing.unread.append(value.line)
+            if _starts_error_message(key):
+                self.listing.unread_lines.append(value.line)
             else:
                 self.listing.unknown[f"{self._block}/{key}".removeprefix("/")] = None
             return
@@ -203,7 +203,7 @@ class _Scan:
             destination.setdefault(key, value)
 
     def _destination(self) -> dict[str, Value] | None:
-        """Return the values to which a key of the current block belongs. Blocks of ISAs are not read."""
+        """Return the values to which a key of the current block belongs, or None for an ISA, which is not read."""
         agents = self.listing.agents
         if self._block == "system":
             return self.listing.system
@@ -212,17 +212,17 @@ class _Scan:
         return agents[-1].values if agents and self._block == "" else None
 
 
-def _is_complaint(key: str) -> bool:
+def _starts_error_message(key: str) -> bool:
     """Return whether a key is the beginning of an error message: `Error: …`, `hsa api call failure at: …`."""
     return key.startswith(("error", "warning", "failed", "hsa api", "call returned", "libkmod", "unable", "traceback"))
 
 
-def flags(pool: Mapping[str, Value]) -> frozenset[str]:
-    """Return the flags of a pool in global memory, such as `KERNARG` and `FINE GRAINED` of `GLOBAL; FLAGS: KERNARG, FINE GRAINED`."""
-    segment, _, rest = pool["segment"].text.partition(";") if "segment" in pool else ("", "", "")
+def pool_flags(pool: Mapping[str, Value]) -> frozenset[str]:
+    """Return the flags of a pool in global memory, such as `KERNARG` and `FINE GRAINED`; empty for other pools."""
+    segment, _, flags_text = pool["segment"].text.partition(";") if "segment" in pool else ("", "", "")
     if segment.strip().upper() != "GLOBAL":
         return frozenset()
-    return frozenset(" ".join(flag.split()) for flag in rest.upper().partition("FLAGS:")[2].split(","))
+    return frozenset(" ".join(flag.split()) for flag in flags_text.upper().partition("FLAGS:")[2].split(","))
 
 
 TOOL = "rocminfo"
@@ -244,55 +244,55 @@ _ERRORS = (
     ErrorText(
         "hsa_status_error_out_of_resources", "failed", "exit_status", "usually no right to open /dev/kfd: " + _GROUPS
     ),
-    ErrorText("call returned hsa_status", "failed", "exit_status", "see dmesg for what the driver says"),
-    ErrorText("hsa api call failure at line", "failed", "exit_status", "see dmesg for what the driver says"),
+    ErrorText("call returned hsa_status", "failed", "exit_status", "see the driver's messages in dmesg"),
+    ErrorText("hsa api call failure at line", "failed", "exit_status", "see the driver's messages in dmesg"),
     ErrorText("possibly no supported gpu", "failed", "driver_gone", "check that the card is one that ROCm supports"),
     ErrorText("rocminfo: no such file or directory", "failed", "exit_status", "install the tool or give its path"),
 )  # fmt: skip
 _BYTES = re.compile(r"([0-9]{1,24})[ \t]{0,4}(?:\((0x[0-9A-Fa-f]{1,16})\))?[ \t]{0,4}([A-Za-z]{0,4})\Z")
 _TARGET = re.compile(r"gfx[0-9a-f]{2,8}\Z")
 _CHIP = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
-# Parts of an output that was searched for a word.
+# Lines that identify an output of which only some lines were saved.
 _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 
 def _read(text: Text, draft: Draft) -> bool:
-    """Put the accelerators among the agents into the draft, numbered in their order; False where there is no agent."""
+    """Put the accelerators among the agents into the draft. Return False if there is no agent."""
     listing = _read_listing(text.lines)
     if not listing.agents:
         return False
-    draft.is_cut = not listing.done
+    draft.is_cut = not listing.is_complete
     if draft.is_cut:
-        last = quote(text.lines[-1].text)
-        why = f"the text stops before '*** Done ***'; further agents may be missing: {last}"
-        draft.complain(listing.agents[-1].line.where, why)
+        last_line = quote(text.lines[-1].text)
+        problem = f"the text ends before '*** Done ***'; more agents may be missing: {last_line}"
+        draft.complain(listing.agents[-1].line.where, problem)
     draft.problems += listing.problems
     index = 0
     for agent in listing.agents:
-        index += _take(agent, index, listing, draft)
-    for line in listing.unread:
+        index += _add_agent(agent, index, listing, draft)
+    for line in listing.unread_lines:
         draft.complain(line.where, not_understood(line.text))
     draft.name_unknown(*listing.unknown)
     draft.tool_version = listing.system["runtime version"].text if "runtime version" in listing.system else None
     return True
 
 
-def _take(agent: Agent, index: int, listing: _Listing, draft: Draft) -> int:
-    """Add an accelerator to the draft. Return by how much the count of accelerators grows."""
+def _add_agent(agent: Agent, index: int, listing: _Listing, draft: Draft) -> int:
+    """Add an agent to the draft if it is an accelerator. Return 1 if it counts as an accelerator, else 0."""
     kind = agent.text("device type").upper()
     if kind in _NO_CARDS:
         return 0
     if kind in _ACCELERATORS:
-        _take_values(agent, draft.device(agent.line.number, _device(agent, index, listing)), draft)
+        _store_values(agent, draft.device(agent.line.number, _device(agent, index, listing)), draft)
         return 1
-    text = f"unknown device type {quote(kind)}" if kind else "the agent has no device type, so it is left out"
+    text = f"unknown device type {quote(kind)}" if kind else "the agent has no device type and is ignored"
     draft.complain(agent.line.where, text)
     return int(_TARGET.match(agent.text("name")) is not None or agent.text("uuid").startswith("GPU-"))
 
 
-def _take_values(agent: Agent, device: int, draft: Draft) -> None:
+def _store_values(agent: Agent, device: int, draft: Draft) -> None:
     clock = agent.values.get("max clock freq. (mhz)") or agent.values.get("max clock frequency (mhz)")
-    pool = next((pool for pool in agent.pools if "COARSE GRAINED" in flags(pool)), {})
+    pool = next((pool for pool in agent.pools if "COARSE GRAINED" in pool_flags(pool)), {})
     for target, value in (
         (_COMPUTE_UNITS, agent.values.get("compute unit")),
         (_CLOCK, clock),
@@ -308,7 +308,7 @@ def _take_values(agent: Agent, device: int, draft: Draft) -> None:
 
 
 def _size(text: str, _unit: str) -> Number:
-    """Return a size such as `16760832(0xffc000) KB`. If its two numbers differ, it is not understood."""
+    """Return a size such as `16760832(0xffc000) KB`, or an absence if its two numbers differ."""
     match = _BYTES.match(text)
     if match is None or (match[2] is not None and int(match[1]) != int(match[2], 16)):
         return units.placeholder(text) or Absent.NOT_UNDERSTOOD
@@ -316,7 +316,7 @@ def _size(text: str, _unit: str) -> Number:
 
 
 def _bus_id(text: str) -> str | None:
-    """Return bus, device and function of a BDFID, which has no domain. An integrated device has the BDFID 0 and no address."""
+    """Return bus, device and function of a BDFID, which has no domain. Integrated devices have the BDFID 0: None."""
     location = units.whole(text)
     if location is None or not 0 < location <= 0xFFFF:
         return None
@@ -338,7 +338,7 @@ def _device(agent: Agent, index: int, listing: _Listing) -> Device:
         model=units.text_or_none(agent.text("marketing name")),
         uuid=None if uuid.upper().endswith("-XX") else units.text_or_none(uuid),
         bus_id=_bus_id(agent.text("bdfid")),
-        driver=module.version if module is not None and module.loaded else None,
+        driver=module.version if module is not None and module.is_loaded else None,
         facts=tuple((name, text) for name, text in facts.items() if units.text_or_none(text) is not None),
     )
 
@@ -349,19 +349,19 @@ def _vendor(agent: Agent, listing: _Listing) -> str:
     if agent.text("device type").upper() in _HYGON_TYPES or any(word in name for word in _HYGON_NAMES):
         return "hygon"
     is_amd = "amd" in name.split() or "advanced micro" in name
-    return "hygon" if not is_amd and listing.module is not None and listing.module.hygon else "amd"
+    return "hygon" if not is_amd and listing.module is not None and listing.module.is_hygon else "amd"
 
 
-def _before_agents(_output: Output, found: Sequence[Line]) -> Report | None:
+def _report_before_agents(_output: Output, lines: Sequence[Line]) -> Report | None:
     """Return the report on an output that ends before its first agent."""
-    listings = [_read_listing(lines) for lines in (found, without_prefix(found))]
-    if not any(listing.headed or listing.module is not None for listing in listings):
+    listings = [_read_listing(lines) for lines in (lines, without_prefix(lines))]
+    if not any(listing.has_heading or listing.module is not None for listing in listings):
         return None
-    return failed("not_understood", found[-1].where, "the output is cut off before its agents")
+    return failed("not_understood", lines[-1].where, "the output is cut off before its agents")
 
 
-def _extract(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return the report on an output that was searched for a word."""
+def _report_on_extract(_output: Output, lines: Sequence[Line]) -> Report | None:
+    """Return the report on an output of which only some lines were saved, for example with grep."""
     extract = next((line for line in lines if _EXTRACT.search(line.text)), None)
     if extract is None:
         return None
@@ -379,7 +379,7 @@ _TOOL = Tool(
     silent="no output",
     errors=_ERRORS,
     marks_first=False,
-    remnants=(_before_agents, _extract),
+    remnants=(_report_before_agents, _report_on_extract),
 )
 PARSER = parser_of(
     _TOOL,

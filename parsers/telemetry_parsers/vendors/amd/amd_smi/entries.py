@@ -1,4 +1,4 @@
-"""The common form of all shapes of amd-smi's output, a block of entries for each device, and the meaning of its words."""
+"""The common form of amd-smi's output (a block of entries for each device), and the meaning of its words."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from telemetry_parsers.model import Absent, Value
 
 Path = tuple[str, ...]
 
-# The number among several of a kind: GFX_0, XCP_7, Level 3, vclk1.
+# The ordinal in names such as GFX_0, XCP_7, Level 3 or vclk1.
 _ORDINAL = re.compile(r"_[0-9]{1,4}\Z|(?<=clk)[0-9]{1,3}\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value with its unit as printed, its keys, and the `group` that separates items of a list."""
+    """A printed value with its keys; `group` separates the items of a list."""
 
     path: Path
     text: str
@@ -27,7 +27,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Block:
-    """The content about one device (`gpu`: a card or partition). `open_at` is the path at which a truncated text ends."""
+    """The entries of one device, such as a `gpu` (card or partition). A truncated text ends at the path `open_at`."""
 
     kind: str
     index: int | None
@@ -41,7 +41,7 @@ def plain_key(name: str) -> str:
     return "_".join(name.lower().split())
 
 
-def pattern(path: Sequence[str]) -> Path:
+def plain_path(path: Sequence[str]) -> Path:
     """Return the path without ordinals: `clock/gfx_#/clk` for `clock/gfx_3/clk`."""
     return tuple(_ORDINAL.sub("_#", key) for key in path)
 
@@ -72,7 +72,7 @@ def pcie_speed(text: str, _unit: str = "") -> Value:
     return units.pcie_generation(text.removesuffix("GT/s"))
 
 
-def megabits(text: str, _unit: str = "") -> Value:
+def bytes_per_second(text: str, _unit: str = "") -> Value:
     """Return the bytes per second of a rate such as `18 Mb/s`. Other units are not understood."""
     bare = text.removesuffix("Mb/s")
     value = units.number(bare) if bare != text else Absent.NOT_UNDERSTOOD
@@ -80,16 +80,16 @@ def megabits(text: str, _unit: str = "") -> Value:
 
 
 def above_zero(text: str, _unit: str = "") -> Value:
-    """Return 1 for a share of throttled time above 0 %, which the header calls a violation."""
+    """Return 1 if the share of throttled time is above 0 %, else 0."""
     value = units.quantity(text, units.RATIO, "%")
     return value if isinstance(value, Absent) else float(value > 0.0)
 
 
 def link_up(text: str, _unit: str = "") -> Value:
-    """Return 1 for a link that is up, or if none of several between two devices is down; a disabled link (`X`) is no link."""
-    absent = units.placeholder(text)
-    if absent is not None:
-        return absent
+    """Return 1 if all links between two devices are up, else 0. Disabled links (`X`) are ignored."""
+    absence = units.placeholder(text)
+    if absence is not None:
+        return absence
     states = [state.strip().lower() for state in text.split("/") if state.strip().upper() != _DISABLED_LINK]
-    ups = [_LINKS[state] for state in states if state in _LINKS]
-    return Absent.NOT_UNDERSTOOD if len(ups) < len(states) else min(ups, default=Absent.NOT_SUPPORTED)
+    values = [_LINKS[state] for state in states if state in _LINKS]
+    return Absent.NOT_UNDERSTOOD if len(values) < len(states) else min(values, default=Absent.NOT_SUPPORTED)

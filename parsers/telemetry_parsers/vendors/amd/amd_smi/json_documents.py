@@ -1,4 +1,4 @@
-"""amd-smi's JSON: lists of devices with or without the envelope of 7.x, the overview, several documents in a row, truncated lists."""
+"""amd-smi's JSON: lists of devices (in 7.x in an envelope), the overview, and repeated or truncated documents."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def cards_of(overview: Plain) -> list[Plain] | None:
     cards, processes = overview.get("gpu_info_list"), overview.get("processes")
     if not isinstance(cards, list):
         return None
-    versions = _versions(overview)
-    lists: dict[str, list[Plain]] = {}
+    versions = _version_info(overview)
+    by_gpu: dict[str, list[Plain]] = {}
     for process in processes if isinstance(processes, list) else ():
         if isinstance(process, dict) and "gpu" in process:
-            lists.setdefault(str(process["gpu"]), []).append({"process_info": process})
-    items = [_as_elsewhere(card, versions) for card in cards if isinstance(card, dict)]
+            by_gpu.setdefault(str(process["gpu"]), []).append({"process_info": process})
+    items = [_with_usual_keys(card, versions) for card in cards if isinstance(card, dict)]
     if not isinstance(processes, list):
         return items
-    named = [{**card, "process_list": lists.pop(str(card.get("gpu", card.get("gpu_id"))), [])} for card in items]
-    return [*named, *({"gpu": number, "process_list": listed} for number, listed in lists.items())]
+    complete = [{**card, "process_list": by_gpu.pop(str(card.get("gpu", card.get("gpu_id"))), [])} for card in items]
+    return [*complete, *({"gpu": number, "process_list": listed} for number, listed in by_gpu.items())]
 
 
 def versions_of(overview: dict[str, Plain]) -> dict[str, str]:
     """Return the versions of the tool and of ROCm, by the names of their facts."""
-    versions = _versions(overview)
+    versions = _version_info(overview)
     rocm = versions.get("rocm version")
     texts = {
         "tool_version": versions.get("amd-smi"),
@@ -40,12 +40,12 @@ def versions_of(overview: dict[str, Plain]) -> dict[str, str]:
     return {name: text for name, text in texts.items() if isinstance(text, str)}
 
 
-def _versions(overview: dict[str, Plain]) -> dict[str, Plain]:
-    versions = overview.get("version_info")
-    return versions if isinstance(versions, dict) else {}
+def _version_info(overview: dict[str, Plain]) -> dict[str, Plain]:
+    version_info = overview.get("version_info")
+    return version_info if isinstance(version_info, dict) else {}
 
 
-def _as_elsewhere(card: dict[str, Plain], versions: dict[str, Plain]) -> dict[str, Plain]:
+def _with_usual_keys(card: dict[str, Plain], versions: dict[str, Plain]) -> dict[str, Plain]:
     """Return a card with partition mode and driver under the keys of the other commands."""
     mode, driver = card.get("partition_mode"), versions.get("driver info", versions.get("amdgpu version"))
     accelerator, slash, memory = mode.partition("/") if isinstance(mode, str) else ("", "", "")
@@ -75,22 +75,23 @@ _NOT_DEVICES = frozenset(
 
 
 def read_documents(text: str, draft: Draft) -> list[Block] | None:
-    """Return the blocks of each device in the JSON of a text, or None if no document is amd-smi's."""
+    """Return the blocks of all devices in the JSON of a text, or None if no document is from amd-smi."""
     blocks: list[Block] = []
     json = find_documents(text)
-    taken = [item for item in json.documents if (item.value or not item.fault) and _take(blocks, draft, item.value)]
-    if not taken:
+    documents = (item for item in json.documents if item.value or not item.fault)
+    read = [item for item in documents if _add_document(blocks, draft, item.value)]
+    if not read:
         return None
-    draft.problems += json.problems(taken)
+    draft.problems += json.problems(read)
     if json.fault:
         draft.is_cut = True
         end = json.documents[-1].end
-        before = quote(json.text[max(0, end - 60) : end])
-        draft.complain("JSON", f"the list is cut off; the complete items before the cut are read: {before}")
+        last_text = quote(json.text[max(0, end - 60) : end])
+        draft.complain("JSON", f"the list is cut off; the complete items before the cut are read: {last_text}")
     return blocks
 
 
-def error_of(text: str) -> str | None:
+def error_message(text: str) -> str | None:
     """Return the message of `{"error": …, "code": …}`, or None without such an object."""
     for document in find_documents(text).documents:
         items = document.value if isinstance(document.value, list) else [document.value]
@@ -100,34 +101,34 @@ def error_of(text: str) -> str | None:
     return None
 
 
-def _take(blocks: list[Block], draft: Draft, value: Plain) -> bool:
-    """Add the blocks of a document; False when it is none of amd-smi's."""
+def _add_document(blocks: list[Block], draft: Draft, value: Plain) -> bool:
+    """Add the blocks of a document. Return False if the document is not from amd-smi."""
     if isinstance(value, list):
-        taken = [_take_item(blocks, draft, item) for item in value]
-        return any(taken) or not taken
+        results = [_add_item(blocks, draft, item) for item in value]
+        return any(results) or not results
     if not isinstance(value, dict):
         return False
-    if _take_item(blocks, draft, value):
+    if _add_item(blocks, draft, value):
         return True
     lists = {name: items for name, items in value.items() if isinstance(items, list) and _lists_devices(name, items)}
     for name, items in lists.items():
-        for item in _items(name, items):
-            _take_item(blocks, draft, item)
+        for item in _flat_items(name, items):
+            _add_item(blocks, draft, item)
     if lists:
-        others = (name for name in value if name not in lists and plain_key(name) not in _NOT_DEVICES)
-        draft.name_unknown(*(name for name in others if value[name]))
+        other_names = (name for name in value if name not in lists and plain_key(name) not in _NOT_DEVICES)
+        draft.name_unknown(*(name for name in other_names if value[name]))
     return bool(lists)
 
 
-def _take_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
-    """Add an item of a list: a device, an overview of all, or versions; False for anything else."""
-    device = _kind(item)
+def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
+    """Add an item: a device, an overview or versions. Return False for anything else."""
+    device = _device_in(item)
     if device is not None:
         blocks.append(_block(*device, item))
         return True
     cards = cards_of(item)
     if isinstance(item, dict) and cards is not None:
-        blocks += [_block(*card, value) for value in cards if (card := _kind(value)) is not None]
+        blocks += [_block(*card, value) for value in cards if (card := _device_in(value)) is not None]
         draft.facts.update(versions_of(item))
         return True
     if isinstance(item, dict) and "amdsmi_library_version" in item:
@@ -137,14 +138,14 @@ def _take_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
     return False
 
 
-def _items(name: str, items: list[Plain]) -> list[Plain]:
-    """Return the items of a list in an envelope. `xgmi_metric` is a list of lists; `link_status` has its links by position."""
+def _flat_items(name: str, items: list[Plain]) -> list[Plain]:
+    """Return the items of a list of devices, or of a list of lists. Links of `link_status` get their neighbours."""
     flat = [inner for item in items for inner in (item if isinstance(item, list) else [item])]
     return [_with_neighbours(item, flat) for item in flat] if name == _LINK_STATES else flat
 
 
 def _with_neighbours(item: Plain, devices: list[Plain]) -> Plain:
-    """Return a device of `link_status` with its links in the form of `topology`: the states are in the order of the devices."""
+    """Return a device of `link_status` with links as in `topology`. The states are in the order of the devices."""
     states = item.get(_LINK_STATES) if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(states, list) or len(states) != len(devices):
         return item
@@ -159,11 +160,11 @@ def _with_neighbours(item: Plain, devices: list[Plain]) -> Plain:
 def _lists_devices(name: str, items: list[Plain]) -> bool:
     if plain_key(name) in _NOT_DEVICES:
         return False
-    return name in ("gpu_data", "cpu_data") or any(_kind(item) is not None for item in _items(name, items))
+    return name in ("gpu_data", "cpu_data") or any(_device_in(item) is not None for item in _flat_items(name, items))
 
 
-def _kind(item: Plain) -> tuple[str, Plain] | None:
-    """Return the kind and the number of an item's device."""
+def _device_in(item: Plain) -> tuple[str, Plain] | None:
+    """Return the kind and the number of an item's device, or None."""
     if not isinstance(item, dict):
         return None
     for key in _GPU_KEYS:
@@ -195,12 +196,12 @@ def _flatten(block: Block, value: Plain, path: Path, group: int, depth: int) -> 
 
 
 def _is_quantity(value: dict[str, Plain]) -> bool:
-    """Return whether an object is a number and its unit, or a part of them."""
+    """Return whether an object consists of a value, a unit or both."""
     return bool(value) and value.keys() <= {"value", "unit"} and not isinstance(value.get("value"), dict | list)
 
 
 def _text(value: Plain) -> str:
-    """Return a value as the text form prints it: number and unit."""
+    """Return a value as amd-smi prints it in text: number and unit."""
     if isinstance(value, dict):
         number, unit = _text(value.get("value", "a unit without a value:")), value.get("unit")
         has_unit = isinstance(unit, str) and units.placeholder(number) is None

@@ -1,4 +1,4 @@
-"""The keys of amd-smi, of all versions, with their targets: in lower case without blanks, ordinals as `#`."""
+"""The keys of all versions of amd-smi with their targets: in lower case without blanks, with `#` for ordinals."""
 
 # Columns of monitor have the names of its JSON. Numbers without a unit (CSV, JSON of 6.0) have the unit of the other forms.
 
@@ -15,7 +15,7 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import (
     THROTTLED,
     Path,
     above_zero,
-    megabits,
+    bytes_per_second,
     pcie_speed,
 )
 
@@ -75,7 +75,7 @@ _VIOLATIONS = {
 }
 _MONITOR = {
     "power_usage": metric("power_watts", unit="W"),
-    # The column PWR_CAP, which AMD's change log calls the power cap; the current source fills it with the cap in force.
+    # The column PWR_CAP. AMD's change log calls it the power cap, and the current source prints the cap in force.
     "max_power": _cap("power_cap_watts"),
     "gpu_temperature": temperature("core"),
     "edge_temperature": temperature("edge"),
@@ -91,21 +91,21 @@ _MONITOR = {
     "single_bit_ecc": metric("ecc_corrected_total", "all"),
     "double_bit_ecc": metric("ecc_uncorrected_total", "all"),
     "pcie_replay": metric("pcie_replays_total"),
-    "pcie_bw": special("pcie_bandwidth_bytes_per_second", megabits),
+    "pcie_bw": special("pcie_bandwidth_bytes_per_second", bytes_per_second),
     "tviol_active": switch("throttled", ACTIVE, "socket_thermal"),
     **{column: special("throttled", above_zero, reason) for column, reason in _VIOLATIONS.items()},
-    # Monitor's CSV prints some in MB and some in GB without a unit: a number without a unit is not read.
+    # Monitor's CSV prints some of these in MB and some in GB, so that a number without a unit is not read.
     "gtt_used": metric("memory_gtt_used_bytes"),
     "gtt_total": metric("memory_gtt_total_bytes"),
     "vram_used": metric("memory_used_bytes"),
     "vram_free": metric("memory_free_bytes"),
     "vram_total": metric("memory_total_bytes"),
-    # The overview, as a box or as JSON. Its temperature is the hotspot's, or the edge's if that is not printed.
+    # The overview, as a table or as JSON. Its temperature is from the hotspot or, without a hotspot, from the edge.
     "temp": temperature("core"),
     "uncorr_ecc": metric("ecc_uncorrected_total", "all"),
     "fan": _share("fan_ratio"),
 }
-# By section. Powers with two keys and clocks have their own rows below.
+# Targets by section and key. Clocks and powers with several keys are below.
 _SECTIONS: Mapping[str, Mapping[str, Target]] = {
     "usage": {
         **dict.fromkeys(("gfx_activity", "gfx_usage"), _share("utilization_ratio")),
@@ -146,9 +146,9 @@ _SECTIONS: Mapping[str, Mapping[str, Target]] = {
         "nak_received_count": metric("pcie_errors_total", "nak_received"),
         "l0_to_recovery_count": metric("pcie_errors_total", "l0_to_recovery"),
         "replay_roll_over_count": metric("pcie_errors_total", "replay_rollover"),
-        "bandwidth": special("pcie_bandwidth_bytes_per_second", megabits),
-        "current_bandwidth_sent": special("pcie_transmit_bytes_per_second", megabits),
-        "current_bandwidth_received": special("pcie_receive_bytes_per_second", megabits),
+        "bandwidth": special("pcie_bandwidth_bytes_per_second", bytes_per_second),
+        "current_bandwidth_sent": special("pcie_transmit_bytes_per_second", bytes_per_second),
+        "current_bandwidth_received": special("pcie_receive_bytes_per_second", bytes_per_second),
     },
     "bus": {
         **dict.fromkeys(("max_pcie_width", "max_pcie_lanes"), metric("pcie_link_width_max")),
@@ -171,15 +171,15 @@ _SECTIONS: Mapping[str, Mapping[str, Target]] = {
     "vram": {"size": metric("memory_total_bytes", unit="MB")},
     "asic": {"num_compute_units": metric("compute_units")},
 }
-# These count only if no other key has a number.
-SPARES: Mapping[Path, tuple[Target, ...]] = {
+# These are used only if no other key has a number.
+FALLBACKS: Mapping[Path, tuple[Target, ...]] = {
     ("power", "average_socket_power"): (metric("power_watts", unit="W"),),
-    # Processors with graphics, since 7.14, may print only these.
+    # Since 7.14, processors with graphics may print only these.
     ("power", "apu_average_socket_power"): (metric("power_average_watts", unit="W"), metric("power_watts", unit="W")),
     ("usage", "apu_average_gfx_activity"): (_share("utilization_ratio"),),
     ("usage", "apu_average_vcn_activity"): (_share("engine_utilization_ratio", "vcn"),),
     ("usage", "apu_average_mm_activity"): (_share("engine_utilization_ratio", "multimedia"),),
-    # Cards without partitions, since 7.14, print one value.
+    # Since 7.14, cards without partitions print one value.
     ("usage", "vcn_busy"): (_share("engine_utilization_ratio", "vcn"),),
     ("usage", "vcn_busy", "xcp_#"): (_share("engine_utilization_ratio", "vcn"),),
     ("usage", "jpeg_busy", "xcp_#"): (_share("engine_utilization_ratio", "jpeg"),),
@@ -203,14 +203,14 @@ _MAIN: Mapping[Path, tuple[Target, ...]] = {
         ("clock", name, "frequency_levels", "level_#"): (_highest_clock(domain),)
         for name, domain in _LEVEL_DOMAINS.items()
     },
-    # Whether the memory controller is monitored for errors, as rocm-smi and the driver's file print it.
+    # Whether the memory controller is monitored for errors.
     ("ras", "ecc_block_state", "umc"): (switch("ecc_enabled", ENABLED),),
 }
 FIELDS: Mapping[Path, tuple[Target, ...]] = {
-    path: (*_MAIN.get(path, ()), *SPARES.get(path, ())) for path in (*_MAIN, *SPARES)
+    path: (*_MAIN.get(path, ()), *FALLBACKS.get(path, ())) for path in (*_MAIN, *FALLBACKS)
 }
-# If these have several texts, the highest number counts.
-_MANY: frozenset[Path] = frozenset(
+# If these have several values, the highest is used.
+_REPEATED: frozenset[Path] = frozenset(
     {
         *((name,) for name in ("clock", "throttle", "tviol_active", *_VIOLATIONS)),
         *(("usage", f"{engine}_activity") for engine in ("vcn", "jpeg")),
@@ -232,8 +232,8 @@ STACKS: Mapping[Path, str] = {
 BOARDS = frozenset({"gpu_board", "gpuboard", "base_board", "baseboard"})
 
 
-def board_sensor(name: str) -> str:
-    """Return the label of a board's sensor, which must not count for the chip's temperature."""
+def board_sensor_label(name: str) -> str:
+    """Return the label of a board's sensor, which must not be mistaken for a sensor of the chip."""
     return name if name.startswith(BOARD_SENSORS) else f"board_{name}"
 
 
@@ -265,8 +265,7 @@ PROCESS_KEYS: Mapping[str, Path] = {
     "sdma_usage": ("process_info", "sdma_usage"),
     "evicted_time": ("process_info", "evicted_time"),
 }
-# Identities, modes and settings; voltages, rates and counts for which there is no metric; and
-# `vram_percent`, a share of 1 that monitor 6.4 prints with a percent sign.
+# Known keys without a metric. `vram_percent` is not read, because monitor 6.4 prints a share of 1 with a percent sign.
 _QUIET_SECTIONS = frozenset(
     {
         "asic", "bus", "vbios", "ifwi", "board", "driver", "ras", "numa", "vram", "cache_info", "partition", "dfc",
@@ -334,12 +333,12 @@ def is_top_level(key: str) -> bool:
     return key == "perf_level" or key in _QUIET_SECTIONS
 
 
-def is_many(path: Path) -> bool:
-    """Return whether a path may have several texts, as those of several clocks of a kind."""
-    return path[:1] in _MANY or path in _MANY
+def may_repeat(path: Path) -> bool:
+    """Return whether a path may have several values, such as several clocks of a kind."""
+    return path[:1] in _REPEATED or path in _REPEATED
 
 
 def is_quiet(path: Path) -> bool:
-    """Return whether a path is known to have no reading."""
-    of_a_processor = len(path) > 1 and path[1].startswith("apu_")
-    return path[0] in _QUIET_SECTIONS or path[:2] in _QUIET_PATHS or path[:3] in _QUIET_PATHS or of_a_processor
+    """Return whether a path is known to have no metric."""
+    is_of_processor = len(path) > 1 and path[1].startswith("apu_")
+    return path[0] in _QUIET_SECTIONS or path[:2] in _QUIET_PATHS or path[:3] in _QUIET_PATHS or is_of_processor

@@ -13,20 +13,20 @@ from telemetry_parsers.rocm.tool import PRIVATE_LOCKS
 from telemetry_parsers.text.answers import ErrorText, failed
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi import cards, json_documents, keys, saved_csv, saved_sections, saved_tables
-from telemetry_parsers.vendors.amd.amd_smi.cards import fill, without_cards
+from telemetry_parsers.vendors.amd.amd_smi.cards import read_blocks, without_cards
 from telemetry_parsers.vendors.amd.amd_smi.entries import TOOL, Block
 
 _NO_GROUPS = "add the user to the groups render and video"
 _LOAD = "load the module amdgpu"
-_NO_GPU = "ask for a GPU that amd-smi list shows"
-_ASK_OTHERWISE = "this version does not know the command line"
+_NO_SUCH_GPU = "ask for a GPU that amd-smi list shows"
+_UNKNOWN_COMMAND = "this version does not know the command line"
 _REINSTALL = "reinstall amd-smi-lib of the same ROCm version"
 ERRORS = (
     ErrorText("missing the following required groups", "failed", "no_permission", _NO_GROUPS),
     ErrorText("requires elevation", "failed", "no_permission", "run it as root"),
-    ErrorText("can not find a device", "wrong_request", None, _NO_GPU),
-    ErrorText("cannot be found on the system", "wrong_request", None, _NO_GPU),
-    ErrorText("devicenotfoundexception", "wrong_request", None, _NO_GPU),
+    ErrorText("can not find a device", "wrong_request", None, _NO_SUCH_GPU),
+    ErrorText("cannot be found on the system", "wrong_request", None, _NO_SUCH_GPU),
+    ErrorText("devicenotfoundexception", "wrong_request", None, _NO_SUCH_GPU),
     ErrorText("unable to detect any gpu", "failed", "driver_gone", _LOAD),
     ErrorText("unable to get devices", "failed", "driver_gone", _LOAD),
     ErrorText("not found in modules", "failed", "driver_gone", _LOAD),
@@ -34,21 +34,21 @@ ERRORS = (
     ErrorText("drivernotloaded", "failed", "driver_gone", _LOAD),
     ErrorText("amdsmi_status_init_error", "failed", "driver_gone", _LOAD),
     ErrorText("initialization error", "failed", "driver_gone", _LOAD),
-    ErrorText("is invalid. run", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("invalid choice", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("is not supported on the system", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("is not of valid type or format", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("requires a value", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("invalidcommandexception", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("invalidparameter", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("parameternotsupportedexception", "wrong_request", None, _ASK_OTHERWISE),
+    ErrorText("is invalid. run", "wrong_request", None, _UNKNOWN_COMMAND),
+    ErrorText("invalid choice", "wrong_request", None, _UNKNOWN_COMMAND),
+    ErrorText("is not supported on the system", "wrong_request", None, _UNKNOWN_COMMAND),
+    ErrorText("is not of valid type or format", "wrong_request", None, _UNKNOWN_COMMAND),
+    ErrorText("requires a value", "wrong_request", None, _UNKNOWN_COMMAND),
+    ErrorText("invalidcommandexception", "wrong_request", None, _UNKNOWN_COMMAND),
+    ErrorText("invalidparameter", "wrong_request", None, _UNKNOWN_COMMAND),
+    ErrorText("parameternotsupportedexception", "wrong_request", None, _UNKNOWN_COMMAND),
     ErrorText("amd-smi: no such file or directory", "failed", "exit_status", "install the tool or give its path"),
     ErrorText("libamd_smi", "failed", "library_mismatch", _REINSTALL),
     ErrorText("no module named", "failed", "library_mismatch", _REINSTALL),
     ErrorText("amdsmi_cli_exceptions", "failed", "exit_status"),
     ErrorText("amdsmi has returned error", "failed", "exit_status"),
 )
-_SILENT = "no output: amd-smi prints nothing where its driver is not loaded; load the module amdgpu"
+_SILENT = "no output: amd-smi prints nothing if its driver is not loaded; load the module amdgpu"
 
 _VERSION = re.compile(r"([A-Za-z_ -]{2,40})[ \t]?:[ \t]([^|]{1,300})(?:\||\Z)")
 _VERSION_NAMES = {
@@ -65,8 +65,8 @@ _MATRIX = re.compile(
 _ADVICE = "; save the output of amd-smi metric --json"
 
 
-def _of_blocks(is_mark: Callable[[Line], object], read: Callable[[Sequence[Line], Draft], list[Block]]) -> Shape:
-    return of_lines(is_mark, lambda lines, draft: fill(draft, read(lines, draft)), empty=without_cards)
+def _shape_of_blocks(is_mark: Callable[[Line], object], read: Callable[[Sequence[Line], Draft], list[Block]]) -> Shape:
+    return of_lines(is_mark, lambda lines, draft: read_blocks(draft, read(lines, draft)), empty=without_cards)
 
 
 def _is_version(line: Line) -> bool:
@@ -83,31 +83,31 @@ def _read_version(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 
 _SHAPES = (
-    _of_blocks(saved_sections.is_device, saved_sections.read_sections),
-    _of_blocks(saved_tables.table_headings, saved_tables.read_table),
+    _shape_of_blocks(saved_sections.is_device, saved_sections.read_sections),
+    _shape_of_blocks(saved_tables.table_headings, saved_tables.read_table),
     of_lines(saved_tables.is_box_heading, saved_tables.read_box),
-    _of_blocks(saved_csv.csv_headings, saved_csv.read_csv),
-    _of_blocks(_is_version, _read_version),
+    _shape_of_blocks(saved_csv.csv_headings, saved_csv.read_csv),
+    _shape_of_blocks(_is_version, _read_version),
 )
 
 
-def refused(_output: Output, lines: Sequence[Line]) -> Report | None:
+def refusal(_output: Output, lines: Sequence[Line]) -> Report | None:
     """Return the report on a known shape that is not read, with the command to use instead."""
     for line in lines:
-        why = _unread(line.text)
-        if why:
+        reason = _why_not_read(line.text)
+        if reason:
             title = _BOX.match(line.text.strip())
             facts = (("tool_version", title[1]),) if title else ()
-            return Report("wrong_request", problems=(Problem(line.where, why),), facts=facts)
+            return Report("wrong_request", problems=(Problem(line.where, reason),), facts=facts)
     return None
 
 
-def _unread(text: str) -> str:
-    """Return what is wrong with the text if this line shows it, else an empty text."""
+def _why_not_read(text: str) -> str:
+    """Return why the output with this line is not read; empty if the line does not show a reason."""
     if "AMD-SMI" in text and text.lstrip().startswith("|"):
-        return f"this is the overview of amd-smi without a sub-command, but not its headings, each on a line of its own{_ADVICE}"
+        return f"this is the overview of amd-smi, but its heading lines are missing{_ADVICE}"
     if _PYTHON.search(text):
-        return f"this is Python's print of the data, not JSON{_ADVICE}"
+        return f"this is printed Python data, not JSON{_ADVICE}"
     if _MATRIX.match(text):
         return "these are the tables of amd-smi topology, xgmi or partition; run them with --json"
     return ""
@@ -119,19 +119,19 @@ _JSON_MARK = re.compile(r"^[ \t]{0,80}\"(?:gpu|gpu_data|gpu_id)\"[ \t]{0,4}:", r
 def _read_json(text: Text, draft: Draft) -> bool:
     blocks = json_documents.read_documents(text.joined, draft)
     if blocks is not None:
-        cards.fill(draft, blocks)
+        cards.read_blocks(draft, blocks)
     return blocks is not None
 
 
-def _error_in_json(output: Output, _lines: Sequence[Line]) -> Report | None:
-    message = json_documents.error_of(output.text)
+def _report_on_json_error(output: Output, _lines: Sequence[Line]) -> Report | None:
+    message = json_documents.error_message(output.text)
     return None if message is None else failed("exit_status", "JSON", quote(message))
 
 
-def _no_whole_device(output: Output, _lines: Sequence[Line]) -> Report | None:
+def _report_on_broken_json(output: Output, _lines: Sequence[Line]) -> Report | None:
     if _JSON_MARK.search(output.text) is None:
         return None
-    return failed("not_understood", "JSON", "JSON that is cut off or broken; no device in it is whole")
+    return failed("not_understood", "JSON", "the JSON is cut off or broken and has no complete device")
 
 
 _TOOL = Tool(
@@ -142,23 +142,23 @@ _TOOL = Tool(
     silent=_SILENT,
     errors=ERRORS,
     marks_first=False,
-    refusals=(refused,),
-    remnants=(_error_in_json, _no_whole_device),
+    refusals=(refusal,),
+    remnants=(_report_on_json_error, _report_on_broken_json),
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
 
 
-def _ask(*commands: str) -> Command:
+def _command(*commands: str) -> Command:
     return Command(tuple((TOOL, command, "--json") for command in commands), env=PRIVATE_LOCKS, folders=_FOLDERS)
 
 
 # A call takes seconds on a node of eight cards, and wakes sleeping cards.
 PARSER = parser_of(
     _TOOL,
-    Poll("metric", _ask("metric", "monitor"), "fast", 30.0, 20.0, wakes=True),
-    Poll("list", _ask("list"), "inventory", 300.0, 20.0, wakes=True),
-    Poll("static", _ask("static"), "inventory", 300.0, 30.0, wakes=True),
-    Poll("process", _ask("process"), "slow", 60.0, 20.0, lists_devices=False, wakes=True),
+    Poll("metric", _command("metric", "monitor"), "fast", 30.0, 20.0, wakes=True),
+    Poll("list", _command("list"), "inventory", 300.0, 20.0, wakes=True),
+    Poll("static", _command("static"), "inventory", 300.0, 30.0, wakes=True),
+    Poll("process", _command("process"), "slow", 60.0, 20.0, lists_devices=False, wakes=True),
     also=(
         *keys.ECC_COUNTS.values(), "performance_level", "processes", "retired_pages", "retired_pages_pending",
         "link_up", "link_receive_bytes_total", "link_transmit_bytes_total",

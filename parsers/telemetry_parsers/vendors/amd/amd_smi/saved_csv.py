@@ -1,4 +1,4 @@
-"""amd-smi's CSV: a row for each device, under keys without their sections."""
+"""amd-smi's CSV: a row for each device, with keys that do not name their sections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.answers import SHORTENED, no_row
 from telemetry_parsers.text.lines import Line
-from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, pattern, plain_key
+from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, plain_key, plain_path
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
     ECC_COUNTS,
     FIELDS,
@@ -22,13 +22,13 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
 from telemetry_parsers.vendors.amd.amd_smi.saved_sections import list_items
 
 _NOT_VALUES = frozenset({"gpu", "timestamp"})
-# Two keys of one name: the first is meant if one of these columns is present.
+# Names with two meanings. The first path applies if one of these columns is present.
 _AMBIGUOUS: Mapping[str, tuple[frozenset[str], Path, Path]] = {
     "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
     "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),
     "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
 }
-# Keys that have another name in CSV than in the other forms, or that belong to no section with readings.
+# Keys that have another name in CSV than in the other forms, or that are in no section with readings.
 _NAMED: Mapping[str, Path] = {
     "gpu_bdf": ("bdf",),
     "gpu_uuid": ("uuid",),
@@ -47,7 +47,7 @@ _PAGES = frozenset({"retired", "pending", "un_res"})
 _PAGE_ADDRESS = "'page_address':"
 _CLOCK = re.compile(r"([a-z]{2,8}(?:_[0-9]{1,3})?)_((?:min_|max_)?clk|clk_locked|deep_sleep)\Z")
 _XCP = re.compile(r"([a-z0-9_]{2,60})_(xcp_[0-9]{1,3})\Z")
-# Keys that are quiet in the other forms because of their section, which CSV does not print.
+# Known keys without a metric. CSV does not print their sections.
 _QUIET = re.compile(
     r"[a-z0-9_]{1,60}_(?:accumulated|violation_activity)|accumulation_counter|point_[0-9]_(?:frequency|voltage)|vddboard|uclk_aid"
     r"|socclks_mid|link_metrics_(?:bit_rate|max_bandwidth|link_type)|pcie_levels_[0-9]{1,2}|os_kernel_version|eeprom_version"
@@ -58,10 +58,10 @@ _SHORTENED = "..."
 
 
 def read_csv(lines: Sequence[Line], draft: Draft) -> list[Block]:
-    """Return the blocks of the rows below each heading line: of devices and of their processes."""
+    """Return a block for each row of a device or process."""
     scan = _Scan(draft)
     for line in lines:
-        scan.take(line)
+        scan.read_line(line)
     return scan.blocks
 
 
@@ -74,7 +74,7 @@ def csv_headings(line: Line) -> list[str]:
 
 
 class _Scan:
-    """The state between two lines: the current columns and the paths of their values."""
+    """The parser's state between two lines: the current columns and the paths of their values."""
 
     def __init__(self, draft: Draft) -> None:
         self.blocks: list[Block] = []
@@ -83,28 +83,28 @@ class _Scan:
         self._paths: Mapping[str, Path] = {}
         self._group = 0
 
-    def take(self, line: Line) -> None:
+    def read_line(self, line: Line) -> None:
         text = line.text.strip()
         names = csv_headings(line)
         if names:
-            self._head(names)
+            self._set_headings(names)
         elif text == _SHORTENED:
             self._draft.complain(line.where, SHORTENED)
-        elif text and not (self._names and self._row(line)):
+        elif text and not (self._names and self._read_row(line)):
             self._draft.complain(line.where, no_row(text))
 
-    def _head(self, names: list[str]) -> None:
+    def _set_headings(self, names: list[str]) -> None:
         if names == self._names:
-            return  # a watched table repeats them
+            return  # `--watch` repeats the headings
         if "" in names:
-            self._draft.complain("heading", "a column without a name: the rows below it are not read")
-        self._names, self._paths = names, _paths(names)
+            self._draft.complain("heading", "a column has no name; the rows below it are not read")
+        self._names, self._paths = names, _paths_of(names)
         self._draft.name_unknown(*(name for name in names if name not in _NOT_VALUES and not self._paths.get(name)))
 
-    def _row(self, line: Line) -> bool:
+    def _read_row(self, line: Line) -> bool:
         try:
             cells = next(csv.reader([line.text]), [])
-        except csv.Error:  # no row; the caller reports the line
+        except csv.Error:  # not valid CSV; the caller reports the line
             return False
         row = dict(zip(self._names, cells, strict=False))
         index = units.whole(row.get("gpu", "").removeprefix("GPU"))
@@ -116,27 +116,27 @@ class _Scan:
             path = self._paths.get(name)
             if path:
                 where = f"{line.where} {name}"
-                block.entries += [Entry(*item, self._group, where) for item in _items(path, cell)]
+                block.entries += [Entry(*item, self._group, where) for item in _cell_items(path, cell)]
         self.blocks.append(block)
         return True
 
 
-def _items(path: Path, cell: str) -> list[tuple[Path, str]]:
-    """Return the items of a cell. A list of pages, as Python prints it, has an item for each page."""
+def _cell_items(path: Path, cell: str) -> list[tuple[Path, str]]:
+    """Return the items of a cell. A printed Python list of pages has an item for each page."""
     if path == _NAMED["process_info"] and units.placeholder(cell) is not None:
-        return []  # the row of a process has its own columns
+        return []  # processes have rows of their own
     if path[0] in _PAGES and _PAGE_ADDRESS in cell:
         return [((*path, "page_address"), "")] * cell.count(_PAGE_ADDRESS)
     return [(path, item) for item in list_items(cell)]
 
 
-def _paths(names: Sequence[str]) -> dict[str, Path]:
+def _paths_of(names: Sequence[str]) -> dict[str, Path]:
     if "pid" in names:
         return {name: PROCESS_KEYS.get(name) or _NAMED.get(name, ()) for name in names if name != "gpu"}
-    return {name: _path(name, names) for name in names if name not in _NOT_VALUES}
+    return {name: _path_of(name, names) for name in names if name not in _NOT_VALUES}
 
 
-def _path(name: str, names: Sequence[str]) -> Path:
+def _path_of(name: str, names: Sequence[str]) -> Path:
     """Return the path that ends in this name; empty if there is none or more than one."""
     if name == "perf_level" or name in _PAGES:
         return (name,)
@@ -152,19 +152,19 @@ def _path(name: str, names: Sequence[str]) -> Path:
         return (name,)
     if name in QUIET_NAMES or (not paths and _QUIET.fullmatch(name)):
         return ("csv", name)
-    return _family(name) or (paths.pop() if len(paths) == 1 else ())
+    return _path_with_label(name) or (paths.pop() if len(paths) == 1 else ())
 
 
-def _family(name: str) -> Path:
-    """Return the path of a key that contains a name: of a partition, a reason to throttle, a clock, a block."""
-    of_a_partition = _XCP.match(name)
-    if of_a_partition is not None:
-        path = _of_a_partition(of_a_partition[1])
-        return (*path, of_a_partition[2]) if path else ()
+def _path_with_label(name: str) -> Path:
+    """Return the path of a key that contains a label: a partition, throttle reason, clock or block; else empty."""
+    partition_match = _XCP.match(name)
+    if partition_match is not None:
+        path = _path_above_partition(partition_match[1])
+        return (*path, partition_match[2]) if path else ()
     if name.endswith(VIOLATION_END):
         return ("throttle", name)
     clock, count = _CLOCK.match(name), _BLOCK_COUNT.match(name)
-    section = pattern(("clock", clock[1])) if clock else ()
+    section = plain_path(("clock", clock[1])) if clock else ()
     if clock and (is_quiet(section) or any(path[:2] == section for path in FIELDS)):
         return ("clock", clock[1], clock[2])
     if count and count[1] != "total" and count[2] in (*ECC_COUNTS, "deferred_count"):
@@ -172,8 +172,8 @@ def _family(name: str) -> Path:
     return ()
 
 
-def _of_a_partition(name: str) -> Path:
-    """Return the path above the number of a partition: of a reason to throttle or of a utilization."""
+def _path_above_partition(name: str) -> Path:
+    """Return the path of a value that is printed for each partition, such as a utilization."""
     if name.endswith(VIOLATION_END):
         return ("throttle", name)
     if _QUIET.fullmatch(name):

@@ -1,4 +1,4 @@
-"""amd-smi's text: a block for each device with indented keys; lists may be wrapped, and indentation may be lost."""
+"""amd-smi's text: a block of indented keys for each device. Copies may have lost the indentation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.answers import CUT_LINE, SHORTENED, not_understood
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, pattern, plain_key
+from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, plain_key, plain_path
 from telemetry_parsers.vendors.amd.amd_smi.keys import ECC_COUNTS, FIELDS, SECTIONS, is_quiet, is_top_level
 from telemetry_parsers.vendors.amd.amd_smi.readings import NO_PAGES, NONE
 
@@ -18,9 +18,9 @@ _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,
 _LEVEL = re.compile(r"([0-9]{1,3}):[ \t]{1,8}(\S.{0,80})\Z")
 _LONGEST_WRAP = 64
 _SHORTENED = "..."
-# Messages below a heading instead of a list, on a line of their own.
 _LEAF_ENDS = ("_accumulated", "_status", "_activity")
 _LISTS = frozenset({"retired", "pending", "process_info"})
+# Messages that replace a list, on a line of their own.
 _NOTHING = (NONE | NO_PAGES) - {"[]"}
 
 
@@ -30,19 +30,19 @@ def is_device(line: Line) -> bool:
 
 
 def read_sections(lines: Sequence[Line], draft: Draft) -> list[Block]:
-    """Return the blocks in these lines. A line inside which the text ends is not read."""
+    """Return the blocks in these lines. A truncated last line is not read."""
     scan = _Scan(draft, flat=_is_flat(lines))
     for line in lines:
-        scan.take(line)
+        scan.read_line(line)
     return scan.finish()
 
 
 def _is_flat(lines: Sequence[Line]) -> bool:
-    """Return whether a copy lost the indentation: nothing after the first device is indented further, or not even a section."""
-    start = next((at for at, line in enumerate(lines) if _DEVICE.match(line.text.strip())), 0)
-    behind = [line for line in lines[start + 1 :] if line.text.strip()]
-    further = [line for line in behind if _indent(line) > _indent(lines[start])]
-    return not further or any(_is_section(line) for line in behind if _indent(line) <= _indent(lines[start]))
+    """Return whether the indentation is lost: no line, or not every section, is indented below the first device."""
+    start = next((position for position, line in enumerate(lines) if _DEVICE.match(line.text.strip())), 0)
+    lines_below = [line for line in lines[start + 1 :] if line.text.strip()]
+    indented = [line for line in lines_below if _indent(line) > _indent(lines[start])]
+    return not indented or any(_is_section(line) for line in lines_below if _indent(line) <= _indent(lines[start]))
 
 
 def _is_section(line: Line) -> bool:
@@ -56,7 +56,7 @@ def _indent(line: Line) -> int:
 
 
 class _Scan:
-    """The state between two lines: the block, the headings above a key, and an open list."""
+    """The parser's state between two lines: the block, the headings above a key, and an open list."""
 
     def __init__(self, draft: Draft, *, flat: bool) -> None:
         self.blocks: list[Block] = []
@@ -70,29 +70,29 @@ class _Scan:
         self._heading: tuple[Path, Line] | None = None
         self._seen: set[tuple[int, Path]] = set()
 
-    def take(self, line: Line) -> None:
+    def read_line(self, line: Line) -> None:
         text = line.text.strip()
         if line.ended:
-            self._end_heading(line)
+            self._finish_heading(line)
         if not line.ended:
             self._draft.complain(line.where, CUT_LINE)
         elif self._list_entry is not None:
             self._continue_list(text, line)
         elif not text:
-            self._close()
+            self._complete_block()
         elif text == _SHORTENED:
             self._draft.complain(line.where, SHORTENED)
         elif device := _DEVICE.match(text):
-            self._close()
+            self._complete_block()
             self._stack, self._device_indent = [], _indent(line)
             self._group += 1
             kind = device[1].lower()
             self.blocks.append(Block(kind, int(device[2]), f"{device[1]} {device[2]}", open_at=()))
         else:
-            self._key(line, text)
+            self._read_key(line, text)
 
-    def _end_heading(self, line: Line) -> None:
-        """Report a key whose value is lost: it has neither a value nor lines below it."""
+    def _finish_heading(self, line: Line) -> None:
+        """Store an empty value for a heading without lines below it, and report a missing list."""
         if self._heading is None:
             return
         path, heading = self._heading
@@ -109,14 +109,14 @@ class _Scan:
             self._draft.complain(self._list_entry[1].where, "the text ends inside this list, which is not read")
         return self.blocks
 
-    def _close(self) -> None:
+    def _complete_block(self) -> None:
         """Mark the block as complete after a blank line or before the next device."""
         if self.blocks:
             self.blocks[-1].open_at = None
 
-    def _key(self, line: Line, text: str) -> None:
+    def _read_key(self, line: Line, text: str) -> None:
         if self.blocks and not self._flat and _indent(line) <= self._device_indent:
-            # A card's lines are indented further than its name. This one is of another program, such as a warning.
+            # The lines of a card are indented below its name. This line is from another program, such as a warning.
             self._draft.complain(line.where, not_understood(text))
             return
         level = _LEVEL.match(text)
@@ -124,15 +124,15 @@ class _Scan:
         if self.blocks and self.blocks[-1].kind != "gpu":
             return
         if match is None and self._stack and self.blocks:
-            self._bare(text, line)
+            self._read_bare_line(text, line)
             return
         if match is None or not self.blocks:
             self._draft.complain(line.where, not_understood(text))
             return
         key, value = plain_key(match[1]), match[2]
         if value is None:
-            value = self._without_value(key, line)
-        path = self._path(line, key, is_heading=value is None)
+            value = self._missing_value(key, line)
+        path = self._path_of(line, key, is_heading=value is None)
         if value is None:
             self._group += 1
             self._heading = None if self._flat else (path, line)
@@ -141,8 +141,8 @@ class _Scan:
         else:
             self._add(path, value, line)
 
-    def _without_value(self, key: str, line: Line) -> str | None:
-        """Return an empty text for a key whose value is lost, or None for a heading."""
+    def _missing_value(self, key: str, line: Line) -> str | None:
+        """Return an empty text for a key without its value, or None for a heading."""
         if key == "gpu":
             self._draft.complain(line.where, "a card without its number; the lines below may be of another card")
         return "" if self._flat and self._is_leaf(key) else None
@@ -150,19 +150,19 @@ class _Scan:
     def _is_leaf(self, key: str) -> bool:
         """Return whether a key is known to have a value. Without indentation, only its name shows this."""
         path = (*(name for _, name in self._stack), key)
-        is_field = pattern(path) in FIELDS or pattern((path[0], key)) in FIELDS
+        is_field = plain_path(path) in FIELDS or plain_path((path[0], key)) in FIELDS
         return is_field or key in (*ECC_COUNTS, "perf_level") or key.endswith(_LEAF_ENDS)
 
-    def _bare(self, text: str, line: Line) -> None:
-        """Read a line without a key: a message that there is nothing, an item of a quiet list, or an unknown text."""
+    def _read_bare_line(self, text: str, line: Line) -> None:
+        """Read a line without a key, such as the message that a list is empty."""
         path = tuple(name for _, name in self._stack)
         if text.lower() in _NOTHING:
             self._add(path, text, line)
         elif not is_quiet(path) or ":" in (text[0], text[-1]):
             self._draft.complain(line.where, not_understood(text))
 
-    def _path(self, line: Line, key: str, *, is_heading: bool) -> Path:
-        """Return the keys that lead to this key; without indentation, the last section and the heading below it."""
+    def _path_of(self, line: Line, key: str, *, is_heading: bool) -> Path:
+        """Return the path of a key. Without indentation, its section and heading are the last ones above it."""
         if self._flat:
             if is_heading and (key in SECTIONS or len(self._stack) > 1):
                 del self._stack[0 if key in SECTIONS else 1 :]
@@ -173,7 +173,7 @@ class _Scan:
         path = (*(name for _, name in self._stack), key)
         if self._flat and not is_heading and is_top_level(key):
             path = (key,)
-        elif self._flat and not is_heading and pattern(path) not in FIELDS and pattern((path[0], key)) in FIELDS:
+        elif self._flat and not is_heading and plain_path(path) not in FIELDS and plain_path((path[0], key)) in FIELDS:
             path = (path[0], key)
         if is_heading:
             self._stack.append((_indent(line), key))
@@ -186,26 +186,26 @@ class _Scan:
             self._add(path, " ".join(self._list), first)
             self._list_entry = None
         elif len(self._list) > _LONGEST_WRAP or not text:
-            self._draft.complain(first.where, "unterminated list; ignored")
+            self._draft.complain(first.where, "the list is not closed and is ignored")
             self._list_entry = None
 
     def _add(self, path: Path, value: str, line: Line) -> None:
         block = self.blocks[-1]
         if block.kind == "gpu" and (self._group, path) in self._seen and not path[-1].startswith("policy"):
-            self._draft.complain(line.where, f"printed a second time; its heading may be lost: {quote(line.text)}")
+            self._draft.complain(line.where, f"the key is repeated; its heading may be missing: {quote(line.text)}")
         elif block.kind == "gpu":
             self._seen.add((self._group, path))
             where = f"{block.where} {line.where}"
             block.entries += [Entry(path, item, self._group, where) for item in list_items(value)]
-        block.open_at = pattern(path)
+        block.open_at = plain_path(path)
 
 
 def list_items(value: str) -> list[str]:
-    """Return the items of `[0 %, N/A]`, each with the unit after the bracket; a value that is not a list as its only item."""
+    """Return the items of a list such as `[0 %, N/A]`. Any other value is a single item."""
     inside, bracket, unit = value.partition("]")
     if not inside.startswith("[") or not bracket:
         return [value.strip()]
     items = [item.strip(" \t'\"") for item in inside[1:].split(",")]
     if len(items) > 1 and "" in items:
-        return [value.strip()]  # an item is lost, so that the positions of the others are unknown
+        return [value.strip()]  # an item is missing, so that the positions of the others are unknown
     return [f"{item} {unit}".strip() for item in items]

@@ -1,4 +1,4 @@
-"""The table of amd-smi monitor, whose headings change with each release, and the overview that amd-smi prints without a sub-command."""
+"""The table of amd-smi monitor, and the overview that amd-smi prints without a sub-command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, printed_text
 from telemetry_parsers.vendors.amd.amd_smi.keys import PROCESS_KEYS
 
-# The key in monitor's JSON of the values below a heading.
+# The keys of monitor's JSON, by heading.
 _HEADINGS: Mapping[str, str] = {
     "POWER": "power_usage", "PWR_CAP": "max_power", "GPU_TEMP": "gpu_temperature", "GPU_T": "gpu_temperature",
     "EDGE_TEMP": "edge_temperature", "HOTSPOT_TEMP": "hotspot_temperature", "MEM_TEMP": "memory_temperature",
@@ -49,27 +49,27 @@ _MOST_WORDS = 120
 
 
 def read_table(lines: Sequence[Line], draft: Draft) -> list[Block]:
-    """Return the rows of the table, one for each card or partition. Of several rows, the last counts."""
+    """Return a block for each card or partition, with the values of its last row."""
     scan = _Scan(draft)
     for line in lines:
-        scan.take(line)
+        scan.read_line(line)
     return scan.blocks
 
 
 def table_headings(line: Line) -> list[str]:
-    """Return the headings in a heading line of monitor's table; empty for any other line. Those of rocm-smi are not all capitals."""
+    """Return the headings in a heading line of monitor's table; empty for any other line."""
     words = line.text.split(maxsplit=_MOST_WORDS) if line.ended else []
     names = words[1:] if words[:1] == ["TIMESTAMP"] else words
-    is_row = (
+    is_heading = (
         names[:1] == ["GPU"]
-        and line.text.isupper()
+        and line.text.isupper()  # unlike the headings of rocm-smi
         and any(name in _HEADINGS or name in _PROCESS_HEADINGS for name in names[1:])
     )
-    return words if is_row and all(name not in _PROCESS_HEADINGS for name in names[1:2]) else []
+    return words if is_heading and all(name not in _PROCESS_HEADINGS for name in names[1:2]) else []
 
 
 class _Scan:
-    """The state between two lines: the current headings, of cards or of processes."""
+    """The parser's state between two lines, with the current headings of cards or processes."""
 
     def __init__(self, draft: Draft) -> None:
         self.blocks: list[Block] = []
@@ -79,7 +79,7 @@ class _Scan:
         self._rows: dict[tuple[int, str], Block] = {}
         self._cards: dict[int, Block] = {}
 
-    def take(self, line: Line) -> None:
+    def read_line(self, line: Line) -> None:
         text = line.text.strip()
         headings = table_headings(line)
         if not text or text.upper() == _PROCESS_TITLE:
@@ -92,16 +92,16 @@ class _Scan:
             self._draft.complain(line.where, SHORTENED)
         elif not self._headings:
             self._draft.complain(line.where, f"text before the table: {quote(text)}")
-        elif not (self._process(line) if "PID" in self._headings else self._card(line)):
+        elif not (self._read_process(line) if "PID" in self._headings else self._read_card(line)):
             self._draft.complain(line.where, misfit(text))
 
     def _set_headings(self, headings: list[str]) -> None:
         self._headings = headings
-        of_rows = _PROCESS_HEADINGS if "PID" in headings else _HEADINGS
-        expected = (*of_rows, "GPU", "NAME", "TIMESTAMP", "XCP")
+        known = _PROCESS_HEADINGS if "PID" in headings else _HEADINGS
+        expected = (*known, "GPU", "NAME", "TIMESTAMP", "XCP")
         self._draft.name_unknown(*(name for name in headings if name not in expected))
 
-    def _card(self, line: Line) -> bool:
+    def _read_card(self, line: Line) -> bool:
         cells = _cells_of(line.text.split(maxsplit=_MOST_WORDS))
         if len(cells) != len(self._headings):
             return False
@@ -111,48 +111,49 @@ class _Scan:
             return False
         block = Block("gpu", index, f"GPU {index}")
         for heading, text in row.items():
-            block.entries += _entries(heading, text, f"{line.where} {heading}")
+            block.entries += _entries_of_cell(heading, text, f"{line.where} {heading}")
         slot = (index, row.get("XCP", ""))
         if slot in self._rows:
             self._rows[slot].entries[:] = block.entries
         else:
             self._rows[slot] = block
-            self._add(block, index)
+            self._add_block(block, index)
         return True
 
-    def _process(self, line: Line) -> bool:
-        """Read a row such as `0  my app  2022  0.0 B …` from the right, because the name may contain blanks."""
+    def _read_process(self, line: Line) -> bool:
+        """Read a row such as `0  my app  2022  0.0 B …` from its end, because the name may contain blanks."""
         words = line.text.split(maxsplit=_MOST_WORDS)
-        before = self._headings.index("NAME") if "NAME" in self._headings else 0
-        index = units.whole(words[self._headings.index("GPU")]) if len(words) > before else None
+        name_position = self._headings.index("NAME") if "NAME" in self._headings else 0
+        index = units.whole(words[self._headings.index("GPU")]) if len(words) > name_position else None
         if index is None:
             return False
-        behind = self._headings[before + 1 :]
+        headings = self._headings[name_position + 1 :]
         cells = words[self._headings.index("GPU") + 1 :]
         if _NO_PROCESS in line.text.lower() or (cells and all(units.placeholder(cell) for cell in cells)):
-            self._block(index).entries.append(Entry(("process_info",), _NO_PROCESS, self._group, line.where))
+            self._block_of(index).entries.append(Entry(("process_info",), _NO_PROCESS, self._group, line.where))
             return True
-        for start in range(max(before + 1, len(words) - 2 * len(behind)), len(words)):
+        for start in range(max(name_position + 1, len(words) - 2 * len(headings)), len(words)):
             cells = _cells_of(words[start:]) if units.whole(words[start]) is not None else []
-            if len(cells) == len(behind):
-                self._add_process(index, " ".join(words[before:start]), dict(zip(behind, cells, strict=True)), line)
+            if len(cells) == len(headings):
+                name = " ".join(words[name_position:start])
+                self._add_process(index, name, dict(zip(headings, cells, strict=True)), line)
                 return True
         return False
 
-    def _block(self, index: int) -> Block:
-        """Return the block of the card with this number, a new one before its row."""
+    def _block_of(self, index: int) -> Block:
+        """Return the block of the card with this number, which is added if its row has not been read."""
         if index not in self._cards:
-            self._add(Block("gpu", index, f"GPU {index}"), index)
+            self._add_block(Block("gpu", index, f"GPU {index}"), index)
         return self._cards[index]
 
-    def _add(self, block: Block, index: int) -> None:
+    def _add_block(self, block: Block, index: int) -> None:
         """Add a block. The first block with a number represents the card."""
         self.blocks.append(block)
         self._cards.setdefault(index, block)
 
     def _add_process(self, index: int, name: str, cells: Mapping[str, str], line: Line) -> None:
         self._group += 1
-        block = self._block(index)
+        block = self._block_of(index)
         # The process table has no end mark, so that processes may be missing.
         block.open_at = ("process_info",)
         block.entries.append(Entry(("process_info", "name"), name, self._group, line.where))
@@ -162,7 +163,7 @@ class _Scan:
 
 
 def _cells_of(words: Sequence[str]) -> list[str]:
-    """Return the cells of a row. A number or N/A with its unit, `3.0/ 16.0 GB`, `NOT ACTIVE` and `[0 %, N/A]` are one cell each."""
+    """Return the cells of a row, such as `3.0/ 16.0 GB`, `NOT ACTIVE` or `[0 %, N/A]`."""
     cells: list[str] = []
     takes_unit = False
     for word in words:
@@ -171,24 +172,24 @@ def _cells_of(words: Sequence[str]) -> list[str]:
             takes_unit = False
         elif cells and (cells[-1].endswith("/") or (cells[-1] == "NOT" and word == "ACTIVE")):
             cells[-1] += word if cells[-1].endswith("/") else f" {word}"
-        elif takes_unit and not _begins_a_cell(word):
+        elif takes_unit and not _starts_cell(word):
             cells[-1] += f" {word}"
             takes_unit = False
         else:
             cells.append(word)
-            takes_unit = _begins_a_cell(word)
+            takes_unit = _starts_cell(word)
     return cells
 
 
-def _begins_a_cell(word: str) -> bool:
+def _starts_cell(word: str) -> bool:
     return word[0].isdigit() or word[0] in "-[" or units.placeholder(word) is not None
 
 
-def _entries(heading: str, text: str, where: str) -> Iterator[Entry]:
+def _entries_of_cell(heading: str, text: str, where: str) -> Iterator[Entry]:
     if heading in ("VRAM_USAGE", "GTT_USAGE"):
         pool = heading.partition("_")[0].lower()
-        used, slash, rest = text.partition("/")
-        total, _, unit = rest.strip().partition(" ")
+        used, slash, total_text = text.partition("/")
+        total, _, unit = total_text.strip().partition(" ")
         if slash and units.placeholder(text) is None:
             yield Entry((f"{pool}_used",), f"{used} {unit}".strip(), 0, where)
             yield Entry((f"{pool}_total",), f"{total} {unit}".strip(), 0, where)
@@ -201,12 +202,12 @@ def _entries(heading: str, text: str, where: str) -> Iterator[Entry]:
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
 _COLUMNS: Mapping[str, Column] = {
     "bdf": column(look.BUS, identity("bus_id")),
-    # For a chip without a name, the number of the chip.
+    # A chip without a name has its chip number here.
     "gpu-name": column(rf"(?:0x[0-9A-Fa-f]{{1,8}}(?!\S)|{look.NAME})", identity("model")),
     "mem-uti": column(look.PERCENT, metric("memory_activity_ratio")),
     "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
     "uec": column(look.COUNT, metric("ecc_uncorrected_total", "all")),
-    # `611/750 W`, `N/A/0 W`, and `121 W` since 7.14. A limit of 0 W is none.
+    # `611/750 W`, `N/A/0 W`, and `121 W` since 7.14. A limit of 0 W means that there is none.
     "power-usage": column(
         rf"(?:({_NUMBER}|N/A)(?:/({_NUMBER}|N/A))? ?W|N/A)",
         metric("power_watts", unit="W"),
@@ -219,7 +220,7 @@ _COLUMNS: Mapping[str, Column] = {
         r"(?:N/A|([A-Z0-9]{1,8})/([A-Z0-9]{1,8}))", fact("compute_partition"), fact("memory_partition")
     ),
     "gfx-uti": column(look.PERCENT, metric("utilization_ratio")),
-    # `100.0 %` and `38.82 %` are too wide for the column and lose the sign, but never a digit: the tool rounds to two decimals.
+    # `100.0 %` and `38.82 %` are too wide for the column. The sign is cut off, but no digit (the tool prints two decimals).
     "fan": column(rf"({_NUMBER}(?: ?%)?|N/A)", metric("fan_ratio", unit="%")),
     "mem-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
 }
@@ -231,7 +232,7 @@ _BOX = Box(
     versions=(
         ("tool_version", re.compile(r"AMD-SMI[ \t]{1,30}([A-Za-z]{0,20}[0-9]\S{0,60})(?=\s)")),
         ("rocm_version", re.compile(r"ROCm [Vv]ersion:[ \t]{1,30}([0-9]\S{0,60})(?=\s)")),
-        # A version of eight letters may be cut off. Later versions of the tool end it with dots.
+        # A version of eight characters may be cut off. Later versions of the tool mark this with dots.
         ("driver", re.compile(r"amdgpu [Vv]ersion:[ \t]{1,30}(?!\S{8}\s)([0-9]\S{0,60})(?<!\.\.\.)(?=\s)")),
     ),
     parting="|",
@@ -251,42 +252,42 @@ def read_box(lines: Sequence[Line], draft: Draft) -> None:
     if below:
         _read_processes(below, draft)
     elif not draft.is_cut:
-        draft.complain(lines[-1].where, "the box of processes is missing")
+        draft.complain(lines[-1].where, "the process table is missing")
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the processes. They are counted only if their box is complete and each row was understood."""
-    headings = ((at + 1, match) for at, line in enumerate(lines) if (match := _PROCESS_HEADING.match(line.text)))
+    """Read the processes. They are counted only if their table is complete and each row was parsed."""
+    headings = ((row + 1, match) for row, line in enumerate(lines) if (match := _PROCESS_HEADING.match(line.text)))
     start, heading = next(headings, (len(lines), None))
     names = heading[1].replace("CU %", "CU%").split() if heading else []
-    end = next((at for at in reversed(range(start, len(lines))) if _is_last_rule(lines[at])), len(lines))
+    end = next((row for row in reversed(range(start, len(lines))) if _is_last_rule(lines[row])), len(lines))
     is_closed = end < len(lines)
-    gap = None if is_closed else Absent.NOT_REPORTED
+    absence = None if is_closed else Absent.NOT_REPORTED
     counts: Counter[int] = Counter()
-    for at, line in enumerate(lines[start:], start):
+    for row, line in enumerate(lines[start:], start):
         process = _process(line, names, draft)
         if process is not None:
             draft.processes.append(process)
             counts[process.device] += 1
         elif line.text.strip() and not is_rule(line.text) and _NONE not in line.text.lower():
             draft.complain(line.where, not_understood(line.text))
-            gap = gap or (Absent.NOT_UNDERSTOOD if at < end else None)
+            absence = absence or (Absent.NOT_UNDERSTOOD if row < end else None)
     if not is_closed:
         draft.complain(lines[-1].where, CUT_PROCESSES)
     for position in draft.positions().values():
-        draft.give(position, metric("processes"), gap or float(counts[position]))
+        draft.give(position, metric("processes"), absence or float(counts[position]))
 
 
 def _is_last_rule(line: Line) -> bool:
-    """Return whether a line is a rule between two corners, which ends a box."""
+    """Return whether a line is a rule with corners, which ends the table."""
     text = line.text.strip()
     return line.ended and is_rule(text) and text.startswith("+") and text.endswith("+")
 
 
 def _process(line: Line, names: Sequence[str], draft: Draft) -> Process | None:
-    """Return the process of a row such as `0  213952  my app  7.9 MB  19.6 GB  20.1 GB  N/A`; the name may contain blanks."""
+    """Return the process of a row such as `0  213952  my app  7.9 MB  19.6 GB  20.1 GB  N/A`, or None."""
     text = line.text.strip("| \t")
-    # A row of a card has bars between its cells.
+    # Rows of cards have bars between their cells.
     words = text.split(maxsplit=_MOST_WORDS) if line.ended and "|" not in text else []
     index, pid = (units.whole(word) for word in words[:2]) if len(words) > 2 else (None, None)
     position = None if index is None else draft.positions().get(index)

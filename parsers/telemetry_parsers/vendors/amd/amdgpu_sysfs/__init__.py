@@ -1,4 +1,4 @@
-"""The files of the amdgpu driver and of Hygon's, which have the readings of rocm-smi and hy-smi at low cost."""
+"""Reads the files of AMD's and Hygon's drivers, which is cheaper than running rocm-smi or hy-smi."""
 
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.parser import PARSER
 

@@ -1,4 +1,4 @@
-"""The binary file gpu_metrics, read by the table of its version; a version without a table is reported as unknown."""
+"""Reads the binary file gpu_metrics with a table for each version. Other versions are reported as unknown."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from types import MappingProxyType
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, Value
 
-# A field of the blob: its offset, its type as in the module struct, and the number of values.
+# A field of the blob: its offset, its type as in the struct module, and the number of values.
 Field = tuple[int, str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _PartitionTable:
-    """The partitions of a version: the offsets of their number and of the first, and the size and the fields of each."""
+    """The partitions of a version: the offsets of their count and of the first one, and the size of each."""
 
-    count: int
-    first: int
+    count_offset: int
+    first_offset: int
     size: int
     fields: Mapping[str, Field]
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """One version: its size and the fields that are read."""
+    """The layout of one version: its size and the fields that are read."""
 
     size: int
     fields: Mapping[str, Field]
@@ -39,10 +39,10 @@ def _table(fields: Mapping[str, Field]) -> Mapping[str, Field]:
 
 def _clocks(first: int) -> dict[str, Field]:
     """Return the adjacent graphics, SoC, memory and video clocks of versions up to 1.3."""
-    return {name: (first + 2 * n, "H", 1) for n, name in enumerate(("graphics", "soc", "uclk", "video"))}
+    return {name: (first + 2 * number, "H", 1) for number, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 
-# The offsets are compiled from AMD's own structs. `centi` and `milli` in a name are the unit.
+# The offsets were compiled from AMD's own structs. `centi` and `milli` in a name are the unit.
 _CARD_1_0: Mapping[str, Field] = _table(
     {
         "edge": (16, "H", 1), "junction": (18, "H", 1), "memory": (20, "H", 1), "gfx": (28, "H", 1), "umc": (30, "H", 1),
@@ -70,18 +70,18 @@ _PARTITION_1_8: Mapping[str, Field] = _table({"gfx": (0, "I", 8), "jpeg": (32, "
 
 
 def _instinct(
-    size: int, energy: int, clocks: int, more: Mapping[str, Field], partitions: _PartitionTable | None = None
+    size: int, energy: int, clocks: int, other_fields: Mapping[str, Field], partitions: _PartitionTable | None = None
 ) -> _Layout:
-    """Return the layout of a version from 1.4 on: eight graphics clocks, four each of SoC, video and decoder clocks, one of the memory."""
+    """Return the layout of a version since 1.4: eight graphics clocks, and four SoC, video and decoder clocks."""
     fields = {
         "energy": (energy, "Q", 1), "graphics": (clocks, "H", 8), "soc": (clocks + 16, "H", 4),
         "video": (clocks + 24, "H", 4), "uclk": (clocks + 40, "H", 1),
     }  # fmt: skip
-    return _Layout(size, _table({**_CARD_1_4, **fields, **more}), partitions)
+    return _Layout(size, _table({**_CARD_1_4, **fields, **other_fields}), partitions)
 
 
-# Power and activity of versions 2.0 to 2.3 are not read: their unit differs between chips and firmwares (W or mW, percent or
-# hundredths of it), and files exist with both.
+# Power and activity of versions 2.0 to 2.3 are not read. Their unit differs between chips and firmwares: W or mW, percent or
+# hundredths of a percent.
 _APU_2_1: Mapping[str, Field] = _table(
     {
         "edge_centi": (4, "H", 1), "soc_centi": (6, "H", 1), "graphics": (76, "H", 1), "soc": (78, "H", 1),
@@ -156,7 +156,7 @@ _READINGS: Mapping[str, tuple[str, str, int, int]] = {
     "fabric": ("clock_hertz", "fabric", 1_000_000, 1),
     "video": ("clock_hertz", "video", 1_000_000, 1),
 }
-# The second die of an MI200 and a Radeon count no energy: their counters stay at 0.
+# On Radeon cards and on the second die of an MI200, the energy counter is always 0.
 _NEVER_ZERO = frozenset({"energy"})
 # The bits of the chip-independent throttle status (enum smu_throttler of the driver), by reason.
 _THROTTLERS: Mapping[str, range] = {
@@ -178,7 +178,7 @@ class BlobReading:
 
 
 class UnknownBlobError(ValueError):
-    """A blob of an unknown version, or with another size than its version."""
+    """A blob whose version is unknown, or whose size does not match its version."""
 
 
 def content_of(data: object) -> bytes:
@@ -193,7 +193,7 @@ def content_of(data: object) -> bytes:
 
 
 def read_blob(content: bytes) -> list[BlobReading]:
-    """Return the readings of a blob. Raise UnknownBlobError."""
+    """Return the readings of a blob. Raise UnknownBlobError if it cannot be read."""
     if len(content) < 4:
         raise UnknownBlobError("shorter than its header")
     size, version = struct.unpack_from("<H", content)[0], (content[2], content[3])
@@ -215,7 +215,7 @@ def _numbers(content: bytes, fields: Mapping[str, Field], start: int = 0) -> Num
 
 
 def _unpacked(content: bytes, field: Field, start: int = 0) -> list[int | None]:
-    """Return the numbers of a field, None for a number with all bits set: the driver does not know it."""
+    """Return the numbers of a field. A number with all bits set is unknown and becomes None."""
     offset, code, count = field
     # In the signed types of version 1.9, -1 is a valid number.
     blank = (1 << 8 * struct.calcsize(code)) - 1
@@ -248,10 +248,10 @@ def _attributes(content: bytes) -> Numbers:
 
 
 def _partitions(content: bytes, table: _PartitionTable) -> Iterator[BlobReading]:
-    """Yield the readings of the partitions. The only partition of an undivided card has the readings of the card's engines."""
-    count = struct.unpack_from("<H", content, table.count)[0]
+    """Yield the readings of the partitions. The engines of an undivided card are read from its only partition."""
+    count = struct.unpack_from("<H", content, table.count_offset)[0]
     for partition in range(count if 1 <= count <= _MOST_PARTITIONS else 0):
-        numbers = _numbers(content, table.fields, table.first + partition * table.size)
+        numbers = _numbers(content, table.fields, table.first_offset + partition * table.size)
         if count == 1:
             yield from _readings({name: numbers[name] for name in ("vcn", "jpeg")})
         elif partition:
@@ -259,13 +259,13 @@ def _partitions(content: bytes, table: _PartitionTable) -> Iterator[BlobReading]
 
 
 def _readings(numbers: Numbers, partition: int = _WHOLE_CARD) -> Iterator[BlobReading]:
-    for name, (metric, label, times, over) in _READINGS.items():
+    for name, (metric, label, factor, divisor) in _READINGS.items():
         if name in numbers:
-            # Of several engines of a kind, the highest value counts.
-            of_name = [number for number in numbers[name] if number is not None]
-            highest = max(of_name, default=0)
-            is_reported = of_name and (highest or name not in _NEVER_ZERO)
-            value = highest * times / over if is_reported else Absent.NOT_SUPPORTED
+            # The highest value of several engines is used.
+            known_numbers = [number for number in numbers[name] if number is not None]
+            highest = max(known_numbers, default=0)
+            is_reported = known_numbers and (highest or name not in _NEVER_ZERO)
+            value = highest * factor / divisor if is_reported else Absent.NOT_SUPPORTED
             yield BlobReading(metric, label, value, partition)
     for position, number in enumerate(numbers.get("hbm", ())):
         if number is not None:

@@ -12,12 +12,12 @@ from telemetry_parsers.reports.draft import LOUD, Draft
 from telemetry_parsers.text.answers import failed, not_read
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.cards import read_cards
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.saved import files_in
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.topology import cut_off, nodes_of, read_nodes, read_processes
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.topology import node_problems, nodes_of, read_nodes, read_processes
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import DRIVERS, tree_of
 
 _KFD = "/sys/class/kfd/kfd"
 _NODE = f"{_KFD}/topology/nodes/*"
-# A sleeping card must not wake: in its folder, only this file is opened, which shows that the card sleeps.
+# Only this file of a sleeping card is opened, because other files would wake the card.
 _ASLEEP = (("power/runtime_status", "suspended"),)
 # pcie_bw is left out: reading it takes a second.
 _FAST = (
@@ -34,18 +34,18 @@ _SLOW = (
     "vendor", "ras/*_err_count", "ras/features", "ras/gpu_vram_bad_pages", "pcie_replay_count", "current_link_speed",
     "current_link_width", "max_link_speed", "max_link_width",
 )  # fmt: skip
-# The driver and the PCI core keep these values, so that they are also read from a sleeping card without waking it.
+# The driver and the PCI core cache these values. Reading them does not wake a sleeping card.
 _RARE = (
     "vendor", "device", "product_name", "unique_id", "serial_number", "vbios_version", "numa_node",
     "current_compute_partition", "current_memory_partition",
 )  # fmt: skip
 
 
-def _of_each(*names: str) -> tuple[str, ...]:
+def _cards(*names: str) -> tuple[str, ...]:
     return tuple(f"/sys/bus/pci/drivers/{driver}/*:*:*.*/{name}" for driver in DRIVERS for name in names)
 
 
-def _of_nodes(*names: str) -> tuple[str, ...]:
+def _nodes(*names: str) -> tuple[str, ...]:
     return tuple(f"{_NODE}/{name}" for name in names)
 
 
@@ -53,9 +53,9 @@ _POLLS = (
     Poll(
         name="readings",
         request=Files(
-            globs=(*_of_each(*_FAST), *_of_nodes("properties")),
+            globs=(*_cards(*_FAST), *_nodes("properties")),
             links=tuple(f"/sys/bus/pci/drivers/{driver}/*:*:*.*" for driver in DRIVERS),
-            binary=_of_each("gpu_metrics"),
+            binary=_cards("gpu_metrics"),
             skip_when=_ASLEEP,
         ),
         interval=2.0,
@@ -63,7 +63,7 @@ _POLLS = (
     ),
     Poll(
         name="links",
-        request=Files(globs=_of_each(*_SLOW), skip_when=_ASLEEP),
+        request=Files(globs=_cards(*_SLOW), skip_when=_ASLEEP),
         tier="slow",
         interval=60.0,
         deadline=5.0,
@@ -71,10 +71,10 @@ _POLLS = (
     ),
     Poll(
         name="processes",
-        # The folder of processes cannot be read as a file, but if it exists, a count of 0 processes is valid. Each
-        # card's vendor shows which cards exist: for cards that only KFD lists, KFD has more readings than processes.
+        # The folder of processes cannot be read as a file, but if it exists, a count of 0 processes is valid. The
+        # vendor files show which cards have files: for other cards, KFD provides more readings than processes.
         request=Files(
-            globs=(*_of_each("vendor"), *_of_nodes("gpu_id", "properties"), f"{_KFD}/proc", f"{_KFD}/proc/*/vram_*")
+            globs=(*_cards("vendor"), *_nodes("gpu_id", "properties"), f"{_KFD}/proc", f"{_KFD}/proc/*/vram_*")
         ),
         tier="slow",
         interval=60.0,
@@ -85,8 +85,8 @@ _POLLS = (
         name="facts",
         request=Files(
             globs=(
-                *_of_each(*_RARE),
-                *_of_nodes("gpu_id", "properties", "mem_banks/*/properties"),
+                *_cards(*_RARE),
+                *_nodes("gpu_id", "properties", "mem_banks/*/properties"),
                 *(f"/sys/module/{driver}/version" for driver in DRIVERS),
             )
         ),
@@ -117,17 +117,17 @@ def _report_on(outputs: Sequence[Output]) -> Report:
     read_processes(tree, nodes, draft)
     forbidden = [output for output in outputs if output.status in (errno.EPERM, errno.EACCES)]
     if not draft.size() and forbidden:
-        return failed("no_permission", forbidden[0].name, "may not be read; run it as a user who may read /sys")
+        return failed("no_permission", forbidden[0].name, "no permission; run the command as a user who may read /sys")
     for position, device in enumerate(draft.devices()):
-        _complain_of_numbers(draft, position, device)
-    draft.problems += cut_off(tree)
+        _report_implausible(draft, position, device)
+    draft.problems += node_problems(tree)
     report = draft.report("data")
-    # KFD adds readings to the cards above.
+    # KFD appended readings of the cards that were read first.
     return replace(report, readings=tuple(sorted(report.readings, key=lambda item: item.device or 0)))
 
 
-def _complain_of_numbers(draft: Draft, position: int, device: Device) -> None:
-    """Report the implausible readings of a device, once no other file can have them."""
+def _report_implausible(draft: Draft, position: int, device: Device) -> None:
+    """Report the implausible readings of a device after all files have been read."""
     name = device.bus_id or (f"card{device.index}" if device.index is not None else "card")
     for item in draft.readings_of(position):
         if isinstance(item.value, Absent) and item.value in LOUD:

@@ -1,4 +1,4 @@
-"""Files that were saved in one text: ttar archives, `## path` and the like, `path:value` of grep, a session of cat."""
+"""Files that were saved in one text: ttar archives, sections such as `## path`, output of grep, a session of cat."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.echoes import without_prefix
 from telemetry_parsers.text.lines import MOST_LINES, Line, lines, quote
 from telemetry_parsers.text.tool_marks import foreign_tool
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import belongs, is_folder, tree_of
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import is_card_folder, is_expected_path, tree_of
 
 _HEADING = re.compile(r"##? (\S{1,400})\s{0,4}\Z")
-# The line that head, tail, more, and find with -print print above each of several files.
+# The line above each file that head, tail, more, and find with -print print.
 _PATH = re.compile(r"(?:==> )?(\S{1,400}?)(?: <==)?\s{0,4}\Z")
 _RULE = re.compile(r":{6,40}\s{0,4}\Z")
 _TTAR = re.compile(r"Path: (\S{1,400})\Z")
@@ -51,55 +51,55 @@ _ERRORS: Mapping[str, int] = {
 
 
 def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
-    """Return the files of a capture, or the files in a saved text."""
+    """Return the files of a capture or of a saved text, or a report if there are none."""
     texts = [output for output in outputs if not output.name.startswith("/sys/") and output.data is None]
     if not texts:
         return list(outputs)
     text = "\n".join(part for output in texts for part in (output.text, output.stderr) if part)
     if text.count("\n") > _MOST_LINES:
-        return failed("not_understood", "text", "far more lines than the files of any node have")
-    printed = lines(text)
-    saved = _saved(printed)
-    if not saved and (bare := without_prefix(printed)) != printed:
-        saved = _saved(bare)
+        return failed("not_understood", "text", "the text has more lines than the files of any node")
+    text_lines = lines(text)
+    saved = _saved_files_of_cards(text_lines)
+    if not saved and (bare := without_prefix(text_lines)) != text_lines:
+        saved = _saved_files_of_cards(bare)
     if saved:
         return saved
     foreign = next((tool for output in texts if (tool := foreign_tool(output.text, source)) is not None), None)
     if foreign is not None:
         return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not files of a driver"),))
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    what = (
+    first_line = next((line for line in text.splitlines() if line.strip()), "")
+    problem = (
         "no output"
-        if not first
-        else f"the text has no file of AMD's or Hygon's cards or of KFD's topology: {quote(first)}"
+        if not first_line
+        else f"the text has no file of AMD's or Hygon's cards or of KFD's topology: {quote(first_line)}"
     )
-    return failed("not_understood", "text", what)
+    return failed("not_understood", "text", problem)
 
 
-def _saved(printed: Sequence[Line]) -> list[Output]:
-    """Return the files in a text, none if it has no card or node. A path that ends at the card is a truncated path."""
-    saved = [output for output in _saved_files(printed) if not is_folder(output.name)]
+def _saved_files_of_cards(printed: Sequence[Line]) -> list[Output]:
+    """Return the files in a text; empty if it has no card or node. Truncated paths are ignored."""
+    saved = [output for output in _saved_files(printed) if not is_card_folder(output.name)]
     tree = tree_of(saved)
     return saved if tree.nodes or any(card.vendor for card in tree.cards.values()) else []
 
 
 def _saved_files(lines: Sequence[Line]) -> list[Output]:
     """Return the files in a text, by the format that finds the most files."""
-    refused: dict[str, int] = {}
-    rest = []
+    errors: dict[str, int] = {}
+    other_lines = []
     for line in lines:
         match = _REFUSED.match(line.text) if line.ended and ": " in line.text else None
         if match is not None and match[2] in _ERRORS:
-            refused[match[1]] = _ERRORS[match[2]]
+            errors[match[1]] = _ERRORS[match[2]]
         else:
-            rest.append(line)
-    files = max((read(rest) for read in (_ttar, _sections, _grep, _session)), key=len)
-    printed = [output for output in files if output.name not in refused or output.text.strip()]
+            other_lines.append(line)
+    files = max((read(other_lines) for read in (_read_ttar, _read_sections, _read_grep, _read_session)), key=len)
+    printed = [output for output in files if output.name not in errors or output.text.strip()]
     paths = {output.name for output in printed}
-    return printed + [Output(path, status=status) for path, status in refused.items() if path not in paths]
+    return printed + [Output(path, status=status) for path, status in errors.items() if path not in paths]
 
 
-def _ttar(lines: Sequence[Line]) -> list[Output]:
+def _read_ttar(lines: Sequence[Line]) -> list[Output]:
     files: list[Output] = []
     position = 0
     while position < len(lines) - 1:
@@ -120,10 +120,10 @@ def _ttar(lines: Sequence[Line]) -> list[Output]:
     return files
 
 
-def _sections(lines: Sequence[Line]) -> list[Output]:
+def _read_sections(lines: Sequence[Line]) -> list[Output]:
     files: list[tuple[str, list[str]]] = []
     for line in lines:
-        path = _heading(line)
+        path = _path_in(line)
         if path is not None:
             files.append((path, []))
         elif files and line.ended and _RULE.match(line.text) is None:
@@ -131,8 +131,8 @@ def _sections(lines: Sequence[Line]) -> list[Output]:
     return [Output(path, text="\n".join(body), status=0) for path, body in files]
 
 
-def _heading(line: Line) -> str | None:
-    """Return the path in a line, alone or after `##`."""
+def _path_in(line: Line) -> str | None:
+    """Return the path in a line that consists of a path, or of `##` and a path, else None."""
     if not line.ended:
         return None
     heading = _HEADING.match(line.text)
@@ -141,10 +141,10 @@ def _heading(line: Line) -> str | None:
     path = _PATH.match(line.text)
     if path is None or "/" not in path[1] or ":" in path[1].rpartition("/")[2]:
         return None
-    return path[1] if belongs(path[1]) else None
+    return path[1] if is_expected_path(path[1]) else None
 
 
-def _grep(lines: Sequence[Line]) -> list[Output]:
+def _read_grep(lines: Sequence[Line]) -> list[Output]:
     files: dict[str, list[str]] = {}
     for line in lines:
         match = _GREP.match(line.text)
@@ -153,7 +153,7 @@ def _grep(lines: Sequence[Line]) -> list[Output]:
     return [Output(path, text="\n".join(body), status=0) for path, body in files.items()]
 
 
-def _session(lines: Sequence[Line]) -> list[Output]:
+def _read_session(lines: Sequence[Line]) -> list[Output]:
     files: list[tuple[str, list[str]]] = []
     is_open = False
     for line in lines:

@@ -1,4 +1,4 @@
-"""The information of KFD about cards: each compute node's card, partition, compute units and memory, and the processes that use it."""
+"""Reads KFD's topology: the partition, compute units and memory of each node, and the processes on it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _BANKS = "mem_banks/"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node that computes. It has the address of its card."""
+    """A KFD node of a card or partition. Partitions have the address of their card."""
 
     number: int
     vendor: str
     bus_id: str
     partition: str | None  # None for the whole card or its first partition
-    is_parted: bool  # the card has more than one partition
+    is_partitioned: bool  # the card has more than one partition
     gpu_id: str
     compute_units: float | None
     max_clock_megahertz: float | None
@@ -33,11 +33,11 @@ class Node:
     facts: tuple[tuple[str, str], ...]
 
 
-_OF_EACH = ("simd_count", "simd_per_cu", "location_id")
+_REQUIRED_KEYS = ("simd_count", "simd_per_cu", "location_id")
 
 
 @dataclass(frozen=True, slots=True)
-class _Raw:
+class _RawNode:
     number: int
     values: Mapping[str, int]
     gpu_id: str
@@ -46,112 +46,112 @@ class _Raw:
 
     @property
     def slot(self) -> tuple[int, int]:
-        """Return domain, bus and device."""
+        """Return the PCI domain, and the bus and device as one number."""
         return self.values.get("domain", 0), self.values["location_id"] >> 3 & 0x1FFF
 
     @property
     def unique_id(self) -> int:
-        """Return the id that all partitions of a card share, 0 if it is not reported."""
+        """Return the id that all partitions of a card share, or 0 if it is not reported."""
         return self.values.get("unique_id", 0)
 
     @property
     def function(self) -> int:
-        """Return the function. The driver also counts partitions in it, or in the highest bits."""
+        """Return the PCI function or, if the highest bits of the location are set, the partition's number in them."""
         location = self.values["location_id"]
         return (location >> 28 & 0xF) or (location & 0x7)
 
 
 def nodes_of(tree: Tree) -> list[Node]:
-    """Return the nodes that are cards or partitions, without CPU nodes."""
-    slots: dict[tuple[int, int], list[_Raw]] = {}
-    for node in _computing(tree):
+    """Return the nodes of cards and partitions, without those of CPUs."""
+    slots: dict[tuple[int, int], list[_RawNode]] = {}
+    for node in _compute_nodes(tree):
         if "location_id" in node.values:
             slots.setdefault(node.slot, []).append(node)
     parts = [node for members in slots.values() for node in _partitions(members)]
     return sorted(parts, key=lambda node: node.number)
 
 
-def cut_off(tree: Tree) -> list[Problem]:
-    """Return a problem for each node whose text is incomplete: without its compute units or its location."""
-    nodes = [node for number, files in sorted(tree.nodes.items()) if (node := _raw(number, files)) is not None]
-    keys = _OF_EACH + (("unique_id",) if any("unique_id" in node.values for node in nodes) else ())
-    lost = [
-        Problem(f"node {node.number}", f"has no {key}: its text is cut off or damaged")
+def node_problems(tree: Tree) -> list[Problem]:
+    """Return a problem for each node whose text is truncated or contains two nodes."""
+    nodes = [node for number, files in sorted(tree.nodes.items()) if (node := _raw_node(number, files)) is not None]
+    keys = _REQUIRED_KEYS + (("unique_id",) if any("unique_id" in node.values for node in nodes) else ())
+    missing = [
+        Problem(f"node {node.number}", f"the node has no {key}: its text is cut off or damaged")
         for node in nodes
         for key in (keys if node.values.get("simd_count", 1) else ("simd_count",))
         if key not in node.values
     ]
-    twice = [number for number, files in sorted(tree.nodes.items()) if _is_of_two(files.get("properties"))]
-    return [*lost, *(Problem(f"node {number}", "the text has two nodes") for number in twice)]
+    mixed = [number for number, files in sorted(tree.nodes.items()) if _has_two_nodes(files.get("properties"))]
+    return [*missing, *(Problem(f"node {number}", "the text contains two nodes") for number in mixed)]
 
 
-def _is_of_two(output: Output | None) -> bool:
-    """Return whether a key is repeated: the name of the second node's file is lost."""
+def _has_two_nodes(output: Output | None) -> bool:
+    """Return whether a key is repeated: the file name of the second node is missing."""
     return output is not None and output.text.count("simd_count ") > 1
 
 
-def _computing(tree: Tree) -> Iterator[_Raw]:
+def _compute_nodes(tree: Tree) -> Iterator[_RawNode]:
     for number, files in sorted(tree.nodes.items()):
-        node = _raw(number, files)
+        node = _raw_node(number, files)
         if node is not None and node.values.get("simd_count", 0) > 0:
             yield node
 
 
-def _partitions(members: Sequence[_Raw]) -> Iterator[Node]:
-    """Yield the nodes in one slot by their card. A node whose text ends before the unique id is left out."""
-    cards: dict[int, list[_Raw]] = {}
+def _partitions(members: Sequence[_RawNode]) -> Iterator[Node]:
+    """Yield the nodes in one slot by card. A node without a unique id is skipped if others have one."""
+    cards: dict[int, list[_RawNode]] = {}
     for node in sorted(members, key=lambda node: node.function):
         cards.setdefault(node.unique_id, []).append(node)
     if len(cards) > 1:
         cards.pop(0, None)
     for nodes in cards.values():
-        for rank, node in enumerate(nodes):
-            yield _node(node, nodes[0], str(rank) if rank else None, is_parted=len(nodes) > 1)
+        for number, node in enumerate(nodes):
+            yield _node(node, nodes[0], str(number) if number else None, is_partitioned=len(nodes) > 1)
 
 
-def _raw(number: int, files: Mapping[str, Output]) -> _Raw | None:
-    """Return a node's numbers. In a container, other containers' nodes are empty or forbidden."""
+def _raw_node(number: int, files: Mapping[str, Output]) -> _RawNode | None:
+    """Return the numbers of a node, or None. In a container, the nodes of other containers are empty or forbidden."""
     values = _numbers(files.get("properties"))
     if not values:
         return None
     gpu_id, used = files.get("gpu_id"), files.get(f"{_BANKS}0/used_memory")
     banks = [_numbers(output) for name, output in files.items() if name.startswith(_BANKS) and name.endswith("ies")]
-    return _Raw(
+    return _RawNode(
         number,
         values,
         gpu_id.text.strip() if gpu_id is not None and not gpu_id.status else "",
         tuple(banks),
-        _whole(used.text) if used is not None and not used.status else None,
+        _uint64(used.text) if used is not None and not used.status else None,
     )
 
 
 def _numbers(output: Output | None) -> dict[str, int]:
-    """Return the numbers in lines of a name and a number."""
+    """Return the numbers in lines that consist of a name and a number."""
     if output is None or output.status:
         return {}
     pairs = (line.strip().partition(" ") for line in output.text.splitlines())
-    return {name: value for name, _, text in pairs if (value := _whole(text)) is not None}
+    return {name: value for name, _, text in pairs if (value := _uint64(text)) is not None}
 
 
-def _whole(text: str) -> int | None:
-    """Return a number of up to 64 bits."""
+def _uint64(text: str) -> int | None:
+    """Return a number of up to 64 bits, or None."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
 
 
-def _node(node: _Raw, first: _Raw, partition: str | None, *, is_parted: bool) -> Node:
+def _node(node: _RawNode, first: _RawNode, partition: str | None, *, is_partitioned: bool) -> Node:
     values = node.values
     simds, per_unit = values.get("simd_count", 0), values.get("simd_per_cu", 0)
     location = first.values["location_id"]
     bank = node.banks[0] if len(node.banks) == values.get("mem_banks_count", 1) == 1 else {}
-    # A node that is a part of a card also reports the memory in use of the whole card.
-    used = node.used_bytes if bank and not is_parted else None
+    # The node of a partition reports the memory in use on the whole card.
+    used = node.used_bytes if bank and not is_partitioned else None
     return Node(
         number=node.number,
         vendor=VENDORS.get(f"0x{values.get('vendor_id', 0):04x}", "amd"),
         bus_id=f"{values.get('domain', 0):04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 0x7}",
         partition=partition,
-        is_parted=is_parted,
+        is_partitioned=is_partitioned,
         gpu_id=node.gpu_id,
         compute_units=simds / per_unit if per_unit and simds % per_unit == 0 else None,
         max_clock_megahertz=_positive(values.get("max_engine_clk_fcompute")),
@@ -166,7 +166,7 @@ def _positive(number: int | None) -> float | None:
     return float(number) if number else None
 
 
-def _facts(node: _Raw) -> dict[str, str]:
+def _facts(node: _RawNode) -> dict[str, str]:
     values = node.values
     facts = {"kfd_node": str(node.number)}
     if node.gpu_id:
@@ -185,24 +185,24 @@ _MEGAHERTZ = 1e6
 
 
 def read_nodes(nodes: Iterable[Node], awake: Mapping[str, CardFiles], draft: Draft) -> None:
-    """Join the nodes to the cards by address, and add partitions. Only awake cards, and cards that KFD alone lists, get numbers."""
+    """Add facts, readings and partitions to the cards by address. Sleeping cards get no readings."""
     positions = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
-    alone = {node.bus_id for node in nodes if node.bus_id not in positions}
+    only_in_kfd = {node.bus_id for node in nodes if node.bus_id not in positions}
     for node in nodes:
         position = _position_of(node, positions, draft)
         if position is None:
             continue
         draft.rewrite(position, _with_facts(draft.device_at(position), node))
-        if node.bus_id in alone or node.bus_id in awake:
+        if node.bus_id in only_in_kfd or node.bus_id in awake:
             _keep(draft, position, "compute_units", node.compute_units)
-        if node.bus_id in alone:
-            _read_alone(node, position, draft)
+        if node.bus_id in only_in_kfd:
+            _read_without_files(node, position, draft)
         if node.partition is not None:
             _read_partition(node, node.partition, position, awake.get(node.bus_id), draft)
 
 
 def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
-    """Return the position of the node's device, which is added if its card has no files; None for a partition without a card."""
+    """Return the position of the node's device, which is added if necessary; None for a partition without a card."""
     if node.partition is not None:
         return draft.add(_device(node, positions[node.bus_id])) if node.bus_id in positions else None
     if node.bus_id not in positions:
@@ -216,11 +216,11 @@ def _read_partition(node: Node, partition: str, position: int, card: CardFiles |
         read_partition(position, partition, card, draft)
 
 
-def _read_alone(node: Node, position: int, draft: Draft) -> None:
-    """Keep readings that a card's own files would report better."""
+def _read_without_files(node: Node, position: int, draft: Draft) -> None:
+    """Store readings of a card without files."""
     if node.max_clock_megahertz is not None:
         draft.keep(reading(position, "clock_max_hertz", node.max_clock_megahertz * _MEGAHERTZ, "graphics"))
-    if not node.is_parted:
+    if not node.is_partitioned:
         _keep(draft, position, "memory_total_bytes", node.memory_total_bytes)
         _keep(draft, position, "memory_used_bytes", node.memory_used_bytes)
 
@@ -240,18 +240,18 @@ def _with_facts(device: Device, node: Node) -> Device:
 
 
 def read_processes(tree: Tree, nodes: Iterable[Node], draft: Draft) -> None:
-    """Add the processes with memory on a node. If the list of processes exists, their number is a reading, too."""
+    """Add the processes with memory on a node, and their number, if the list of processes exists."""
     if not tree.lists_processes:
         return
     positions = {(device.bus_id, device.partition): position for position, device in enumerate(draft.devices())}
-    by_gpu = {node.gpu_id: positions[node.bus_id, node.partition] for node in nodes if node.gpu_id}
+    positions_by_gpu = {node.gpu_id: positions[node.bus_id, node.partition] for node in nodes if node.gpu_id}
     for (pid, gpu_id), output in sorted(tree.processes.items()):
-        position = by_gpu.get(gpu_id)
+        position = positions_by_gpu.get(gpu_id)
         used = units.number(output.text) if not output.status else Absent.NOT_REPORTED
         # The driver has a file for each process and card, even if the process does not use the card.
         if position is not None and used != 0.0:
             memory = None if isinstance(used, Absent) or used < 0 else used
             draft.processes.append(Process(position, pid, "", memory))
-    for position in sorted(set(by_gpu.values())):
+    for position in sorted(set(positions_by_gpu.values())):
         count = sum(process.device == position for process in draft.processes)
         draft.keep(reading(position, "processes", float(count)))

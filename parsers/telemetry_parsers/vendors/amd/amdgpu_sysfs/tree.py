@@ -1,4 +1,4 @@
-"""The files of a capture by card, KFD node and process."""
+"""Sorts the files of a capture by card, KFD node and process."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from telemetry_parsers.model import Output
 # Only cards of these drivers are read: another vendor's files are not even opened.
 DRIVERS: Mapping[str, str] = {"amdgpu": "amd", "hydcu": "hygon", "hycu": "hygon"}
 VENDORS: Mapping[str, str] = {"0x1002": "amd", "0x1d94": "hygon"}
-# Display controllers, accelerators, coprocessors; bridges, audio and USB of the same cards have other classes.
+# Display controllers, accelerators and coprocessors, not the bridges, audio and USB devices of the same cards.
 _CLASSES = ("0x03", "0x12", "0x0b40")
 # Names of files that only these drivers have.
-_OWN = ("gpu_busy_percent", "mem_info_", "pp_dpm_", "gpu_metrics", "chip_power_average", "unique_id")
+_UNIQUE_FILES = ("gpu_busy_percent", "mem_info_", "pp_dpm_", "gpu_metrics", "chip_power_average", "unique_id")
 
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 _DRM = re.compile(r"(?:(.{0,200})/)?card([0-9]{1,4})/device(?:/(.{1,120}))?\Z")
@@ -34,12 +34,12 @@ _HWMON = re.compile(r"hwmon/hwmon[0-9]{1,4}/(.{1,60})\Z")
 
 @dataclass(slots=True)
 class CardFiles:
-    """One card's files by name below its folder, without the number of the hwmon folder. `listed`: the folder exists."""
+    """The files of one card, by path below its folder and below `hwmon/hwmonN/`."""
 
     driver: str = ""
     bus_id: str = ""
     number: int | None = None
-    listed: bool = False
+    has_folder: bool = False
     files: dict[str, Output] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
@@ -47,8 +47,8 @@ class CardFiles:
         output = self.files.get(name)
         return "" if output is None or output.status else output.text.strip()
 
-    def has_lost(self, name: str) -> bool:
-        """Return whether a readable file that always has a text is empty."""
+    def is_empty(self, name: str) -> bool:
+        """Return whether a file was read and is empty."""
         output = self.files.get(name)
         return output is not None and not output.status and not output.text.strip()
 
@@ -60,7 +60,7 @@ class CardFiles:
 
     @property
     def vendor(self) -> str:
-        """Return the card's vendor by PCI vendor, Hygon's own file or driver; empty for other devices."""
+        """Return the vendor by PCI vendor, a file that only Hygon has, or the driver; empty for other devices."""
         reported = self.text("vendor") or self._vendor_of_uevent()
         if reported:
             return VENDORS.get(reported, "") if self._is_accelerator() else ""
@@ -68,7 +68,7 @@ class CardFiles:
             return "hygon"
         if self.module:
             return DRIVERS.get(self.module, "")
-        return "amd" if self._has_own_file() else ""
+        return "amd" if self._has_unique_file() else ""
 
     def _vendor_of_uevent(self) -> str:
         match = _PCI_ID.search(self.text("uevent"))
@@ -78,15 +78,15 @@ class CardFiles:
         code = self.text("class")
         if code:
             return code.startswith(_CLASSES)
-        return self.number is not None or bool(self.driver) or self._has_own_file()
+        return self.number is not None or bool(self.driver) or self._has_unique_file()
 
-    def _has_own_file(self) -> bool:
-        return any(name.startswith(_OWN) and not output.status for name, output in self.files.items())
+    def _has_unique_file(self) -> bool:
+        return any(name.startswith(_UNIQUE_FILES) and not output.status for name, output in self.files.items())
 
 
 @dataclass(slots=True)
 class Tree:
-    """All files of a capture. `lists_processes`: there is a list of processes, possibly empty."""
+    """All files of a capture; `lists_processes` is true if the folder of processes exists."""
 
     cards: dict[str, CardFiles] = field(default_factory=dict)
     nodes: dict[int, dict[str, Output]] = field(default_factory=dict)
@@ -99,54 +99,54 @@ def tree_of(outputs: Iterable[Output]) -> Tree:
     """Return the outputs by card, node and process."""
     tree = Tree()
     for output in outputs:
-        _take(tree, output)
+        _add_file(tree, output)
     for key, card in list(tree.cards.items()):
         slot = _SLOT.search(card.text("uevent"))
         if not card.bus_id and slot is not None:
-            _name_card(tree, key, slot[1].lower())
+            _set_address(tree, key, slot[1].lower())
     return tree
 
 
-def is_folder(name: str) -> bool:
-    """Return whether a path is a card's folder, not a file in it."""
+def is_card_folder(name: str) -> bool:
+    """Return whether a path is the folder of a card."""
     match = _DRM.match(name) or _PCI.match(name)
     return match is not None and match[3] is None
 
 
-def belongs(name: str) -> bool:
+def is_expected_path(name: str) -> bool:
     """Return whether a path is a file of a card, a node, a process or a driver."""
     patterns = (_DRM, _PCI, _NODE, _PROCESS, _VERSION)
     return any(pattern.match(name) is not None for pattern in patterns)
 
 
-def _name_card(tree: Tree, key: str, bus_id: str) -> None:
-    """Set the address of a card that was read by its drm name. It may have been read by both names."""
+def _set_address(tree: Tree, key: str, bus_id: str) -> None:
+    """Set the address of a card that was read by its DRM name. Merge it with a card that was read by address."""
     card = tree.cards.pop(key)
     existing = tree.cards.setdefault(bus_id, card)
     existing.bus_id, existing.number = bus_id, card.number
     existing.files = {**card.files, **existing.files}
 
 
-def _take(tree: Tree, output: Output) -> None:
-    if not _take_of_card(tree, output):
-        _take_of_kfd(tree, output)
+def _add_file(tree: Tree, output: Output) -> None:
+    if not _add_card_file(tree, output):
+        _add_kfd_file(tree, output)
 
 
-def _take_of_card(tree: Tree, output: Output) -> bool:
-    """Store a file of a card. Return False for any other file. Most paths are PCI paths, so that the drm pattern is tried only if needed."""
-    drm = _DRM.match(output.name) if "/device" in output.name else None
+def _add_card_file(tree: Tree, output: Output) -> bool:
+    """Store a file of a card. Return False for any other file."""
+    drm = _DRM.match(output.name) if "/device" in output.name else None  # faster, because most paths are PCI paths
     pci = _PCI.match(output.name if drm is None else drm[1] or "")
     if drm is not None:
-        _take_file(_card(tree, pci[2].lower() if pci else "", int(drm[2])), drm[3], output)
+        _store_file(_card_files(tree, pci[2].lower() if pci else "", int(drm[2])), drm[3], output)
     elif pci is not None:
-        card = _card(tree, pci[2].lower(), None)
+        card = _card_files(tree, pci[2].lower(), None)
         driver = _DRIVER.match(pci[1])
         card.driver = driver[1] if driver else card.driver
-        _take_file(card, pci[3], output)
+        _store_file(card, pci[3], output)
     return drm is not None or pci is not None
 
 
-def _take_of_kfd(tree: Tree, output: Output) -> None:
+def _add_kfd_file(tree: Tree, output: Output) -> None:
     if (node := _NODE.match(output.name)) is not None:
         tree.nodes.setdefault(int(node[1]), {})[node[2]] = output
     elif (process := _PROCESS.match(output.name)) is not None:
@@ -158,15 +158,15 @@ def _take_of_kfd(tree: Tree, output: Output) -> None:
         tree.versions[version[1]] = output.text.strip()
 
 
-def _card(tree: Tree, bus_id: str, number: int | None) -> CardFiles:
+def _card_files(tree: Tree, bus_id: str, number: int | None) -> CardFiles:
     card = tree.cards.setdefault(bus_id or f"card{number}", CardFiles(bus_id=bus_id))
     card.number = number if number is not None else card.number
     return card
 
 
-def _take_file(card: CardFiles, name: str | None, output: Output) -> None:
+def _store_file(card: CardFiles, name: str | None, output: Output) -> None:
     if name is None:
-        card.listed = card.listed or not output.status
+        card.has_folder = card.has_folder or not output.status
         return
     sensor = _HWMON.match(name)
     card.files[sensor[1] if sensor else name] = output

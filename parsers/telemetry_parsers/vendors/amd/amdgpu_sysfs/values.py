@@ -1,4 +1,4 @@
-"""The targets of each file of a card, and how their texts are read."""
+"""The targets of a card's files, and the functions that read the files' texts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Output, Value
 from telemetry_parsers.reports.targets import Target, metric, special, value_of
 
-# The driver returns these errors for unsupported files …
+# The driver returns these errors for unsupported files.
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO, errno.ENOSYS})
-# … and this error without permission. EPERM means something else: amdgpu returns it while a card sleeps or is reset
+# The driver returns this error without permission. EPERM means something else: amdgpu returns it while a card sleeps or is reset
 # (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14), for any user.
 _FORBIDDEN = frozenset({errno.EACCES})
 _STAR = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
@@ -23,7 +23,7 @@ _MASK = re.compile(r"feature mask: 0x([0-9a-f]{1,16})(?: |\Z)")
 _PAGE = re.compile(r"0x[0-9a-f]{8,16} : 0x[0-9a-f]{8,16} : ([RPF])\Z")
 
 
-def why_none(output: Output) -> Absent | None:
+def absence_of(output: Output) -> Absent | None:
     """Return why a file has no text, or None if it has one."""
     if output.status:
         if output.status in _FORBIDDEN:
@@ -34,12 +34,12 @@ def why_none(output: Output) -> Absent | None:
 
 
 def value_in(output: Output, target: Target) -> Value:
-    """Return a file's value for a target, or its absence."""
-    value = why_none(output) or value_of(target, output.text)
+    """Return the value of a file for a target, or its absence."""
+    value = absence_of(output) or value_of(target, output.text)
     return Absent.NOT_UNDERSTOOD if value is None else value
 
 
-def _generation(text: str, _unit: str) -> Value:
+def _link_generation(text: str, _unit: str) -> Value:
     """Return the generation: 4 for `16.0 GT/s PCIe`, an absence for `Unknown` and `Unknown speed`."""
     match = _LINK.match(text)
     if match is not None:
@@ -48,7 +48,7 @@ def _generation(text: str, _unit: str) -> Value:
 
 
 def current_clock(text: str) -> Value:
-    """Return the clock in the line with the star. No line has it while the clock cannot be read."""
+    """Return the clock in the line with a star, or an absence without such a line."""
     for line in text.splitlines():
         match = _STAR.match(line.strip())
         if match is not None:
@@ -57,7 +57,7 @@ def current_clock(text: str) -> Value:
 
 
 def highest_clock(text: str) -> Value:
-    """Return the clock of the highest level. The line `S:` of a sleeping card is no level."""
+    """Return the clock of the highest level. The line `S:` of a sleeping card is not a level."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("S:")]
     levels = [match for line in lines if (match := _LEVEL.match(line))]
     if len(levels) < len(lines) and levels:
@@ -79,8 +79,8 @@ def _ecc_enabled(text: str, _unit: str) -> Value:
     return float(int(match[1], 16) & 1) if match else Absent.NOT_UNDERSTOOD
 
 
-def bad_pages(text: str) -> tuple[float, float] | None:
-    """Return the number of retired pages, and 1 if some are pending; None for an empty or unreadable list, since the driver may keep no list."""
+def page_counts(text: str) -> tuple[float, float] | None:
+    """Return the number of retired pages and 1 if pages are pending, or None without a readable list."""
     matches = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
     flags = [match[1] for match in matches if match is not None]
     if not flags or len(flags) != len(matches):
@@ -94,17 +94,17 @@ def _limit(metric_key: str, unit: str) -> Target:
 
 
 def _lanes(metric_key: str) -> Target:
-    """Return the target of a link's lanes. Without a link, 0 is printed; 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
+    """Return the target of a link's width. 0 means no link, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
     return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, zero=Absent.NOT_SUPPORTED)
 
 
-# Limits precede powers, which are checked against them.
+# Limits precede powers, because powers are checked against limits.
 FILES: Mapping[str, Target] = {
     "gpu_busy_percent": metric("utilization_ratio", unit="%"),
     "mem_busy_percent": metric("memory_activity_ratio", unit="%"),
     "mem_info_vram_total": metric("memory_total_bytes", unit="B"),
     "mem_info_vram_used": metric("memory_used_bytes", unit="B"),
-    # For an APU, the memory that it shares with the processor, which is most of its memory.
+    # On an APU, the memory that it shares with the processor. This is most of its memory.
     "mem_info_gtt_total": metric("memory_gtt_total_bytes", unit="B"),
     "mem_info_gtt_used": metric("memory_gtt_used_bytes", unit="B"),
     "power1_cap": _limit("power_cap_watts", "uW"),
@@ -118,8 +118,8 @@ FILES: Mapping[str, Target] = {
     "ras/features": special("ecc_enabled", _ecc_enabled),
     "fan1_input": metric("fan_rpm"),
     "pcie_replay_count": metric("pcie_replays_total"),
-    "current_link_speed": special("pcie_link_generation", _generation),
-    "max_link_speed": special("pcie_link_generation_max", _generation),
+    "current_link_speed": special("pcie_link_generation", _link_generation),
+    "max_link_speed": special("pcie_link_generation_max", _link_generation),
     "current_link_width": _lanes("pcie_link_width"),
     "max_link_width": _lanes("pcie_link_width_max"),
 }
@@ -137,7 +137,7 @@ CLOCKS: Mapping[str, str] = {
     "pp_dpm_fclk": "fabric",
     "pp_dpm_vclk": "video",
 }
-# The kernel documents the first two clocks of hwmon as sclk and mclk. They count if no level has the star.
+# The kernel documents the first two clocks of hwmon as sclk and mclk. They are used if no level has a star.
 HWMON_CLOCKS: Mapping[str, Target] = {
     "freq1_input": metric("clock_hertz", "graphics", unit="Hz"),
     "freq2_input": metric("clock_hertz", "memory", unit="Hz"),
@@ -148,13 +148,13 @@ _SENSORS: Mapping[str, str] = {"mem": "memory"}
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
-def word(text: str) -> str:
-    """Return the text as a label's word, or an empty text if it is not a valid word."""
+def label_word(text: str) -> str:
+    """Return the text in lower case, or an empty text if it is not a valid label."""
     text = text.strip().lower()
     return text if _WORD.match(text) else ""
 
 
-def sensor_word(label: str, number: int) -> str:
-    """Return the sensor's word by its label. Without a label, as in old kernels, the first sensor is the edge."""
-    named = word(label)
-    return _SENSORS.get(named, named) or ("edge" if number == 1 else f"temp{number}")
+def sensor_label(label: str, number: int) -> str:
+    """Return the sensor's label. Without a printed label, as in old kernels, the first sensor is `edge`."""
+    word = label_word(label)
+    return _SENSORS.get(word, word) or ("edge" if number == 1 else f"temp{number}")
