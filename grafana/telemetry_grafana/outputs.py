@@ -189,7 +189,7 @@ hours; `info` has a receiver of its own, which should wake no person. Each alert
 The annotation `runbook` names its section of this page. Publish this page where your people read it, and write its address into all rules:
 `make docs RUNBOOKS=https://wiki.example.com/alerts.md`, or `prometheusRule.runbooks` in the Helm chart. Then `runbook_url` is the link, in place of `runbook`.
 
-While a node is in [maintenance](troubleshooting.md#a-node-is-worked-on), `TelemetryMaintenance` fires for it, and Alertmanager holds back
+While a node is in [maintenance](troubleshooting.md#silence-a-node-during-maintenance), `TelemetryMaintenance` fires for it, and Alertmanager holds back
 every alert that names the node, even if the node is off. This resolves no alert: open incidents in your pager stay open.
 Grafana has no inhibition: there, a maintenance ends the node's alerts, and Grafana sends them as resolved.
 
