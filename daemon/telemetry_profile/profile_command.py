@@ -16,8 +16,7 @@ from telemetry_daemon.commands.rendering import colour
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.terminal.streams import columns
-from telemetry_exporters.text import clean
-from telemetry_exporters.text import named as named_few
+from telemetry_exporters.text import clean, first_names
 from telemetry_profile import profile_document
 from telemetry_profile.facts.trace_facts import shifted
 from telemetry_profile.files.read_files import BadFormatError, Found, Outcome, find, installed, read_all, read_one
@@ -145,7 +144,8 @@ def _report(troubles: Sequence[Outcome], *, was_ended: bool) -> None:
         sys.stderr.write(f"telemetry: {clean(f'{outcome.found.shown}: {outcome.trouble}')}\n")
     if others:
         count = "1 file is not a result" if len(others) == 1 else f"{len(others)} files are not results"
-        sys.stderr.write(f"telemetry: {count} of a supported profiler: {clean(named_few(others, ', ', _MOST_NAMED))}\n")
+        names = clean(first_names(others, ", ", _MOST_NAMED))
+        sys.stderr.write(f"telemetry: {count} of a supported profiler: {names}\n")
     if was_ended:
         sys.stderr.write("telemetry: interrupted before all files were read; the files read so far are shown\n")
 

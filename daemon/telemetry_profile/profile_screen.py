@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from telemetry_exporters import human
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
-from telemetry_exporters.text import clean, cut, named, pad_left, pad_right
+from telemetry_exporters.text import clean, cut, first_names, pad_left, pad_right
 from telemetry_profile.facts.kernel_kinds import distinct, family_of, short_name
 from telemetry_profile.format_contract import Split
 from telemetry_profile.verdict.cause import verdict_of
@@ -69,7 +69,7 @@ def screen(answer: Answer, width: int, colour: Colour) -> str:
 def _brief(run: Answer, number: int, count: int, width: int, colour: Colour) -> str:
     """Return the lines of one of several independent runs."""
     files = list(dict.fromkeys(name for member in run.profile.members for name in member.files))
-    heading = f"RUN {number} OF {count}: {named(files, ', ', 3)}"
+    heading = f"RUN {number} OF {count}: {first_names(files, ', ', 3)}"
     return _painted([heading, *_head(run, width), *_parts_line(run.ranks, width)], frozenset({0}), width, colour)
 
 
@@ -112,7 +112,7 @@ def _title(answer: Answer) -> str:
 def _steps(answer: Answer) -> str:
     counts = sorted({rank.steps for rank in answer.ranks})
     spans = [rank.split.span_ns for rank in answer.ranks if rank.split.span_ns is not None]
-    length = human.span(round(sum(spans) / len(spans))) if spans else "unknown length"
+    length = human.short_duration(round(sum(spans) / len(spans))) if spans else "unknown length"
     if not counts or counts[-1] == 0:
         return f"no steps marked, {length}"
     most, clock = counts[-1], ""
@@ -134,7 +134,7 @@ def _cards(answer: Answer) -> str:
 
 def _moment(answer: Answer) -> str:
     begins = [member.begin_unix_ns for member in answer.profile.members if member.begin_unix_ns is not None]
-    if not begins or not human.is_moment(min(begins) / _LEAST_SECONDS):
+    if not begins or not human.is_valid_time(min(begins) / _LEAST_SECONDS):
         return ""
     return human.utc(min(begins) / _LEAST_SECONDS)
 
@@ -262,8 +262,8 @@ def _cells(kernel: KernelSum, whole: int) -> tuple[str, ...]:
     occupancy = kernel.longest.occupancy_ratio
     return (
         f"{kernel.calls:,}",
-        human.span(kernel.total_ns),
-        human.span(round(kernel.total_ns / max(1, kernel.calls))),
+        human.short_duration(kernel.total_ns),
+        human.short_duration(round(kernel.total_ns / max(1, kernel.calls))),
         f"{kernel.total_ns / whole:.1%}" if whole else ABSENT,
         kernel.longest.grid or ABSENT,
         kernel.longest.block or ABSENT,

@@ -1,4 +1,4 @@
-"""Values for people: with units, with meaningful digits only, and never rounded to 0."""
+"""Formats values for people: with units and only significant digits. A small value is never rounded to 0."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from telemetry_parsers.ownership import Allocation, Basis, Owner, Process
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DECIMAL = ("", "k", "M", "G", "T", "P")
 _YEAR_10000 = 253402300800.0
-# The least nanoseconds for a unit, the unit, and its nanoseconds.
-_SPANS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (10**3, "µs", 10**3))
-_LONGEST = 48
+# For a duration of at least so many nanoseconds: its unit, and the length of the unit in nanoseconds.
+_DURATION_UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (10**3, "µs", 10**3))
+_LONGEST_NAME = 48
 _BASES: Mapping[Basis, str] = {
     "whole": "the whole card",
     "partition": "of the card, as its partition",
@@ -36,7 +36,7 @@ _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 
 def digits(value: float) -> str:
-    """Return at least three digits, and all digits before the point; a whole number has no decimals."""
+    """Return a number with at least three digits and all digits before the point. A whole number has no decimals."""
     if value == round(value):
         return f"{value:.0f}"
     size = abs(value)
@@ -48,7 +48,7 @@ def digits(value: float) -> str:
 
 
 def percent(ratio: float) -> str:
-    """Return a ratio in percent; less than a tenth of a percent is `<0.1 %`, not zero."""
+    """Return a ratio in percent. A positive ratio below 0.1 % is `<0.1 %` instead of zero."""
     value = ratio * 100
     if 0 < value < 0.1:
         return "<0.1 %"
@@ -62,10 +62,10 @@ def byte_size(value: float) -> str:
 
 
 def byte_pair(used: float, total: float) -> str:
-    """Return two amounts, with a common unit once, as in `1.5 / 80 GiB`."""
-    (number, unit), (all_number, all_unit) = _scaled(used, 1024.0, _BINARY), _scaled(total, 1024.0, _BINARY)
-    first = number if unit == all_unit or used == 0 else f"{number} {unit}"
-    return f"{first} / {all_number} {all_unit}"
+    """Return two amounts of memory. A common unit is written once, as in `1.5 / 80 GiB`."""
+    (number, unit), (total_number, total_unit) = _scaled(used, 1024.0, _BINARY), _scaled(total, 1024.0, _BINARY)
+    first = number if unit == total_unit or used == 0 else f"{number} {unit}"
+    return f"{first} / {total_number} {total_unit}"
 
 
 def _scaled(value: float, step: float, units: tuple[str, ...]) -> tuple[str, str]:
@@ -76,17 +76,17 @@ def _scaled(value: float, step: float, units: tuple[str, ...]) -> tuple[str, str
 
 
 def watts(value: float) -> str:
-    """Return a power, in whole watts from ten watts on, because tools measure no better."""
+    """Return a power. From 10 W it is rounded to whole watts, because tools are not more accurate."""
     return f"{value:.0f} W" if value >= 9.95 else f"{digits(value)} W"
 
 
 def volts(value: float) -> str:
-    """Return a voltage to the millivolt, as tools print it."""
+    """Return a voltage rounded to millivolts, as tools print it."""
     return f"{round(value, 3):g} V"
 
 
 def celsius(value: float) -> str:
-    """Return a temperature, with a decimal only if the tool printed one."""
+    """Return a temperature. It has a decimal only if the tool printed one."""
     return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0") + " °C"
 
 
@@ -101,7 +101,7 @@ def joules(value: float) -> str:
 
 
 def bytes_per_second(value: float) -> str:
-    """A data rate with a decimal prefix."""
+    """Return a data rate with a decimal prefix."""
     return _with_prefix(value, "B/s")
 
 
@@ -111,7 +111,7 @@ def _with_prefix(value: float, unit: str) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return a duration in its two largest parts; a short one in milliseconds."""
+    """Return a duration in its two largest units, such as `3 h 5 min`. A short one is in milliseconds."""
     if 0 < value < 0.1:
         return f"{digits(value * 1000)} ms"
     if value < _MINUTE:
@@ -123,21 +123,21 @@ def seconds(value: float) -> str:
     return f"{int(value // _DAY)} d {int(value % _DAY // _HOUR)} h"
 
 
-def span(nanoseconds: int) -> str:
-    """Return a short time to a tenth of its unit."""
-    for least, name, scale in _SPANS:
+def short_duration(nanoseconds: int) -> str:
+    """Return a short duration, rounded to a tenth of its unit."""
+    for least, unit, scale in _DURATION_UNITS:
         if abs(nanoseconds) >= least:
-            return f"{nanoseconds / scale:,.1f} {name}"
+            return f"{nanoseconds / scale:,.1f} {unit}"
     return f"{nanoseconds} ns"
 
 
 def utc(unix_seconds: float) -> str:
-    """Return a time to the second, in UTC."""
+    """Return a time in UTC, rounded down to seconds."""
     return datetime.fromtimestamp(unix_seconds, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def is_moment(unix_seconds: float) -> bool:
-    """Return whether a calendar has this time. Tools and other daemons may report any number."""
+def is_valid_time(unix_seconds: float) -> bool:
+    """Return whether the time can be formatted as a date. Tools and other daemons may report any number."""
     return 0.0 <= unix_seconds < _YEAR_10000
 
 
@@ -153,22 +153,22 @@ _BY_UNIT: Mapping[str, Callable[[float], str]] = {
 }
 
 
-# Units that are known only from the ends of names.
-_BY_END: Mapping[str, Callable[[float], str]] = {
+# Units that only the suffix of a metric name shows.
+_BY_SUFFIX: Mapping[str, Callable[[float], str]] = {
     "_timestamp_seconds": utc,
     "_bytes_per_second": bytes_per_second,
     "_flops": lambda value: _with_prefix(value, "FLOP/s"),
 }
 
 
-def in_words(value: float, metric: Metric) -> str:
-    """Return the value of a metric with its unit."""
-    by_end = next((words for end, words in _BY_END.items() if metric.name.endswith(end)), None)
-    return (by_end or _BY_UNIT.get(metric.unit, digits))(value)
+def value_text(value: float, metric: Metric) -> str:
+    """Return a value of the metric with its unit."""
+    by_suffix = next((words for suffix, words in _BY_SUFFIX.items() if metric.name.endswith(suffix)), None)
+    return (by_suffix or _BY_UNIT.get(metric.unit, digits))(value)
 
 
-def name(metric: Metric) -> str:
-    """Return the metric's name in words, with its unit only if two metrics differ in nothing else."""
+def metric_name(metric: Metric) -> str:
+    """Return the metric's name in words. It includes the unit only if two metrics differ only in their units."""
     short = _without_unit(metric)
     return (short if _SHORT_NAMES[short] < 2 else f"{short} {metric.unit}").replace("_", " ").rstrip()
 
@@ -180,85 +180,90 @@ def _without_unit(metric: Metric) -> str:
     return key.removesuffix("_" + metric.unit) if metric.unit else key
 
 
-# For devices without memory of their own.
+# Shown instead of the memory of devices that have no memory of their own.
 SHARED = "shared with host"
-# `memory_used_bytes` and `memory_used_ratio` are distinguished by their units.
+# `memory_used_bytes` and `memory_used_ratio` have the same name without their units.
 _SHORT_NAMES = Counter(_without_unit(metric) for metric in CATALOGUE if metric.scope == "device")
 
 
-def who(owner: Owner) -> str:
-    """Return the owner in a few words: `job 1234 (alice)`, `pod ml/train-0/main`; only the kind if the name is hidden."""
+def owner_text(owner: Owner) -> str:
+    """Return an owner: `job 1234 (alice)` or `pod ml/train-0/main`. If the name is hidden, only the kind is returned."""
     if owner.kind == "others":
         return "others"
-    words = cut(f"{owner.kind} {owner.name}".rstrip(), _LONGEST)
-    return f"{words} ({cut(owner.user, _LONGEST // 2)})" if owner.user and owner.kind != "user" else words
+    text = cut(f"{owner.kind} {owner.name}".rstrip(), _LONGEST_NAME)
+    return f"{text} ({cut(owner.user, _LONGEST_NAME // 2)})" if owner.user and owner.kind != "user" else text
 
 
 def owners_summary(allocations: Sequence[Allocation]) -> str:
-    """Return the first of a card's owners and the number of others; empty without owners."""
+    """Return the first owner and the number of others, such as `job 1234 +2`, or an empty text without owners."""
     if not allocations:
         return ""
-    more = len(allocations) - 1
-    return who(allocations[0].owner) + (f" +{more}" if more else "")
+    others = len(allocations) - 1
+    return owner_text(allocations[0].owner) + (f" +{others}" if others else "")
 
 
-def searched(allocations: Sequence[Allocation]) -> str:
-    """Return all words by which the owners of a card can be found."""
+def owners_search_text(allocations: Sequence[Allocation]) -> str:
+    """Return the text in which a filter searches for the owners of a card."""
     owners = [allocation.owner for allocation in allocations]
-    texts = (text for owner in owners for text in (who(owner), owner.name, owner.job_name, owner.account))
+    texts = (text for owner in owners for text in (owner_text(owner), owner.name, owner.job_name, owner.account))
     return " ".join(filter(None, texts))
 
 
-def share(allocation: Allocation) -> str:
-    """Return the owner's share of the card and its basis: `75 % of the card, by utilization`."""
-    words = basis(allocation)
+def share_text(allocation: Allocation) -> str:
+    """Return an owner's share of the card with its basis: `75 % of the card, by utilization`."""
+    words = share_basis(allocation)
     return words if allocation.basis == "whole" else f"{percent(allocation.share)} {words}"
 
 
-def basis(allocation: Allocation) -> str:
+def share_basis(allocation: Allocation) -> str:
     """Return the basis of the share: `of the card, by utilization`."""
     return _BASES[allocation.basis]
 
 
-def briefly(allocations: Sequence[Allocation]) -> str:
-    """Return all owners of a card, and which of them do not use it: `job 1234 (alice): not used, user bob`."""
-    return ", ".join(who(item.owner) + (": not used" if item.is_used is False else "") for item in allocations)
+def owners_text(allocations: Sequence[Allocation]) -> str:
+    """Return all owners of a card, and mark those that do not use it: `job 1234 (alice): not used, user bob`."""
+    return ", ".join(owner_text(item.owner) + (": not used" if item.is_used is False else "") for item in allocations)
 
 
-def standing(allocation: Allocation) -> str:
-    """Return whether the card is allocated and used, the owner's memory, its start, and the sources that report it."""
+def allocation_details(allocation: Allocation) -> str:
+    """Return whether the owner's card is allocated and used, with memory, start, and the sources that report the owner."""
     memory = allocation.memory_used_bytes
     parts = (
         _USES[allocation.is_allocated, allocation.is_used],
         "" if memory is None else byte_size(memory),
-        since(allocation.started),
+        since_text(allocation.started),
         f"reported by {', '.join(allocation.sources)}" if allocation.sources else "",
     )
     return ", ".join(filter(None, parts))
 
 
-def of_process(process: Process) -> str:
-    """Return the owner of a process, else its container; empty if neither is known."""
+def allocation_text(allocation: Allocation) -> str:
+    """Return the owner, the share and the details: `user bob: the whole card, allocated and used`."""
+    return f"{owner_text(allocation.owner)}: {share_text(allocation)}, {allocation_details(allocation)}"
+
+
+def process_owner(process: Process) -> str:
+    """Return the owner of a process, else its container, else an empty text."""
     if process.owner is not None:
-        return who(process.owner)
-    return f"container {cut(process.container, _LONGEST)}" if process.container else ""
+        return owner_text(process.owner)
+    return f"container {cut(process.container, _LONGEST_NAME)}" if process.container else ""
 
 
-def about_process(process: Process) -> str:
-    """Return a process' program, user, owner, share of the card's time, and start."""
+def process_details(process: Process) -> str:
+    """Return the program, user, owner, share of the card's time and start of a process."""
     command = process.command if process.command != process.name else ""
     parts = (
         process.name,
         command,
         f"of {process.user}" if process.user else "",
-        of_process(process),
+        process_owner(process),
         f"GPU instance {process.instance}" if process.instance else "",
         "" if process.utilization_ratio is None else percent(process.utilization_ratio),
-        since(process.started),
+        since_text(process.started),
     )
     return ", ".join(filter(None, parts))
 
 
-def since(started: float | None) -> str:
-    """Return the start in UTC; empty if it is no valid time."""
-    return f"since {utc(started)}" if started is not None and is_moment(started) else ""
+def since_text(started: float | None) -> str:
+    """Return the start in UTC, or an empty text if it is unknown or not a valid time."""
+    return f"since {utc(started)}" if started is not None and is_valid_time(started) else ""

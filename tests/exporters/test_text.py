@@ -106,12 +106,12 @@ NAMES = [
 def test_words(assert_golden):
     lines = [
         *(
-            f"{metric} {value!r}: {human.in_words(value, BY_KEY[metric])}"
+            f"{metric} {value!r}: {human.value_text(value, BY_KEY[metric])}"
             for metric in VALUES
             for value in VALUES[metric]
         ),
         *(f"{used!r} of {total!r}: {human.byte_pair(used, total)}" for used, total in PAIRS),
-        *(f"{metric}: {human.name(BY_KEY[metric])}" for metric in NAMES),
+        *(f"{metric}: {human.metric_name(BY_KEY[metric])}" for metric in NAMES),
     ]
     assert_golden(Path(__file__).parent / "golden" / "words.txt", "\n".join(lines) + "\n")
 
@@ -119,7 +119,7 @@ def test_words(assert_golden):
 @given(st.sampled_from(CATALOGUE), st.floats(1e-12, 1e9))
 def test_what_is_not_zero_is_never_shown_as_zero(metric, value):
     if metric.unit in ("watts", "bytes", "ratio", "joules", ""):
-        assert human.in_words(value, metric).split()[0].strip("0.") != ""
+        assert human.value_text(value, metric).split()[0].strip("0.") != ""
 
 
 @pytest.mark.parametrize("unit", [human.byte_size, human.joules])

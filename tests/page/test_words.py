@@ -46,7 +46,7 @@ def test_numbers_are_in_the_same_words(tab: Tab, demo: Callable[[str], str]) -> 
         values = [number * (1e6 if metric.unit == "hertz" else 1.0) for number in numbers]
         said = tab.evaluate(f"{json.dumps(values)}.map((value) => inWords(value, {metric.key!r}))")
         pairs = zip(values, said, strict=True)
-        wrong = [(value, words) for value, words in pairs if words != human.in_words(value, metric)]
+        wrong = [(value, words) for value, words in pairs if words != human.value_text(value, metric)]
         assert wrong == [], metric.key
 
 

@@ -13,7 +13,7 @@ from telemetry_daemon.doctor.machine import DeviceNode, Machine, patterns_of
 from telemetry_daemon.polling.pci_bus import WHERE as PCI_BUS
 from telemetry_exporters.judgement.checkup import name_of
 from telemetry_exporters.judgement.verdict import Severity, judge
-from telemetry_exporters.text import named
+from telemetry_exporters.text import first_names
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Device, MergedDevice, Snapshot, SourceStatus
 from telemetry_parsers.states import UNSUCCESSFUL
@@ -130,7 +130,7 @@ def unread(machine: Machine, of_vendors: Iterable[VendorSources]) -> Iterator[Fi
                 what = f"{driver} is the driver of {those}, and no tool reads through it"
                 if not driver:
                     what = f"{those} {'has' if len(addresses) == 1 else 'have'} no kernel driver"
-                yield Finding(PCI_BUS, f"{what}: {named(addresses)}", remedy)
+                yield Finding(PCI_BUS, f"{what}: {first_names(addresses)}", remedy)
         bound = sum(card.driver not in _OF_DRIVERS for card in cards)
         is_of_screens = any(card.driver and card.driver in _OF_DRIVERS for card in cards)
         nodes = machine.nodes_of(sources.vendor)
@@ -180,7 +180,7 @@ def _denied(machine: Machine, vendor: str, nodes: Sequence[DeviceNode]) -> Itera
     for error, group in sorted(alike):
         those = alike[error, group]
         reason = _REASONS.get(error, errno.errorcode.get(error, ""))
-        what = f"{machine.user} may not open {named([node.path for node in those])} ({vendor})"
+        what = f"{machine.user} may not open {first_names([node.path for node in those])} ({vendor})"
         yield Finding(_NODES, f"{what}: {reason}" if reason else what, _remedy(machine, error, those[0]))
 
 
@@ -242,7 +242,7 @@ def notes(machine: Machine, given: Iterable[Listing]) -> Iterator[str]:
     if away:
         drivers = ", ".join(sorted({card.driver for card in away}))
         are = "belongs to a virtual machine" if len(away) == 1 else "belong to virtual machines"
-        yield f"{counted(len(away), 'card')} ({named([card.bus_id for card in away])}) {are}: bound to {drivers}"
+        yield f"{counted(len(away), 'card')} ({first_names([card.bus_id for card in away])}) {are}: bound to {drivers}"
     if machine.container:
         yield f"in a container ({machine.container}): the findings about limits and device nodes apply to it alone"
     for listing in given:
@@ -256,7 +256,7 @@ def contradictions(
     for listing in listed:
         addresses = frozenset(map(_slot, on_bus.get(listing.vendor, ())))
         if addresses and (strangers := _alone(listing.slots, addresses)):  # otherwise the bus is not visible from here
-            what = f"lists {counted(len(strangers), 'card')} that the PCI bus does not have: {named(strangers)}"
+            what = f"lists {counted(len(strangers), 'card')} that the PCI bus does not have: {first_names(strangers)}"
             yield Finding(listing.source, what, _OFF_THE_BUS)
     for first, second in combinations(listed, 2):
         if first.vendor == second.vendor and not (first.names_missing or second.names_missing):
@@ -307,9 +307,7 @@ def _disagreement(first: Listing, second: Listing) -> Iterator[Finding]:
         return
     for listing, other in ((first, second), (second, first)):
         if alone := _alone(listing.slots, other.slots):
-            what = (
-                f"{named(alone)}: {listing.source} lists {'it' if len(alone) == 1 else 'them'}, {other.source} does not"
-            )
+            what = f"{first_names(alone)}: {listing.source} lists {'it' if len(alone) == 1 else 'them'}, {other.source} does not"
             yield Finding(first.vendor, what, _DISAGREED)
 
 

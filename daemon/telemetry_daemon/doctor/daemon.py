@@ -19,7 +19,7 @@ from telemetry_daemon.processes import short_lived
 from telemetry_daemon.readers.tool_path import Whereabouts
 from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
 from telemetry_daemon.remote.http_client import Address, BrokenError, Client, Credentials, NodeError
-from telemetry_exporters.text import named
+from telemetry_exporters.text import first_names
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, Snapshot, SourceStatus
 from telemetry_parsers.states import BUSY, UNSUCCESSFUL
@@ -326,7 +326,7 @@ def _of_devices(here: Snapshot, there: Snapshot) -> Iterator[tuple[str, str]]:
             readable = {reading.metric for reading in device.readings if not isinstance(reading.value, Absent)}
             denied |= {reading.metric for reading in other.readings if reading.value is Absent.NOT_PERMITTED} & readable
     if denied:
-        yield f"it may not read what this command reads: {named(sorted(denied))}", _SERVICE_LACKS
+        yield f"it may not read what this command reads: {first_names(sorted(denied))}", _SERVICE_LACKS
 
 
 def _sources_read(snapshot: Snapshot) -> frozenset[str]:

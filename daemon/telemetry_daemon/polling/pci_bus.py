@@ -9,7 +9,7 @@ from pathlib import Path
 
 from telemetry_daemon.readers import pci
 from telemetry_daemon.readers.pci import PciDevice
-from telemetry_exporters.text import named
+from telemetry_exporters.text import first_names
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Device, Problem
 
@@ -77,7 +77,7 @@ def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -
     count = max(len(missing), len(addresses) - len(whole))
     if count <= 0:
         return None
-    names = f" ({named(missing)})" if len(missing) == count else ""
+    names = f" ({first_names(missing)})" if len(missing) == count else ""
     text = f"{count} of {len(addresses)} devices on the PCI bus {'is' if count == 1 else 'are'} not listed{names}"
     return Problem(WHERE, f"{text}: see the kernel's log, or whether this process may see only some of them")
 

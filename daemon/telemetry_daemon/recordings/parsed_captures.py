@@ -15,7 +15,7 @@ from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
-from telemetry_exporters.text import clean, named
+from telemetry_exporters.text import clean, first_names
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Poll, Report
 
@@ -49,7 +49,7 @@ def report_of(capture: Capture, parser: Parser | None) -> Report | None:
 
 def in_short(names: Iterable[str]) -> str:
     """Return the first of these source names, safe to print, and the number of the others."""
-    return named([*map(clean, names)], ", ", most=3)
+    return first_names([*map(clean, names)], ", ", limit=3)
 
 
 def parsers_of(survey: Survey, loaded: Loaded) -> Mapping[str, Parser]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_exporters.human import is_moment
+from telemetry_exporters.human import is_valid_time
 from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.dataclass import dataclass
@@ -125,7 +125,7 @@ class Played:
     how: LongText
 
     def __post_init__(self) -> None:
-        if not is_moment(self.shown) or not all(
+        if not is_valid_time(self.shown) or not all(
             0 <= seconds <= _LONGEST_SECONDS for seconds in (self.place, self.length)
         ):
             raise CodecError("shown", "expected a place in a recording")

@@ -153,7 +153,7 @@ def _devices(rows: Sequence[overview.Row]) -> str:
     if not any(row.device.allocations for row in rows):
         return f"<h2>Devices</h2>\n{_table(headings, map(_device, rows))}"
     cell = '<td class="wide" data-heading="Owner">{}</td>'.format
-    lines = (_device(row, cell(escaped(human.briefly(row.device.allocations)) or ABSENT)) for row in rows)
+    lines = (_device(row, cell(escaped(human.owners_text(row.device.allocations)) or ABSENT)) for row in rows)
     return f"<h2>Devices</h2>\n{_table((*headings, 'Owner'), lines)}"
 
 

@@ -74,7 +74,7 @@ class Evidence:
 
     def mean(self, part: str) -> str:
         """Return the mean length of a part in words."""
-        return human.span(round((self.total(part) or 0) / len(self.ranks)))
+        return human.short_duration(round((self.total(part) or 0) / len(self.ranks)))
 
     @property
     def data_ratio(self) -> float | None:
@@ -89,8 +89,8 @@ class Evidence:
         if any(rank.steps for rank in self.ranks) or not gaps:
             return "of the step" if any(rank.steps for rank in self.ranks) else "of the time"
         longest = max(gaps, key=lambda gap: gap.length_ns)
-        length = f"of {human.span(longest.length_ns)} at {human.span(longest.since_ns)}"
-        together = human.span(sum(gap.length_ns for gap in gaps))
+        length = f"of {human.short_duration(longest.length_ns)} at {human.short_duration(longest.since_ns)}"
+        together = human.short_duration(sum(gap.length_ns for gap in gaps))
         which = f"{len(gaps)} idle gaps totalling {together} (the longest {length})"
         return f"of the time outside {which if len(gaps) > 1 else f'1 idle gap {length}'}"
 
@@ -182,7 +182,7 @@ def _launch_words(evidence: Evidence, share: float) -> str:
     if apart <= busy:  # the host launches faster than the card works: the launches do not explain the waits
         return text
     of_graphs = f", {graphs:,} of them of graphs" if graphs else ""
-    return f"{text}: {human.span(apart)} between two launches{of_graphs}, of which each keeps it busy for {human.span(busy)}"
+    return f"{text}: {human.short_duration(apart)} between two launches{of_graphs}, of which each keeps it busy for {human.short_duration(busy)}"
 
 
 def _gap_words(evidence: Evidence, share: float) -> str:

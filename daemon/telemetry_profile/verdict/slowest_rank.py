@@ -35,7 +35,7 @@ class Straggler:
     @property
     def text(self) -> str:
         """Return the sentence of the verdict."""
-        lengths = f"({human.span(self.length_ns)} against {human.span(self.median_ns)})"
+        lengths = f"({human.short_duration(self.length_ns)} against {human.short_duration(self.median_ns)})"
         if self.reason == "compute":
             return f"rank {self.rank} computes {longer(self.excess)} the others {lengths}; they wait for it"
         return f"rank {self.rank} is held up by its host: its card computes or is idle {longer(self.excess)} the others {lengths}; they wait for it"

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from telemetry_exporters.text import named
+from telemetry_exporters.text import first_names
 from telemetry_profile.format_contract import Gap, Split, Step
 from telemetry_profile.verdict.combine import Member
 
@@ -56,7 +56,7 @@ def usual_of(member: Member) -> Usual:
         return _whole(member, left_out)
     measured = [step.name for step in device.steps if step.split.compute_ns is not None]
     if measured and len(measured) < len(kept):
-        names = named(measured, ", ", 2)
+        names = first_names(measured, ", ", 2)
         left_out.append(f"what the card did in other steps than {names}, of which the files say nothing")
     compute = tuple(step.split.compute_ns for step in kept if step.split.compute_ns is not None)
     return Usual(member, len(kept), mean([step.split for step in kept]), compute, tuple(left_out))

@@ -1,1 +1,1 @@
-"""Output for programs: the node as JSON, CSV, events and check results, and the catalogue as Markdown."""
+"""Output for programs: the node as JSON, CSV, event stream and check results; the metric catalogue as Markdown."""

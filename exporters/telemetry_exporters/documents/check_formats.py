@@ -1,4 +1,4 @@
-"""A checkup in the formats of Nagios and Icinga, Slurm's node health check, node-problem-detector, and JSON."""
+"""Formats a checkup for Nagios and Icinga, Slurm's Node Health Check, node-problem-detector, and as JSON."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from telemetry_parsers.codec.json_types import Schema, Word
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import MergedDevice
 
-# node-problem-detector cuts a longer output of a plugin.
+# node-problem-detector cuts longer outputs of plugins.
 _NPD_BYTES = 80
-# Icinga keeps some kilobytes of a first line.
+# Icinga keeps only some kilobytes of the first line.
 _MOST_IN_FIRST_LINE = 4
 _LONGEST_LINE = 400
 # Performance data of more devices would exceed the limits of monitoring systems.
-_MOST_MEASURED = 64
+_MOST_DEVICES = 64
 _NOT_IN_LABEL = re.compile(r"[^A-Za-z0-9_.:-]+")
 _PERCENT = 100.0
 _StatusWord = Annotated[str, Schema({"enum": ["ok", "warning", "critical", "unknown"]})]
@@ -30,7 +30,7 @@ _StatusWord = Annotated[str, Schema({"enum": ["ok", "warning", "critical", "unkn
 
 @dataclass(frozen=True, slots=True)
 class CheckJson:
-    """The check of one device, source, or number of devices."""
+    """The check of a device, of a source, or of the number of devices."""
 
     name: Word
     status: _StatusWord
@@ -46,33 +46,33 @@ class CheckJson:
 
 @dataclass(frozen=True, slots=True)
 class CheckupJson:
-    """The verdict on a node, as `telemetry check --format json` prints it. All keys are always present; unknown values are null. Later versions may add keys."""
+    """The output of `telemetry check --format json`. All keys are always present; unknown values are null. Later versions may add keys."""
 
     schema: Literal["telemetry.check/1"]
     time: Annotated[str, Schema({"format": "date-time"})]
-    """When the readings were put together, in UTC."""
+    """The time of the readings, in UTC."""
     hostname: str
     status: _StatusWord
     """The worst of the checks: critical, then warning, then unknown, then ok."""
     checks: tuple[CheckJson, ...]
 
 
-class Measured(NamedTuple):
-    """A number for graphs: the end of its label, the number, its unit, and the values for warning, critical, minimum and maximum."""
+class PerfData(NamedTuple):
+    """A value of Nagios' performance data: end of the label, value, unit, thresholds for warning and critical, range."""
 
     name: str
     value: float | None
     unit: str = ""
     warning: float | None = None
     critical: float | None = None
-    least: float | None = None
-    most: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
 
 
 def nagios(checkup: Checkup) -> str:
-    """Return the verdict with performance data, then a line for each failing check with its remedy."""
-    lines = [_plain(f"TELEMETRY {checkup.status.name} - {_short(checkup)}")]
-    data = " ".join(_performance(checkup))
+    """Return the result with performance data, then a line with the remedy for each failing check."""
+    lines = [_plain(f"TELEMETRY {checkup.status.name} - {_summary(checkup)}")]
+    data = " ".join(_perf_data_texts(checkup))
     if data:
         lines[0] += f" | {data}"
     for check in checkup.troubles():
@@ -82,18 +82,18 @@ def nagios(checkup: Checkup) -> str:
 
 
 def nhc(checkup: Checkup) -> str:
-    """Return a line for each check, OK or the problem, as node health checks log them."""
+    """Return a line with the status of each check, as Node Health Check logs it."""
     return "".join(f"{_plain(f'{check.status.name} {check.name}: {check.words}')}\n" for check in checkup.checks)
 
 
 def npd(checkup: Checkup) -> str:
-    """Return the verdict in a line that node-problem-detector does not cut."""
-    text = _plain(_short(checkup))
+    """Return the result in one line that is short enough for node-problem-detector."""
+    text = _plain(_summary(checkup))
     return _cut_bytes(text, _NPD_BYTES - 1) + "\n"
 
 
 def document(checkup: Checkup) -> str:
-    """Return the checkup as `telemetry.check/1`."""
+    """Return the checkup as the document `telemetry.check/1`."""
     checks = [
         CheckJson(
             name=check.name,
@@ -105,64 +105,65 @@ def document(checkup: Checkup) -> str:
         )
         for check in checkup.checks
     ]
-    whole = CheckupJson(
+    plain_checkup = CheckupJson(
         schema="telemetry.check/1",
         time=utc_time(checkup.wall_time),
         hostname=checkup.hostname,
         status=checkup.status.name.lower(),
         checks=tuple(checks),
     )
-    return json.dumps(to_plain(CheckupJson, whole), ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(to_plain(CheckupJson, plain_checkup), ensure_ascii=False, indent=1) + "\n"
 
 
 def nhc_status(status: Status) -> int:
-    """Return 0 or 1. Unknown counts as unhealthy."""
+    """Return the exit status for Node Health Check: 1 if the status is critical or unknown, else 0."""
     return int(status in (Status.CRITICAL, Status.UNKNOWN))
 
 
 def npd_status(status: Status) -> int:
-    """Return node-problem-detector's status: 0 ok, 1 problem, 2 unknown. A warning is not a problem of the node."""
+    """Return the exit status for node-problem-detector: 1 if critical, 2 if unknown, else 0 (also for a warning)."""
     return {Status.CRITICAL: 1, Status.UNKNOWN: 2}.get(status, 0)
 
 
-def _short(checkup: Checkup) -> str:
-    """Return what is wrong, worst first, else how many devices are ok."""
-    bad = tuple(checkup.troubles())
-    if not checkup.devices and not bad:
+def _summary(checkup: Checkup) -> str:
+    """Return the worst failing checks. If no check fails, return the number of devices that are ok."""
+    failing = tuple(checkup.troubles())
+    if not checkup.devices and not failing:
         return "this node has no accelerators"
-    if not bad:
+    if not failing:
         return f"{len(checkup.devices)} device{'s' * (len(checkup.devices) != 1)} ok"
-    named = "; ".join(f"{check.name}: {check.words}" for check in bad[:_MOST_IN_FIRST_LINE])
-    more = len(bad) - _MOST_IN_FIRST_LINE
-    return f"{named}; and {more} more" if more > 0 else named
+    shown = "; ".join(f"{check.name}: {check.words}" for check in failing[:_MOST_IN_FIRST_LINE])
+    others = len(failing) - _MOST_IN_FIRST_LINE
+    return f"{shown}; and {others} more" if others > 0 else shown
 
 
 def _plain(text: str) -> str:
-    """Return one line without `|`, which begins performance data."""
+    """Return the text in one line without `|`, which would begin performance data."""
     return cut(clean(text).replace("|", "/"), _LONGEST_LINE)
 
 
-def _cut_bytes(text: str, most: int) -> str:
+def _cut_bytes(text: str, limit: int) -> str:
     data = text.encode()
-    return text if len(data) <= most else data[: most - 3].decode("utf-8", "ignore") + "…"
+    return text if len(data) <= limit else data[: limit - 3].decode("utf-8", "ignore") + "…"
 
 
-def _performance(checkup: Checkup) -> Iterator[str]:
-    whole = [device for device in checkup.devices if device.parent is None and device.up][:_MOST_MEASURED]
-    for device in whole:
+def _perf_data_texts(checkup: Checkup) -> Iterator[str]:
+    cards = [device for device in checkup.devices if device.parent is None and device.up][:_MOST_DEVICES]
+    for device in cards:
         label = _NOT_IN_LABEL.sub("_", f"{device.vendor}_{device.device}")
-        for item in _measured(device):
+        for item in _perf_data(device):
             if item.value is not None:
-                limits = ";".join(map(_number, (item.warning, item.critical, item.least, item.most))).rstrip(";")
+                limits = ";".join(map(_number, (item.warning, item.critical, item.minimum, item.maximum))).rstrip(";")
                 yield f"{label}_{item.name}={_number(item.value)}{item.unit}{f';{limits}' if limits else ''}"
 
 
-def _measured(device: MergedDevice) -> Iterator[Measured]:
-    yield Measured("temperature", number_of(temperature(device)), "", slowdown_celsius(device))
-    yield Measured("power", _value(device, "power_watts"), "", most=_value(device, "power_cap_watts"), least=0.0)
+def _perf_data(device: MergedDevice) -> Iterator[PerfData]:
+    yield PerfData("temperature", number_of(temperature(device)), "", slowdown_celsius(device))
+    yield PerfData("power", _value(device, "power_watts"), "", minimum=0.0, maximum=_value(device, "power_cap_watts"))
     for name, metric in (("memory", "memory_used_ratio"), ("utilization", "utilization_ratio")):
-        share = _value(device, metric)
-        yield Measured(name, None if share is None else round(share * _PERCENT, 2), "%", least=0.0, most=_PERCENT)
+        ratio = _value(device, metric)
+        percent = None if ratio is None else round(ratio * _PERCENT, 2)
+        yield PerfData(name, percent, "%", minimum=0.0, maximum=_PERCENT)
 
 
 def _value(device: MergedDevice, metric: str) -> float | None:

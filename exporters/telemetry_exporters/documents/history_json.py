@@ -1,4 +1,4 @@
-"""The document `telemetry.history/1`: a node's last half hour for programs. docs/history.schema.json is generated from its classes."""
+"""The document `telemetry.history/1`: the last half hour of a node. docs/history.schema.json is generated from its classes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Slots = Annotated[tuple[float | None, ...], Schema({"maxItems": SLOTS}), AtMost(
 
 @dataclass(frozen=True, slots=True)
 class GapJson:
-    """Slots without a number."""
+    """Successive slots without a number, for one reason."""
 
     first: Count
-    """The index of its first slot in the arrays."""
+    """The index of the gap's first slot in the arrays."""
     slots: Annotated[int, Schema({"minimum": 1})]
     reason: Word
     """A reason of `absent` in telemetry.snapshot/1; `lost`; `asleep`; `SOURCE: REASON` of the source that reported the number before; `no source gives it`; `not seen yet`; `machine slept`; `daemon was held up`; `no longer kept` for a client that took minutes. Later versions may add reasons."""
@@ -33,14 +33,14 @@ class GapJson:
 
 @dataclass(frozen=True, slots=True)
 class SeriesJson:
-    """The slots of one metric in base units, with at most 7 significant digits; null for a slot without a number."""
+    """The slots of one metric in base units, with at most 7 significant digits. A slot without a number is null."""
 
     last: Slots
     """The last number of each slot."""
     highest: Slots
     """The highest number of each slot."""
     gaps: Annotated[tuple[GapJson, ...], AtMost(SLOTS)]
-    """Why slots have no number; each slot without a number is in one gap."""
+    """Why slots have no number. Each slot without a number belongs to one gap."""
 
 
 SeriesByMetric = Annotated[Mapping[str, SeriesJson], Schema({"propertyNames": {"enum": list(KEPT)}})]
@@ -89,8 +89,8 @@ class HistoryJson:
 
 
 def pieces(hostname: str, wall_time: float, window: Past, devices: Iterable[tuple[str, Past]]) -> Iterator[str]:
-    """Yield the document in pieces, one for each device. `window` has the events and no device."""
-    around = HistoryJson(
+    """Yield the document in pieces, one for each device. `window` has the slots and events, but no devices."""
+    without_devices = HistoryJson(
         schema="telemetry.history/1",
         time=utc_time(wall_time),
         hostname=cleaned(hostname) or None,
@@ -100,8 +100,8 @@ def pieces(hostname: str, wall_time: float, window: Past, devices: Iterable[tupl
         devices=(),
         events=tuple(map(_event, window.events)),
     )
-    # No text contains this key, because its quotation marks would be escaped.
-    before, key, after = encoded(to_plain(HistoryJson, around)).partition('"devices":[')
+    # A text cannot contain this key, because its quotation marks would be escaped there.
+    before, key, after = encoded(to_plain(HistoryJson, without_devices)).partition('"devices":[')
     yield before + key
     comma = ""
     for device_id, past in devices:
@@ -111,13 +111,13 @@ def pieces(hostname: str, wall_time: float, window: Past, devices: Iterable[tupl
 
 
 def device_text(device_id: str, past: Past) -> str:
-    """Return one device's part of the document. It is not built by the codec, because it has thousands of numbers."""
+    """Return the JSON text of one device. The codec would be too slow for its thousands of numbers."""
     series = (f"{encoded(metric)}:{_series(slots)}" for metric, slots in past.devices.get(device_id, {}).items())
     return f'{{"id":{encoded(cleaned(device_id))},"series":{{{",".join(series)}}}}}'
 
 
 def event(past_event: PastEvent) -> dict[str, Any]:
-    """Return an event as plain data."""
+    """Return the event as plain data for JSON."""
     return to_plain(EventJson, _event(past_event))
 
 
@@ -131,8 +131,8 @@ def _series(series: Series) -> str:
 
 
 def _numbers(values: Sequence[float]) -> str:
-    """Return the numbers with as many digits as a slot keeps; null for NaN."""
-    texts: dict[float, str] = {}  # many slots have the same number
+    """Return the numbers as a JSON array with the digits that a slot has. NaN becomes null."""
+    texts: dict[float, str] = {}  # a cache, because many slots have the same number
     return f"[{','.join(texts.get(value) or _text(value, texts) for value in values)}]"
 
 
@@ -140,5 +140,5 @@ def _text(value: float, texts: dict[float, str]) -> str:
     if not math.isfinite(value):
         return "null"
     text = _DIGITS % value
-    texts[value] = found = plain_number(float(text)).removesuffix(".0") if "e" in text else text
-    return found
+    texts[value] = number_text = plain_number(float(text)).removesuffix(".0") if "e" in text else text
+    return number_text

@@ -1,4 +1,4 @@
-"""The document `telemetry.job/1`: the lines of `jobs.jsonl`."""
+"""The document `telemetry.job/1`, which is a line of `jobs.jsonl`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line
 from telemetry_parsers.job_record import CardShare, JobRecord
 
 LONGEST_LINE_BYTES = 1 << 20
-# More than all cards of the world reach in a century.
-_MOST = 1e18
+# Larger than any sum of seconds or joules that cards can reach.
+_LARGEST_SUM = 1e18
 
 
 def line(record: JobRecord) -> str:
-    """Return the record as one line of JSON without a line end; its texts are safe to print."""
+    """Return the record as one line of JSON without a line break, with texts that are safe to print."""
     return encode_line(to_plain(JobRecord, cleaned(record)))
 
 
 def read(text: str | bytes) -> JobRecord:
-    """Return the record in a line. Raises CodecError."""
+    """Return the record that the line contains. Raises CodecError."""
     if len(text) > LONGEST_LINE_BYTES:
         raise CodecError("", "the line is too long")
     return checked(from_plain(JobRecord, decode_line(text)))
@@ -28,6 +28,6 @@ def checked(record: JobRecord) -> JobRecord:
     """Return the record with clean texts. Raises CodecError if a sum is impossible."""
     records: tuple[JobRecord | CardShare, ...] = (record, *record.cards)
     sums = ((item.seconds, item.measured_seconds, item.busy_seconds, item.energy_joules) for item in records)
-    if not all(0.0 <= number <= _MOST for numbers in sums for number in numbers if number is not None):
-        raise CodecError("", "a sum that no card can reach")
+    if not all(0.0 <= number <= _LARGEST_SUM for numbers in sums for number in numbers if number is not None):
+        raise CodecError("", "a sum is negative or too large")
     return cleaned(record)

@@ -1,4 +1,4 @@
-"""The layout of JSON documents, with their times and numbers."""
+"""The layout of JSON documents, and the format of times and numbers in them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from json import JSONEncoder
 from typing import Any
 
-from telemetry_exporters.human import is_moment
+from telemetry_exporters.human import is_valid_time
 
 _LONGEST_LINE = 118
 encoded = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -15,41 +15,41 @@ _spaced = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def text(plain: Mapping[str, Any]) -> str:
-    """Return a document as text, small parts on one line each; numbers without exponents."""
+    """Return a document as indented JSON. Small objects and arrays are on one line; numbers have no exponents."""
     return _text(plain, "") + "\n"
 
 
 def line(plain: Mapping[str, Any]) -> str:
-    """Return a document on one line."""
+    """Return a document as JSON on one line."""
     return encoded(plain) + "\n"
 
 
 def utc_time(unix_seconds: float) -> str:
-    """Return a Unix time in RFC 3339, in UTC with milliseconds."""
-    moment = datetime.fromtimestamp(unix_seconds, tz=timezone.utc)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Return a Unix time in the format of RFC 3339, in UTC with milliseconds."""
+    time = datetime.fromtimestamp(unix_seconds, tz=timezone.utc)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def moment_text(unix_seconds: float | None) -> str | None:
-    """Return a Unix time as `utc_time` does, or None if it is None or no valid time."""
-    return utc_time(unix_seconds) if unix_seconds is not None and is_moment(unix_seconds) else None
+def utc_time_or_none(unix_seconds: float | None) -> str | None:
+    """Return a Unix time as `utc_time` does, or None if it is unknown or not a valid time."""
+    return utc_time(unix_seconds) if unix_seconds is not None and is_valid_time(unix_seconds) else None
 
 
 def plain_number(value: float) -> str:
-    """Return the shortest digits of exactly this number, without an exponent; a whole number has all its digits."""
+    """Return the shortest text without an exponent that is read as the same number."""
     digits = repr(value)
     if "e" not in digits:
         return digits
     if value.is_integer():
         return f"{value:.0f}"
-    # `decimal` would take half a MiB of memory. Here the number is less than 1, such as `-1.5e-07`.
+    # The number is less than 1, such as `-1.5e-07`. The module `decimal` would need half a MiB of memory.
     mantissa, _, exponent = digits.partition("e")
     sign = "-" if value < 0 else ""
     return f"{sign}0.{'0' * (-int(exponent) - 1)}{mantissa.removeprefix('-').replace('.', '')}"
 
 
 def _text(value: Any, indent: str) -> str:
-    """Return the value as JSON: on one line if it fits, else each entry on its own line."""
+    """Return the value as JSON: on one line if it fits, else with each entry on its own line."""
     if isinstance(value, float):
         return plain_number(value)
     if not isinstance(value, dict | list) or not value:

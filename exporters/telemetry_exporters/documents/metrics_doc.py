@@ -1,4 +1,4 @@
-"""The catalogue as documentation: docs/metrics.md, which running this module prints, and the list of `telemetry metrics`."""
+"""The metric catalogue as documentation: docs/metrics.md, which this module prints, and the output of `telemetry metrics`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ a test compares the two.
   textfile has neither, because node_exporter exposes its own.
 - In OpenMetrics the families of counters and infos are named without `_total` and `_info`; sample names are the same.
 """
-# The title of each group, by its first metric.
+# The titles of the groups, by the first metric of each group.
 _GROUPS: Mapping[str, str] = {
     "info": "Core: every vendor that can",
     "power_average_watts": "Power and energy",
@@ -46,20 +46,20 @@ _GROUPS: Mapping[str, str] = {
     "telemetry_host_cpu_utilization_ratio": "Host",
     "telemetry_build_info": "The daemon itself",
 }
-_MANY_LABELS = {**OWN_LABELS, **OWNER_LABELS}
+_LABELS_OF_METRIC = {**OWN_LABELS, **OWNER_LABELS}
 _HEADINGS = ("Metric", "Kind", "Unit", "Label", "Range", "Meaning", "JSON key")
 
 
 def metrics_markdown() -> str:
-    """Return the page docs/metrics.md."""
+    """Return the content of docs/metrics.md."""
     parts = [_INTRODUCTION]
-    for title, metrics in _grouped():
+    for title, metrics in _metrics_by_group():
         rows = [_HEADINGS, tuple("-" * len(heading) for heading in _HEADINGS), *map(_row, metrics)]
         parts.append(f"## {title}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows))
     return "\n".join(parts)
 
 
-def _grouped() -> Iterator[tuple[str, list[Metric]]]:
+def _metrics_by_group() -> Iterator[tuple[str, list[Metric]]]:
     title, group = "", list[Metric]()
     for metric in CATALOGUE:
         if metric.key in _GROUPS:
@@ -83,8 +83,8 @@ def _row(metric: Metric) -> tuple[str, ...]:
 
 
 def _label(metric: Metric) -> str:
-    if metric.name in _MANY_LABELS:
-        names = ", ".join(f"`{name}`" for name in _MANY_LABELS[metric.name])
+    if metric.name in _LABELS_OF_METRIC:
+        names = ", ".join(f"`{name}`" for name in _LABELS_OF_METRIC[metric.name])
         return f"{names}: {' '.join(metric.words)}" if metric.words else names
     if not metric.label:
         return ""
@@ -99,13 +99,13 @@ def _range(metric: Metric) -> str:
 
 
 def metrics_list(plugin_metrics: Iterable[Metric] = ()) -> str:
-    """Return the catalogue and `extra`, one metric a line: name, kind, unit, label, help."""
+    """Return a line for each metric of the catalogue and the plugins: name, kind, unit, label, help."""
     rows = [
         (
             metric.name,
             metric.kind,
             metric.unit or "-",
-            metric.label or ",".join(_MANY_LABELS.get(metric.name, ())) or "-",
+            metric.label or ",".join(_LABELS_OF_METRIC.get(metric.name, ())) or "-",
             metric.help,
         )
         for metric in (*CATALOGUE, *plugin_metrics)

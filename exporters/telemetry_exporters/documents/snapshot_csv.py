@@ -1,4 +1,4 @@
-"""The snapshot as CSV (RFC 4180), one row per reading; an absent reading is a row with its reason."""
+"""The snapshot as CSV (RFC 4180), with a row for each reading. The row of an absent reading has the reason."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import csv
 import io
 from collections.abc import Iterator, Mapping
 
-from telemetry_exporters.documents.json_values import moment_text, plain_number, utc_time
+from telemetry_exporters.documents.json_values import plain_number, utc_time, utc_time_or_none
 from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, screen
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import Absent, MergedReading, Snapshot
 
 COLUMNS = ("time", "hostname", "vendor", "device", "id", "model", "metric", "label", "value", "reason", "source")
 
-_OF_PROCESSES = (
+_PROCESS_COLUMNS = (
     *("time", "hostname", "vendor", "device", "id", "pid", "name", "kind", "instance", "memory_used_bytes"),
     *("utilization_ratio", "started", "user", "command", "container", "owner_kind", "owner", "command_line"),
 )
@@ -23,34 +23,36 @@ _HOST = ("", "", "", "")
 
 
 def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> str:
-    """Return the table of readings with its heading."""
-    shown = screen(snapshot, plugin_metrics)
-    return _table(COLUMNS, shown, _rows(shown))
+    """Return the readings as a table with headings."""
+    screened = screen(snapshot, plugin_metrics)
+    return _table(COLUMNS, screened, _rows(screened))
 
 
 def processes(snapshot: Snapshot, command_lines: Mapping[int, str]) -> str:
-    """Return the processes on the devices, a row each, with the known command lines by pid."""
-    shown = screen(snapshot)
-    return _table(_OF_PROCESSES, shown, _processes(shown, command_lines))
+    """Return a row for each process on a device. `command_lines` has the known command lines by PID."""
+    screened = screen(snapshot)
+    return _table(_PROCESS_COLUMNS, screened, _processes(screened, command_lines))
 
 
-def _table(columns: _Row, shown: Snapshot, rows: Iterator[_Row]) -> str:
-    moment = (utc_time(shown.wall_time), shown.hostname)
+def _table(columns: _Row, screened: Snapshot, rows: Iterator[_Row]) -> str:
+    time_and_host = (utc_time(screened.wall_time), screened.hostname)
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(columns)
-    writer.writerows((*moment, *row) for row in rows)
+    writer.writerows((*time_and_host, *row) for row in rows)
     return text.getvalue()
 
 
-def _processes(shown: Snapshot, command_lines: Mapping[int, str]) -> Iterator[_Row]:
-    for device in shown.devices:
-        for item in device.processes:
-            owner = ("", "") if item.owner is None else (item.owner.kind, item.owner.name)
+def _processes(screened: Snapshot, command_lines: Mapping[int, str]) -> Iterator[_Row]:
+    for device in screened.devices:
+        for process in device.processes:
+            owner = ("", "") if process.owner is None else (process.owner.kind, process.owner.name)
             yield (
-                *(device.vendor, device.device, device.id, str(item.pid), item.name, item.kind, item.instance),
-                *(_number(item.memory_used_bytes), _number(item.utilization_ratio), moment_text(item.started) or ""),
-                *(item.user, item.command, item.container, *owner, clean(command_lines.get(item.pid, ""))),
+                *(device.vendor, device.device, device.id),
+                *(str(process.pid), process.name, process.kind, process.instance),
+                *(_number(process.memory_used_bytes), _number(process.utilization_ratio)),
+                *(utc_time_or_none(process.started) or "", process.user, process.command, process.container),
+                *(*owner, clean(command_lines.get(process.pid, ""))),
             )
 
 

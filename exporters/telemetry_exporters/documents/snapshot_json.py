@@ -1,4 +1,4 @@
-"""The document `telemetry.snapshot/1`: the whole snapshot for programs."""
+"""The document `telemetry.snapshot/1`: a snapshot for programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from telemetry_exporters.documents import json_values
-from telemetry_exporters.documents.json_values import moment_text, utc_time
+from telemetry_exporters.documents.json_values import utc_time, utc_time_or_none
 from telemetry_exporters.documents.snapshot_parts import (
     AllocationJson,
     ConditionJson,
@@ -33,28 +33,28 @@ from telemetry_parsers.ownership import Allocation, Owner
 def document(
     snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Return the document as plain data, of all devices or those with these ids. All keys are always present; unknown values are None."""
-    shown = screen(snapshot, plugin_metrics)
+    """Return the document as plain data, with all devices or only those with these ids. Unknown values are None."""
+    screened = screen(snapshot, plugin_metrics)
     metrics = usable_metrics(plugin_metrics)
-    verdict = judge(shown)
-    # Devices are judged in comparison with all devices of their model.
-    devices = [device for device in shown.devices if ids is None or device.id in ids]
-    whole = SnapshotJson(
+    verdict = judge(screened)
+    # The verdict compares all devices of a model, so `ids` selects devices only after it.
+    devices = [device for device in screened.devices if ids is None or device.id in ids]
+    json_snapshot = SnapshotJson(
         schema="telemetry.snapshot/1",
-        time=utc_time(shown.wall_time),
-        hostname=shown.hostname or None,
-        maintenance=_maintenance(shown),
-        replay=_replay(shown),
-        host=HostJson(_numbers(shown.host, metrics)),
-        sources=tuple([_source(source, shown.monotonic_time) for source in shown.sources]),
+        time=utc_time(screened.wall_time),
+        hostname=screened.hostname or None,
+        maintenance=_maintenance(screened),
+        replay=_replay(screened),
+        host=HostJson(_numbers(screened.host, metrics)),
+        sources=tuple([_source(source, screened.monotonic_time) for source in screened.sources]),
         devices=tuple([_device(device, verdict[device.id][0], metrics) for device in devices]),
     )
-    return to_plain(SnapshotJson, whole)
+    return to_plain(SnapshotJson, json_snapshot)
 
 
 def with_processes(plain: dict[str, Any], snapshot: Snapshot, command_lines: Mapping[int, str]) -> dict[str, Any]:
-    """Return a document with the processes of this snapshot, and their known command lines by pid."""
-    of_device = {
+    """Return the document with the processes of this snapshot. `command_lines` has the known command lines by PID."""
+    processes_by_device = {
         clean(device.id): [
             {
                 **to_plain(ProcessJson, _process(cleaned(process))),
@@ -64,12 +64,12 @@ def with_processes(plain: dict[str, Any], snapshot: Snapshot, command_lines: Map
         ]
         for device in snapshot.devices
     }
-    devices = [{**device, "processes": of_device.get(clean(device["id"]), [])} for device in plain["devices"]]
+    devices = [{**device, "processes": processes_by_device.get(clean(device["id"]), [])} for device in plain["devices"]]
     return {**plain, "devices": devices}
 
 
 def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collection[str] | None = None) -> str:
-    """Return the document as text, small parts on one line each; numbers without exponents."""
+    """Return the document as indented JSON."""
     return json_values.text(document(snapshot, plugin_metrics, ids))
 
 
@@ -87,7 +87,7 @@ def _replay(snapshot: Snapshot) -> ReplayJson | None:
     return ReplayJson(
         recorded=utc_time(recorded.wall_time),
         hostname=recorded.hostname or None,
-        shown=moment_text(recorded.shown),
+        shown=utc_time_or_none(recorded.shown),
         how=recorded.how or None,
     )
 
@@ -117,7 +117,7 @@ def _device(device: MergedDevice, condition: Finding, metrics: Metrics) -> Devic
         serial=device.serial or None,
         driver=device.driver or None,
         up=device.up,
-        last_read=moment_text(device.last_read),
+        last_read=utc_time_or_none(device.last_read),
         condition=ConditionJson(condition.word, condition.severity.value),
         parent=device.parent or None,
         partition=device.partition or None,
@@ -143,8 +143,8 @@ def _allocation(allocation: Allocation) -> AllocationJson:
         allocated=allocation.is_allocated,
         used=allocation.is_used,
         sources=tuple(allocation.sources),
-        memory_used_bytes=_whole(allocation.memory_used_bytes),
-        started=moment_text(allocation.started),
+        memory_used_bytes=_integer(allocation.memory_used_bytes),
+        started=utc_time_or_none(allocation.started),
     )
 
 
@@ -168,11 +168,11 @@ def _process(process: Process) -> ProcessJson:
     return ProcessJson(
         pid=process.pid,
         name=process.name,
-        memory_used_bytes=_whole(process.memory_used_bytes),
+        memory_used_bytes=_integer(process.memory_used_bytes),
         kind=process.kind or None,
         instance=process.instance or None,
         utilization_ratio=process.utilization_ratio,
-        started=moment_text(process.started),
+        started=utc_time_or_none(process.started),
         user=process.user or None,
         command=process.command or None,
         container=process.container or None,
@@ -180,7 +180,7 @@ def _process(process: Process) -> ProcessJson:
     )
 
 
-def _whole(number: float | None) -> int | None:
+def _integer(number: float | None) -> int | None:
     return None if number is None else int(number)
 
 
@@ -197,7 +197,7 @@ def _number(value: float, metric: Metric) -> float | int:
 
 
 def _by_metric(entries: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
-    """Return each metric's value, or an object of its values by label."""
+    """Return the value of each metric, or an object by label if the metric has labels."""
     values: dict[str, Any] = {}
     for metric, label, value in entries:
         if not label:
@@ -208,12 +208,12 @@ def _by_metric(entries: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
 
 
 def _origins(readings: Iterable[MergedReading]) -> dict[str, Any]:
-    """Return the source of each number; one word if all labels of a metric have the same source."""
+    """Return the source of each number. It is one text if all labels of a metric have the same source."""
     numbers = [reading for reading in readings if not isinstance(reading.value, Absent)]
     by_metric = _by_metric((reading.metric, reading.label, reading.source) for reading in numbers)
-    return {metric: _one_word(sources) for metric, sources in by_metric.items()}
+    return {metric: _simplified(sources) for metric, sources in by_metric.items()}
 
 
-def _one_word(sources: str | dict[str, str]) -> str | dict[str, str]:
-    words = {sources} if isinstance(sources, str) else set(sources.values())
-    return words.pop() if len(words) == 1 else sources
+def _simplified(sources: str | dict[str, str]) -> str | dict[str, str]:
+    names = {sources} if isinstance(sources, str) else set(sources.values())
+    return names.pop() if len(names) == 1 else sources

@@ -1,4 +1,4 @@
-"""The objects of the document `telemetry.snapshot/1`, which is written, read again, and described in docs/snapshot.schema.json."""
+"""The objects of the document `telemetry.snapshot/1`. docs/snapshot.schema.json is generated from these classes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ABSENCE = {"enum": [absent.value for absent in Absent]}
 
 
 def _by_label(value: Mapping[str, Any], least: int = 1) -> Schema:
-    """Return the schema of values by metric: one value, or one for each word of the metric's label."""
+    """Return the schema of an object by metric: a value, or an object of at least `least` values by label."""
     labelled = {"type": "object", "minProperties": least, "additionalProperties": value}
     return Schema({"propertyNames": _METRIC, "additionalProperties": {"anyOf": [value, labelled]}})
 
@@ -44,19 +44,19 @@ ProcessKind = Literal["compute", "graphics", "mps"]
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceJson:
-    """The maintenance that an operator announced to the daemon."""
+    """Maintenance of the node that an operator has announced."""
 
     until: str
-    """Its end, in UTC by the node's clock."""
+    """The end of the maintenance, in UTC by the node's clock."""
     reason: TextOrNull
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayJson:
-    """The recording that is played."""
+    """The recording that is being replayed."""
 
     recorded: str
-    """When it begins, in UTC."""
+    """The beginning of the recording, in UTC."""
     hostname: TextOrNull
     """The recorded host; null in a masked recording."""
     shown: TextOrNull = field(metadata=ADDED_LATER)
@@ -70,12 +70,12 @@ class HostJson:
     """The node itself."""
 
     readings: Numbers
-    """Current numbers in base units: one for a metric, or one for each word of its label."""
+    """Current numbers in base units: a number for a metric, or an object with a number for each value of its label."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemJson:
-    """Output that was not understood, and its location."""
+    """Output of a source that was not understood, and its location."""
 
     where: str
     text: LongText
@@ -83,12 +83,12 @@ class ProblemJson:
 
 @dataclass(frozen=True, slots=True)
 class PollJson:
-    """A request that is repeated to a source."""
+    """A periodic request to a source."""
 
     poll: str
     state: State
     reason: Reason | None
-    """Why it failed; null otherwise."""
+    """Why the last attempt failed, else null."""
     seconds: NotNegative | None
     """The duration of the last attempt."""
     age_seconds: NotNegative | None
@@ -96,7 +96,7 @@ class PollJson:
 
 
 def poll_json(poll: Health, now: float, duration_digits: int, age_digits: int) -> PollJson:
-    """Return a poll at the monotonic time `now`, with rounded times."""
+    """Return a poll with its rounded duration, and its rounded age at the monotonic time `now`."""
     seconds = round(poll.seconds, duration_digits) if poll.attempted else None
     age = round(max(0.0, now - poll.attempted_monotonic), age_digits) if poll.attempted else None
     return PollJson(poll.poll, poll.state, poll.reason, seconds, age)
@@ -104,26 +104,26 @@ def poll_json(poll: Health, now: float, duration_digits: int, age_digits: int) -
 
 @dataclass(frozen=True, slots=True)
 class SourceJson:
-    """One tool, library or set of driver files."""
+    """A tool, a library or a set of driver files."""
 
     source: str
-    """Named as its tool."""
+    """The name of the source, usually of its tool."""
     state: State
     reason: Reason | None
-    """Why it failed; null otherwise."""
+    """Why the last attempt failed, else null."""
     detail: LongTextOrNull
     """More about the reason, in words."""
     version: TextOrNull
     problems: Annotated[tuple[ProblemJson, ...], AtMost(bounds.MOST_PROBLEMS)]
-    """Parts of its last outputs that were not understood."""
+    """Parts of the last outputs that were not understood."""
     unknown_fields: Annotated[tuple[str, ...], AtMost(bounds.MOST_UNKNOWN_FIELDS)]
-    """Fields in its last outputs that are in no table; their values are not read."""
+    """Unknown fields in the last outputs; their values are not read."""
     polls: Annotated[tuple[PollJson, ...], AtMost(64)]
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionJson:
-    """The condition of a device in a word."""
+    """A condition of a device."""
 
     word: Word
     severity: SeverityWord
@@ -136,7 +136,7 @@ class OwnerJson:
     kind: OwnerKind
     """`others` combines all owners beyond the sixteen largest."""
     name: LongTextOrNull
-    """Unique on the node for its kind."""
+    """Unique on the node among owners of the same kind."""
     pod_namespace: LongTextOrNull
     pod_name: LongTextOrNull
     container_name: LongTextOrNull
@@ -160,13 +160,13 @@ class ProcessOwnerJson:
 
 @dataclass(frozen=True, slots=True)
 class AllocationJson:
-    """One owner's part of a device."""
+    """The allocation of a device to one owner."""
 
     owner: OwnerJson
     share: Ratio
-    """Of the whole card; the shares of a card add up to at most 1."""
+    """The share of the whole card. The shares of a card add up to at most 1."""
     basis: Basis
-    """The basis of the share."""
+    """How the share was determined."""
     allocated: bool
     """Whether a scheduler or other source allocated the device to the owner."""
     used: bool | None
@@ -175,7 +175,7 @@ class AllocationJson:
     """The sources that report the owner."""
     memory_used_bytes: Count | None
     started: TextOrNull
-    """Since when, in UTC."""
+    """The start of the allocation, in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,36 +184,36 @@ class ProcessJson:
 
     pid: Count
     name: str
-    """As the vendor's tool reports it."""
+    """The name that the vendor's tool reports."""
     memory_used_bytes: Count | None
     kind: ProcessKind | None
     instance: TextOrNull
-    """The number of its GPU instance."""
+    """The number of the GPU instance (MIG) that the process uses."""
     utilization_ratio: Ratio | None
-    """Its share of the device's time."""
+    """The share of the device's time that the process uses."""
     started: TextOrNull
-    """When it began, in UTC."""
+    """The start of the process, in UTC."""
     user: LongTextOrNull
     command: LongTextOrNull
-    """The name of its program, without arguments."""
+    """The name of the program, without arguments."""
     container: LongTextOrNull
     owner: ProcessOwnerJson | None
     """Null if unknown."""
     command_line: TextOrNull = field(default=None, metadata={"left_out": True})
-    """Only in `telemetry snapshot --processes`, which reads it itself; null without permission."""
+    """Only in the output of `telemetry snapshot --processes`. Null without permission to read it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceJson:
-    """A whole card, or a part of one."""
+    """A whole card or a partition."""
 
     vendor: str
     index: Count | None
-    """Its number in the vendor's tool."""
+    """The number of the device in the vendor's tool."""
     id: str
-    """Unique on the node, and the same for as long as the node knows the device."""
+    """Unique on the node. Does not change while the node knows the device."""
     device: str
-    """The label `device` of its series."""
+    """The label `device` of the device's series."""
     model: TextOrNull
     uuid: TextOrNull
     bus_id: TextOrNull
@@ -226,14 +226,14 @@ class DeviceJson:
     condition: ConditionJson
     """The worst condition of the device; `ok` if there is none."""
     parent: TextOrNull
-    """The id of the device of which it is a part."""
+    """The id of the card that this partition belongs to."""
     partition: TextOrNull
     simulated: bool
     """True for a device that does not exist."""
     replayed: bool
     """True for a device of a recording."""
     readings: Numbers
-    """Current numbers in base units: one for a metric, or one for each word of its label."""
+    """Current numbers in base units: a number for a metric, or an object with a number for each value of its label."""
     absent: Absences
     """Readings that are possible but absent, with the reason."""
     origin: _Origins
@@ -249,12 +249,12 @@ class SnapshotJson:
 
     schema: Literal["telemetry.snapshot/1"]
     time: Time
-    """When the snapshot was made, in UTC."""
+    """The time of the snapshot, in UTC."""
     hostname: TextOrNull
     maintenance: MaintenanceJson | None
-    """Null without maintenance."""
+    """Null if no maintenance is announced."""
     replay: ReplayJson | None
-    """Null unless a recording is played."""
+    """Null unless a recording is being replayed."""
     host: HostJson
     sources: Annotated[tuple[SourceJson, ...], AtMost(256)]
     devices: Annotated[tuple[DeviceJson, ...], AtMost(4 * bounds.MOST_DEVICES)]

@@ -1,4 +1,4 @@
-"""The data of server-sent events: the node's state, changed devices, the newest numbers. docs/stream.schema.json is generated from its classes."""
+"""The data of server-sent events: state, changed devices, newest numbers. docs/stream.schema.json is generated from it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from telemetry_exporters import human
 from telemetry_exporters.documents.history_json import EventJson, Seconds, SeriesByMetric
-from telemetry_exporters.documents.json_values import moment_text, utc_time
+from telemetry_exporters.documents.json_values import utc_time, utc_time_or_none
 from telemetry_exporters.documents.snapshot_parts import ConditionJson, PollJson, ProblemJson, SeverityWord, poll_json
 from telemetry_exporters.judgement import overview
 from telemetry_exporters.judgement.verdict import Finding, Verdict
@@ -20,7 +20,7 @@ from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, Sour
 from telemetry_parsers.past import KEPT, kept_values
 from telemetry_parsers.readings import Readings
 
-# The factors of the numbers in `readings`: mebibytes and megahertz take fewer digits.
+# The units of the numbers in `readings`: MiB and MHz need fewer digits than bytes and Hz.
 SCALES: Mapping[str, float] = {"memory_used_bytes": 1024.0 * 1024.0, "clock_hertz": 1e6}
 _HOST = (
     "telemetry_host_cpu_utilization_ratio",
@@ -41,16 +41,16 @@ class FindingJson:
     word: Word
     severity: SeverityWord
     remedy: str
-    """What to do; empty if nothing is needed."""
+    """What the operator should do; empty if nothing is necessary."""
     words: str
     """The word, with an explanation if it is a code."""
     meaning: str
-    """What it means; empty if that is clear."""
+    """What the condition means; empty if the word is clear."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceJson:
-    """One device without its numbers: in `state`, and as an event of its own if only this device changed. Its position stays the same."""
+    """A device without its numbers: part of `state`, and an event if only this device changed. Its position in `state` is fixed."""
 
     id: str
     name: Word
@@ -59,7 +59,7 @@ class DeviceJson:
     device: str
     model: TextOrNull
     parent: TextOrNull
-    """The id of the device of which it is a part."""
+    """The id of the card that this partition belongs to."""
     partition: TextOrNull
     up: bool | None
     """False for a lost device, null if unknown."""
@@ -69,27 +69,27 @@ class DeviceJson:
     replayed: bool
     memory_total_bytes: Count | None
     shares_host_memory: bool
-    """True for a device without memory of its own; its use is part of the host's."""
+    """True for a device without memory of its own, which uses the host's memory."""
     limit_celsius: float | None
-    """The temperature at which it slows down."""
+    """The temperature at which the device slows down."""
     throttled_by: tuple[str, ...]
     """The active reasons of throttling."""
     open_events: tuple[str, ...]
     """Codes of events that last until the device is repaired."""
     owners: str
-    """The owners in words, the largest share first: `job 1234 (alice): not used`; empty without an owner, or if owners are not reported."""
+    """The owners as text, the largest share first, such as `job 1234 (alice): not used`. Empty if there are none, or if they are not reported."""
     condition: ConditionJson
-    """The first of its findings."""
+    """The first of the findings."""
     findings: Annotated[tuple[FindingJson, ...], Schema({"minItems": 1})]
-    """All its conditions, worst first."""
+    """All conditions of the device, worst first."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceJson:
-    """One tool, library or set of driver files. A later time of polls alone does not send the state again."""
+    """A tool, a library or a set of driver files. The state is not sent again if only the ages of polls have changed."""
 
     source: Word
-    """Named as its tool."""
+    """The name of the source, usually of its tool."""
     state: State
     reason: Reason | None
     word: Word
@@ -104,7 +104,7 @@ class TroubleJson:
     """A problem of devices or of a source."""
 
     what: Word
-    """The devices together, or the source: `nvidia 3, 7`."""
+    """The devices, such as `nvidia 3, 7`, or the source."""
     why: Word
     remedy: str
     severity: SeverityWord
@@ -112,7 +112,7 @@ class TroubleJson:
 
 @dataclass(frozen=True, slots=True)
 class StateJson:
-    """Everything except the numbers: at the beginning, and when something other than one device changes."""
+    """Everything except the numbers. Sent at the beginning, and when anything but devices and troubles changes."""
 
     schema: Literal["telemetry.stream/1"]
     version: Word
@@ -123,22 +123,22 @@ class StateJson:
     """In UTC, by the node's clock."""
     hostname: TextOrNull
     inventory: str
-    """The devices in words, such as `8 × H100`."""
+    """The number of devices of each model, such as `8 × H100`."""
     columns: tuple[str, ...]
     """The columns of a row of `readings`: metric names without `accelerator_`."""
     scales: tuple[Seconds, ...]
-    """The factor of each column, for numbers in base units."""
+    """The factor of each column that converts its numbers to base units."""
     notes: tuple[str, ...]
     """Warnings about everything shown: simulated devices, maintenance."""
     devices: tuple[DeviceJson, ...]
     sources: tuple[SourceJson, ...]
     troubles: tuple[TroubleJson, ...]
-    """All that is wrong, worst first; devices with the same condition are one entry."""
+    """All problems, worst first. Devices with the same condition are one entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class TroublesJson:
-    """The new list of what is wrong, if nothing else in the state changed except devices."""
+    """The new list of problems, if nothing else in the state changed except devices."""
 
     troubles: tuple[TroubleJson, ...]
 
@@ -148,11 +148,11 @@ class ReadingsJson:
     """The newest numbers of all devices, at most once a second."""
 
     time: float
-    """When they were read: Unix seconds by the node's clock."""
+    """The time of the readings, in Unix seconds by the node's clock."""
     valid_seconds: NotNegative | None
-    """How long they are valid from now on; null without a limit."""
+    """How long the readings stay valid; null without a limit."""
     host: Annotated[tuple[float | None, ...], Schema({"minItems": 3})]
-    """The share of the node's CPU time in use, its used memory and its memory, in bytes."""
+    """The node's CPU utilization (0 to 1), used memory and total memory in bytes."""
     values: Annotated[tuple[_Row | None, ...], AtMost(_MOST_ROWS)]
     """A row for each device, in the order of the last `state`; null for a device without any number."""
 
@@ -167,24 +167,24 @@ class _MissedJson:
 
 @dataclass(frozen=True, slots=True)
 class MissedSeriesJson(_MissedJson):
-    """The slots of one device since the last event that the client saw, by its id."""
+    """The slots of one device since the last event that the client received (`Last-Event-ID`)."""
 
     id: str
-    """The device."""
+    """The id of the device."""
     series: SeriesByMetric
-    """Its series by metric, as in `telemetry.history/1`."""
+    """The series by metric, as in `telemetry.history/1`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissedEventsJson(_MissedJson):
-    """The events that a client missed, after the series of all devices."""
+    """The events that a client missed. Sent after the series of all devices."""
 
     events: tuple[EventJson, ...]
 
 
 def state(snapshot: Snapshot, verdict: Verdict, version: str, instance: str) -> Entry:
-    """Return everything except the numbers."""
-    whole = StateJson(
+    """Return the state of the node as plain data."""
+    without_devices = StateJson(
         schema="telemetry.stream/1",
         version=version,
         instance=instance,
@@ -199,27 +199,27 @@ def state(snapshot: Snapshot, verdict: Verdict, version: str, instance: str) -> 
         troubles=tuple(map(_trouble, overview.troubles(snapshot, verdict))),
     )
     entries = [device(merged, verdict[merged.id]) for merged in snapshot.devices]
-    return {**to_plain(StateJson, whole), "devices": entries}
+    return {**to_plain(StateJson, without_devices), "devices": entries}
 
 
 def _trouble(trouble: overview.Trouble) -> TroubleJson:
-    # Without `age`, which changes at each poll.
+    # `age` is omitted, because it changes at each poll.
     return TroubleJson(cleaned(trouble.what), cleaned(trouble.why), cleaned(trouble.remedy), trouble.severity.value)
 
 
-def without_ages(whole: Entry) -> Entry:
+def without_ages(state: Entry) -> Entry:
     """Return the state without values that change at each poll, so that two states can be compared."""
     sources = [
         {**source, "polls": [(poll["poll"], poll["state"], poll["reason"]) for poll in source["polls"]]}
-        for source in whole["sources"]
+        for source in state["sources"]
     ]
-    return {**whole, "time": None, "sources": sources}
+    return {**state, "time": None, "sources": sources}
 
 
 def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
-    """Return a device without its numbers."""
+    """Return a device without its numbers as plain data."""
     total = overview.number_of(overview.value_of(device, "memory_total_bytes"))
-    shown = [
+    findings_json = [
         FindingJson(finding.word, finding.severity.value, finding.remedy, finding.words, finding.meaning)
         for finding in findings
     ]
@@ -232,7 +232,7 @@ def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
         parent=cleaned(device.parent or "") or None,
         partition=cleaned(device.partition or "") or None,
         up=device.up,
-        last_read=moment_text(device.last_read),
+        last_read=utc_time_or_none(device.last_read),
         simulated=device.simulated,
         replayed=device.replayed,
         memory_total_bytes=None if total is None else int(total),
@@ -240,26 +240,26 @@ def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
         limit_celsius=overview.slowdown_celsius(device),
         throttled_by=_active(device, "throttled"),
         open_events=_active(device, "event_open"),
-        # Without shares, which change at each poll.
-        owners=cleaned(human.briefly(device.allocations)) if device.allocations else "",
-        condition=ConditionJson(shown[0].word, shown[0].severity),
-        findings=tuple(shown),
+        # Shares are omitted, because they change at each poll.
+        owners=cleaned(human.owners_text(device.allocations)) if device.allocations else "",
+        condition=ConditionJson(findings_json[0].word, findings_json[0].severity),
+        findings=tuple(findings_json),
     )
     return to_plain(DeviceJson, entry)
 
 
-def readings(snapshot: Snapshot, its_numbers: str, now: float) -> str:
-    """Return the newest numbers, their time, and how long they are valid; null without a limit."""
+def readings(snapshot: Snapshot, numbers_json: str, now: float) -> str:
+    """Return `readings` as JSON: the result of `numbers` with its time, and with its validity at the time `now`."""
     left = max(0.0, snapshot.valid_until - now)
     valid = f"{left:.1f}" if math.isfinite(left) else "null"
-    return f'{{"time":{snapshot.wall_time:.3f},"valid_seconds":{valid},{its_numbers}}}'
+    return f'{{"time":{snapshot.wall_time:.3f},"valid_seconds":{valid},{numbers_json}}}'
 
 
 def numbers(snapshot: Snapshot) -> str:
-    """Return the part of `readings` that all clients share: a row for each device in the order of the last state, null without numbers."""
+    """Return the part of `readings` that is the same for all clients: the host, and a row for each device."""
     host = {reading.metric: reading.value for reading in snapshot.host if not reading.label}
-    of_host = ",".join(_number(host.get(metric), 1.0) for metric in _HOST)
-    return f'"host":[{of_host}],"values":[{",".join(map(_row, snapshot.devices))}]'
+    host_numbers = ",".join(_number(host.get(metric), 1.0) for metric in _HOST)
+    return f'"host":[{host_numbers}],"values":[{",".join(map(_row, snapshot.devices))}]'
 
 
 def _row(device: MergedDevice) -> str:
@@ -268,31 +268,31 @@ def _row(device: MergedDevice) -> str:
 
 
 def _number(value: float | Absent | None, scale: float) -> str:
-    """Return four digits, but all digits before the point."""
+    """Return the number with four significant digits, but with all digits before the point."""
     if value is None or isinstance(value, Absent):
         return "null"
     number = value / scale
     return str(round(number)) if abs(number) >= _ALL_DIGITS_FROM else f"{number:.4g}"
 
 
-def _active(device: MergedDevice, state: str) -> tuple[str, ...]:
-    """Return the words of this metric that are 1."""
-    shown = Readings.of(device.readings)
+def _active(device: MergedDevice, state_metric: str) -> tuple[str, ...]:
+    """Return the labels for which this metric is 1."""
+    readings = Readings.of(device.readings)
     return tuple(
         cleaned(label)
-        for (metric, label), value in zip(shown.shape.keys, shown.values, strict=True)
-        if metric == state and value == 1.0
+        for (metric, label), value in zip(readings.shape.keys, readings.values, strict=True)
+        if metric == state_metric and value == 1.0
     )
 
 
 def _source(source: SourceStatus, now: float) -> SourceJson:
-    found = overview.source_condition(source)
+    condition = overview.source_condition(source)
     return SourceJson(
         source=source.source,
         state=source.state,
         reason=source.reason,
-        word=cleaned(found.word),
-        severity=found.severity.value,
+        word=cleaned(condition.word),
+        severity=condition.severity.value,
         version=cleaned(source.version or "") or None,
         problems=tuple([ProblemJson(cleaned(problem.where), cleaned(problem.text)) for problem in source.problems]),
         polls=tuple([poll_json(poll, now, 3, 1) for poll in source.polls]),

@@ -66,25 +66,25 @@ def readings(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
     """Return the device's readings (or the reasons of their absence), owners and processes."""
     lines = _reading_lines(device.readings, metrics)
     for allocation in device.allocations:
-        note = f"{human.basis(allocation)}, {human.standing(allocation)}"
-        lines.append((f"owner {human.who(allocation.owner)}", human.percent(allocation.share), note))
+        note = f"{human.share_basis(allocation)}, {human.allocation_details(allocation)}"
+        lines.append((f"owner {human.owner_text(allocation.owner)}", human.percent(allocation.share), note))
     for process in device.processes:
         memory = process.memory_used_bytes
         memory_text = ABSENT if memory is None else human.byte_size(memory)
-        lines.append((f"process {process.pid}", memory_text, human.about_process(process)))
+        lines.append((f"process {process.pid}", memory_text, human.process_details(process)))
     return lines
 
 
 def name_of(reading: MergedReading, metrics: Mapping[str, Metric]) -> str:
     """Return the name of a reading in words, with its label."""
-    return f"{human.name(metrics[reading.metric])} {reading.label}".strip()
+    return f"{human.metric_name(metrics[reading.metric])} {reading.label}".strip()
 
 
 def _reading_line(reading: MergedReading, metrics: Mapping[str, Metric]) -> Line:
     metric, name = metrics[reading.metric], name_of(reading, metrics)
     if isinstance(reading.value, Absent):
         return name, ABSENT, f"{reading.value.value.replace('_', ' ')} ({reading.source})"
-    return name, human.in_words(reading.value, metric), reading.source
+    return name, human.value_text(reading.value, metric), reading.source
 
 
 def _painted(lines: list[Line], colour: Colour) -> Iterator[str]:
@@ -150,8 +150,8 @@ def _process_cells(device: MergedDevice, process: Process, command_line: str, no
         cut(process.user, 32),
         "" if memory is None else human.byte_size(memory),
         "" if ratio is None else human.percent(ratio),
-        "" if started is None or not human.is_moment(started) else human.seconds(max(0.0, round(now - started))),
-        human.of_process(process),
+        "" if started is None or not human.is_valid_time(started) else human.seconds(max(0.0, round(now - started))),
+        human.process_owner(process),
         process.name or process.command,
         command_line,
     )

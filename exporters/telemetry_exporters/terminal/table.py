@@ -139,10 +139,7 @@ def _owners(devices: Iterable[MergedDevice], width: int) -> list[str]:
     owned = [(device, allocation) for device in devices for allocation in device.allocations]
     if not owned:
         return []
-    lines = (
-        f"  {device.vendor} {device.device}: {human.who(allocation.owner)}: {human.share(allocation)}, {human.standing(allocation)}"
-        for device, allocation in owned
-    )
+    lines = (f"  {device.vendor} {device.device}: {human.allocation_text(allocation)}" for device, allocation in owned)
     return ["Owners:", *(part for line in lines for part in wrapped(line, width, "    "))]
 
 

@@ -83,10 +83,10 @@ def test_each_reading_of_a_card_is_whole_on_some_page(seed, size):
     for reading in snapshot.devices[1].readings:
         metric = BY_KEY[reading.metric]
         if reading.value and (metric.unit or metric.high != 1.0):
-            words = human.in_words(reading.value, metric)
+            words = human.value_text(reading.value, metric)
             assert re.search(rf"(?<!\S){re.escape(words)}(?!\S)", text), (reading, words)
         else:  # it is `yes` or `no`, or is named among those of 0
-            assert all(word in text for word in human.name(metric).split()), reading
+            assert all(word in text for word in human.metric_name(metric).split()), reading
 
 
 # The values of a counter every 10 seconds, whether its readings have times, and what is shown at last.

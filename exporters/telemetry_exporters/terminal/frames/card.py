@@ -106,7 +106,7 @@ def _processes(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     for process in card.row.device.processes:
         memory = process.memory_used_bytes
         words = "memory unknown" if memory is None else human.byte_size(memory)
-        about = human.about_process(process)
+        about = human.process_details(process)
         yield from wrapped(f"{process.pid}, {words}, {about}", width, indent="    ", begin="  ")
 
 
@@ -114,8 +114,7 @@ def _owners(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     if scene.slot is None and card.row.device.allocations:
         yield title("owners")
         for allocation in card.row.device.allocations:
-            words = f"{human.who(allocation.owner)}: {human.share(allocation)}, {human.standing(allocation)}"
-            yield from wrapped(words, width, indent="    ", begin="  ")
+            yield from wrapped(human.allocation_text(allocation), width, indent="    ", begin="  ")
 
 
 _MOST_GAPS = 8
@@ -133,7 +132,7 @@ def _chart_lines(state: State, scene: Scene, card: Card, size: Size) -> Iterator
         return
     window = Window(past.slots, scene.window.phase)
     scale = scale_of(state.metric, card.row, series)
-    labels = [human.in_words(scale.high, metric), human.in_words(scale.low, metric)]
+    labels = [human.value_text(scale.high, metric), human.value_text(scale.low, metric)]
     margin = max(len(label) for label in labels)
     parts = window.parts(size.columns - margin - 1)
     height = next(height for rows, height in _HEIGHTS if size.rows >= rows)
@@ -165,12 +164,12 @@ def _axis(past: Past, scene: Scene, parts: list[tuple[int, int]], margin: int) -
 
 def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> str:
     metric = BY_KEY[key]
-    parts = [f"{human.name(metric)} {_value(key, scene, card, series)}"]
+    parts = [f"{human.metric_name(metric)} {_value(key, scene, card, series)}"]
     numbers = [] if series is None else [value for value in series.highest if not math.isnan(value)]
     if series is not None and numbers:
         most = max(numbers)
         when = scene.past.start + series.highest.index(most) * scene.past.slot_seconds
-        parts.append(f"highest {human.in_words(most, metric)} at {time_of_day(when)}")
+        parts.append(f"highest {human.value_text(most, metric)} at {time_of_day(when)}")
     limit = slowdown_celsius(card.row.device)
     if key == "temperature_celsius" and limit is not None:
         parts.append(f"slows down at {human.celsius(limit)}")
@@ -182,14 +181,16 @@ def _value(key: str, scene: Scene, card: Card, series: Series | None) -> str:
     if scene.slot is None:
         value = kept_value(card.row.device, key)
         if value is not None and not isinstance(value, Absent):
-            return human.in_words(value, BY_KEY[key])
+            return human.value_text(value, BY_KEY[key])
         missing = card.row.condition.word if card.row.device.up is False else "no source gives it"
         return f"{ABSENT} ({value.value.replace('_', ' ') if value else missing})"
     if series is None:
         return f"{ABSENT} (not kept)"
     past = value_at(series, scene.slot)
     return (
-        f"{ABSENT} ({clean(reason_at(series, scene.slot))})" if math.isnan(past) else human.in_words(past, BY_KEY[key])
+        f"{ABSENT} ({clean(reason_at(series, scene.slot))})"
+        if math.isnan(past)
+        else human.value_text(past, BY_KEY[key])
     )
 
 

@@ -88,7 +88,7 @@ def _is_other_choice(reading: MergedReading) -> bool:
 
 def _entry(reading: MergedReading, device: str, counters: Counters) -> Entry:
     metric, value = BY_KEY[reading.metric], reading.value
-    name = human.name(metric)
+    name = human.metric_name(metric)
     if isinstance(value, Absent):
         return Entry(name, reading.label, value.value.replace("_", " "), reading.source, has_number=False)
     if metric.label in _CHOICES:
@@ -101,7 +101,7 @@ def _entry(reading: MergedReading, device: str, counters: Counters) -> Entry:
         is_still = not (counter.per_second if metric.unit and counter.per_second is not None else value)
         return Entry(name, reading.label, counter.in_words(metric), reading.source, is_zero=is_still)
     is_zero = value == 0.0 and metric.unit != "celsius" and metric.key not in _SHOWN_ZEROS
-    return Entry(name, reading.label, human.in_words(value, metric), reading.source, is_zero=is_zero)
+    return Entry(name, reading.label, human.value_text(value, metric), reading.source, is_zero=is_zero)
 
 
 def past_groups(card: Card, scene: Scene) -> Groups:
@@ -111,9 +111,9 @@ def past_groups(card: Card, scene: Scene) -> Groups:
     for key in KEPT:
         series = card.series.get(key)
         value = math.nan if series is None else value_at(series, slot)
-        name = human.name(BY_KEY[key])
+        name = human.metric_name(BY_KEY[key])
         if not math.isnan(value):
-            found.append(Entry(name, "", human.in_words(value, BY_KEY[key])))
+            found.append(Entry(name, "", human.value_text(value, BY_KEY[key])))
         else:
             found.append(Entry(name, "", clean(reason_at(series, slot)) if series else "not kept", has_number=False))
     return {"readings": [*found, Entry("all other readings", "", "not kept", has_number=False)]}

@@ -127,7 +127,7 @@ def _text(card: Card) -> str:
     device = card.row.device
     identity = "/".join(filter(None, (device.id, device.serial, device.uuid)))
     words = (device.vendor, device.device, card.row.model, identity, device.bus_id, device.partition)
-    owners = (human.searched(device.allocations), *(process.user for process in device.processes))
+    owners = (human.owners_search_text(device.allocations), *(process.user for process in device.processes))
     return " ".join(filter(None, (*words, *(finding.word for finding in card.row.findings), *owners)))
 
 

@@ -36,7 +36,7 @@ class Counter:
 
     def in_words(self, metric: Metric) -> str:
         """Return the growth per second, for counts also the total; the total alone while the growth is unknown."""
-        total = human.in_words(self.value, metric)
+        total = human.value_text(self.value, metric)
         rate = _RATES.get(metric.unit)
         if rate is not None:
             return total if self.per_second is None else rate(self.per_second)

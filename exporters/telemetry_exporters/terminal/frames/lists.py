@@ -171,13 +171,13 @@ def _cpu(use: Use) -> float | None:
 
 def _seconds(use: Use) -> float | None:
     started = use.process.started
-    return None if started is None or not human.is_moment(started) else max(0.0, float(round(use.now - started)))
+    return None if started is None or not human.is_valid_time(started) else max(0.0, float(round(use.now - started)))
 
 
 _COLUMNS: tuple[Column[Use], ...] = (
     Column("PID", lambda use: Cell(str(use.process.pid)), lambda use: float(use.process.pid), 0, usual=7),
     text_column("USER", lambda use: cut(use.process.user, _LONGEST_NAME), OPTIONAL, 6),
-    text_column("OWNER", lambda use: human.of_process(use.process), OPTIONAL + 1, 18),
+    text_column("OWNER", lambda use: human.process_owner(use.process), OPTIONAL + 1, 18),
     name_column("CARD", lambda use: use.card, 2),
     number_column("MEMORY", lambda use: use.process.memory_used_bytes, human.byte_size, 1, 8),
     number_column("%GPU", lambda use: use.process.utilization_ratio, human.percent, OPTIONAL + 2, 5),
@@ -192,7 +192,7 @@ def _searched(use: Use) -> str:
     process = use.process
     owner = process.owner
     account = "" if owner is None else f"{owner.name} {owner.account}"
-    words = (process.name, process.command, process.user, human.of_process(process), account, process.container)
+    words = (process.name, process.command, process.user, human.process_owner(process), account, process.container)
     return " ".join(filter(None, (str(process.pid), *words, _command(use), use.card, use.device.model, use.device.id)))
 
 
