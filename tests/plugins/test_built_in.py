@@ -40,7 +40,7 @@ BROKEN = {
 
 @pytest.mark.parametrize(("target", "said"), BROKEN.values(), ids=BROKEN)
 def test_one_that_cannot_be_imported_costs_its_own_captures(target: str, said: str) -> None:
-    parser = built_in.imported_when_needed(DESCRIBED["cnmon"], target)
+    parser = built_in.lazily_imported(DESCRIBED["cnmon"], target)
     report = parser.parse(Capture("cnmon", parser.polls[0].name, parser.polls[0].request, (Output(text="x"),)))
     assert (report.outcome, report.reason) == ("failed", "internal")
     (problem,) = report.problems
@@ -50,7 +50,7 @@ def test_one_that_cannot_be_imported_costs_its_own_captures(target: str, said: s
 
 
 def test_one_that_can_be_imported_again_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    parser = built_in.imported_when_needed(DESCRIBED["cnmon"], "telemetry_parsers.vendors.cnmon:PARSER")
+    parser = built_in.lazily_imported(DESCRIBED["cnmon"], "telemetry_parsers.vendors.cnmon:PARSER")
     capture = Capture("cnmon", parser.polls[0].name, parser.polls[0].request, (Output(text="No such device"),))
     with monkeypatch.context() as broken:
         broken.setitem(sys.modules, "telemetry_parsers.vendors.cnmon", None)
@@ -75,7 +75,7 @@ PARSE_TROUBLE = (
     ("return Report(devices=('a',))", "internal", "AttributeError"),
     ("return Report(outcome='fine')", "internal", "its report cannot be read: outcome: expected one of"),
     ("return Report(index_space='x' * (9 << 20))", "too_much_output", "the limit is 8388608"),
-    ("return Report(devices=(Device('nvidia', 0),))", "internal", "device 0 is of vendor 'nvidia'"),
+    ("return Report(devices=(Device('nvidia', 0),))", "internal", "device 0 has the vendor 'nvidia'"),
     ("import os; os._exit(9)", "killed", "the worker exited with status 9"),
 )
 

@@ -112,7 +112,7 @@ def test_plugins_that_hang_at_import_hang_together(site: distributions.Site) -> 
         site.install(f"telemetry-{name}", {name: f"{name}:PARSER"}, {name: "import time; time.sleep(3600)"})
     with site.load(patience=replace(distributions.PATIENT, describe_seconds=1)) as loaded:
         assert [failure.text for failure in loaded.failures] == [
-            f"cannot be loaded: its import did not end within 1 s: update or uninstall telemetry-slow{number}"
+            f"cannot be loaded: its import did not finish within 1 s: update or uninstall telemetry-slow{number}"
             for number in range(3)
         ]
         assert distributions.names(loaded) == distributions.built_in()
@@ -128,12 +128,12 @@ def test_of_two_with_one_name_a_built_in_or_the_first_distribution_by_name_wins(
     site.install("telemetry-b", {"acme-smi": "module_b:PARSER"}, {"module_b": distributions.source()})
     site.install("Telemetry.A", {"acme-smi": "module_a:PARSER"}, {"module_a": distributions.source()})
     site.install("a-telemetry", {"mine": "usurper:PARSER"}, {"usurper": distributions.source("mthreads-gmi")})
-    taken = "the name acme-smi is taken by telemetry-a 1.0"
+    taken = "the name acme-smi is already used by telemetry-a 1.0"
     with site.load(folder) as loaded:
         assert [item.origin for item in loaded.parsers if item.isolated] == ["telemetry-a 1.0"]
         usurper, *others = loaded.failures
     assert usurper.plugin == "a-telemetry:mine"
-    assert usurper.text.startswith("the name mthreads-gmi is taken by device-telemetry ")
+    assert usurper.text.startswith("the name mthreads-gmi is already used by device-telemetry ")
     place = f"{folder}/acme.py"
     assert others == [
         PluginFailure("telemetry-b:acme-smi", "telemetry-b 1.0", f"{taken}: update or uninstall telemetry-b"),
@@ -155,7 +155,7 @@ def test_one_metric_has_one_meaning(site: distributions.Site, second: str, failu
         site.install(f"telemetry-{name}", {name: f"module_{name}:PARSER"}, {f"module_{name}": text})
     with site.load() as loaded:
         assert [metric.help for metric in loaded.metrics] == ["Resets."]
-        said = "its metric accelerator_acme_resets_total is declared otherwise by telemetry-a 1.0"
+        said = "its metric accelerator_acme_resets_total is declared differently by telemetry-a 1.0"
         assert [failure.text for failure in loaded.failures] == [f"{said}: update or uninstall telemetry-b"][:failures]
 
 
@@ -217,7 +217,7 @@ def test_library_readers_come_through_their_own_group(site: distributions.Site) 
         assert [(failure.plugin, failure.text) for failure in loaded.failures] == [
             (
                 "telemetry-b:acme",
-                "the library reader acme is that of telemetry-a 1.0: update or uninstall telemetry-b",
+                "the library reader acme is already in telemetry-a 1.0: update or uninstall telemetry-b",
             )
         ]
 

@@ -77,7 +77,7 @@ def test_a_module_of_another_user_is_not_run(site: distributions.Site, folder: P
 
 def test_what_is_not_there_is_reported(site: distributions.Site, folder: Path, tmp_path: Path) -> None:
     said = "cannot be read (No such file or directory): "
-    assert only_failure(site, tmp_path / "missing") == f"{said}create the folder, or take it out of parsers.paths"
+    assert only_failure(site, tmp_path / "missing") == f"{said}create the folder, or remove it from parsers.paths"
     (folder / "gone.py").symlink_to(folder / "nowhere.py")
     with site.load(folder) as loaded:
         assert [item.parser.name for item in loaded.parsers if item.isolated] == ["acme-smi"]

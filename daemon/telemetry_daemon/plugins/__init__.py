@@ -1,1 +1,1 @@
-"""Third-party parsers: found, verified, and run in a separate process."""
+"""Finds third-party parsers, verifies them, and runs them in a separate process."""

@@ -1,4 +1,4 @@
-"""The built-in parsers, as described in the generated built_in.json. Parsers are imported at their first capture, which saves 3.5 MiB."""
+"""The built-in parsers, described in the generated built_in.json. Importing them at their first capture saves 3.5 MiB."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _FILE = Path(__file__).with_name("built_in.json")
 
 def descriptions() -> Mapping[str, DescribedParser]:
     """Return the built-in parsers by name."""
-    described = [from_plain(DescribedParser, plain) for plain in json.loads(_FILE.read_bytes())]
-    return {parser.name: parser for parser in described}
+    parsers = [from_plain(DescribedParser, plain) for plain in json.loads(_FILE.read_bytes())]
+    return {parser.name: parser for parser in parsers}
 
 
 def description(parser: Parser) -> DescribedParser:
-    """Return the parser's own description in the form that another process would read."""
+    """Return the description of a loaded parser, as read from its serialized form."""
     return from_plain(DescribedParser, to_plain(DescribedParser, parser))
 
 
-def imported_when_needed(parser: DescribedParser, target: str) -> Parser:
-    """Return the described parser, which imports its module for its first capture."""
+def lazily_imported(parser: DescribedParser, target: str) -> Parser:
+    """Return a parser that imports the target for its first capture."""
     return parser.parsing_with(_ImportedParse(parser, target))
 
 
 class _ImportedParse:
-    """Returns the report of a capture, or a failed report if the parser cannot be imported. Each capture tries the import again."""
+    """Parses a capture; returns a failed report if the parser cannot be imported. A failed import is repeated at the next capture."""
 
     def __init__(self, parser: DescribedParser, target: str) -> None:
         self._parser = parser
@@ -42,13 +42,13 @@ class _ImportedParse:
     def __call__(self, capture: Capture) -> Report:
         if self._parse is None:
             try:
-                self._parse = self._imported()
-            except Exception as error:  # noqa: BLE001 # a source that cannot be imported must not end the others
+                self._parse = self._import()
+            except Exception as error:  # noqa: BLE001 # a parser that cannot be imported must not affect other sources
                 problem = Problem(f"parser {self._parser.name}", f"cannot be loaded: {in_one_line(error)}")
                 return Report(outcome="failed", reason="internal", problems=(problem,))
         return self._parse(capture)
 
-    def _imported(self) -> Callable[[Capture], Report]:
+    def _import(self) -> Callable[[Capture], Report]:
         parser: Parser = load(self._target)
         if description(parser) != self._parser:
             raise BrokenProtocolError(

@@ -1,4 +1,4 @@
-"""Possible parsers, before any import. The daemon gets them from the process that checks its configuration."""
+"""Parsers that were found but not yet imported. The daemon gets this list from the process that checks its configuration."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from telemetry_parsers.dataclass import dataclass, field
 
-# The names of the parser and the optional library reader in a module of a plugin folder.
+# The attributes of a module in a plugin folder: its parser, and optionally a library reader.
 MODULE_PARSER = "PARSER"
 MODULE_READER = "READER"
 
 
 @dataclass(frozen=True, slots=True)
 class PluginFailure:
-    """A plugin that is left out; the text is one line with a remedy."""
+    """A plugin that was not loaded. `text` is one line with the reason and a remedy."""
 
     plugin: str
     origin: str
@@ -22,7 +22,7 @@ class PluginFailure:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A parser before it is loaded. `remedy` says how to remove it."""
+    """A parser before it is loaded. `remedy` says how the user can fix or remove it."""
 
     plugin: str
     origin: str
@@ -33,7 +33,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """All parsers in order of priority for a name, and the targets of the library readers by name."""
+    """All parsers, the targets of the library readers by name, and the failures. For parsers of the same name, the first wins."""
 
     parsers: tuple[Candidate, ...] = ()
     readers: Mapping[str, str] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Candidates:
 
 
 def module_reader(candidate: Candidate) -> str:
-    """Return the target of the optional library reader in a module of a plugin folder, or an empty text for other parsers."""
+    """Return the target of the library reader that a module of a plugin folder may have, or an empty text for other parsers."""
     if not candidate.target.startswith("/"):
         return ""
     return f"{candidate.origin}:{MODULE_READER}"

@@ -1,4 +1,4 @@
-"""A parser that runs in a worker. Its report is checked against its declaration; `parse` never raises here."""
+"""Runs a parser in a worker, and checks each report against the parser's declaration. `parse` never raises."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.metrics import in_range
 from telemetry_parsers.model import Absent, Capture, Device, Event, Metric, Problem, Process, Reading, Reason, Report
 
-# The number of complaints shown for a plugin with many errors.
+# The maximum number of problems that a plugin's report may have.
 _MOST_PROBLEMS = 20
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 
-Placed = TypeVar("Placed", Event, Process)
+Entry = TypeVar("Entry", Event, Process)
 
 
-def checked(report: Report, parser: DescribedParser) -> Report:
-    """Return the report with only declared readings, in range, about listed devices; an invalid device list makes it `failed`."""
-    wrong = _wrong_devices(report.devices, parser.vendor)
-    if wrong:
-        return Report(outcome="failed", reason="internal", problems=_problems(parser.name, wrong))
+def checked_report(report: Report, parser: DescribedParser) -> Report:
+    """Return the report without invalid readings, events and processes, or a failed report if the device list is invalid."""
+    errors = _device_list_errors(report.devices, parser.vendor)
+    if errors:
+        return Report(outcome="failed", reason="internal", problems=_problems(parser.name, errors))
     count = len(report.devices)
     complaints: list[str] = []
     devices = tuple(_device(position, device, complaints) for position, device in enumerate(report.devices))
     readings = _readings(report.readings, rows(parser), count, complaints)
-    events = _placed(report.events, count, complaints)
-    processes = _placed(report.processes, count, complaints)
+    events = _with_valid_device(report.events, count, complaints)
+    processes = _with_valid_device(report.processes, count, complaints)
     return replace(
         report,
         reason=report.reason or ("not_understood" if report.outcome == "failed" else None),
@@ -45,16 +45,16 @@ def checked(report: Report, parser: DescribedParser) -> Report:
     )
 
 
-def _wrong_devices(devices: tuple[Device, ...], vendor: str) -> list[str]:
-    wrong = [
-        f"device {position} is of vendor {device.vendor!r}, the parser of {vendor!r}"
+def _device_list_errors(devices: tuple[Device, ...], vendor: str) -> list[str]:
+    errors = [
+        f"device {position} has the vendor {device.vendor!r}; the parser declares {vendor!r}"
         for position, device in enumerate(devices)
         if device.vendor != vendor
     ]
     for position, device in enumerate(devices):
         if device.parent is not None and not _is_whole_device(devices, device.parent):
-            wrong.append(f"device {position} has {device.parent} as parent, which is no whole device of the report")
-    return wrong
+            errors.append(f"device {position} has the parent {device.parent}, which is not a whole device")
+    return errors
 
 
 def _is_whole_device(devices: tuple[Device, ...], position: int) -> bool:
@@ -62,7 +62,7 @@ def _is_whole_device(devices: tuple[Device, ...], position: int) -> bool:
 
 
 def _device(position: int, device: Device, complaints: list[str]) -> Device:
-    """Return the device without values that do not fit into a label or would mislead the joining of sources."""
+    """Return the device without an invalid index, bus ID or fact, and append a complaint for each."""
     index, bus_id = device.index, device.bus_id
     if index is not None and index < 0:
         complaints.append(f"device {position} has the index {index}")
@@ -83,15 +83,15 @@ def _readings(
     kept: dict[tuple[int | None, str, str], Reading] = {}
     for reading in readings:
         metric = metrics.get(reading.metric)
-        where = (reading.device, reading.metric, reading.label)
+        key = (reading.device, reading.metric, reading.label)
         if metric is None:
-            complaints.append(f"{_named(reading)} is not among the metrics that the parser gives")
+            complaints.append(f"{_series_name(reading)} is not a metric that the parser declares")
         elif (complaint := _complaint(reading, metric, devices)) is not None:
-            complaints.append(f"{_named(reading)} {complaint}")
-        elif where in kept:
-            complaints.append(f"{_named(reading)} is given twice")
+            complaints.append(f"{_series_name(reading)} {complaint}")
+        elif key in kept:
+            complaints.append(f"{_series_name(reading)} is reported twice")
         else:
-            kept[where] = _in_range(reading, metric, complaints)
+            kept[key] = _in_range(reading, metric, complaints)
     return tuple(kept.values())
 
 
@@ -99,33 +99,32 @@ def _complaint(reading: Reading, metric: Metric, devices: int) -> str | None:
     if reading.device is None and metric.scope != "host":
         return "has no device"
     if reading.device is not None and metric.scope == "host":
-        return "is about the host and has a device"
+        return "is a metric of the host but has a device"
     if reading.device is not None and not 0 <= reading.device < devices:
-        return f"is about device {reading.device} of {devices}"
+        return f"has the device {reading.device}, but the report lists {devices} devices"
     if reading.label and not metric.label:
-        return "is a metric without label"
+        return "must not have a label"
     if not label_fits(metric, reading.label):
-        return f"has no {metric.label} of that name"
+        return f"must have a valid {metric.label} as label"
     return None
 
 
 def _in_range(reading: Reading, metric: Metric, complaints: list[str]) -> Reading:
     if isinstance(reading.value, Absent) or not isinstance(in_range(metric, reading.value), Absent):
         return reading
-    complaints.append(f"{_named(reading)} is {reading.value:g}, out of its range")
+    complaints.append(f"{_series_name(reading)} is {reading.value:g}, which is out of range")
     return replace(reading, value=Absent.IMPLAUSIBLE)
 
 
-def _placed(items: tuple[Placed, ...], devices: int, complaints: list[str]) -> tuple[Placed, ...]:
+def _with_valid_device(items: tuple[Entry, ...], devices: int, complaints: list[str]) -> tuple[Entry, ...]:
     kept = [item for item in items if item.device is None or 0 <= item.device < devices]
     if len(kept) < len(items):
-        complaints.append(
-            f"{len(items) - len(kept)} of its {type(items[0]).__name__} entries are about no device of it"
-        )
+        dropped = len(items) - len(kept)
+        complaints.append(f"{type(items[0]).__name__} entries with an unlisted device: {dropped}")
     return tuple(kept)
 
 
-def _named(reading: Reading) -> str:
+def _series_name(reading: Reading) -> str:
     return f"{reading.metric}{{{reading.label}}}" if reading.label else reading.metric
 
 
@@ -137,18 +136,18 @@ def _problems(name: str, complaints: list[str]) -> tuple[Problem, ...]:
 
 
 def describe(worker: Worker, target: str, seconds: float) -> DescribedParser:
-    """Return the description of the parser at `target`. Raises WorkerError or CodecError."""
+    """Ask the worker for the description of the parser at `target`. Raises WorkerError or CodecError."""
     return from_plain(DescribedParser, worker.call(Describe(target), seconds))
 
 
 def isolated(parser: DescribedParser, worker: Worker, target: str, deadline_seconds: float) -> Parser:
-    """Return the described parser, whose `parse` runs in the worker."""
+    """Return a parser with this description, whose `parse` runs in the worker."""
     return parser.parsing_with(_IsolatedParse(parser, worker, target, deadline_seconds))
 
 
 @dataclass(frozen=True, slots=True)
 class _IsolatedParse:
-    """Returns the checked report of a capture, or a failed report if the worker fails."""
+    """Parses a capture in the worker and checks the report; returns a failed report if the worker fails."""
 
     parser: DescribedParser
     worker: Worker
@@ -159,10 +158,10 @@ class _IsolatedParse:
         try:
             report = from_plain(Report, self.worker.call(Parse(self.target, capture), self.deadline_seconds))
         except WorkerError as error:
-            return self._failed(error.reason or "timeout", str(error))
+            return self._failed_report(error.reason or "timeout", str(error))
         except CodecError as error:
-            return self._failed("internal", f"its report cannot be read: {error}")
-        return checked(report, self.parser)
+            return self._failed_report("internal", f"its report cannot be read: {error}")
+        return checked_report(report, self.parser)
 
-    def _failed(self, reason: Reason, text: str) -> Report:
+    def _failed_report(self, reason: Reason, text: str) -> Report:
         return Report(outcome="failed", reason=reason, problems=(Problem(f"plugin {self.parser.name}", text),))

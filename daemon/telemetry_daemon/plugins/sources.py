@@ -1,4 +1,4 @@
-"""Finds plugins: entry points of installed distributions, and folders of modules that only root or this user can write."""
+"""Finds parsers: entry points of installed distributions, and modules in plugin folders that no other user can write to."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ READERS_GROUP = "telemetry.readers"
 
 
 @dataclass(frozen=True, slots=True)
-class _Installed:
-    """An entry point of an installed distribution, as a candidate parser."""
+class _EntryPoint:
+    """An entry point of an installed distribution, for a parser or a library reader."""
 
     group: str
     name: str
@@ -27,38 +27,39 @@ class _Installed:
 
 
 def find(
-    paths: Sequence[str] = (), installed_distributions: Callable[[], Iterable[Distribution]] = distributions
+    paths: Sequence[str] = (), find_distributions: Callable[[], Iterable[Distribution]] = distributions
 ) -> Candidates:
-    """Return all candidate parsers without importing any."""
+    """Return all parsers and library readers without importing them."""
     failures: list[PluginFailure] = []
-    installed = _installed(installed_distributions(), failures)
-    readers = _readers(installed, failures)
-    parsers = [item.candidate for item in installed if item.group == PARSERS_GROUP]
+    entry_points = _entry_points(find_distributions(), failures)
+    readers = _readers(entry_points, failures)
+    parsers = [parser.candidate for parser in entry_points if parser.group == PARSERS_GROUP]
     for file in _module_files(paths, failures):
         target = f"{file}:{MODULE_PARSER}"
         parsers.append(Candidate(str(file), str(file), target, f"fix or remove {file}"))
     return Candidates(tuple(parsers), readers, tuple(failures))
 
 
-def _readers(installed: Iterable[_Installed], failures: list[PluginFailure]) -> Mapping[str, str]:
-    readers: dict[str, _Installed] = {}
-    for item in installed:
-        if item.group != READERS_GROUP:
+def _readers(entry_points: Iterable[_EntryPoint], failures: list[PluginFailure]) -> Mapping[str, str]:
+    readers: dict[str, _EntryPoint] = {}
+    for reader in entry_points:
+        if reader.group != READERS_GROUP:
             continue
-        first = readers.setdefault(item.name, item)
-        if first is not item:
-            text = f"the library reader {item.name} is that of {first.candidate.origin}: {item.candidate.remedy}"
-            failures.append(PluginFailure(item.candidate.plugin, item.candidate.origin, text))
-    return {name: item.candidate.target for name, item in readers.items()}
+        first = readers.setdefault(reader.name, reader)
+        if first is not reader:
+            candidate = reader.candidate
+            text = f"the library reader {reader.name} is already in {first.candidate.origin}: {candidate.remedy}"
+            failures.append(PluginFailure(candidate.plugin, candidate.origin, text))
+    return {name: reader.candidate.target for name, reader in readers.items()}
 
 
-def _installed(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_Installed]:
-    """Return the entry points of both groups, built-in first, then by distribution; a shadowed distribution is left out."""
-    by_distribution: dict[str, list[_Installed]] = {}
+def _entry_points(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_EntryPoint]:
+    """Return the entry points of parsers and readers, the built-in ones first. Shadowed distributions are left out."""
+    by_distribution: dict[str, list[_EntryPoint]] = {}
     for distribution in distributions:
         try:
             entries = [entry for entry in distribution.entry_points if entry.group in (PARSERS_GROUP, READERS_GROUP)]
-            name = _normal(distribution.metadata["Name"]) if entries else ""
+            name = _normalized(distribution.metadata["Name"]) if entries else ""
             version = distribution.version if entries else ""
         except Exception as error:  # noqa: BLE001 # the metadata of a foreign package may be broken in any way
             path = str(getattr(distribution, "_path", "unknown"))
@@ -67,52 +68,52 @@ def _installed(distributions: Iterable[Distribution], failures: list[PluginFailu
             continue
         if entries and name not in by_distribution:
             by_distribution[name] = [
-                item for entry in entries if (item := _item(name, version, entry, failures)) is not None
+                found for entry in entries if (found := _parsed(name, version, entry, failures)) is not None
             ]
     names = sorted(by_distribution, key=lambda name: (name != OWN_DISTRIBUTION, name))
-    return [item for name in names for item in sorted(by_distribution[name], key=lambda item: item.name)]
+    return [found for name in names for found in sorted(by_distribution[name], key=lambda found: found.name)]
 
 
-def _item(distribution: str, version: str, entry: EntryPoint, failures: list[PluginFailure]) -> _Installed | None:
+def _parsed(distribution: str, version: str, entry: EntryPoint, failures: list[PluginFailure]) -> _EntryPoint | None:
     module, _, attribute = (part.strip() for part in entry.value.partition("[")[0].partition(":"))
     built_in = distribution == OWN_DISTRIBUTION
     plugin = entry.name if built_in else f"{distribution}:{entry.name}"
     origin, remedy = f"{distribution} {version}", f"update or uninstall {distribution}"
     if module and attribute:
         candidate = Candidate(plugin, origin, f"{module}:{attribute}", remedy, built_in)
-        return _Installed(entry.group, entry.name, candidate)
+        return _EntryPoint(entry.group, entry.name, candidate)
     text = f"its entry point {entry.name} = {entry.value!r} is not module:object: {remedy}"
     failures.append(PluginFailure(f"{distribution}:{entry.name}", origin, text))
     return None
 
 
-def _normal(name: str) -> str:
-    """Return a distribution's name as normalized by PEP 503."""
+def _normalized(name: str) -> str:
+    """Return the name of a distribution, normalized as in PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterator[Path]:
-    """Yield the modules in these folders, sorted by name, if no other user can change them."""
-    for given in paths:
+    """Yield the modules in these folders that no other user can change. The other modules become failures."""
+    for path in paths:
         try:
-            folder = Path(given).resolve(strict=True)
+            folder = Path(path).resolve(strict=True)
             files = sorted(
                 file for file in folder.iterdir() if file.suffix == ".py" and not file.name.startswith(("_", "."))
             )
         except OSError as error:
-            text = f"cannot be read ({error.strerror}): create the folder, or take it out of parsers.paths"
-            failures.append(PluginFailure(given, given, text))
+            text = f"cannot be read ({error.strerror}): create the folder, or remove it from parsers.paths"
+            failures.append(PluginFailure(path, path, text))
             continue
         for file in files:
-            unsafe = _unsafe(file)
-            if unsafe is None:
+            problem = _problem_of(file)
+            if problem is None:
                 yield file.resolve()
             else:
-                failures.append(PluginFailure(str(file), str(file), unsafe))
+                failures.append(PluginFailure(str(file), str(file), problem))
 
 
-def _unsafe(file: Path) -> str | None:
-    """Return which other user could change the module that the daemon would run, with the remedy, or None."""
+def _problem_of(file: Path) -> str | None:
+    """Return which other user could change the module, with the remedy, or None if the module is safe to run."""
     try:
         return other_writer(file, (ROOT, os.geteuid()))
     except OSError as error:
