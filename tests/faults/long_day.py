@@ -80,7 +80,7 @@ class Day(FedNode):
         if self.now - self._asked.get((source.name, poll.name), 0.0) < interval:
             return
         self._asked[source.name, poll.name] = self.now
-        answer = source.ask(poll, self.store.targets(source.name))
+        answer = source.run_poll(poll, self.store.targets(source.name))
         # The readers look at the real clock.
         capture = replace(answer.capture, monotonic_time=self.now, wall_time=self.now + 1.8e9)
         self.store.put(source.name, poll, capture, answer.report, answer.result, interval)

@@ -30,7 +30,7 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.config import file
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded
-from telemetry_daemon.polling.node_sources import Node, no_bus, no_capture
+from telemetry_daemon.polling.node_sources import Node, empty_pci_view, ignore_capture
 from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.host import HostReader
@@ -126,7 +126,7 @@ def read_stage(path: Path) -> Any:
 class StagedNode(Node):
     """The simulated cards of a stage, and this machine's host."""
 
-    def __init__(self, stage: Path, clock: Clock, tap: OnCapture = no_capture) -> None:
+    def __init__(self, stage: Path, clock: Clock, tap: OnCapture = ignore_capture) -> None:
         super().__init__(Loaded(), clock)
         self._tap = tap
         self._staged: dict[str, tuple[Parser, StagedReader]] = {}
@@ -146,7 +146,7 @@ class StagedNode(Node):
     def source(self, name: str, settings: Settings) -> Source:
         parser, reader = self._staged.get(name, (host.PARSER, HostReader()))
         readers = {poll.name: reader for poll in parser.polls}
-        return Source(parser, readers, settings.source(name), no_bus, self._clock, self._tap)
+        return Source(parser, readers, settings.source(name), empty_pci_view, self._clock, self._tap)
 
 
 def _as_staged(parser: Parser, stage: Path) -> Callable[[Capture], Report]:

@@ -30,7 +30,7 @@ def test_a_process_is_started_where_a_place_changes_in_which_the_loader_looks(tm
 
         reader = WorkerReader("nvml", worker, clock=clock)
         assert (states(0, 1, 1, 1), len(launcher.pids)) == ("missing missing missing missing", 1)
-        assert reader.look(PARSER.polls[0]) is not None
+        assert reader.capture_if_missing(PARSER.polls[0]) is not None
         (tmp_path / "libother.so").touch()
         assert (states(1, 1, 1), len(launcher.pids)) == ("missing missing missing", 2)
         assert (states(31), len(launcher.pids)) == ("missing", 3), "behind a link it may be in an unknown folder"

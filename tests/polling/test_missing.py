@@ -168,7 +168,7 @@ def test_one_that_is_released_while_others_are_looked_for_stays_released(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = node.source("a-smi"), node.source("b-smi")
-    look, released = first.look, threading.Event()
+    look, released = first.answer_if_missing, threading.Event()
 
     def releasing(poll: Poll) -> object:
         if node.health("b-smi", "slow") is not None and not released.is_set():
@@ -176,7 +176,7 @@ def test_one_that_is_released_while_others_are_looked_for_stays_released(
             released.set()
         return look(poll)
 
-    monkeypatch.setattr(first, "look", releasing)
+    monkeypatch.setattr(first, "answer_if_missing", releasing)
     node.poller.start([first, second])
     assert comes_true(released.is_set)
     assert node.is_looked_for(name="a-smi")
@@ -184,9 +184,9 @@ def test_one_that_is_released_while_others_are_looked_for_stays_released(
 
 
 def test_a_missing_one_that_is_made_again_or_removed(missing: Node) -> None:
-    missing.poller.renew("acme-smi", lambda: missing.source(settings=SourceSettings(mode="never")))
+    missing.poller.replace_source("acme-smi", lambda: missing.source(settings=SourceSettings(mode="never")))
     assert missing.comes_to("disabled")
-    missing.poller.renew("acme-smi", missing.source)
+    missing.poller.replace_source("acme-smi", missing.source)
     assert missing.comes_to("missing")
     missing.tools.prints("acme-smi", "81.5\n")
     assert missing.comes_to("ok")
@@ -195,7 +195,7 @@ def test_a_missing_one_that_is_made_again_or_removed(missing: Node) -> None:
 
 
 def test_after_the_machine_slept_and_its_clock_was_set_it_is_looked_for(missing: Node) -> None:
-    missing.poller.spread_again()
+    missing.poller.realign()
     assert missing.is_looked_for()
     missing.tools.prints("acme-smi", "81.5\n")
     assert missing.comes_to("ok")
@@ -213,11 +213,11 @@ def test_files_that_are_not_there_start_no_worker_until_they_are(node: Node) -> 
     parser = SourceParser("acme-sysfs", "acme", ("power_watts",), (Poll("readings", files, interval=60.0),), parse)
     worker = Worker("acme-sysfs")
     source = node.around(parser, WorkerReader("acme-sysfs", worker, str(node.folder)), SourceSettings())
-    answer = source.look(parser.polls[0])
+    answer = source.answer_if_missing(parser.polls[0])
     assert (answer.result.state, worker.pid) == ("missing", None)
     _made_tree(node.folder / "sys" / "acme" / "power").write_text("81.5\n")
-    assert source.look(parser.polls[0]) is None, "only a worker may read them"
-    assert source.ask(parser.polls[0], Targets()).result.state == "ok"
+    assert source.answer_if_missing(parser.polls[0]) is None, "only a worker may read them"
+    assert source.run_poll(parser.polls[0], Targets()).result.state == "ok"
     worker.close()
 
 

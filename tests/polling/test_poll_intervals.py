@@ -75,13 +75,13 @@ def test_a_tool_is_covered_when_cheaper_sources_give_its_core_readings(readings,
 
 
 def test_need_comes_at_once_and_goes_after_five_minutes():
-    rested = poll_intervals.reconsider(Need(), "auto", covered=True, now=0.0)
+    rested = poll_intervals.updated_need(Need(), "auto", covered=True, now=0.0)
     assert rested == Need(False, 0.0)
-    needed = poll_intervals.reconsider(rested, "auto", covered=False, now=10.0)
+    needed = poll_intervals.updated_need(rested, "auto", covered=False, now=10.0)
     assert needed == Need(True, 10.0)
-    assert poll_intervals.reconsider(needed, "auto", covered=True, now=309.0) == needed
-    assert poll_intervals.reconsider(needed, "auto", covered=True, now=310.0) == Need(False, 310.0)
-    assert poll_intervals.reconsider(Need(), "always", covered=True, now=0.0) == Need()
+    assert poll_intervals.updated_need(needed, "auto", covered=True, now=309.0) == needed
+    assert poll_intervals.updated_need(needed, "auto", covered=True, now=310.0) == Need(False, 310.0)
+    assert poll_intervals.updated_need(Need(), "always", covered=True, now=0.0) == Need()
 
 
 def test_a_release_lasts_until_resumed_or_for_its_time_and_the_last_one_counts() -> None:
@@ -89,12 +89,12 @@ def test_a_release_lasts_until_resumed_or_for_its_time_and_the_last_one_counts()
     releases = Releases(lambda: now)
     releases.release("nvml")
     now += 1e9
-    assert "telemetry resume nvml" in releases.text_of("nvml")
-    assert releases.text_of("amd-smi") == ""
-    assert (releases.resume("nvml"), releases.text_of("nvml"), releases.resume("nvml")) == (True, "", False)
+    assert "telemetry resume nvml" in releases.reason_for("nvml")
+    assert releases.reason_for("amd-smi") == ""
+    assert (releases.resume("nvml"), releases.reason_for("nvml"), releases.resume("nvml")) == (True, "", False)
     releases.release("nvml")
     releases.release("nvml", 60)
     now += 59.5
-    assert "for 1 s more" in releases.text_of("nvml")
+    assert "for 1 s more" in releases.reason_for("nvml")
     now += 0.5
-    assert (releases.text_of("nvml"), releases.resume("nvml")) == ("", False)
+    assert (releases.reason_for("nvml"), releases.resume("nvml")) == ("", False)

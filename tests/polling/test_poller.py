@@ -170,11 +170,11 @@ def test_a_card_that_comes_and_goes_costs_no_storm_of_questions(node: Node) -> N
 
 def test_all_are_asked_at_once_when_the_machine_wakes_up(node: Node) -> None:
     node.start()
-    node.poller.spread_again()
+    node.poller.realign()
     assert node.cheap.until_asked(node.cheap.asked + 4)
     assert node.tool.asked == 1, "the wall clock was set, nothing else"
     node.slept += 3600.0
-    node.poller.spread_again()
+    node.poller.realign()
     assert node.tool.until_asked(2)
 
 
@@ -194,7 +194,7 @@ def test_a_release_in_the_midst_of_a_reload_counts_when_that_is_done(node: Node)
         made.append(why)
         return node.tool.source()
 
-    reload = threading.Thread(target=lambda: node.poller.renew("acme-smi", lambda: make("reload")))
+    reload = threading.Thread(target=lambda: node.poller.replace_source("acme-smi", lambda: make("reload")))
     reload.start()
     assert comes_true(lambda: "acme-smi" not in node.poller.sources())
     release = threading.Thread(target=lambda: node.poller.release("acme-smi", lambda: make("release"), math.inf))
@@ -212,5 +212,5 @@ def test_a_release_in_the_midst_of_a_reload_counts_when_that_is_done(node: Node)
 def test_a_plugin_may_be_called_like_a_chore_of_the_daemons(node: Node) -> None:
     node.start()
     done = threading.Event()
-    node.poller.every("acme-smi", 0.01, done.set)
+    node.poller.run_every("acme-smi", 0.01, done.set)
     assert done.wait(60.0)

@@ -46,7 +46,7 @@ class Bench:
         self.captured.append(capture)
 
     def ask(self, limit_seconds=math.inf):
-        return self.source.ask(self.poll, Targets(), limit_seconds)
+        return self.source.run_poll(self.poll, Targets(), limit_seconds)
 
 
 def test_a_good_answer(tmp_path):

@@ -8,7 +8,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
+from telemetry_daemon.polling.trigger import SteadyTrigger, phase_of, realign_jobs
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
 INTERVALS = st.sampled_from([0.5, 2.0, 15.0, 60.0, 300.0])
@@ -84,17 +84,17 @@ def test_no_lateness_or_step_shifts_the_beat_or_misses_more_than_one_interval(in
 
 
 def test_phases_are_the_same_in_every_run():
-    assert spread("nvml", "readings", 2.0) == pytest.approx(0.33565, abs=5e-6)
-    assert spread("nvml", "readings", 2.0) == spread("nvml", "readings", 1.0) * 2.0
+    assert phase_of("nvml", "readings", 2.0) == pytest.approx(0.33565, abs=5e-6)
+    assert phase_of("nvml", "readings", 2.0) == phase_of("nvml", "readings", 1.0) * 2.0
 
 
 @given(st.text(max_size=20), st.text(max_size=20), INTERVALS)
 def test_a_phase_lies_within_the_interval(source, poll, interval):
-    assert 0.0 <= spread(source, poll, interval) < interval
+    assert 0.0 <= phase_of(source, poll, interval) < interval
 
 
 def test_polls_do_not_bunch():
-    phases = sorted(spread(f"source-{number}", "readings", 1.0) for number in range(64))
+    phases = sorted(phase_of(f"source-{number}", "readings", 1.0) for number in range(64))
     assert max(sum(start <= phase < start + 0.1 for phase in phases) for start in phases) <= 16
 
 
@@ -110,7 +110,7 @@ def test_respread_puts_jobs_back_on_their_beat_and_leaves_paused_ones_alone(sche
     hour_ahead = datetime.now(timezone.utc) + timedelta(hours=1)
     moved = scheduler.add_job(print, SteadyTrigger(15.0), next_run_time=hour_ahead)
     paused = scheduler.add_job(print, SteadyTrigger(15.0), next_run_time=None)
-    respread(scheduler)
+    realign_jobs(scheduler)
     assert moved.next_run_time < hour_ahead - timedelta(minutes=59)
     assert paused.next_run_time is None
 
@@ -118,5 +118,5 @@ def test_respread_puts_jobs_back_on_their_beat_and_leaves_paused_ones_alone(sche
 def test_respread_before_the_start_leaves_jobs_that_have_no_time_yet():
     scheduler = BackgroundScheduler(timezone=timezone.utc)
     job = scheduler.add_job(print, SteadyTrigger(15.0))
-    respread(scheduler)
+    realign_jobs(scheduler)
     assert job.pending

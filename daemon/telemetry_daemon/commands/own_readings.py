@@ -15,7 +15,7 @@ from telemetry_daemon.commands.rendering import Answer
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.polling.node_sources import Node, RealNode, reports_owners
-from telemetry_daemon.polling.oneshot import OneShot, Substitute, keep
+from telemetry_daemon.polling.oneshot import OneShot, Substitute, keep_answer
 from telemetry_daemon.polling.source import Answer as Polled
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.readers import tool_lock
@@ -44,7 +44,7 @@ def of_tools(arguments: argparse.Namespace) -> Iterator[Read]:
     log.setup("error", "text")
     with ExitStack() as end:
         settings, node = _opened(arguments, end)
-        substitute = _from_daemon(settings) if isinstance(node, RealNode) else keep
+        substitute = _from_daemon(settings) if isinstance(node, RealNode) else keep_answer
         sources = node.sources(settings, arguments.source)
         shot = OneShot(
             os.uname().nodename, sources, Clock(), substitute, streams.show_waiting, configured_peaks(settings)

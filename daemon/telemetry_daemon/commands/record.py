@@ -200,7 +200,7 @@ def _record_tools(
     poller = Poller(Store("", clock), clock)
     try:
         poller.start(RealNode(loaded, clock, keep_or_end).sources(settings))
-        wait(math.inf, poller.round(ask=False))
+        wait(math.inf, poller.round_check(poll_now=False))
         if progress.goes_on(keep):
             wait(clock.monotonic() + arguments.duration, lambda: False)
     finally:

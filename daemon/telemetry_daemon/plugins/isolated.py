@@ -30,8 +30,8 @@ def checked_report(report: Report, parser: DescribedParser) -> Report:
         return Report(outcome="failed", reason="internal", problems=_problems(parser.name, errors))
     count = len(report.devices)
     complaints: list[str] = []
-    devices = tuple(_device(position, device, complaints) for position, device in enumerate(report.devices))
-    readings = _readings(report.readings, rows(parser), count, complaints)
+    devices = tuple(_checked_device(position, device, complaints) for position, device in enumerate(report.devices))
+    readings = _checked_readings(report.readings, rows(parser), count, complaints)
     events = _with_valid_device(report.events, count, complaints)
     processes = _with_valid_device(report.processes, count, complaints)
     return replace(
@@ -61,7 +61,7 @@ def _is_whole_device(devices: tuple[Device, ...], position: int) -> bool:
     return 0 <= position < len(devices) and devices[position].parent is None
 
 
-def _device(position: int, device: Device, complaints: list[str]) -> Device:
+def _checked_device(position: int, device: Device, complaints: list[str]) -> Device:
     """Return the device without an invalid index, bus ID or fact, and append a complaint for each."""
     index, bus_id = device.index, device.bus_id
     if index is not None and index < 0:
@@ -77,25 +77,25 @@ def _device(position: int, device: Device, complaints: list[str]) -> Device:
     return replace(device, index=index, bus_id=bus_id, facts=tuple(facts.items()))
 
 
-def _readings(
+def _checked_readings(
     readings: Iterable[Reading], metrics: Mapping[str, Metric], devices: int, complaints: list[str]
 ) -> tuple[Reading, ...]:
-    kept: dict[tuple[int | None, str, str], Reading] = {}
+    valid: dict[tuple[int | None, str, str], Reading] = {}
     for reading in readings:
         metric = metrics.get(reading.metric)
         key = (reading.device, reading.metric, reading.label)
         if metric is None:
             complaints.append(f"{_series_name(reading)} is not a metric that the parser declares")
-        elif (complaint := _complaint(reading, metric, devices)) is not None:
-            complaints.append(f"{_series_name(reading)} {complaint}")
-        elif key in kept:
+        elif (error := _error_in(reading, metric, devices)) is not None:
+            complaints.append(f"{_series_name(reading)} {error}")
+        elif key in valid:
             complaints.append(f"{_series_name(reading)} is reported twice")
         else:
-            kept[key] = _in_range(reading, metric, complaints)
-    return tuple(kept.values())
+            valid[key] = _checked_range(reading, metric, complaints)
+    return tuple(valid.values())
 
 
-def _complaint(reading: Reading, metric: Metric, devices: int) -> str | None:
+def _error_in(reading: Reading, metric: Metric, devices: int) -> str | None:
     if reading.device is None and metric.scope != "host":
         return "has no device"
     if reading.device is not None and metric.scope == "host":
@@ -109,7 +109,7 @@ def _complaint(reading: Reading, metric: Metric, devices: int) -> str | None:
     return None
 
 
-def _in_range(reading: Reading, metric: Metric, complaints: list[str]) -> Reading:
+def _checked_range(reading: Reading, metric: Metric, complaints: list[str]) -> Reading:
     if isinstance(reading.value, Absent) or not isinstance(in_range(metric, reading.value), Absent):
         return reading
     complaints.append(f"{_series_name(reading)} is {reading.value:g}, which is out of range")
@@ -117,11 +117,11 @@ def _in_range(reading: Reading, metric: Metric, complaints: list[str]) -> Readin
 
 
 def _with_valid_device(items: tuple[Entry, ...], devices: int, complaints: list[str]) -> tuple[Entry, ...]:
-    kept = [item for item in items if item.device is None or 0 <= item.device < devices]
-    if len(kept) < len(items):
-        dropped = len(items) - len(kept)
+    valid = [item for item in items if item.device is None or 0 <= item.device < devices]
+    if len(valid) < len(items):
+        dropped = len(items) - len(valid)
         complaints.append(f"{type(items[0]).__name__} entries with an unlisted device: {dropped}")
-    return tuple(kept)
+    return tuple(valid)
 
 
 def _series_name(reading: Reading) -> str:

@@ -45,7 +45,7 @@ class LoadedParser:
 @final
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The loaded parsers, the failures, the targets of the library readers, and the loading time. The context closes all workers."""
+    """The loaded parsers, the failures, the targets of library readers, and the loading time. A `with` block closes all workers."""
 
     parsers: tuple[LoadedParser, ...] = ()
     failures: tuple[PluginFailure, ...] = ()
@@ -87,7 +87,7 @@ class _Attempt:
 
 
 def load(candidates: Candidates, worker_factory: WorkerFactory = Worker, patience: Patience = PATIENCE) -> Loaded:
-    """Load all valid parsers; never raises. If names collide, built-in parsers win over distributions, and distributions over files."""
+    """Load all valid parsers; never raises. If names collide, built-in parsers win over distributions, and these over files."""
     began = time.monotonic()
     described = built_in.descriptions()
     attempts = [

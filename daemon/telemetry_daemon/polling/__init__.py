@@ -1,1 +1,1 @@
-"""When each poll is due, what its answer changes, and the clocks that decide it."""
+"""Schedules the polls of all sources, runs them, and stores their results."""

@@ -1,4 +1,4 @@
-"""A thread that detects when the wall clock is set. Its ticks show the watchdog that the process runs."""
+"""A thread that detects changes of the wall clock, and whose ticks show the watchdog that the process is alive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ClockGuard:
-    """Compares wall clock and monotonic clock twice a second. Calls `on_step` after a step, which would stop the polls."""
+    """Compares the wall clock with the monotonic clock twice a second. Calls `on_step` after a step, which would delay polls."""
 
     def __init__(
         self,
@@ -34,30 +34,30 @@ class ClockGuard:
         self.ticks = 0
 
     def start(self) -> None:
-        """Start the thread; it is a daemon thread, which does not keep the process alive."""
+        """Start the thread. As a daemon thread, it does not keep the process alive."""
         self._thread = threading.Thread(target=self._run, name="clock-guard", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread at its next tick."""
+        """Stop the thread at its next tick."""
         self._stopped = True
 
     def join(self, timeout_seconds: float) -> bool:
-        """Wait for the thread's end. Return whether it has ended."""
+        """Wait until the thread has stopped. Return whether it has."""
         if self._thread is None:
             return True
         self._thread.join(timeout_seconds)
         return not self._thread.is_alive()
 
     def tick(self) -> None:
-        """Compare the clocks once."""
+        """Compare the clocks once, and call `on_step` and `on_tick` as needed."""
         self.ticks += 1
         offset = self._wall() - self._monotonic()
         step = offset - self._offset
         if abs(step) > TOLERANCE_SECONDS:
             self._on_step(step)
-            self._offset = offset  # updated only now, so that a failed call is repeated
-            _logger.warning("the wall clock was set; polls continue by the monotonic clock", extra={"seconds": step})
+            self._offset = offset  # updated after the call, so that a failed call is repeated
+            _logger.warning("the wall clock was set; polls continue on the monotonic clock", extra={"seconds": step})
         if self._on_tick is not None:
             self._on_tick()
 
@@ -69,7 +69,7 @@ class ClockGuard:
             try:
                 self.tick()
                 failing = False
-            except Exception:  # the boundary of the thread: without it every later step would be missed
+            except Exception:  # an uncaught exception would stop the thread
                 if not failing:
                     _logger.exception("the clock guard failed and continues")
                 failing = True

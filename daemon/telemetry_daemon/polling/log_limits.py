@@ -1,4 +1,4 @@
-"""Limits of the log: a source gets a fixed number of lines per period, whatever it reports."""
+"""Limits how many problems and events of each source are logged per period."""
 
 from __future__ import annotations
 
@@ -14,57 +14,59 @@ from telemetry_parsers.model import Poll, Problem
 
 DAY_SECONDS = 24 * 3600.0
 HOUR_SECONDS = 3600.0
-# When every card of a node is repartitioned, this many devices disappear and appear.
+# Repartitioning all cards of a node removes and adds up to this many devices.
 MOST_DEVICE_EVENTS = 256
 _DIGITS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 @dataclass(slots=True)
-class _Spent:
+class _Usage:
     since: float
     lines: int = 0
-    shapes: set[str] = field(default_factory=set)
+    patterns: set[str] = field(default_factory=set)
 
 
-class _Ration:
-    """Limits the lines about each subject in a period."""
+class _LineLimit:
+    """Limits the number of lines about each subject in a period."""
 
-    def __init__(self, clock: Callable[[], float], seconds: float, most: int) -> None:
-        self._clock, self._seconds, self._most = clock, seconds, most
+    def __init__(self, clock: Callable[[], float], seconds: float, limit: int) -> None:
+        self._clock, self._seconds, self._limit = clock, seconds, limit
         self._lock = threading.Lock()
-        self._used: dict[Hashable, _Spent] = {}
+        self._used: dict[Hashable, _Usage] = {}
 
-    def remaining(self, subject: Hashable, shape: str = "") -> int:
-        """Return the number of lines left, including this line; 0 without any, or if the shape was logged already."""
+    def count_line(self, subject: Hashable, pattern: str = "") -> int:
+        """Count a line and return how many were left before it. Return 0 if the limit is reached or the pattern was logged already."""
         with self._lock:
             now = self._clock()
             used = self._used.get(subject)
             if used is None or now - used.since >= self._seconds:
-                used = self._used[subject] = _Spent(now)
-            left = self._most - used.lines
-            if left <= 0 or shape in used.shapes:
+                used = self._used[subject] = _Usage(now)
+            remaining = self._limit - used.lines
+            if remaining <= 0 or pattern in used.patterns:
                 return 0
             used.lines += 1
-            if shape:
-                used.shapes.add(shape)
-            return left
+            if pattern:
+                used.patterns.add(pattern)
+            return remaining
 
 
-class News:
-    """Decides which problems and events are logged."""
+class LogLimits:
+    """Decides which problems and events are logged, and with which message."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._problems = _Ration(clock, DAY_SECONDS, bounds.MOST_PROBLEMS)
-        self._events = _Ration(clock, HOUR_SECONDS, MOST_DEVICE_EVENTS)
+        self._problems = _LineLimit(clock, DAY_SECONDS, bounds.MOST_PROBLEMS)
+        self._events = _LineLimit(clock, HOUR_SECONDS, MOST_DEVICE_EVENTS)
 
-    def problem(self, source: Source, poll: Poll, problem: Problem) -> str:
-        """Return the log line for a problem, or an empty text if it was logged today or there were too many."""
-        # Numbers are replaced, because an unknown line may contain a reading that changes at each poll.
-        shape = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
-        left = self._problems.remaining((source.name, poll.name), shape)
-        return {0: "", 1: "more kinds of problems than are logged in a day"}.get(left, "problem")
+    def message_of_problem(self, source: Source, poll: Poll, problem: Problem) -> str:
+        """Return the message for a problem, or an empty text if it was logged within a day or the limit is reached."""
+        # Numbers are replaced, because a problem may quote a reading that changes at each poll.
+        pattern = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
+        remaining = self._problems.count_line((source.name, poll.name), pattern)
+        return {0: "", 1: "too many kinds of problems; no more are logged today"}.get(remaining, "problem")
 
-    def event(self, source: Source, event: DeviceEvent) -> str:
-        """Return the log line for a device that appeared or disappeared, or an empty text after too many."""
-        left = self._events.remaining(source.name)
-        return {0: "", 1: "more devices come and go than are logged in an hour"}.get(left, f"device {event.what}")
+    def message_of_event(self, source: Source, event: DeviceEvent) -> str:
+        """Return the message for a device that appeared or disappeared, or an empty text if the limit is reached."""
+        remaining = self._events.count_line(source.name)
+        return {0: "", 1: "too many changes of devices; no more are logged this hour"}.get(
+            remaining, f"device {event.what}"
+        )

@@ -1,4 +1,4 @@
-"""The polls whose tool, library or files are missing: one job looks for all of them at one interval."""
+"""Suspends polls whose tool, library or files are missing, and checks in one job whether these have been installed."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Poll
 
-_JOB = "what is missing (chore)"  # no poll's job can have this name
+_JOB = "missing sources (chore)"  # no poll's job can have this name
 
-# Looks for the tool, library or files of a source's poll.
-Look = Callable[[str, Poll], None]
+# Checks whether the tool, library or files of a source's poll exist now.
+CheckPoll = Callable[[str, Poll], None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Suspended:
-    """A suspended poll, the interval of looking for its tool, library or files, and the time of the last suspension."""
+    """A suspended poll, the interval of its checks, and the time of the last check."""
 
     poll: Poll
     interval: float
-    looked: float
+    checked_at: float
 
 
 class MissingPolls:
-    """Suspends the jobs of polls whose tool, library or files are missing, and looks for these in a single job."""
+    """Suspends the jobs of polls whose tool, library or files are missing, and checks all of them in a single job."""
 
-    def __init__(self, scheduler: BaseScheduler, monotonic: Callable[[], float], look: Look) -> None:
+    def __init__(self, scheduler: BaseScheduler, monotonic: Callable[[], float], check: CheckPoll) -> None:
         self._scheduler = scheduler
         self._monotonic = monotonic
-        self._look = look
+        self._check = check
         self._lock = threading.Lock()
         self._suspended: dict[str, dict[str, _Suspended]] = {}
         self._interval: float | None = None
         scheduler.add_executor(OneThread(), alias=_JOB)
 
     def suspend(self, source: str, poll: Poll, job_id: str, interval: float) -> None:
-        """Suspend a poll's job, and look for its tool, library or files at this interval."""
+        """Suspend a poll's job, and check for its tool, library or files at this interval."""
         with self._lock:
-            of_source = self._suspended.setdefault(source, {})
-            is_suspended = poll.name in of_source
-            of_source[poll.name] = _Suspended(poll, interval, self._monotonic())
+            polls_of_source = self._suspended.setdefault(source, {})
+            is_suspended = poll.name in polls_of_source
+            polls_of_source[poll.name] = _Suspended(poll, interval, self._monotonic())
             if not is_suspended:
-                with suppress(JobLookupError):  # the scheduler has ended
+                with suppress(JobLookupError):  # the scheduler was shut down
                     self._scheduler.pause_job(job_id)
             self._update_job()
 
@@ -56,42 +56,42 @@ class MissingPolls:
         return poll.name in self._suspended.get(source, {})
 
     def forget(self, source: str, poll: Poll) -> None:
-        """Stop looking for a poll; the caller resumes or removes its job."""
+        """Stop checking a poll. The caller resumes or removes the poll's job."""
         with self._lock:
-            of_source = self._suspended.get(source, {})
-            of_source.pop(poll.name, None)
-            if not of_source:
+            polls_of_source = self._suspended.get(source, {})
+            polls_of_source.pop(poll.name, None)
+            if not polls_of_source:
                 self._suspended.pop(source, None)
             self._update_job()
 
     def _update_job(self) -> None:
-        """Look at the shortest interval of all suspended polls. Without suspended polls, remove the job."""
+        """Run the job at the shortest interval of all suspended polls. Remove the job if no poll is suspended."""
         shortest = min((poll.interval for polls in self._suspended.values() for poll in polls.values()), default=None)
         if shortest == self._interval:
             return
         self._interval = shortest
         if shortest is None:
-            with suppress(JobLookupError):  # the scheduler has ended
+            with suppress(JobLookupError):  # the scheduler was shut down
                 self._scheduler.remove_job(_JOB)
             return
         self._scheduler.add_job(
-            self._look_for_all,
+            self._check_all,
             trigger=SteadyTrigger(shortest, 0.0, self._monotonic),
             id=_JOB,
             executor=_JOB,
             replace_existing=True,
         )
 
-    def _look_for_all(self) -> None:
+    def _check_all(self) -> None:
         now = self._monotonic()
         with self._lock:
             shortest = self._interval or 0.0
             due = [
                 (source, suspended.poll)
-                for source, of_source in self._suspended.items()
-                for suspended in of_source.values()
-                # Up to half an interval early, so that all polls share the same ticks.
-                if suspended.interval <= shortest or now - suspended.looked >= suspended.interval - shortest / 2
+                for source, polls_of_source in self._suspended.items()
+                for suspended in polls_of_source.values()
+                # A poll may be up to half an interval early, so that all polls share the same ticks.
+                if suspended.interval <= shortest or now - suspended.checked_at >= suspended.interval - shortest / 2
             ]
         for source, poll in due:
-            self._look(source, poll)
+            self._check(source, poll)

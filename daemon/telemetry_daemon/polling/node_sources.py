@@ -1,4 +1,4 @@
-"""The sources of this machine: each parser with the readers for its polls."""
+"""Creates the sources of this machine: each parser with the readers for its polls."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 from telemetry_parsers.recorded import Recorded
 
-if TYPE_CHECKING:  # commands run without them
+if TYPE_CHECKING:  # not imported by commands that poll once
     from telemetry_daemon.remote.control_socket import Verb
     from telemetry_daemon.state.history import History
     from telemetry_daemon.state.store import Store
 
 SYS_PCI = Path("/sys/bus/pci/devices")
-# These readers do not hang or crash, or limit themselves; a worker would only cost memory.
+# These readers neither hang nor crash, so a worker would only cost memory.
 _IN_PROCESS = {
     "host": "telemetry_daemon.readers.host:reader",
     "kubelet": "telemetry_daemon.readers.kubelet:reader",
@@ -37,28 +37,28 @@ _IN_PROCESS = {
     "jobs": "telemetry_daemon.readers.jobs.reader:reader",
     "steps": "telemetry_daemon.readers.steps:reader",
 }
-# With owners on, processes are listed this often, so that a process on another owner's card is seen while it runs.
+# If owners are reported, processes are listed this often: a process on another owner's card may run only briefly.
 _PROCESSES, _PROCESSES_SECONDS = "processes", 10.0
-_OF_OWNERS = frozenset({"kubelet", "proc", "jobs"})
+_OWNER_READERS = frozenset({"kubelet", "proc", "jobs"})
 _STEPS = "steps"
 
 
-_PLAYS_NOTHING = "this daemon plays no recording; start one with `telemetry serve --replay FILE`"
+_NOT_REPLAYING = "this daemon does not replay a recording; start one with `telemetry serve --replay FILE`"
 
 
-def no_capture(_capture: Capture, _report: Report | None) -> None:
-    """Keep nothing."""
+def ignore_capture(_capture: Capture, _report: Report | None) -> None:
+    """Ignore the capture and its report."""
 
 
-def no_bus(_vendor: str) -> PciView:
-    """Return no device: simulations and recordings have no PCI bus."""
+def empty_pci_view(_vendor: str) -> PciView:
+    """Return a view without devices, because simulations and recordings have no PCI bus."""
     return PciView()
 
 
 class Node(ABC):
-    """The origin of the service's sources: this machine, the simulator or a recording."""
+    """The base class of this machine, a simulated node and a recorded node, which create the sources."""
 
-    # When and where the recording was made, for a recording.
+    # For a recording: returns when and on which node it was made.
     recorded: Callable[[], Recorded] | None = None
 
     def __init__(self, loaded: Loaded, clock: Clock) -> None:
@@ -67,18 +67,18 @@ class Node(ABC):
 
     @property
     def clock(self) -> Clock:
-        """Return the clock of the data. The clock of a recording may be faster, stopped, or in the past."""
+        """Return the clock of the data. For a recording it shows the past, and may stop or run faster."""
         return self._clock
 
-    def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # most nodes only have polls
-        """Start to supply data besides polls, before these sources are polled."""
+    def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # only simulated and recorded nodes override it
+        """Fill the store and history with recorded or simulated data before the polls start. A real machine has none."""
 
     def verbs(self) -> Mapping[str, Verb]:
-        """Return the operators' requests that only this kind of node has."""
+        """Return the requests of the control socket that only this kind of node implements, by name."""
         from telemetry_daemon.remote import control_requests
-        from telemetry_daemon.remote.control_socket import Verb  # imports asyncio, which only the daemon has loaded
+        from telemetry_daemon.remote.control_socket import Verb  # imports asyncio, which only the daemon needs
 
-        return {"replay": Verb(control_requests.Replay, lambda _: {"error": _PLAYS_NOTHING})}
+        return {"replay": Verb(control_requests.Replay, lambda _: {"error": _NOT_REPLAYING})}
 
     @abstractmethod
     def names(self) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ class Node(ABC):
         return [self.source(name, settings) for name in only or self.names()]
 
     def failures(self) -> tuple[str, ...]:
-        """Return the plugins that could not be loaded."""
+        """Return the names of the plugins that could not be loaded."""
         return tuple(failure.plugin for failure in self._loaded.failures)
 
     def metrics(self) -> tuple[Metric, ...]:
@@ -110,16 +110,16 @@ class Node(ABC):
 
 
 class RealNode(Node):
-    """This machine, read by all installed parsers."""
+    """This machine, with the sources of all installed parsers."""
 
     def __init__(
-        self, loaded: Loaded, clock: Clock, on_capture: OnCapture = no_capture, pci_root: Path = SYS_PCI
+        self, loaded: Loaded, clock: Clock, on_capture: OnCapture = ignore_capture, pci_root: Path = SYS_PCI
     ) -> None:
         super().__init__(loaded, clock)
         self._on_capture = on_capture
         self._bus = PciBus(pci_root, clock.monotonic)
         self._by_name = {item.parser.name: item for item in loaded.parsers}
-        # A recreated source keeps its worker: while a worker is stuck, no second worker may run.
+        # A recreated source gets the same worker, because a second worker must not run while the first is stuck.
         self._workers: dict[str, Worker] = {}
 
     def names(self) -> tuple[str, ...]:
@@ -127,50 +127,50 @@ class RealNode(Node):
         return tuple(self._by_name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """Return all sources with these settings, or only the named ones; sources of owners and steps only if enabled."""
-        named = only or [name for name, item in self._by_name.items() if _is_on(item.parser, settings)]
-        return super().sources(settings, named)
+        """Return the named sources, or all enabled sources. Owners and steps are sources only if their settings enable them."""
+        names = only or [name for name, item in self._by_name.items() if _is_enabled(item.parser, settings)]
+        return super().sources(settings, names)
 
     def source(self, name: str, settings: Settings) -> Source:
         """Return a new source with new readers."""
         item = self._by_name[name]
-        parser = _with_processes_often(item.parser) if settings.attribution.enabled else item.parser
-        of_source = settings.source(name)
+        parser = _with_frequent_process_polls(item.parser) if settings.attribution.enabled else item.parser
+        source_settings = settings.source(name)
         readers_by_kind: dict[object, Reader] = {}
 
-        def reader(poll: Poll) -> Reader:
-            kind = _library(poll) if _library(poll) in _IN_PROCESS else type(poll.request)
+        def reader_for(poll: Poll) -> Reader:
+            kind = _library_reader(poll) if _library_reader(poll) in _IN_PROCESS else type(poll.request)
             if kind not in readers_by_kind:
-                readers_by_kind[kind] = self._make(kind, item, of_source.path, settings)
+                readers_by_kind[kind] = self._create_reader(kind, item, source_settings.path, settings)
             return readers_by_kind[kind]
 
-        readers = {poll.name: reader(poll) for poll in parser.polls}
+        readers = {poll.name: reader_for(poll) for poll in parser.polls}
         worker = item.worker
-        cpu = (lambda: worker.cpu_seconds) if worker is not None else (lambda: 0.0)
-        return Source(parser, readers, of_source, self._bus.view, self._clock, self._on_capture, cpu)
+        cpu_seconds = (lambda: worker.cpu_seconds) if worker is not None else (lambda: 0.0)
+        return Source(parser, readers, source_settings, self._bus.view, self._clock, self._on_capture, cpu_seconds)
 
     def pci_counts(self) -> dict[str, int]:
         """Return the number of accelerators on the PCI bus by vendor."""
         return self._bus.counts()
 
-    def _make(self, kind: object, item: LoadedParser, path: str, settings: Settings) -> Reader:
+    def _create_reader(self, kind: object, item: LoadedParser, path: str, settings: Settings) -> Reader:
         name = item.parser.name
         if kind is Command:
             return CommandReader(name, Path(settings.state.runtime_directory) / "locks", path)
         if isinstance(kind, str):
-            made: Reader = load(_IN_PROCESS[kind])(path, settings.steps if kind == _STEPS else settings.attribution)
-            return made
+            reader: Reader = load(_IN_PROCESS[kind])(path, settings.steps if kind == _STEPS else settings.attribution)
+            return reader
         if name not in self._workers:
             self._workers[name] = item.worker or Worker(name, self._loaded.readers)
-        readout_in = checked_readout if item.isolated else own_readout
-        return WorkerReader(name, self._workers[name], path or "/", readout_in=readout_in)
+        decode_readout = checked_readout if item.isolated else own_readout
+        return WorkerReader(name, self._workers[name], path or "/", decode_readout=decode_readout)
 
 
-def _library(poll: Poll) -> str:
+def _library_reader(poll: Poll) -> str:
     return poll.request.reader if isinstance(poll.request, Library) else ""
 
 
-def _with_processes_often(parser: Parser) -> Parser:
+def _with_frequent_process_polls(parser: Parser) -> Parser:
     polls = tuple(
         replace(poll, interval=min(poll.interval, _PROCESSES_SECONDS)) if poll.name == _PROCESSES else poll
         for poll in parser.polls
@@ -179,11 +179,11 @@ def _with_processes_often(parser: Parser) -> Parser:
 
 
 def reports_owners(parser: Parser) -> bool:
-    """Return whether a source reports owners or jobs' progress, which is polled only if enabled."""
-    return any(_library(poll) in {*_OF_OWNERS, _STEPS} for poll in parser.polls)
+    """Return whether a source reports owners or the progress of jobs, which the settings must enable."""
+    return any(_library_reader(poll) in {*_OWNER_READERS, _STEPS} for poll in parser.polls)
 
 
-def _is_on(parser: Parser, settings: Settings) -> bool:
-    if any(_library(poll) == _STEPS for poll in parser.polls):
+def _is_enabled(parser: Parser, settings: Settings) -> bool:
+    if any(_library_reader(poll) == _STEPS for poll in parser.polls):
         return settings.steps.enabled
     return settings.attribution.enabled or not reports_owners(parser)

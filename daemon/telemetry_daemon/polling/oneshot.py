@@ -1,4 +1,4 @@
-"""Reads all sources once, in parallel under one deadline, into one snapshot."""
+"""Polls all sources once, in parallel and with a common deadline, and returns a snapshot."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.merge.peaks import Peaks
 from telemetry_parsers.model import Command, Failure, Poll, Snapshot, Tier
 
-if TYPE_CHECKING:  # imported only if owners are reported
+if TYPE_CHECKING:  # imported at run time only if owners are reported
     from telemetry_daemon.state.attribution import Attribution
 
-# The share of the remaining time that a reader may use: its answer must also be parsed and merged in time.
+# The share of the remaining time that a reader may use. The rest is for parsing and merging its output.
 _READER_SHARE = 0.8
-# Readings of a single snapshot must not expire while the slowest source is read.
+# Readings must not expire while the slowest source is polled.
 _LIFE_SECONDS = 3600.0
 _TIER_ORDER: tuple[Tier, ...] = ("inventory", "fast", "slow")
 
-# A wait this short needs no message.
-_SILENT_SECONDS = 0.5
+# Slow sources are not reported before this time.
+_REPORT_AFTER_SECONDS = 0.5
 
-# Replaces an answer, for example by the running daemon's.
+# Returns the answer or a replacement, for example readings of the running daemon.
 Substitute = Callable[[Source, Answer], Answer]
 
 
-def keep(_source: Source, answer: Answer) -> Answer:
+def keep_answer(_source: Source, answer: Answer) -> Answer:
     """Return the answer unchanged."""
     return answer
 
 
 def ignore_waiting(_waiting: Sequence[str]) -> None:
-    """Do not report slow sources."""
+    """Ignore the names of slow sources."""
 
 
 def _lists_devices(source: Source) -> bool:
@@ -48,24 +48,24 @@ def _lists_devices(source: Source) -> bool:
 
 
 def _is_repeated(poll: Poll) -> bool:
-    """Return whether the poll is repeated per device, so that another poll must list the devices first."""
+    """Return whether the poll runs once per device. Another poll must then list the devices first."""
     return isinstance(poll.request, Command) and poll.request.per is not None
 
 
 def _waits_for(parser: Parser, other: Parser) -> bool:
-    """Return whether a source needs the other source's list: its vendor's cards, or the processes on any card."""
+    """Return whether a source needs the other source's report: the list of its vendor's cards, or the processes on any card."""
     return other.vendor == parser.vendor or (reports_owners(parser) and bool(other.vendor))
 
 
 class OneShot:
-    """Sources that are polled together, on request."""
+    """Polls a set of sources together, on request."""
 
     def __init__(
         self,
         hostname: str,
         sources: Sequence[Source],
         clock: Clock,
-        substitute: Substitute = keep,
+        substitute: Substitute = keep_answer,
         on_waiting: Callable[[Sequence[str]], None] = ignore_waiting,
         peaks: Peaks | None = None,
     ) -> None:
@@ -78,7 +78,7 @@ class OneShot:
         self._not_before: dict[str, float] = {}
 
     def read(self, tiers: Iterable[Tier], timeout_seconds: float) -> Snapshot:
-        """Return one snapshot of all sources. A poll without an answer in time fails with the reason `timeout`."""
+        """Poll all sources, and return a snapshot. A poll that exceeds the time limit fails with the reason `timeout`."""
         store = Store(self._hostname, self._clock, attribution=self._attribution())
         store.facts.set_peaks(self._peaks)
         tier_order = [tier for tier in _TIER_ORDER if tier in set(tiers)]
@@ -103,18 +103,18 @@ class OneShot:
         self._wait({source.name: thread for thread, source, _ in threads}, until)
         for thread, source, polls in threads:
             if thread.is_alive():
-                self._give_up(store, source, polls, began, timeout_seconds)
+                self._put_timeouts(store, source, polls, began, timeout_seconds)
         return store.snapshot()
 
     def _wait(self, threads: Mapping[str, threading.Thread], until: float) -> None:
         now = self._clock.monotonic()
         reported: tuple[str, ...] = ()
-        report_at = now + _SILENT_SECONDS
+        report_at = now + _REPORT_AFTER_SECONDS
         while (alive := {name: thread for name, thread in threads.items() if thread.is_alive()}) and now < until:
             if now >= report_at and tuple(alive) != reported:
                 reported = tuple(alive)
                 self._on_waiting(reported)
-            pause = _SILENT_SECONDS if now >= report_at else report_at - now
+            pause = _REPORT_AFTER_SECONDS if now >= report_at else report_at - now
             next(iter(alive.values())).join(min(pause, until - now))
             now = self._clock.monotonic()
         if reported:
@@ -123,20 +123,20 @@ class OneShot:
     def _attribution(self) -> Attribution | None:
         if not any(reports_owners(source.parser) for source in self._sources):
             return None
-        from telemetry_daemon.state.attribution import Attribution  # most nodes report no owners
+        from telemetry_daemon.state.attribution import Attribution  # not needed on most nodes
 
         return Attribution(self._clock)
 
     def prime(self, name: str, gap_seconds: float) -> None:
-        """Poll one source and drop the answer: values such as the CPU's load are measured from the previous answer on."""
+        """Poll a source and drop the answer. CPU utilization, for example, is the average since the previous poll."""
         for source in self._sources:
             if source.name == name:
                 for poll in source.parser.polls:
-                    source.ask(poll, Targets())
+                    source.run_poll(poll, Targets())
                 self._not_before[name] = self._clock.monotonic() + gap_seconds
 
     def close(self) -> None:
-        """Stop all running polls."""
+        """Stop all polls that are still running."""
         for source in self._sources:
             source.close()
 
@@ -150,15 +150,16 @@ class OneShot:
             left = until - self._clock.monotonic()
             if left <= 0:
                 return
-            answer = source.ask(poll, store.targets(source.name), left * _READER_SHARE)
+            answer = source.run_poll(poll, store.targets(source.name), left * _READER_SHARE)
             answer = self._substitute(source, answer)
             if self._clock.monotonic() < until:
                 store.put(source.name, poll, answer.capture, answer.report, answer.result, _LIFE_SECONDS)
 
-    def _give_up(self, store: Store, source: Source, polls: Sequence[Poll], began: float, seconds: float) -> None:
+    def _put_timeouts(self, store: Store, source: Source, polls: Sequence[Poll], began: float, seconds: float) -> None:
         failure = Failure("failed", "timeout", f"no answer within {seconds:g} s")
         for poll in polls:
             if store.health_of((source.name, poll.name)) is None:
-                capture = replace(source.not_asked(poll, failure).capture, seconds=seconds, monotonic_time=began)
+                answer = source.answer_without_poll(poll, failure)
+                capture = replace(answer.capture, seconds=seconds, monotonic_time=began)
                 result = PollResult(failure.state, failure.reason, failure.text)
                 store.put(source.name, poll, capture, None, result, _LIFE_SECONDS)

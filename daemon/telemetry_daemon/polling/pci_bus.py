@@ -1,4 +1,4 @@
-"""The devices on the PCI bus by vendor: all (read rarely), the suspended, and those missing from a source's list."""
+"""The accelerators on the PCI bus by vendor, their suspended devices, and devices that a source does not list."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from telemetry_parsers.model import Device, Problem
 
 # A node may have hundreds of PCI functions, and cards rarely appear or disappear.
 SCAN_SECONDS = 60.0
-# The few accelerators may be suspended at any time.
-LOOK_AGAIN_SECONDS = 5.0
-# The `where` of the problem.
+# Suspension may change at any time, and there are few accelerators to check.
+REFRESH_SECONDS = 5.0
+# The `where` of the problem below.
 WHERE = "PCI bus"
 
 
 @dataclass(frozen=True, slots=True)
 class PciView:
-    """One vendor's devices on the PCI bus, without those that were passed to virtual machines."""
+    """One vendor's devices on the PCI bus, without devices that were passed to virtual machines."""
 
     count: int = 0
     suspended: int = 0
@@ -31,7 +31,7 @@ class PciView:
 
 
 class PciBus:
-    """The accelerators on the bus by vendor."""
+    """The accelerators on the PCI bus by vendor, cached for a few seconds."""
 
     def __init__(self, root: Path, monotonic: Callable[[], float]) -> None:
         self._root = root
@@ -43,7 +43,7 @@ class PciBus:
         self._views: dict[str, PciView] = {}
 
     def view(self, vendor: str) -> PciView:
-        """Return the vendor's devices: their number, the number of suspended devices, and the addresses."""
+        """Return the number of the vendor's devices, the number of suspended devices, and all addresses."""
         with self._lock:
             self._refresh()
             return self._views.get(vendor, PciView())
@@ -59,7 +59,7 @@ class PciBus:
         if now - self._scanned_at >= SCAN_SECONDS:
             self._scanned_at = now
             self._devices = pci.scan(self._root)
-        if now - self._refreshed_at >= LOOK_AGAIN_SECONDS:
+        if now - self._refreshed_at >= REFRESH_SECONDS:
             self._refreshed_at = now
             usable = [device for device in self._devices if not device.given_away]
             suspended = Counter(d.vendor for d in usable if pci.is_suspended(d.bus_id, self._root))
@@ -69,17 +69,17 @@ class PciBus:
             }
 
 
-def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
-    """Return a problem with the missing devices if a source lists fewer devices than the PCI bus has, else None."""
-    whole = [device for device in devices if device.vendor == vendor and device.parent is None]
-    listed = {device.bus_id for device in whole if device.bus_id is not None}
-    missing = [address for address in addresses if not _is_listed(address, listed)] if len(listed) == len(whole) else []
-    count = max(len(missing), len(addresses) - len(whole))
+def problem_of_unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
+    """Return a problem that names the missing devices if a source lists fewer devices than the PCI bus has, else None."""
+    cards = [device for device in devices if device.vendor == vendor and device.parent is None]
+    listed = {device.bus_id for device in cards if device.bus_id is not None}
+    missing = [address for address in addresses if not _is_listed(address, listed)] if len(listed) == len(cards) else []
+    count = max(len(missing), len(addresses) - len(cards))
     if count <= 0:
         return None
     names = f" ({first_names(missing)})" if len(missing) == count else ""
     text = f"{count} of {len(addresses)} devices on the PCI bus {'is' if count == 1 else 'are'} not listed{names}"
-    return Problem(WHERE, f"{text}: see the kernel's log, or whether this process may see only some of them")
+    return Problem(WHERE, f"{text}: check the kernel log, and whether this process has access to all of them")
 
 
 def _is_listed(address: str, listed: Collection[str]) -> bool:

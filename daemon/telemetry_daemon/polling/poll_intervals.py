@@ -1,4 +1,4 @@
-"""Computes when a poll is due, from its tier, mode, state and cheaper sources. Keeps the sources released by the operator."""
+"""Computes the interval of a poll from its tier, its mode, its state and cheaper sources; and tracks released sources."""
 
 from __future__ import annotations
 
@@ -13,51 +13,51 @@ from telemetry_parsers.metrics import CORE_KEYS
 from telemetry_parsers.model import Absent, Command, Poll, Snapshot, State
 from telemetry_parsers.readings import Readings
 
-# A missing library or device is looked for once a minute: a driver may be installed later.
+# The interval of a poll whose library or device is missing: a driver may be installed later.
 LOOK_AGAIN_SECONDS = 60.0
 INVENTORY_SECONDS = 300.0
-# A later version may support an unsupported poll. Device lists are tried sooner.
-LEARNT_AFTER_SECONDS = 3600.0
+# The interval of an unsupported poll: a later version may support it. Device lists are polled sooner.
+UNSUPPORTED_SECONDS = 3600.0
 CHANGE_MODE_AFTER_SECONDS = 300.0
-# A source with an outdated list is polled early, but no more often than a tool's interval.
+# The shortest interval of early polls for an outdated device list.
 LIST_AGAIN_SECONDS = 15.0
-# Fast polls that are slow in the driver.
-_SELDOM = frozenset({COUNTERS, "gpm"})
-_QUIET: frozenset[State] = frozenset({"missing", "not_mine", "no_devices"})
+# Fast polls whose calls are expensive in the driver.
+_EXPENSIVE = frozenset({COUNTERS, "gpm"})
+_WITHOUT_DEVICES: frozenset[State] = frozenset({"missing", "not_mine", "no_devices"})
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Whether an expensive tool's fast polls are needed, and since when."""
+    """Whether the fast polls of an expensive tool are needed, and since when."""
 
     needed: bool = True
     since: float = float("-inf")
 
 
 def base_interval(poll: Poll, settings: SourceSettings) -> float:
-    """Return the seconds between two successful polls. `interval` sets the fast tier, and may only slow down counters."""
+    """Return the seconds between successful polls. The setting `interval` applies to fast polls; it never speeds up expensive ones."""
     if settings.interval is not None and poll.tier == "fast":
-        return max(settings.interval, poll.interval if poll.name in _SELDOM else 0.0)
+        return max(settings.interval, poll.interval if poll.name in _EXPENSIVE else 0.0)
     return poll.interval
 
 
 def deadline(poll: Poll, settings: SourceSettings) -> float:
-    """Return the seconds that a poll may take."""
+    """Return the seconds that a poll may take, from the settings or the parser."""
     return settings.deadline if settings.deadline is not None else poll.deadline
 
 
 def round_seconds(sources: Iterable[tuple[Parser, SourceSettings]]) -> float:
-    """Return the seconds that a round of all polls may take: the polls of a source run one after the other."""
+    """Return the longest time that one round of all polls may take. The polls of a source run one after another."""
     return max((sum(deadline(poll, settings) for poll in parser.polls) for parser, settings in sources), default=0.0)
 
 
 def interval_now(poll: Poll, settings: SourceSettings, state: State | None, need: Need) -> float:
-    """Return the seconds between two polls in this state."""
+    """Return the seconds until the next poll of a source in this state."""
     interval = base_interval(poll, settings)
-    # Looking for a tool takes a few stat calls; looking for a library starts a process.
+    # A check for a tool takes a few stat calls; a check for a library starts a process.
     if state == "not_supported":
-        return max(interval, LOOK_AGAIN_SECONDS if poll.lists_devices else LEARNT_AFTER_SECONDS)
-    if state in _QUIET and not (state == "missing" and isinstance(poll.request, Command)):
+        return max(interval, LOOK_AGAIN_SECONDS if poll.lists_devices else UNSUPPORTED_SECONDS)
+    if state in _WITHOUT_DEVICES and not (state == "missing" and isinstance(poll.request, Command)):
         interval = max(interval, LOOK_AGAIN_SECONDS)
     if poll.tier == "fast" and (settings.mode == "inventory" or (settings.mode == "auto" and not need.needed)):
         interval = max(interval, INVENTORY_SECONDS)
@@ -65,12 +65,12 @@ def interval_now(poll: Poll, settings: SourceSettings, state: State | None, need
 
 
 def is_expensive(polls: Iterable[Poll]) -> bool:
-    """Return whether a source runs a tool, so that a library or files with the same values are preferred."""
+    """Return whether a source runs a tool. A library or files with the same values are cheaper."""
     return any(isinstance(poll.request, Command) for poll in polls)
 
 
 def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
-    """Return whether other sources report all core readings of the vendor's devices, and this source reports none."""
+    """Return whether other sources report all core readings of the vendor's devices, so that this source is not needed."""
     origins: set[str] = set()
     for device in snapshot.devices:
         if device.vendor == vendor:
@@ -88,8 +88,8 @@ def _core_origins(readings: Readings) -> set[str]:
     return {readings.origins[position].source for position in positions}
 
 
-def reconsider(need: Need, mode: Mode, *, covered: bool, now: float) -> Need:
-    """Return the updated need: it starts at once when readings are missing, and ends after five minutes or more."""
+def updated_need(need: Need, mode: Mode, *, covered: bool, now: float) -> Need:
+    """Return the updated need. It begins as soon as core readings are missing, and lasts for at least five minutes."""
     if mode != "auto" or need.needed != covered:
         return need
     if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:
@@ -98,7 +98,7 @@ def reconsider(need: Need, mode: Mode, *, covered: bool, now: float) -> Need:
 
 
 class Releases:
-    """The released sources. Safe to use from any thread; times are monotonic seconds."""
+    """The sources that the operator has released, each until a time on the monotonic clock. Thread-safe."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -106,22 +106,22 @@ class Releases:
         self._until: dict[str, float] = {}
 
     def release(self, source: str, seconds: float = math.inf) -> None:
-        """Release a source for this many seconds from now, even if it is already released."""
+        """Release a source for this many seconds. A previous release is replaced."""
         with self._lock:
             self._until[source] = self._monotonic() + seconds
 
     def resume(self, source: str) -> bool:
-        """End the release. Return False if the source was not released."""
+        """End the release of a source. Return whether the source was released."""
         with self._lock:
             return self._until.pop(source, -math.inf) > self._monotonic()
 
-    def text_of(self, source: str) -> str:
-        """Return why a released source is not polled, or an empty text."""
+    def reason_for(self, source: str) -> str:
+        """Return until when the source is released, or an empty text if it is not released."""
         with self._lock:
-            left = self._until.get(source, -math.inf) - self._monotonic()
-            if left <= 0:
+            remaining = self._until.get(source, -math.inf) - self._monotonic()
+            if remaining <= 0:
                 self._until.pop(source, None)
                 return ""
-        if left == math.inf:
+        if remaining == math.inf:
             return f"released by the operator until 'telemetry resume {source}'"
-        return f"released by the operator for {math.ceil(left)} s more, or until 'telemetry resume {source}'"
+        return f"released by the operator for {math.ceil(remaining)} s more, or until 'telemetry resume {source}'"

@@ -1,4 +1,4 @@
-"""Runs each poll as a job: poll when due, store the answer, and log each change of state once."""
+"""Runs each poll as a job: polls the source when due, stores the answer, and logs each change of state once."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from telemetry_daemon.polling import poll_intervals
-from telemetry_daemon.polling.log_limits import News
+from telemetry_daemon.polling.log_limits import LogLimits
 from telemetry_daemon.polling.missing import MissingPolls
-from telemetry_daemon.polling.out_of_turn import OutOfTurn
+from telemetry_daemon.polling.out_of_turn import EarlyPolls
 from telemetry_daemon.polling.poll_intervals import Need, Releases
 from telemetry_daemon.polling.source import Answer, Source
-from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger, respread, spread
+from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger, phase_of, realign_jobs
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, Store
@@ -43,21 +43,21 @@ class Poller:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
-        # Locked while a source is replaced or released: one change at a time.
+        # Held while a source is replaced or released, because these changes must not overlap.
         self._changing = threading.Lock()
         self._sources: dict[str, Source] = {}
         self._started: dict[tuple[str, str], float] = {}
         self._needs: dict[str, Need] = {}
-        self._extra_polls = OutOfTurn(store, clock)
+        self._early_polls = EarlyPolls(store, clock)
         self._releases = Releases(clock.monotonic)
         self._changes = ChangeLog()
-        self._news = News(clock.monotonic)
+        self._log_limits = LogLimits(clock.monotonic)
         self._scheduler = BackgroundScheduler(
             timezone=timezone.utc,
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
         self._scheduler.add_listener(self._on_event, EVENT_JOB_MAX_INSTANCES | EVENT_JOB_ERROR)
-        self._missing = MissingPolls(self._scheduler, clock.monotonic, self._look_for)
+        self._missing = MissingPolls(self._scheduler, clock.monotonic, self._check_missing)
         self._counters_due = -math.inf
         self.finished_polls = 0
 
@@ -103,47 +103,47 @@ class Poller:
             self._missing.forget(name, poll)
             self._scheduler.remove_job(_job_id(name, poll.name))
             self._started.pop((name, poll.name), None)
-        self._extra_polls.forget(source)
+        self._early_polls.forget(source)
         source.close()
         self._scheduler.remove_executor(name, shutdown=False)
         self._store.remove_source(name)
 
-    def renew(self, name: str, make: Callable[[], Source]) -> None:
-        """Remove a source, and add it again with other settings. Nothing of the old source remains."""
+    def replace_source(self, name: str, create_source: Callable[[], Source]) -> None:
+        """Replace a source by a new source with other settings. The readings of the old source are dropped."""
         with self._changing:
             self.remove(name)
-            self.add(make())
+            self.add(create_source())
 
-    def release(self, name: str, make: Callable[[], Source], seconds: float) -> tuple[int, ...]:
-        """Release a source's tool or library for a time. Return the processes that did not exit and may use the device."""
+    def release(self, name: str, create_source: Callable[[], Source], seconds: float) -> tuple[int, ...]:
+        """Stop using a source's tool or library for a time. Return the processes that did not exit and may still use the device."""
         with self._changing:
-            return self._release(self.sources()[name], make(), seconds)
+            return self._release(self.sources()[name], create_source(), seconds)
 
     def _release(self, previous: Source, source: Source, seconds: float) -> tuple[int, ...]:
         with self._lock:
             self._sources[source.name] = source
             self._releases.release(source.name, seconds)
         previous.close()
-        released = Failure("released", None, self._releases.text_of(source.name))
+        released = Failure("released", None, self._releases.reason_for(source.name))
         for poll in source.parser.polls:
-            self._accept(source, poll, source.not_asked(poll, released))
+            self._accept(source, poll, source.answer_without_poll(poll, released))
         return previous.left_behind()
 
     def resume(self, name: str) -> bool:
-        """Poll a released source again at once. Return False if it was not released."""
+        """End the release of a source, and poll it at once. Return whether the source was released."""
         with self._changing:
             source = self.sources()[name]
             was_released = self._releases.resume(name)
         for poll in source.parser.polls if was_released else ():
-            self._ask_now(name, poll)
+            self._poll_soon(name, poll)
         return was_released
 
-    def every(self, name: str, seconds: float, chore: Callable[[], None]) -> None:
-        """Run a chore that is not a poll at this interval, on a separate thread."""
+    def run_every(self, name: str, seconds: float, function: Callable[[], None]) -> None:
+        """Run a function at this interval, on a separate thread."""
         alias = f"{name} (chore)"  # no source can have this name
         self._scheduler.add_executor(OneThread(), alias=alias)
         self._scheduler.add_job(
-            chore, trigger=SteadyTrigger(seconds, 0.0, self._clock.monotonic), id=name, executor=alias
+            function, trigger=SteadyTrigger(seconds, 0.0, self._clock.monotonic), id=name, executor=alias
         )
 
     def is_alive(self) -> bool:
@@ -155,81 +155,81 @@ class Poller:
         with self._lock:
             return dict(self._sources)
 
-    def ask(self, name: str) -> int:
-        """Run the polls of a source at once, if the source exists, and return how many."""
+    def poll_now(self, name: str) -> int:
+        """Run all polls of a source at once, and return their number, which is 0 for an unknown source."""
         source = self.sources().get(name)
         polls = source.parser.polls if source is not None else ()
         for poll in polls:
-            self._ask_now(name, poll)
+            self._poll_soon(name, poll)
         return len(polls)
 
     def read_counters(self) -> None:
-        """Read the expensive counters of all sources once more: at once, but at most once a second."""
+        """Poll the expensive counters of all sources now, or later if the last request was less than a second ago."""
         now = self._clock.monotonic()
         with self._lock:
             if self._counters_due > now:
-                return  # the pending read is enough
+                return  # a poll is already pending
             self._counters_due = max(now, self._counters_due + COUNTERS_APART_SECONDS)
             delay = self._counters_due - now
         for name, source in self.sources().items():
             for poll in source.parser.polls:
                 health = self._store.health_of((name, poll.name)) if poll.name == COUNTERS else None
                 if health is not None and health.state == "ok":
-                    self._ask_now(name, poll, delay)
+                    self._poll_soon(name, poll, delay)
 
-    def round(self, *, ask: bool) -> Callable[[], bool]:
-        """Return a function that reports whether every poll has ended or exceeded its time. If `ask`, run all polls now."""
+    def round_check(self, *, poll_now: bool) -> Callable[[], bool]:
+        """Return a function that reports whether every poll has finished since this call or timed out. `poll_now` starts all polls first."""
         sources = self.sources().values()
         until = self._clock.monotonic() + poll_intervals.round_seconds(
             (source.parser, source.settings) for source in sources
         )
-        attempts = self._attempts() if ask else {}
-        for source in sources if ask else ():
-            self.ask(source.name)
+        attempts = self._attempt_times() if poll_now else {}
+        for source in sources if poll_now else ():
+            self.poll_now(source.name)
 
-        def has_ended() -> bool:
-            ended = (at is not None and at != attempts.get(key) for key, at in self._attempts().items())
-            return all(ended) or self._clock.monotonic() >= until
+        def has_finished() -> bool:
+            finished = (time is not None and time != attempts.get(key) for key, time in self._attempt_times().items())
+            return all(finished) or self._clock.monotonic() >= until
 
-        return has_ended
+        return has_finished
 
-    def spread_again(self) -> None:
-        """Realign all polls after the wall clock was set (also by a wakeup of the machine); run expired polls at once."""
-        respread(self._scheduler)
+    def realign(self) -> None:
+        """Reschedule all polls after the wall clock was set or the machine woke up. Run polls with expired results at once."""
+        realign_jobs(self._scheduler)
         for name, source in self.sources().items():
             for poll in source.parser.polls:
                 health = self._store.health_of((name, poll.name))
                 if health is not None and health.expires <= self._clock.monotonic():
-                    self._ask_now(name, poll)
+                    self._poll_soon(name, poll)
 
     def stop(self) -> None:
-        """Stop everything; return within about a second."""
-        if self._scheduler.running:  # a signal may have arrived during the start
+        """Stop all polls and close all sources within about a second."""
+        if self._scheduler.running:  # not yet running if a signal arrived during the start
             self._scheduler.shutdown(wait=False)
         threads = [threading.Thread(target=source.close, daemon=True) for source in self.sources().values()]
         for thread in threads:
             thread.start()
-        end = self._clock.monotonic() + LONGEST_STOP_SECONDS
+        deadline = self._clock.monotonic() + LONGEST_STOP_SECONDS
         for thread in threads:
-            thread.join(timeout=max(0.0, end - self._clock.monotonic()))
+            thread.join(timeout=max(0.0, deadline - self._clock.monotonic()))
 
-    def _attempts(self) -> dict[tuple[str, str], float | None]:
+    def _attempt_times(self) -> dict[tuple[str, str], float | None]:
         keys = ((name, poll.name) for name, source in self.sources().items() for poll in source.parser.polls)
         healths = {key: self._store.health_of(key) for key in keys}
         return {key: health.attempted_monotonic if health else None for key, health in healths.items()}
 
     def _trigger(self, source: Source, poll: Poll) -> SteadyTrigger:
         interval = poll_intervals.base_interval(poll, source.settings)
-        return SteadyTrigger(interval, spread(source.name, poll.name, interval), self._clock.monotonic)
+        return SteadyTrigger(interval, phase_of(source.name, poll.name, interval), self._clock.monotonic)
 
     def _run(self, name: str, poll: Poll) -> None:
         source = self.sources().get(name)
         if source is None:
-            return  # removed since the job was due
+            return  # the source was removed after the job became due
         key = (name, poll.name)
         if not self._needs.get(name, Need()).needed:
-            # The cheaper source may have failed meanwhile. This source's old answer must not replace its readings.
-            self._reconsider(source)
+            # If the cheaper source has failed, this source's outdated readings must not be used in its place.
+            self._update_need(source)
         health = self._store.health_of(key)
         need = self._needs.get(name, Need())
         interval = poll_intervals.interval_now(poll, source.settings, health.state if health else None, need)
@@ -237,37 +237,38 @@ class Poller:
         if not self._is_due(key, interval, poll_intervals.base_interval(poll, source.settings), now):
             return
         self._started[key] = now
-        released = self._released(name)
-        self._accept(source, poll, source.not_asked(poll, released) if released else self._answer(source, poll))
+        failure = self._release_failure(name)
+        answer = source.answer_without_poll(poll, failure) if failure else self._run_poll(source, poll)
+        self._accept(source, poll, answer)
 
-    def _look_for(self, name: str, poll: Poll) -> None:
-        """Look once for a poll's tool, library or files. If they may exist, run the poll on its source's thread."""
+    def _check_missing(self, name: str, poll: Poll) -> None:
+        """Check once for a poll's tool, library or files. If they may exist, run the poll on its source's thread."""
         source = self.sources().get(name)
-        if source is None or self._released(name):
-            return  # removed or released since this look was scheduled
-        answer = source.look(poll)
+        if source is None or self._release_failure(name):
+            return  # the source was removed or released after this check was scheduled
+        answer = source.answer_if_missing(poll)
         if answer is None:
-            self._ask_now(name, poll)
+            self._poll_soon(name, poll)
         else:
             self._accept(source, poll, answer)
 
-    def _answer(self, source: Source, poll: Poll) -> Answer:
-        """Return the answer to a poll. Repeat the poll if the machine slept meanwhile: parts of the answer may be old."""
+    def _run_poll(self, source: Source, poll: Poll) -> Answer:
+        """Run a poll. Repeat the poll if the machine was suspended meanwhile, because parts of the answer may be outdated."""
         slept = self._clock.slept()
-        answer = source.ask(poll, self._targets(source, poll))
+        answer = source.run_poll(poll, self._targets(source, poll))
         if self._clock.slept() - slept < SHORTEST_SLEEP_SECONDS:
             return answer
-        return source.ask(poll, self._targets(source, poll))
+        return source.run_poll(poll, self._targets(source, poll))
 
     def _targets(self, source: Source, poll: Poll) -> Targets:
-        """Return the devices that a poll is repeated for, or the processes for a source without a vendor; else neither."""
+        """Return the devices for a poll that runs once per device, the processes for a source without a vendor, else empty targets."""
         is_repeated = isinstance(poll.request, Command) and poll.request.per is not None
         return self._store.targets(source.name) if is_repeated or not source.parser.vendor else Targets()
 
     def _accept(self, source: Source, poll: Poll, answer: Answer) -> None:
         need = self._needs.get(source.name, Need())
         interval = poll_intervals.interval_now(poll, source.settings, answer.result.state, need)
-        with self._lock:  # else the source could be released or removed between this check and `put`
+        with self._lock:  # the source must not be released or removed between this check and `put`
             if self._sources.get(source.name) is not source:
                 return
             accepted = self._store.put(source.name, poll, answer.capture, answer.report, answer.result, interval)
@@ -275,57 +276,58 @@ class Poller:
         self.finished_polls += 1
         self._log(source, poll, answer.result, accepted)
         if answer.result.state == "ok":
-            self._reconsider(source)
+            self._update_need(source)
         if accepted.needs_counters:
             self.read_counters()
         answer = replace(answer, report=accepted.report)
-        for name, other in self._extra_polls.after(source, poll, answer, accepted.events, self.sources().values()):
-            self._ask_now(name, other)
+        sources = self.sources().values()
+        for name, early_poll in self._early_polls.polls_after(source, poll, answer, accepted.events, sources):
+            self._poll_soon(name, early_poll)
 
     def _suspend_or_resume(self, source: Source, poll: Poll, state: State) -> None:
-        """Suspend the poll's job if its tool, library or files are missing, else resume the job."""
+        """Suspend the poll's job if its tool, library or files are missing; otherwise resume the job."""
         job_id = _job_id(source.name, poll.name)
         if state == "missing":
-            # Even if the poll is rarely needed now: a cheaper source may fail.
+            # Not slowed down by a cheaper source, which may fail.
             interval = poll_intervals.interval_now(poll, source.settings, state, Need())
             self._missing.suspend(source.name, poll, job_id, interval)
         elif self._missing.is_suspended(source.name, poll):
             self._missing.forget(source.name, poll)
-            with suppress(JobLookupError):  # the scheduler has ended
+            with suppress(JobLookupError):  # the scheduler was shut down
                 self._scheduler.resume_job(job_id)
 
     def _is_due(self, key: tuple[str, str], interval: float, base: float, now: float) -> bool:
-        """Return whether a poll is due now. A slowed-down poll skips most runs of its job."""
+        """Return whether a poll is due. Its job runs at the base interval, so a slowed-down poll skips most runs."""
         last = self._started.get(key)
         return last is None or interval <= base or now - last >= interval - base / 2
 
-    def _reconsider(self, source: Source) -> None:
-        """Poll an expensive tool rarely while cheaper sources report all core readings, else at its own interval."""
+    def _update_need(self, source: Source) -> None:
+        """Poll an expensive tool rarely while cheaper sources report all core readings, otherwise at its normal interval."""
         if source.settings.mode != "auto" or not poll_intervals.is_expensive(source.parser.polls):
             return
         need = self._needs.get(source.name, Need())
         vendor = source.parser.vendor
-        is_alone = not any(other.parser.vendor == vendor for other in self.sources().values() if other is not source)
-        covered = not is_alone and poll_intervals.is_covered(self._store.snapshot(), source.name, vendor)
-        changed = poll_intervals.reconsider(need, source.settings.mode, covered=covered, now=self._clock.monotonic())
-        self._needs[source.name] = changed
-        if changed.needed != need.needed:
+        has_others = any(other.parser.vendor == vendor for other in self.sources().values() if other is not source)
+        covered = has_others and poll_intervals.is_covered(self._store.snapshot(), source.name, vendor)
+        updated = poll_intervals.updated_need(need, source.settings.mode, covered=covered, now=self._clock.monotonic())
+        self._needs[source.name] = updated
+        if updated.needed != need.needed:
             text = (
-                "polled at its own interval"
-                if changed.needed
+                "polled at its normal interval"
+                if updated.needed
                 else "polled rarely: a cheaper source reports its core readings"
             )
             log.info(text, extra={"source": source.name})
 
-    def _released(self, name: str) -> Failure | None:
-        text = self._releases.text_of(name)
+    def _release_failure(self, name: str) -> Failure | None:
+        text = self._releases.reason_for(name)
         return Failure("released", None, text) if text else None
 
-    def _ask_now(self, name: str, poll: Poll, delay_seconds: float = 0.0) -> None:
+    def _poll_soon(self, name: str, poll: Poll, delay_seconds: float = 0.0) -> None:
         self._started.pop((name, poll.name), None)
         self._missing.forget(name, poll)
         due = datetime.now(timezone.utc) + timedelta(seconds=delay_seconds)
-        with suppress(JobLookupError):  # the source was removed meanwhile
+        with suppress(JobLookupError):  # the source was removed in the meantime
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=due)
 
     def _log(self, source: Source, poll: Poll, result: PollResult, accepted: Accepted) -> None:
@@ -335,18 +337,18 @@ class Poller:
             log.log(level, "source changed state", extra={**facts, "reason": result.reason, "detail": result.detail})
         for event in accepted.events:
             level = logging.WARNING if event.what == "lost" else logging.INFO
-            if message := self._news.event(source, event):
+            if message := self._log_limits.message_of_event(source, event):
                 log.log(level, message, extra={"vendor": event.vendor, "device": event.device, "id": event.id})
         for problem in accepted.problems:
-            if message := self._news.problem(source, poll, problem):
+            if message := self._log_limits.message_of_problem(source, poll, problem):
                 log.warning(message, extra={**facts, "where": problem.where, "text": problem.text})
 
     def _level(self, source: str, poll: Poll, state: State) -> int:
-        """Return the log level of a change of state. A missing tool is logged once for all polls, a disabled tool never."""
-        is_news = self._changes.changed(source, state)
+        """Return the log level of a change of state. A missing tool is logged once for all its polls, a disabled source only at debug level."""
+        is_first = self._changes.changed(source, state)
         if state in ("failed", "stuck") or (state == "not_supported" and poll.lists_devices):
             return logging.WARNING
-        return logging.DEBUG if state == "disabled" or (state == "missing" and not is_news) else logging.INFO
+        return logging.DEBUG if state == "disabled" or (state == "missing" and not is_first) else logging.INFO
 
     def _on_event(self, event: JobEvent) -> None:
         source, _, poll = event.job_id.partition("/")

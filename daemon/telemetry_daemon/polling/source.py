@@ -1,4 +1,4 @@
-"""One source: it runs a poll, and has the answer parsed and judged."""
+"""One source: runs polls with its readers, and parses and judges their output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import poll_intervals
-from telemetry_daemon.polling.pci_bus import PciView, unlisted
+from telemetry_daemon.polling.pci_bus import PciView, problem_of_unlisted
 from telemetry_daemon.processes.targets import in_one_line
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
@@ -28,7 +28,7 @@ OnCapture = Callable[[Capture, "Report | None"], None]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One attempt at a poll."""
+    """The result of one attempt at a poll. The report is missing if the reader or the parser failed."""
 
     capture: Capture
     report: Report | None
@@ -36,7 +36,7 @@ class Answer:
 
 
 class Source:
-    """A parser with its readers and settings. `worker_cpu_seconds` returns the CPU time of a plugin's parser process."""
+    """A parser with its readers and settings. `worker_cpu_seconds` returns the CPU time of the worker that parses for a plugin."""
 
     def __init__(
         self,
@@ -62,23 +62,23 @@ class Source:
         """Return the source's name."""
         return self.parser.name
 
-    def ask(self, poll: Poll, targets: Targets, limit_seconds: float = math.inf) -> Answer:
-        """Return the poll's answer within its deadline and the limit; a failure is an answer, too."""
+    def run_poll(self, poll: Poll, targets: Targets, limit_seconds: float = math.inf) -> Answer:
+        """Run a poll within its deadline and the limit. Return the answer, which may be a failure."""
         pci = self._pci(self.parser.vendor)
-        held_back = self._held_back(poll, pci)
-        if held_back is not None:
-            return self.not_asked(poll, held_back)
+        failure = self._failure_before_poll(poll, pci)
+        if failure is not None:
+            return self.answer_without_poll(poll, failure)
         poll = replace(poll, deadline=min(limit_seconds, poll_intervals.deadline(poll, self.settings)))
         reader = self._readers[poll.name]
-        tries = len(poll.request.alternatives) if isinstance(poll.request, Command) else 1
-        spent = 0.0
-        for _ in range(tries):
+        attempts = len(poll.request.alternatives) if isinstance(poll.request, Command) else 1
+        cpu_seconds = 0.0
+        for _ in range(attempts):
             capture = reader.read(poll, targets)
             cpu_before = self._worker_cpu_seconds()
             report = self._parse(capture)
             self._on_capture(capture, report)
-            spent += capture.cpu_seconds + self._worker_cpu_seconds() - cpu_before
-            capture = replace(capture, cpu_seconds=spent)
+            cpu_seconds += capture.cpu_seconds + self._worker_cpu_seconds() - cpu_before
+            capture = replace(capture, cpu_seconds=cpu_seconds)
             if report is None or not isinstance(reader, CommandReader):
                 break
             if report.outcome == "failed":
@@ -86,20 +86,20 @@ class Source:
             if report.outcome != "wrong_request" or not reader.reject(capture):
                 break
         result = judge(capture, report, pci.count if poll.lists_devices else 0)
-        return Answer(capture, self._cross_checked(poll, report, pci), result)
+        return Answer(capture, self._with_unlisted_devices(poll, report, pci), result)
 
-    def look(self, poll: Poll) -> Answer | None:
-        """Return the answer of a poll whose tool, library or files are missing, or None if it must run. Never blocks."""
+    def answer_if_missing(self, poll: Poll) -> Answer | None:
+        """Return the answer if the poll's tool, library or files are missing, or None if the poll must run to find out. Never blocks."""
         reader = self._readers[poll.name]
         if self.settings.path or not isinstance(reader, CommandReader | WorkerReader):
             return None
-        capture = reader.look(poll)
-        if capture is None or self._held_back(poll, self._pci(self.parser.vendor)) is not None:
+        capture = reader.capture_if_missing(poll)
+        if capture is None or self._failure_before_poll(poll, self._pci(self.parser.vendor)) is not None:
             return None
         return Answer(capture, None, judge(capture, None, 0))
 
     def close(self) -> None:
-        """Stop all running polls."""
+        """Stop all running polls and their processes."""
         for reader in self._readers.values():
             reader.close()
 
@@ -107,20 +107,20 @@ class Source:
         """Return the processes that did not exit when the source was closed."""
         return tuple(dict.fromkeys(pid for reader in self._readers.values() for pid in reader.left_behind()))
 
-    def _held_back(self, poll: Poll, pci: PciView) -> Failure | None:
-        """Return why a poll is not run at all."""
+    def _failure_before_poll(self, poll: Poll, pci: PciView) -> Failure | None:
+        """Return why the poll must not run, or None if it may."""
         why_off = self.settings.why_off(poll)
         if why_off:
             return Failure("disabled", None, why_off)
         if poll.wakes and pci.suspended and not self.settings.wake_suspended:
-            return Failure("suspended", None, f"{pci.suspended} of {pci.count} devices sleep and are not woken")
+            return Failure("suspended", None, f"{pci.suspended} of {pci.count} devices are suspended and are not woken")
         return None
 
-    def _cross_checked(self, poll: Poll, report: Report | None, pci: PciView) -> Report | None:
-        """Return the report, with a problem if it lists fewer devices than the bus has."""
+    def _with_unlisted_devices(self, poll: Poll, report: Report | None, pci: PciView) -> Report | None:
+        """Return the report, with an additional problem if it lists fewer devices than the PCI bus has."""
         if report is None or report.outcome != "ok" or not poll.lists_devices:
             return report
-        problem = unlisted(report.devices, self.parser.vendor, pci.addresses)
+        problem = problem_of_unlisted(report.devices, self.parser.vendor, pci.addresses)
         return report if problem is None else replace(report, problems=(*report.problems, problem))
 
     def _parse(self, capture: Capture) -> Report | None:
@@ -128,13 +128,13 @@ class Source:
             return None
         try:
             return self.parser.parse(capture)
-        except Exception as error:  # a parser's bug costs only its own readings
+        except Exception as error:  # a bug in a parser must not affect other sources
             if self._changes.changed(capture.poll, in_one_line(error)):
                 log.exception("parser failed", extra={"source": self.name, "poll": capture.poll})
             return None
 
-    def not_asked(self, poll: Poll, failure: Failure) -> Answer:
-        """Return the answer to a poll that was not run, with the reason in `failure`."""
+    def answer_without_poll(self, poll: Poll, failure: Failure) -> Answer:
+        """Return the answer for a poll that did not run, with the failure that says why."""
         capture = Capture(
             source=self.name,
             poll=poll.name,

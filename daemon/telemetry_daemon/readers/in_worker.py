@@ -55,7 +55,7 @@ class WorkerReader:
     """The reader of one source.
 
     Closing the reader stops the worker, but another reader may use the worker again. Files are read below `root`, which
-    differs from / in a container. `readout_in` ingests the worker's answer and checks it as strictly as the code in the
+    differs from / in a container. `decode_readout` ingests the worker's answer and checks it as strictly as the code in the
     worker requires.
     """
 
@@ -65,13 +65,13 @@ class WorkerReader:
         worker: Worker,
         root: str = "/",
         clock: Callable[[], float] = time.monotonic,
-        readout_in: Callable[[Plain], Readout] = checked_readout,
+        decode_readout: Callable[[Plain], Readout] = checked_readout,
     ) -> None:
         self._source = source
         self._worker = worker
         self._root = root
         self._clock = clock
-        self._readout_in = readout_in
+        self._readout_in = decode_readout
         self._closed = threading.Event()
         self._missing: Failure | None = None
         self._next_check_at = self._next_retry_at = 0.0
@@ -84,7 +84,7 @@ class WorkerReader:
         cpu_seconds = self._worker.cpu_seconds - cpu_before
         return begun.capture(self._source, poll, readout.outputs, readout.failure, cpu_seconds)
 
-    def look(self, poll: Poll) -> Capture | None:
+    def capture_if_missing(self, poll: Poll) -> Capture | None:
         """Return the failure if the library or files are missing, or None if only the worker can find out."""
         begun = Begun()
         refusal = self._refusal(poll)

@@ -115,7 +115,7 @@ class CommandReader:
             failure = none.failure
         return begun.capture(self._source, poll, tuple(attempt.outputs), failure, attempt.cpu_seconds)
 
-    def look(self, poll: Poll) -> Capture | None:
+    def capture_if_missing(self, poll: Poll) -> Capture | None:
         """Return the failure if the tool is missing, or None. This takes a stat call per path."""
         begun = Begun()
         if not isinstance(poll.request, Command) or self._closing.is_set() or self._leftover is not None:

@@ -114,7 +114,7 @@ class Service:
         self._maintenance = MaintenanceDesk(book, self._store)
         self._poller = Poller(self._store, clock)
         self._ranks = RankWatch(self._settings.ranks, self._store.facts.set_ranks)
-        self._guard = ClockGuard(lambda _: self._poller.spread_again(), monotonic=clock.monotonic, wall=clock.wall)
+        self._guard = ClockGuard(lambda _: self._poller.realign(), monotonic=clock.monotonic, wall=clock.wall)
         self._metrics = {metric.key: metric for metric in node.metrics()}
         self._other_names = OtherNames(
             self._settings, self._daemon_metrics.set_compat, reports_owners=self._owners is not None
@@ -199,20 +199,20 @@ class Service:
         sources = self._node.sources(self._settings)
         self._node.play(self._store, self._history, sources)
         self._poller.start(sources)
-        self._poller.every("history", SLOT_SECONDS, partial(self._history.look, self._store.snapshot))
-        self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
-        self._poller.every("rank table", LOOK_SECONDS, self._ranks.look)
+        self._poller.run_every("history", SLOT_SECONDS, partial(self._history.look, self._store.snapshot))
+        self._poller.run_every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
+        self._poller.run_every("rank table", LOOK_SECONDS, self._ranks.look)
         self._watch_nodes()
         if self._owners is not None:
-            self._poller.every("ledger", LEDGER_SECONDS, partial(self._owners.keep, self._store))
+            self._poller.run_every("ledger", LEDGER_SECONDS, partial(self._owners.keep, self._store))
         if self._settings.attribution.enabled and self._start.remembers_devices:
             from telemetry_daemon.service.owners import LOOK_SECONDS as LOOK_FOR_JOBS_SECONDS
             from telemetry_daemon.service.owners import JobFolder
 
-            folder = JobFolder(self._settings.attribution.job_directory, self._poller.ask)
-            self._poller.every("job folder", LOOK_FOR_JOBS_SECONDS, folder.look)
+            folder = JobFolder(self._settings.attribution.job_directory, self._poller.poll_now)
+            self._poller.run_every("job folder", LOOK_FOR_JOBS_SECONDS, folder.look)
         if self._textfile.is_configured:
-            self._poller.every("textfile", self._settings.export.textfile.interval, self._textfile.run)
+            self._poller.run_every("textfile", self._settings.export.textfile.interval, self._textfile.run)
         self._guard.start()
         addresses = ", ".join(self._web.addresses)
         logger.info("serving", extra={"version": __version__, "address": addresses})
@@ -296,7 +296,7 @@ class Service:
                 self._status = exits.RESTART
                 loop.call_soon_threadsafe(self._stop.set)
 
-        self._poller.every("device nodes", device_nodes.LOOK_SECONDS, look)
+        self._poller.run_every("device nodes", device_nodes.LOOK_SECONDS, look)
 
     def _set_daemon_metrics(self) -> None:
         self._daemon_metrics.set_version()
@@ -351,7 +351,7 @@ class Service:
         )
         for name in list(self._poller.sources()):
             if settings.source(name) != previous.source(name):
-                self._poller.renew(name, partial(self._source, name))
+                self._poller.replace_source(name, partial(self._source, name))
         self._configure_black_box()
         self._site.renew_peer_pages()
         self._daemon_metrics.configure(settings)
@@ -365,7 +365,7 @@ class Service:
         return self._node.source(name, self._settings)
 
     def _round(self, *, ask: bool) -> Callable[[], bool]:
-        return self._poller.round(ask=ask)
+        return self._poller.round_check(poll_now=ask)
 
     async def _feed_watchdog(self, interval: float) -> None:
         """Notify systemd's watchdog while this loop, the guard's thread and the scheduler all run."""

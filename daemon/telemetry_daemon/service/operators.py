@@ -91,7 +91,7 @@ class Operators:
         return snapshot_json.document(self._store.snapshot(), self._metrics)
 
     def _jobs_changed(self, request: control_requests.OfSource) -> Mapping[str, Plain]:
-        return {"asked": self._poller.ask(request.source)}
+        return {"asked": self._poller.poll_now(request.source)}
 
 
 class MaintenanceDesk:

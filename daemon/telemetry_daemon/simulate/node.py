@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded
-from telemetry_daemon.polling.node_sources import Node, no_bus, no_capture
+from telemetry_daemon.polling.node_sources import Node, empty_pci_view, ignore_capture
 from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import HostReader
@@ -39,7 +39,7 @@ class DemoNode(Node):
         self,
         text: str,
         clock: Clock,
-        on_capture: OnCapture = no_capture,
+        on_capture: OnCapture = ignore_capture,
         faults: str | None = None,
         past_seconds: float = 0.0,
     ) -> None:
@@ -84,7 +84,7 @@ class DemoNode(Node):
         elif name != parser.name:
             parser, reader = self._simulated[name].parser, self._simulated[name].reader
         reader_of = {poll.name: reader for poll in parser.polls}
-        return Source(parser, reader_of, settings.source(name), no_bus, self._clock, self._on_capture)
+        return Source(parser, reader_of, settings.source(name), empty_pci_view, self._clock, self._on_capture)
 
     def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:
         """Fill the store and the history as if these sources had been polled during the past."""
@@ -97,7 +97,7 @@ class DemoNode(Node):
             self._behind = SLOT_SECONDS * left
             for source, poll in polls:
                 if left == 1 or (left % every == 0 and (poll.lists_devices or not source.parser.vendor)):
-                    answer = source.ask(poll, Targets())
+                    answer = source.run_poll(poll, Targets())
                     interval = SLOT_SECONDS * every
                     store.put(source.name, poll, answer.capture, answer.report, answer.result, interval)
             history.look(store.snapshot)

@@ -95,7 +95,7 @@ class PolledNode:
         self._node.play(self._store, self._history, sources)
         self._is_ready = True
         self._poller.start(sources)
-        self._poller.every("history", SLOT_SECONDS, lambda: self._history.look(self._store.snapshot))
+        self._poller.run_every("history", SLOT_SECONDS, lambda: self._history.look(self._store.snapshot))
 
     def _end(self) -> None:
         if self._starting is not None:
