@@ -6,7 +6,7 @@ from kits.captures import own_cases, registered_parsers
 from telemetry_daemon.masking.mask import Mask
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Report
-from telemetry_parsers.owners.cgroups import Group, group_of
+from telemetry_parsers.owners.cgroups import CgroupOwner, owner_in_cgroup
 from telemetry_parsers.owners.kubelet import PARSER
 from telemetry_parsers.ownership import Claim, Owner
 
@@ -128,7 +128,7 @@ def masked_owners(text: str) -> str:
     return str(hidden.outputs[0].data["cgroup"])
 
 
-def kinds(group: Group) -> tuple[object, ...]:
+def kinds(group: CgroupOwner) -> tuple[object, ...]:
     """Return the kind of owner, without names."""
     return group.owner and group.owner.kind, [key.partition(":")[0] for key in group.keys], bool(group.container)
 
@@ -136,7 +136,7 @@ def kinds(group: Group) -> tuple[object, ...]:
 def test_the_group_of_a_process_reports_the_same_kind_of_owner() -> None:
     for path in PATHS:
         hidden = masked_owners(path)
-        assert kinds(group_of(hidden)) == kinds(group_of(path))
+        assert kinds(owner_in_cgroup(hidden)) == kinds(owner_in_cgroup(path))
         assert [secret for secret in OWNER_SECRETS if secret.lower() in hidden.lower()] == []
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_parsers.owners.cgroups import MOST_CHARACTERS, Group, group_of
+from telemetry_parsers.owners.cgroups import MOST_CHARACTERS, CgroupOwner, owner_in_cgroup
 from telemetry_parsers.ownership import Owner
 
 ID = "0123456789abcdef" * 4
@@ -14,17 +14,17 @@ SLICE_UID = UID.replace("-", "_")
 STATIC = "f1e2d3c4b5a697887766554433221100"
 
 
-def container(container_id: str = ID, *keys: str) -> Group:
+def container(container_id: str = ID, *keys: str) -> CgroupOwner:
     name = container_id[:12] if len(container_id) == 64 else container_id
-    return Group(Owner("container", name), (f"container:{container_id}", *keys), name)
+    return CgroupOwner(Owner("container", name), (f"container:{container_id}", *keys), name)
 
 
-def job(key: str, number: str, outside: str = "") -> Group:
-    return Group(Owner("job", number, job_id=number), (f"{key}:{number}",), outside)
+def job(key: str, number: str, outside: str = "") -> CgroupOwner:
+    return CgroupOwner(Owner("job", number, job_id=number), (f"{key}:{number}",), outside)
 
 
-def service(unit: str) -> Group:
-    return Group(Owner("service", unit))
+def service(unit: str) -> CgroupOwner:
+    return CgroupOwner(Owner("service", unit))
 
 
 PODS = f"pod:{UID}"
@@ -43,9 +43,9 @@ CASES = {
     "podman, rootless": (f"0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{ID}.scope/container", container()),
     "podman, split": (f"0::/system.slice/web.service/libpod-payload-{ID}", container()),
     "podman, in a pod": (f"0::/machine.slice/machine-libpod_pod_{OTHER}.slice/libpod-{ID}.scope", container()),
-    "podman, monitor": (f"0::/machine.slice/libpod-conmon-{ID}.scope", Group()),
+    "podman, monitor": (f"0::/machine.slice/libpod-conmon-{ID}.scope", CgroupOwner()),
     "cri-o": (f"0::/kubepods.slice/kubepods-pod{SLICE_UID}.slice/crio-{ID}.scope", container(ID, PODS)),
-    "cri-o, monitor": (f"0::/kubepods.slice/kubepods-pod{SLICE_UID}.slice/crio-conmon-{ID}.scope", Group()),
+    "cri-o, monitor": (f"0::/kubepods.slice/kubepods-pod{SLICE_UID}.slice/crio-conmon-{ID}.scope", CgroupOwner()),
     "isula": (f"5:memory:/isulad/{ID}", container()),
     "kubernetes, systemd, guaranteed": (f"0::/kubepods.slice/kubepods-pod{SLICE_UID}.slice/cri-containerd-{ID}.scope", container(ID, PODS)),
     "kubernetes, systemd, burstable": (f"0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{SLICE_UID}.slice/cri-containerd-{ID}.scope", container(ID, PODS)),
@@ -54,7 +54,7 @@ CASES = {
     "kubernetes, version 1": (f"3:cpuset:/kubepods/pod{UID}/{ID}\n1:name=systemd:/kubepods/pod{UID}/{ID}", container(ID, PODS)),
     "kubernetes, one part": (f"0::/system.slice/containerd.service/kubepods-burstable-pod{SLICE_UID}.slice:cri-containerd:{ID}", container(ID, PODS)),
     "kubernetes, static pod": (f"0::/kubepods.slice/kubepods-pod{STATIC}.slice/cri-containerd-{ID}.scope", container(ID, f"pod:{STATIC}")),
-    "kubernetes, no container": (f"0::/kubepods.slice/kubepods-pod{SLICE_UID}.slice", Group(Owner("pod", UID), (PODS,))),
+    "kubernetes, no container": (f"0::/kubepods.slice/kubepods-pod{SLICE_UID}.slice", CgroupOwner(Owner("pod", UID), (PODS,))),
     "kind": (f"0::/docker/{OTHER}/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod{SLICE_UID}.slice/cri-containerd-{ID}.scope", container(ID, PODS)),
     "seen from a container": (f"0::/../../pod{UID}/{ID}", container(ID, PODS)),
     "seen from a container beside it": (f"0::/../cri-containerd-{ID}.scope", container()),
@@ -75,20 +75,20 @@ CASES = {
     "flux": ("0::/user.slice/user-500.slice/user@500.service/app.slice/imp-shell-0-f2WqQb4B3X.service", job("flux", "f2WqQb4B3X")),
     "a unit": ("0::/system.slice/ollama.service", service("ollama.service")),
     "a unit with parts": ("0::/system.slice/system-llm.slice/llm@1.service/worker", service("llm@1.service")),
-    "a session": ("0::/user.slice/user-1000.slice/session-3.scope", Group(Owner("user", "1000", user="1000"))),
-    "a person's unit": ("0::/user.slice/user-1000.slice/user@1000.service/app.slice/code.service", Group(Owner("user", "1000", user="1000"))),
+    "a session": ("0::/user.slice/user-1000.slice/session-3.scope", CgroupOwner(Owner("user", "1000", user="1000"))),
+    "a person's unit": ("0::/user.slice/user-1000.slice/user@1000.service/app.slice/code.service", CgroupOwner(Owner("user", "1000", user="1000"))),
     "deleted": (f"0::/system.slice/docker-{ID}.scope (deleted)", container()),
-    "nothing known": ("0::/some/where", Group()),
-    "the root": ("0::/", Group()),
-    "empty": ("", Group()),
-    "no cgroup": ("hello\n1\n::\n", Group()),
+    "nothing known": ("0::/some/where", CgroupOwner()),
+    "the root": ("0::/", CgroupOwner()),
+    "empty": ("", CgroupOwner()),
+    "no cgroup": ("hello\n1\n::\n", CgroupOwner()),
 }
 # fmt: on
 
 
 def test_each_form_tells_its_owner() -> None:
     for name, (text, expected) in CASES.items():
-        assert group_of(text) == expected, name
+        assert owner_in_cgroup(text) == expected, name
 
 
 PARTS = (
@@ -111,11 +111,11 @@ LINES = st.tuples(st.sampled_from(("0::/", "4:memory:/", "1:name=systemd:/", "::
 
 @given(st.text() | st.lists(LINES, max_size=4).map("\n".join))
 def test_any_text_gives_a_group(text: str) -> None:
-    group = group_of(text)
+    group = owner_in_cgroup(text)
     assert group.owner is None or group.owner.name
 
 
 @pytest.mark.parametrize("part", ["/a", "/pod", "/job_1", "0::/", "\n", r"\x2d", "/kubepods-pod", ":"])
 def test_only_the_beginning_of_a_text_is_read(part: str) -> None:
     beginning = ("0::" + part * (MOST_CHARACTERS // len(part)))[:MOST_CHARACTERS]
-    assert group_of(f"{beginning}\n0::/docker/{ID}") == group_of(beginning) == Group()
+    assert owner_in_cgroup(f"{beginning}\n0::/docker/{ID}") == owner_in_cgroup(beginning) == CgroupOwner()

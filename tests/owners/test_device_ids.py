@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_parsers.owners.device_ids import is_wanted, may_be_card, named
+from telemetry_parsers.owners.device_ids import is_wanted, may_be_card, parse_device_id
 
 UUID = "1a2b3c4d-0001-0002-0003-0123456789ab"
 GPU, MIG, MLU = f"GPU-{UUID}", f"MIG-{UUID}", f"MLU-{UUID}"
@@ -71,7 +71,7 @@ def test_known_form() -> None:
     for resource, device, vendor, names, instance, part in KNOWN:
         assert is_wanted(resource, OWN)
         assert may_be_card(resource, device, OWN)
-        found = named(resource, device, OWN, RENDERS)
+        found = parse_device_id(resource, device, OWN, RENDERS)
         assert found is not None
         assert [(name.way, name.value) for name in found.names][: len(names)] == list(names.items())
         assert {(name.text, name.vendor, name.instance) for name in found.names} == {(device, vendor, instance)}
@@ -136,10 +136,10 @@ def test_unknown_form_has_no_name() -> None:
         ("gpu.nvidia.com", "nic-0"),
     ]:
         assert may_be_card(resource, device, OWN)
-        assert named(resource, device, OWN, RENDERS) is None
+        assert parse_device_id(resource, device, OWN, RENDERS) is None
 
 
 @given(st.sampled_from([row[0] for row in KNOWN]), st.text(max_size=300))
 def test_any_id_has_names_with_values_or_none(resource: str, device: str) -> None:
-    found = named(resource, device, OWN, RENDERS)
+    found = parse_device_id(resource, device, OWN, RENDERS)
     assert found is None or (found.names and all(name.value and name.text == device for name in found.names))

@@ -37,31 +37,31 @@ def privacy(users="name", pods="name", jobs="name", key=KEY):
     ],
 )
 def test_of_an_owner_that_is_not_told_the_kind_stays_and_a_number(owner, expected):
-    shown = privacy("none", "none", "none").owner(owner)
+    shown = privacy("none", "none", "none").hide_owner(owner)
     assert (shown.kind, astuple(shown)[2:]) == (expected.kind, astuple(expected)[2:])
     assert shown.name.isdigit() or owner is OTHERS
 
 
 def test_a_hash_is_the_same_wherever_the_name_is():
     hashed = privacy(users="hash", jobs="hash")
-    job = hashed.owner(JOB)
+    job = hashed.hide_owner(JOB)
     assert job.name == job.job_id != JOB.name
     assert job.job_name not in (JOB.job_name, job.name)
-    assert job.user == hashed.owner(USER).name == hashed.owner(USER).user != "alice"
+    assert job.user == hashed.hide_owner(USER).name == hashed.hide_owner(USER).user != "alice"
     assert job.account not in ("physics", job.user)
-    assert hashed.task(Task(7, 1, user="alice")).user == job.user
-    assert hashed.owner(POD) == POD
+    assert hashed.hide_task(Task(7, 1, user="alice")).user == job.user
+    assert hashed.hide_owner(POD) == POD
 
 
 def test_a_hash_depends_on_the_key_and_on_whose_name_it_is():
     one, other = privacy("hash", "hash", "hash"), privacy("hash", "hash", "hash", b"another node's key")
-    assert one.owner(USER) != other.owner(USER)
-    assert one.owner(Owner("container", "alice")).name != one.owner(USER).name
+    assert one.hide_owner(USER) != other.hide_owner(USER)
+    assert one.hide_owner(Owner("container", "alice")).name != one.hide_owner(USER).name
 
 
 @pytest.mark.parametrize("users", ["hash", "none"])
 def test_only_what_is_chosen_is_hidden(users):
-    shown = privacy(users=users).owner(JOB)
+    shown = privacy(users=users).hide_owner(JOB)
     assert (shown.name, shown.job_id, shown.partition) == ("1234", "1234", "gpu")
     assert "alice" not in str(shown)
 
@@ -69,14 +69,14 @@ def test_only_what_is_chosen_is_hidden(users):
 def test_by_name_nothing_is_made_anew():
     claim, task = Claim(JOB), Task(7, 1, user="alice", owner=JOB)
     device = kit.shared_device()
-    assert BY_NAME.claim(claim) is claim
-    assert BY_NAME.task(task) is task
-    assert BY_NAME.device(device) is device
+    assert BY_NAME.hide_claim(claim) is claim
+    assert BY_NAME.hide_task(task) is task
+    assert BY_NAME.hide_folders(device) is device
 
 
 def test_a_claim_is_joined_by_its_keys_as_before():
     claim = Claim(POD, keys=("pod:12-34", "podname:ml/train-0/main"))
-    assert privacy(pods="none").claim(claim).keys == claim.keys
+    assert privacy(pods="none").hide_claim(claim).keys == claim.keys
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_a_claim_is_joined_by_its_keys_as_before():
 )
 def test_where_users_are_hidden_a_program_has_no_folder(name, expected):
     device = kit.full_device(processes=(Process(0, 17, name, 5.0),))
-    assert privacy(users="none").device(device).processes == (Process(0, 17, expected, 5.0),)
-    assert privacy(pods="none").device(device) is device
+    assert privacy(users="none").hide_folders(device).processes == (Process(0, 17, expected, 5.0),)
+    assert privacy(pods="none").hide_folders(device) is device
 
 
 NAMES = st.text(min_size=4, max_size=12).map(lambda text: f"secret{text}")
@@ -101,7 +101,7 @@ OWNERS = st.builds(Owner, st.sampled_from(("pod", "job", "container", "service",
 @given(owners=st.lists(OWNERS, min_size=2, max_size=5, unique_by=lambda owner: (owner.kind, owner.name)))
 def test_no_name_is_left_and_different_owners_stay_different(owners):
     for shown in product(("hash", "none"), repeat=3):
-        hidden = [privacy(*shown).owner(owner) for owner in owners]
+        hidden = [privacy(*shown).hide_owner(owner) for owner in owners]
         assert "secret" not in str([astuple(owner) for owner in hidden])
         assert len({(owner.kind, owner.name) for owner in hidden}) == len(owners)
-        assert hidden == [privacy(*shown).owner(owner) for owner in owners]
+        assert hidden == [privacy(*shown).hide_owner(owner) for owner in owners]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from telemetry_parsers.checks.laws import report_violations
 from telemetry_parsers.model import Capture, Failure, Output, Plain
-from telemetry_parsers.owners.proc import PARSER, Client, clients, holds
+from telemetry_parsers.owners.proc import PARSER, Client, memory_by_card, parse_clients
 from telemetry_parsers.ownership import Hold, Owner, Task
 
 POLL = PARSER.polls[0]
@@ -115,17 +115,17 @@ def test_memory_on_the_card_is_what_is_resident() -> None:
         ("drm-resident-vram:\t1 parsec\n", None),
         ("drm-resident-vram:\t99999999999999999999 GiB\n", None),
     ]:
-        assert list(clients([BEGIN + rest])) == [Client("0000:03:00.0", "7", expected)]
+        assert list(parse_clients([BEGIN + rest])) == [Client("0000:03:00.0", "7", expected)]
 
 
 @pytest.mark.parametrize("text", ["", "pos: 0\n", "drm-pdev: x\ndrm-client-id: 7\n", "drm-pdev: 0000:03:00.0\n"])
 def test_other_files_are_no_clients(text):
-    assert list(clients([text])) == []
+    assert list(parse_clients([text])) == []
 
 
 def test_the_clients_of_a_card_add_up():
     found = [Client("0000:03:00.0", "1", 5), Client("0000:03:00.0", "2", 6), Client("0000:04:00.0", "1", None)]
-    assert holds(found) == [{"bus_id": "0000:03:00.0", "memory_bytes": 11}]
+    assert memory_by_card(found) == [{"bus_id": "0000:03:00.0", "memory_bytes": 11}]
 
 
 KEYS = st.sampled_from(
@@ -138,5 +138,5 @@ LINES = st.builds(
 
 @given(st.lists(st.text() | st.lists(LINES, max_size=5).map("".join), max_size=5))
 def test_any_texts_give_clients_of_cards_only(texts):
-    for client in clients(BEGIN + text for text in texts):
+    for client in parse_clients(BEGIN + text for text in texts):
         assert client.memory_bytes is None or 0 <= client.memory_bytes < 3 << 60

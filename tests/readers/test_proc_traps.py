@@ -17,7 +17,7 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.proc import VARIABLES, ProcReader, command_line
 from telemetry_parsers.merge.allocations import find_owners
 from telemetry_parsers.model import MergedDevice
-from telemetry_parsers.owners.cgroups import group_of
+from telemetry_parsers.owners.cgroups import owner_in_cgroup
 from telemetry_parsers.ownership import Process, Task
 
 ID = "0123456789abcdef" * 4
@@ -173,4 +173,4 @@ def test_a_real_process_in_its_own_cgroup():
         (task,) = tasks(ProcReader("/", environment=False), process.pid).values()
         real = Path(f"/proc/{process.pid}/cgroup").read_text()
     assert task.owner is not None
-    assert task.owner == group_of(real).owner or task.owner.kind == "user"
+    assert task.owner == owner_in_cgroup(real).owner or task.owner.kind == "user"

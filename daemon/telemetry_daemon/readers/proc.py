@@ -14,7 +14,7 @@ from telemetry_daemon.readers.base import Begun, Reader, Targets
 from telemetry_parsers.bounds import MOST_PROCESSES
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
-from telemetry_parsers.owners.proc import Client, clients, holds
+from telemetry_parsers.owners.proc import Client, memory_by_card, parse_clients
 
 LARGEST_BYTES = 64 << 10
 _LARGEST_ENVIRONMENT_BYTES = 1 << 20
@@ -144,7 +144,7 @@ class Holds:
         self._clients = {key: found for key, found in self._clients.items() if key in processes}
         unread = [key for key in processes if key not in self._without and key not in self._clients]
         for key in [*unread, *self._clients][:_AT_ONCE]:
-            found = tuple(clients(open_cards(f"{proc}/{key[0]}")))
+            found = tuple(parse_clients(open_cards(f"{proc}/{key[0]}")))
             if self._clients.pop(key, found):
                 self._clients[key] = found
             else:
@@ -156,7 +156,7 @@ class Holds:
         held = {}
         for key in sorted(self._clients):
             clients = {(client.bus_id, client.number): client for client in self._clients[key]}
-            if found := holds(client for name, client in clients.items() if name not in counted):
+            if found := memory_by_card(client for name, client in clients.items() if name not in counted):
                 held[key] = found
             counted |= clients.keys()
         return held

@@ -85,7 +85,7 @@ class Attribution:
         if self._ledger is not None:
             ended = (claim for claim in self._claims() if claim.ended is not None)
             newest = [self._with_newest_owners(device) for device in devices]
-            self._ledger.see(newest, self._clock.monotonic(), self._clock.wall(), map(self.privacy.claim, ended))
+            self._ledger.see(newest, self._clock.monotonic(), self._clock.wall(), map(self.privacy.hide_claim, ended))
 
     def with_totals(self, devices: Sequence[MergedDevice]) -> tuple[MergedDevice, ...]:
         """Return the devices with the totals of their owners' shares."""
@@ -103,10 +103,12 @@ class Attribution:
 
     def _made(self, devices: Sequence[MergedDevice], new_input: _Input, wall_time: float) -> NodeOwners:
         reported = [
-            SourcedClaim(source, self.privacy.claim(claim)) for source, claims in new_input.claims for claim in claims
+            SourcedClaim(source, self.privacy.hide_claim(claim))
+            for source, claims in new_input.claims
+            for claim in claims
         ]
-        tasks = {task.pid: self.privacy.task(task) for tasks in new_input.tasks for task in tasks}
-        return find_owners([self.privacy.device(device) for device in devices], reported, tasks, wall_time)
+        tasks = {task.pid: self.privacy.hide_task(task) for tasks in new_input.tasks for task in tasks}
+        return find_owners([self.privacy.hide_folders(device) for device in devices], reported, tasks, wall_time)
 
     def _ends_by(self, wall_time: float) -> bool:
         return any(claim.ended is not None and claim.ended <= wall_time for claim in self._claims())

@@ -41,7 +41,7 @@ class Steps:
         return tuple((steps.SOURCE, problem) for problem in self._resolved.problems)
 
     def _disguised(self, counts: StepCounts) -> StepCounts:
-        owner = self._privacy.owner(Owner("job", counts.job_id, job_id=counts.job_id))
+        owner = self._privacy.hide_owner(Owner("job", counts.job_id, job_id=counts.job_id))
         return replace(counts, job_id=owner.name)  # without a name, all jobs would be the same job
 
 

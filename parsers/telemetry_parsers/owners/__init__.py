@@ -1,1 +1,1 @@
-"""Owners of cards as reported by kubelets, schedulers and the kernel: one module per format, independent of each other."""
+"""Parsers of the owners of cards, as reported by kubelets, schedulers and the kernel."""

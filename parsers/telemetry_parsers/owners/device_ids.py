@@ -1,4 +1,4 @@
-"""Translates the kubelet's device ids (resource name and id, or DRA driver and device) into names of cards."""
+"""Parses the kubelet's device ids (resource name and id, or DRA driver and device) into names of cards."""
 
 from __future__ import annotations
 
@@ -8,75 +8,75 @@ from collections.abc import Collection, Mapping
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.ownership import DeviceName, Way
 
-# Named groups: the card's name, the instance on the card, and the part of a shared card.
+# The named groups are the card's name, the instance on the card, and the part of a shared card.
 _Patterns = tuple[tuple[re.Pattern[str], Way], ...]
 
 _HEX = "[0-9a-fA-F]"
 _UUID = rf"(?:[A-Z]{{2,4}}-)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
 _BUS = rf"{_HEX}{{4}}:{_HEX}{{2}}:{_HEX}{{2}}\.[0-7]"
 _NUMBER = "[0-9]{1,6}"
-# How plugins number the parts of one card: time slicing and MPS; Cambricon; GKE.
+# The number of a card's part in ids of several plugins: time slicing and MPS, Cambricon, GKE.
 _PART = r"(?:::|-_-|/vgpu)(?P<part>[0-9]{1,6})"
-# Suffixes of a uuid: HAMi's number, Cambricon's profile and number or the uuid of an instance.
-_HUNG = r"-(?P<hung>[\w.+-]{1,80})"
+# Suffixes of a UUID: HAMi's number, Cambricon's profile and number, or the UUID of an instance.
+_SUFFIX = r"-(?P<suffix>[\w.+-]{1,80})"
 
 
 def _patterns(*rows: tuple[str, Way]) -> _Patterns:
     return tuple((re.compile(rf"{row}(?:{_PART})?", re.ASCII), way) for row, way in rows)
 
 
-# For any vendor: MIG instances of drivers before 470 are named by card, instance and compute instance.
+# Forms of all vendors. Drivers before 470 name MIG instances by card, instance and compute instance.
 _OF_ANY_VENDOR = (
     *_patterns((rf"(?P<name>MIG-{_UUID}/{_NUMBER}/{_NUMBER})", "uuid"), (rf"(?P<name>{_UUID})", "uuid")),
-    (re.compile(rf"(?P<name>{_UUID}){_HUNG}", re.ASCII), "uuid"),
+    (re.compile(rf"(?P<name>{_UUID}){_SUFFIX}", re.ASCII), "uuid"),
     *_patterns((rf"(?P<name>{_BUS})", "bus_id")),
 )
-# The tool's own card number.
-_BARE: tuple[str, Way] = (rf"(?P<name>{_NUMBER})", "index")
+# The index of a card in the vendor's tool.
+_INDEX: tuple[str, Way] = (rf"(?P<name>{_NUMBER})", "index")
 
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """The resources of one vendor."""
+    """The resource names and device ids of one vendor's device plugins."""
 
     vendor: str
     domains: tuple[str, ...]
-    strict: re.Pattern[str]  # names that always mean its cards
-    # For other names in these domains, which network plugins use, too: the id of a card.
+    strict: re.Pattern[str]  # resource names that always mean cards
+    # The ids of cards under other resource names in these domains, which network plugins use, too.
     loose: re.Pattern[str] | None = None
     ids: tuple[tuple[re.Pattern[str], Way], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """An allocated device: the names by which it may be found, and its part if it is shared."""
+class AllocatedDevice:
+    """The possible names of an allocated device, and the allocated part of a shared device."""
 
     names: tuple[DeviceName, ...]
     replica: str = ""
 
 
 def _family(vendor: str, domains: str, strict: str, *ids: tuple[str, Way], loose: str | None = None) -> _Family:
-    loosely = None if loose is None else re.compile(loose)
-    return _Family(vendor, tuple(domains.split()), re.compile(strict), loosely, _patterns(*ids))
+    loose_pattern = None if loose is None else re.compile(loose)
+    return _Family(vendor, tuple(domains.split()), re.compile(strict), loose_pattern, _patterns(*ids))
 
 
 _FAMILIES = (
     _family(
         "nvidia", "nvidia.com", r"p?gpu(?:\.shared)?|mig-[0-9][\w.+]*(?:\.shared)?",
         (rf"nvidia(?P<name>{_NUMBER})(?:/gi(?P<instance>{_NUMBER}))?", "minor"),
-        # A card and the position of a MIG instance in its list; no device has such a name here.
+        # A card and the position of a MIG instance in the card's list. No device is found by this name.
         (rf"(?P<name>{_NUMBER}:{_NUMBER})", "index"),
-        _BARE,
+        _INDEX,
         loose=r"(?:GPU|MIG)-",
     ),
     _family("nvidia", "volcano.sh", r"v?gpu-number"),
     _family(
         "amd", "amd.com", r"gpu|[sdtqc]px_nps[0-9]{1,2}",
-        # The reader reports the render node of such a platform device.
+        # The reader of the kubelet reports the render node of such a platform device.
         (rf"(?P<name>amdgpu_xcp_{_NUMBER})", "render"),
     ),
-    _family("hygon", "hygon.com", r"dcu|dcunum", _BARE),
-    _family("moorethreads", "mthreads.com", r"v?gpu", _BARE),
+    _family("hygon", "hygon.com", r"dcu|dcunum", _INDEX),
+    _family("moorethreads", "mthreads.com", r"v?gpu", _INDEX),
     _family(
         "ascend", "huawei.com", r"npu|Ascend[0-9A-Z]+(?:-[0-9]{1,2}c[\w.]*)?",
         (rf"Ascend[0-9A-Z]+-[0-9]{{1,2}}c[\w.]{{0,40}}-(?P<instance>{_NUMBER})-(?P<name>{_NUMBER})", "physical"),
@@ -87,79 +87,80 @@ _FAMILIES = (
         r"(?i:mlu)[\w-]*(?:\.share|\.smlu\.(?!vcore|vmemory)[\w.-]+|\.mim-[\w.+-]+)?|real-mlu-counts",
     ),
     _family("iluvatar", "iluvatar.com iluvatar.ai", r"v?gpu|[A-Z]{2}-V[0-9]{2,4}(?:-vgpu)?"),
-    _family("metax", "metax-tech.com", r"s?gpu", _BARE),
-    _family("enflame", "enflame.com", r"v?gcu|drs-gcu|shared-gcu", _BARE),
+    _family("metax", "metax-tech.com", r"s?gpu", _INDEX),
+    _family("enflame", "enflame.com", r"v?gcu|drs-gcu|shared-gcu", _INDEX),
     _family("intel", "gpu.intel.com", r"i915|xe", (rf"card(?P<name>{_NUMBER})-(?P<own_part>{_NUMBER})", "card")),
-    _family("kunlunxin", "kunlunxin.com", r"v?xpu", _BARE),
+    _family("kunlunxin", "kunlunxin.com", r"v?xpu", _INDEX),
 )  # fmt: skip
-# Drivers of dynamic resource allocation. Devices of other drivers are no cards.
+# Drivers of dynamic resource allocation (DRA). Devices of other drivers are not cards.
 _DRIVERS = (
     _family(
         "nvidia", "gpu.nvidia.com", "",
         (rf"gpu-(?P<name>{_NUMBER})", "minor"),
-        # Profile and placement; no device is known by these.
+        # The profile and placement of a MIG instance. No device is found by this name.
         (rf"gpu-(?P<name>{_NUMBER})-mig-(?P<instance>[\w.-]{{1,60}})", "minor"),
     ),
     _family("amd", "gpu.amd.com", "", (rf"gpu-[0-9]{{1,4}}-(?P<name>{_NUMBER})", "render")),
 )  # fmt: skip
-# A resource named only in the configuration may be of any vendor.
-_OWN = _Family(
+# A resource that is only in the configuration can belong to any vendor.
+_UNKNOWN_VENDOR = _Family(
     "",
     (),
     re.compile(""),
-    ids=tuple(dict.fromkeys((*(row for family in _FAMILIES for row in family.ids), *_patterns(_BARE)))),
+    ids=tuple(dict.fromkeys((*(row for family in _FAMILIES for row in family.ids), *_patterns(_INDEX)))),
 )
 
 
 def is_wanted(resource: str, configured: Collection[str]) -> bool:
-    """Return whether this resource name or driver may provide cards; `configured` are the names in the configuration."""
+    """Return whether this resource name or DRA driver can have cards. `configured` are additional names."""
     return _family_of(resource, configured) is not None
 
 
-def named(resource: str, device: str, configured: Collection[str], render_nodes: Mapping[str, str]) -> Named | None:
-    """Return the names of a device of a wanted resource, or None if the form of its id is unknown. `render_nodes` is by device and bus id."""
+def parse_device_id(
+    resource: str, device: str, configured: Collection[str], render_nodes: Mapping[str, str]
+) -> AllocatedDevice | None:
+    """Return the device with this id, or None if the form of the id is unknown. `render_nodes` is by device and bus id."""
     family = _family_of(resource, configured)
     for pattern, way in () if family is None else (*_OF_ANY_VENDOR, *family.ids):
         match = pattern.fullmatch(device)
         if match is not None and family is not None:
-            return _named(match, way, family.vendor, render_nodes)
+            return _device_from_match(match, way, family.vendor, render_nodes)
     return None
 
 
 def may_be_card(resource: str, device: str, configured: Collection[str]) -> bool:
-    """Return whether the id may be a card's. Below a vendor's domain there are also network devices."""
+    """Return whether the id can belong to a card. A vendor's domain can also contain network devices."""
     family = _family_of(resource, configured)
     if family is None:
         return False
-    is_strict = (
-        resource in configured or resource in family.domains or family.strict.fullmatch(_name_in(resource)) is not None
-    )
-    return is_strict or (family.loose is not None and family.loose.match(device) is not None)
+    if resource in configured or resource in family.domains or family.strict.fullmatch(_resource_name(resource)):
+        return True
+    return family.loose is not None and family.loose.match(device) is not None
 
 
 def _family_of(resource: str, configured: Collection[str]) -> _Family | None:
     domain = resource.partition("/")[0]
-    of_domain = next((family for family in _FAMILIES if domain in family.domains), None)
+    family = next((family for family in _FAMILIES if domain in family.domains), None)
     if resource in configured:
-        return of_domain or _OWN
+        return family or _UNKNOWN_VENDOR
     if "/" not in resource:
         return next((family for family in _DRIVERS if domain in family.domains), None)
-    if of_domain is None or (of_domain.loose is None and not of_domain.strict.fullmatch(_name_in(resource))):
+    if family is None or (family.loose is None and not family.strict.fullmatch(_resource_name(resource))):
         return None
-    return of_domain
+    return family
 
 
-def _name_in(resource: str) -> str:
+def _resource_name(resource: str) -> str:
     return resource.partition("/")[2]
 
 
-def _named(match: re.Match[str], way: Way, vendor: str, render_nodes: Mapping[str, str]) -> Named:
+def _device_from_match(match: re.Match[str], way: Way, vendor: str, render_nodes: Mapping[str, str]) -> AllocatedDevice:
     groups = {group: text for group, text in match.groupdict().items() if text is not None}
     text, name = match.string, groups["name"]
     name = DeviceName(text, way, name.lower() if way == "bus_id" else name, vendor, groups.get("instance", ""))
     render = render_nodes.get(name.value) if way in ("bus_id", "render") else None
     names: tuple[DeviceName, ...] = (name,)
     if render is not None:
-        # A partitioned card shares its address with its partitions, but each partition has its own render node.
+        # Partitions have the address of their card, but each partition has its own render node.
         names = (replace(name, way="render", value=render), name)
-    return Named(names, next((groups[part] for part in ("part", "own_part", "hung") if part in groups), ""))
+    return AllocatedDevice(names, next((groups[part] for part in ("part", "own_part", "suffix") if part in groups), ""))

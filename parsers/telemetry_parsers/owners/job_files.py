@@ -1,7 +1,6 @@
-"""Jobs and their devices, from `telemetry job` and the device lists of Slurm's version 1 cgroups.
+"""Parses jobs and their devices, from `telemetry job` and the device lists of Slurm's version 1 cgroups.
 
-Slurm and PBS number the device files of a node: a number is the minor of the file. Flux numbers the cards in the order
-of their PCI addresses, as tools do.
+Slurm and PBS report the minor number of the device file. Flux reports the index of the card, ordered by PCI address.
 """
 
 from __future__ import annotations
@@ -19,16 +18,15 @@ from telemetry_parsers.text.lines import quote
 
 READER = "jobs"
 _NUMBERS_MEAN: Mapping[str, Way] = {"slurm": "minor", "pbs": "minor", "flux": "index"}
-_FLUX_BEGINS = "ƒf"
-_LARGEST = 1e12
-# From the kernel's devices.txt: NVIDIA's cards, whose control devices are 254 and 255, and render nodes of other
-# vendors.
+_FLUX_PREFIXES = "ƒf"
+_LATEST_SECONDS = 1e12
+# From the kernel's devices.txt: NVIDIA's cards (254 and 255 are control devices), and render nodes of other vendors.
 _NVIDIA_MAJOR, _NVIDIA_CARDS = 195, range(254)
 _DRM_MAJOR, _RENDER_NODES = 226, range(128, 192)
 
 
 def _parse_jobs(scheduler: str, capture: Capture) -> Report:
-    """Return a claim for each device of each job, or one without a device. An invalid job becomes a problem."""
+    """Return the claims of all jobs. An invalid job becomes a problem."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -40,39 +38,39 @@ def _parse_jobs(scheduler: str, capture: Capture) -> Report:
     for job in output.data:
         if not isinstance(job, dict) or "problem" in job:
             problems.append(_problem(scheduler, job))
-        elif not (of_job := list(_claims(scheduler, job))):
-            problems.append(Problem(quote(_text(job, "file")), "names no job"))
+        elif not (job_claims := list(_claims(scheduler, job))):
+            problems.append(Problem(quote(_text(job, "file")), "contains no job id"))
         else:
-            claims += of_job
+            claims += job_claims
     if len(claims) > MOST_CLAIMS:
-        problems.append(Problem(scheduler, f"{len(claims)} claims, of which {MOST_CLAIMS} are kept"))
+        problems.append(Problem(scheduler, f"{len(claims)} claims reported; only {MOST_CLAIMS} are kept"))
         claims.sort(key=lambda claim: claim.lives is False)  # jobs that have ended are dropped first
     return Report(claims=tuple(claims[:MOST_CLAIMS]), problems=capped(problems), form="data")
 
 
 def job_keys(scheduler: str, job_id: str) -> tuple[str, ...]:
-    """Return the keys under which other sources know a job. Flux writes the first letter of an id in two ways."""
-    if scheduler == "flux" and job_id[:1] in _FLUX_BEGINS:
-        return tuple(f"flux:{letter}{job_id[1:]}" for letter in _FLUX_BEGINS)
+    """Return the keys that other sources use for a job. Flux writes the first letter of a job id in two ways."""
+    if scheduler == "flux" and job_id[:1] in _FLUX_PREFIXES:
+        return tuple(f"flux:{letter}{job_id[1:]}" for letter in _FLUX_PREFIXES)
     return (f"{scheduler}:{job_id}",)
 
 
 def scheduler_of(job_id: str) -> str:
-    """Return the scheduler of a job id: Slurm's are numbers, those of PBS have a server name, all others are Flux's."""
+    """Return the scheduler of a job id: ids of Slurm are numbers, ids of PBS contain a server name, others are Flux's."""
     if job_id.isascii() and job_id.isdigit():
         return "slurm"
     return "pbs" if "." in job_id else "flux"
 
 
 def device_name(text: str, number_means: Way) -> DeviceName:
-    """Return the name of a scheduler's device: a number, else the uuid of a card or of an instance."""
+    """Return the device with this number or UUID; `number_means` is the meaning of a number."""
     if text.isascii() and text.isdigit() and len(text) <= 4:
         return DeviceName(text, number_means, str(int(text)))
     return DeviceName(text[:LONGEST_NAME], "uuid", text[:LONGEST_NAME])
 
 
 def _claims(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
-    """Yield one claim per device, or one without a device; none if the job has no id."""
+    """Yield a claim for each device of the job, or one claim without a device. Yield nothing if the job has no id."""
     job_id = _text(job, "id")
     if not job_id:
         return
@@ -92,15 +90,15 @@ def _claims(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
     ended = _seconds(job, "ended")
     claim = Claim(owner, keys, (), "", False if ended is not None else lives, _seconds(job, "started"), ended)
     devices = [device_name(text, _NUMBERS_MEAN[scheduler]) for text in _texts(job, "devices")]
-    devices += [device for text in _texts(job, "nodes") if (device := _of_node(text)) is not None]
+    devices += [device for text in _texts(job, "nodes") if (device := _device_of_node(text)) is not None]
     if not devices:
         yield claim
     for device in dict.fromkeys(devices):
         yield replace(claim, names=(device,))
 
 
-def _of_node(text: str) -> DeviceName | None:
-    """Return the device whose file has this major and minor number, or None if the file is no card."""
+def _device_of_node(text: str) -> DeviceName | None:
+    """Return the device with this major and minor number, or None if it is not a card."""
     major, colon, minor = text.partition(":")
     if not colon or not all(part.isascii() and part.isdigit() and len(part) <= 7 for part in (major, minor)):
         return None
@@ -113,7 +111,7 @@ def _of_node(text: str) -> DeviceName | None:
 
 def _problem(scheduler: str, job: Plain) -> Problem:
     if not isinstance(job, dict):
-        return Problem(scheduler, f"a job is not an object but {type(job).__name__}")
+        return Problem(scheduler, f"expected an object for each job, found {type(job).__name__}")
     return Problem(quote(_text(job, "file")) or scheduler, quote(_text(job, "problem")) or "could not be read")
 
 
@@ -131,7 +129,7 @@ def _seconds(data: Mapping[str, Plain], key: str) -> float | None:
     value = data.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 < value < _LARGEST else None
+    return float(value) if 0 < value < _LATEST_SECONDS else None
 
 
 def _parser(scheduler: str) -> SourceParser:

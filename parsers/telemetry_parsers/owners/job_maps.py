@@ -1,4 +1,4 @@
-"""Reads the folders in which dcgm-exporter, jobstats and AMD's Device Metrics Exporter expect the job of each card."""
+"""Parses the job files per card that schedulers write for dcgm-exporter, jobstats and AMD's Device Metrics Exporter."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _UID = re.compile(r"[0-9]{1,10}").fullmatch
 _FIRST_RENDER_NODE = 128
 
 
-class _UnclearError(Exception):
-    """A file that is malformed or incomplete. The text says what is wrong."""
+class _InvalidFileError(Exception):
+    """A file is malformed or incomplete."""
 
 
 def parse(capture: Capture) -> Report:
-    """Return a claim for each job of each file. A malformed file is a problem, unless it is new and may still be written."""
+    """Return a claim for each job of each file. A malformed file becomes a problem, unless it may still be written."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -42,7 +42,7 @@ def parse(capture: Capture) -> Report:
 
 
 def _claims_of(output: Output, problems: list[Problem]) -> Iterator[Claim]:
-    """Yield the claims of one folder. A malformed file does not affect the others."""
+    """Yield the claims of one folder."""
     if output.status:
         problems.append(Problem(quote(output.name), quote(output.stderr) or f"error {output.status}"))
     files = output.data.get("files")
@@ -50,13 +50,13 @@ def _claims_of(output: Output, problems: list[Problem]) -> Iterator[Claim]:
         path = quote(f"{output.name}/{_text(file, 'file')}")
         try:
             yield from _KINDS[output.data["kind"]](_text(file, "file"), _content(file), _users(file))
-        except _UnclearError as error:
+        except _InvalidFileError as error:
             if not (isinstance(file, dict) and file.get("is_new") is True):
                 problems.append(Problem(path, str(error)))
 
 
 def _dcgm(file: str, text: str, _users: Mapping[str, str]) -> Iterator[Claim]:
-    """Yield one job per line. The file is named after NVML's index of the GPU, and of the instance on the GPU."""
+    """Yield a claim for each line, which is a job id. The file is named by NVML's index of the GPU and the instance."""
     match = _DCGM_NAME(file)
     if match is None:
         return
@@ -67,27 +67,27 @@ def _dcgm(file: str, text: str, _users: Mapping[str, str]) -> Iterator[Claim]:
 
 
 def _jobstats(file: str, text: str, users: Mapping[str, str]) -> Iterator[Claim]:
-    """Yield the job in `JOB UID`. The file is named after Slurm's number of the card, or after the card's uuid."""
+    """Yield the claim in `JOB UID`. The file is named by the minor number or the UUID of the card."""
     if not text.strip() or not (_NUMBER(file) or file.startswith(("GPU-", "MIG-"))):
         return
     name = device_name(file, "minor")
     job, *rest = text.split()
     if len(rest) != 1 or _UID(rest[0]) is None:
-        raise _UnclearError("does not have the form JOB UID")
+        raise _InvalidFileError("does not have the form JOB UID")
     yield _claim(job, (name,), user=users.get(rest[0], rest[0]))
 
 
 def _device_metrics_exporter(file: str, text: str, _users: Mapping[str, str]) -> Iterator[Claim]:
-    """Yield the job in a JSON object of strings. The file's name is the number of the card's render node, counted from 0."""
+    """Yield the claim in a JSON object of strings. The file is named by the card's render node, counted from 0."""
     if _NUMBER(file) is None or not text.strip():
         return
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        raise _UnclearError("is not JSON") from None
+        raise _InvalidFileError("is not JSON") from None
     job = _text(data, "SLURM_JOB_ID")
     if not job:
-        raise _UnclearError("names no job")
+        raise _InvalidFileError("contains no job id")
     name = DeviceName(file, "render", str(int(file) + _FIRST_RENDER_NODE), "amd")
     yield _claim(job, (name,), user=_text(data, "SLURM_JOB_USER"), partition=_text(data, "SLURM_JOB_PARTITION"))
 
@@ -101,7 +101,7 @@ _KINDS: Mapping[str, Callable[[str, str, Mapping[str, str]], Iterator[Claim]]] =
 
 def _claim(job: str, names: tuple[DeviceName, ...], *, user: str = "", partition: str = "", replica: str = "") -> Claim:
     if _JOB(job) is None:
-        raise _UnclearError(f"{quote(job)} is not a valid job id")
+        raise _InvalidFileError(f"{quote(job)} is not a valid job id")
     return Claim(
         Owner("job", job, job_id=job, user=user, partition=partition), job_keys(scheduler_of(job), job), names, replica
     )
@@ -110,13 +110,13 @@ def _claim(job: str, names: tuple[DeviceName, ...], *, user: str = "", partition
 def _content(file: Plain) -> str:
     problem = _text(file, "problem")
     if problem:
-        raise _UnclearError(quote(problem))
+        raise _InvalidFileError(quote(problem))
     text = file.get("text") if isinstance(file, dict) else None
     return text if isinstance(text, str) else ""
 
 
 def _users(file: Plain) -> Mapping[str, str]:
-    """Return the names of the users whose ids are in the file, as far as the reader resolved them."""
+    """Return the user names that the reader found for the user ids in the file."""
     users = file.get("users") if isinstance(file, dict) else None
     return {uid: name for uid, name in users.items() if isinstance(name, str)} if isinstance(users, dict) else {}
 

@@ -1,4 +1,4 @@
-"""Reads from the kubelet's answers which container has which device."""
+"""Parses the kubelet's answers about the devices of containers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
 _LONGEST_ID = 256
-# A Kubernetes name: of a namespace, a pod (with dots) or a container.
+# The name of a namespace, a pod (with dots) or a container.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
-# A static pod's uid has no dashes.
+# The UID of a static pod has no hyphens.
 _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}", re.ASCII)
 _CONTAINER_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -27,29 +27,29 @@ _Path = tuple[str, ...]
 
 
 def parse(capture: Capture) -> Report:
-    """Return the claims of all pods, or problems with the ids of allocatable devices."""
+    """Return the claims of all pods, or problems with the ids of allocatable devices, depending on the call."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
     for output in capture.outputs:
-        read = _READ.get(output.name)
-        if read is not None:
-            return read(output)
-    return failed("not_understood", "kubelet", f"none of the calls {' '.join(_READ)} was answered")
+        parse_output = _PARSERS.get(output.name)
+        if parse_output is not None:
+            return parse_output(output)
+    return failed("not_understood", "kubelet", f"none of the calls {' '.join(_PARSERS)} was answered")
 
 
 def _pods(output: Output) -> Report:
     data = mapping(output.data)
     if not isinstance(data.get("pods"), list):
         return failed("not_understood", "pods", f"expected a list of pods, got {type(data.get('pods')).__name__}")
-    node = _Node.from_data(data)
+    node = _NodeData.from_data(data)
     problems: list[Problem] = []
     claims: list[Claim] = []
     for pod in objects(data["pods"]):
         claims += _claims_of_pod(pod, node, problems)
     if len(claims) > MOST_CLAIMS:
         claims.sort(key=lambda claim: not claim.names)
-        problems.append(Problem("pods", f"{len(claims)} claims, of which the first {MOST_CLAIMS} are kept"))
+        problems.append(Problem("pods", f"{len(claims)} claims reported; only the first {MOST_CLAIMS} are kept"))
     return Report(claims=tuple(claims[:MOST_CLAIMS]), problems=capped(problems), form="data")
 
 
@@ -57,90 +57,89 @@ def _allocatable(output: Output) -> Report:
     data = mapping(output.data)
     if not isinstance(data.get("devices"), list):
         return failed("not_understood", "allocatable", "there is no list of devices")
-    node = _Node.from_data(data)
+    node = _NodeData.from_data(data)
     problems: list[Problem] = []
     for device in objects(data["devices"]):
         _device(device, "resource", node, problems)
     return Report(problems=capped(problems), form="data")
 
 
-_READ: Mapping[str, Callable[[Output], Report]] = {"pods": _pods, "allocatable": _allocatable}
+_PARSERS: Mapping[str, Callable[[Output], Report]] = {"pods": _pods, "allocatable": _allocatable}
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
-    """Data besides the kubelet's answer, by names: uids of pods, ids of containers, uids of living pods."""
+class _NodeData:
+    """Data of the node besides the kubelet's answer. `uids` and `containers` (ids) are by namespace and names."""
 
     configured: frozenset[str] = frozenset()
     render_nodes: Mapping[str, str] = field(default_factory=dict)
     uids: Mapping[_Path, list[str]] = field(default_factory=dict)
     containers: Mapping[_Path, list[str]] = field(default_factory=dict)
     living: frozenset[str] | None = None
-    # Whether all living pods have a folder of logs.
-    are_all_named: bool = True
+    # True if all living pods have a log folder, whose name contains the UID.
+    has_all_uids: bool = True
 
     @classmethod
-    def from_data(cls, data: dict[str, Plain]) -> _Node:
-        """Return the valid entries of the data."""
+    def from_data(cls, data: dict[str, Plain]) -> _NodeData:
+        """Create the node from the valid entries of the data."""
         configured = frozenset(entry for entry in items(data.get("resources")) if isinstance(entry, str))
         render_nodes = {str(entry.get("at")): str(entry.get("render")) for entry in objects(data.get("render_nodes"))}
         uids = _by_path(data.get("folders"), ("namespace", "pod_name"), "pod_uid", _UID)
         containers = _by_path(
             data.get("links"), ("namespace", "pod_name", "container_name"), "container_id", _CONTAINER_ID
         )
-        living = _living(data, uids)
-        are_all_named = living is not None and living <= {uid for of_pod in uids.values() for uid in of_pod}
-        return cls(configured, render_nodes, uids, containers, living, are_all_named)
+        living = _living_uids(data, uids)
+        has_all_uids = living is not None and living <= {uid for pod_uids in uids.values() for uid in pod_uids}
+        return cls(configured, render_nodes, uids, containers, living, has_all_uids)
 
 
 def _by_path(plain: Plain, name_keys: tuple[str, ...], key: str, pattern: re.Pattern[str]) -> Mapping[_Path, list[str]]:
-    found: defaultdict[_Path, list[str]] = defaultdict(list)
+    values: defaultdict[_Path, list[str]] = defaultdict(list)
     for entry in objects(plain):
         value = entry.get(key)
         if isinstance(value, str) and pattern.fullmatch(value):
-            found[tuple(str(entry.get(part)) for part in name_keys)].append(value)
-    return found
+            values[tuple(str(entry.get(name_key)) for name_key in name_keys)].append(value)
+    return values
 
 
-def _living(data: dict[str, Plain], uids: Mapping[_Path, list[str]]) -> frozenset[str] | None:
-    """Return the uids that have a cgroup, or None if no pod of this kubelet has one in this hierarchy."""
+def _living_uids(data: dict[str, Plain], uids: Mapping[_Path, list[str]]) -> frozenset[str] | None:
+    """Return the UIDs that have a cgroup, or None if no pod of this kubelet has a cgroup in this hierarchy."""
     living = frozenset(uid for uid in items(data.get("living_pod_uids")) if isinstance(uid, str))
-    return living if any(uid in living for of_pod in uids.values() for uid in of_pod) else None
+    return living if any(uid in living for pod_uids in uids.values() for uid in pod_uids) else None
 
 
-def _lives(uids: list[str], node: _Node) -> bool | None:
-    """Return whether a pod with these uids lives. Unknown (None) if a living pod without a folder of logs may be this one."""
+def _is_living(uids: list[str], node: _NodeData) -> bool | None:
+    """Return whether a pod with these UIDs lives, or None if it may be a living pod without a log folder."""
     if node.living is None or not uids:
         return None
-    return True if node.living.intersection(uids) else False if node.are_all_named else None
+    return True if node.living.intersection(uids) else False if node.has_all_uids else None
 
 
-def _claims_of_pod(pod: dict[str, Plain], node: _Node, problems: list[Problem]) -> Iterator[Claim]:
-    namespace, name = _name(pod, "namespace", problems), _name(pod, "pod_name", problems)
+def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Problem]) -> Iterator[Claim]:
+    namespace, name = _valid_name(pod, "namespace", problems), _valid_name(pod, "pod_name", problems)
     if namespace is None or name is None:
         return
     uids = node.uids.get((namespace, name), [])
     living = [uid for uid in uids if uid in (node.living or ())]
-    lives = _lives(uids, node)
+    lives = _is_living(uids, node)
     containers = objects(pod.get("containers"))
     for container in containers:
-        of_container = _name(container, "container_name", problems)
-        if of_container is None:
+        container_name = _valid_name(container, "container_name", problems)
+        if container_name is None:
             continue
-        owner = Owner("pod", f"{namespace}/{name}/{of_container}", namespace, name, of_container)
-        ids = node.containers.get((namespace, name, of_container), [])
+        owner = Owner("pod", f"{namespace}/{name}/{container_name}", namespace, name, container_name)
+        ids = node.containers.get((namespace, name, container_name), [])
         keys = [f"podname:{owner.name}", *(f"container:{container_id}" for container_id in ids)]
         devices = list(_devices(container, node, problems))
-        # The pod's uid becomes a key of a container with a device, or of the only container, but not of containers
-        # beside it.
+        # Processes that are only known by their pod belong to a container with a device, or to the only container.
         if devices or len(containers) == 1:
             keys += [f"pod:{uid}" for uid in living or uids]
-        for found in devices or [device_ids.Named(())]:
-            yield Claim(owner, tuple(keys), found.names, found.replica, lives)
+        for allocated in devices or [device_ids.AllocatedDevice(())]:
+            yield Claim(owner, tuple(keys), allocated.names, allocated.replica, lives)
 
 
-def _name(plain: dict[str, Plain], key: str, problems: list[Problem]) -> str | None:
-    """Return the name of a namespace, pod or container; None, and a problem, for an invalid name."""
+def _valid_name(plain: dict[str, Plain], key: str, problems: list[Problem]) -> str | None:
+    """Return the name of a namespace, pod or container, or None and report a problem if it is invalid."""
     name = plain.get(key)
     if isinstance(name, str) and _NAME.fullmatch(name):
         return name
@@ -150,32 +149,36 @@ def _name(plain: dict[str, Plain], key: str, problems: list[Problem]) -> str | N
     return None
 
 
-def _devices(container: dict[str, Plain], node: _Node, problems: list[Problem]) -> Iterator[device_ids.Named]:
+def _devices(
+    container: dict[str, Plain], node: _NodeData, problems: list[Problem]
+) -> Iterator[device_ids.AllocatedDevice]:
     for device in objects(container.get("devices")):
-        found = _device(device, "resource", node, problems)
-        if found is not None:
-            yield found
+        allocated = _device(device, "resource", node, problems)
+        if allocated is not None:
+            yield allocated
     for device in objects(container.get("drawn")):
-        found, share = _device(device, "driver", node, problems), device.get("share")
-        if found is not None:
-            yield replace(found, replica=share) if isinstance(share, str) else found
+        allocated, share = _device(device, "driver", node, problems), device.get("share")
+        if allocated is not None:
+            yield replace(allocated, replica=share) if isinstance(share, str) else allocated
 
 
-def _device(device: dict[str, Plain], key: str, node: _Node, problems: list[Problem]) -> device_ids.Named | None:
-    """Return the names of a device, or None if it is no card. An id of unknown form becomes a problem."""
+def _device(
+    device: dict[str, Plain], key: str, node: _NodeData, problems: list[Problem]
+) -> device_ids.AllocatedDevice | None:
+    """Return a device, or None if it is not a card. An id of unknown form becomes a problem."""
     resource, text = device.get(key), device.get("device")
     if not isinstance(resource, str) or not isinstance(text, str) or not 0 < len(text) <= _LONGEST_ID:
         problems.append(Problem("devices", "a device without a resource name or an id"))
         return None
     if not device_ids.may_be_card(resource, text, node.configured):
         return None
-    found = device_ids.named(resource, text, node.configured, node.render_nodes)
-    if found is None:
+    allocated = device_ids.parse_device_id(resource, text, node.configured, node.render_nodes)
+    if allocated is None:
         problems.append(
-            Problem(quote(resource), f"{quote(text)} is an id of unknown form, so that the card cannot be determined")
+            Problem(quote(resource), f"cannot find the card of {quote(text)}: the device id has an unknown form")
         )
-        return device_ids.Named((DeviceName(text, "uuid", text),))
-    return found
+        return device_ids.AllocatedDevice((DeviceName(text, "uuid", text),))
+    return allocated
 
 
 _POLLS = (

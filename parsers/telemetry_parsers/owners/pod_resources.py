@@ -1,7 +1,7 @@
-"""Decodes the kubelet's answers about pod resources from their wire format into plain data.
+"""Decodes the kubelet's protobuf answers about pod resources into plain data.
 
-The messages are those of `v1.PodResourcesLister`: https://github.com/kubernetes/kubelet, pkg/apis/podresources/v1/api.proto.
-Each byte is looked at once for each message that holds it, and messages are five deep: the time is linear.
+The messages are defined by `v1.PodResourcesLister`: https://github.com/kubernetes/kubelet, pkg/apis/podresources/v1/api.proto.
+The time is linear in the length: each byte is read once per enclosing message, and there are at most five.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Plain
 
 LARGEST_ANSWER_BYTES = 4 << 20
-# Limit for pods, containers and devices, each. No node has as many.
+# The limits for pods, for containers and for devices, which no real node reaches.
 MOST_ENTRIES = 4096
 
-# Whether devices of this resource name or driver are wanted.
-Wants = Callable[[str], bool]
+# Returns whether devices with this resource name or driver are wanted.
+IsWanted = Callable[[str], bool]
 _Span = tuple[int, int]
 
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
@@ -24,21 +24,21 @@ _MOST_VARINT_BYTES = 10
 
 
 class DecodeError(ValueError):
-    """The bytes are not such a message. The text says what is wrong."""
+    """The bytes are not a valid message."""
 
 
-def pods_in(answer: bytes, wants: Wants) -> list[Plain]:
-    """Return the pods of a List answer, with the wanted devices. Raise DecodeError for a malformed answer.
+def pods_in(answer: bytes, is_wanted: IsWanted) -> list[Plain]:
+    """Return the pods of a List answer with their wanted devices. Raise DecodeError for a malformed answer.
 
-    `{"namespace", "pod_name", "containers": [{"container_name", "devices": [{"resource", "device"}], "drawn":
-    [{"driver", "device", "share"}]}]}`: `drawn` are the devices of dynamic resource allocation.
+    A pod is `{"namespace", "pod_name", "containers": [{"container_name", "devices": [{"resource", "device"}],
+    "drawn": [{"driver", "device", "share"}]}]}`. `drawn` are the devices of dynamic resource allocation.
     """
-    return _Answer(_checked(answer), wants).pods()
+    return _Answer(_checked(answer), is_wanted).pods()
 
 
-def allocatable_in(answer: bytes, wants: Wants) -> list[Plain]:
-    """Return the wanted devices of a GetAllocatableResources answer: `{"resource", "device"}`. Raise DecodeError."""
-    return _Answer(_checked(answer), wants).allocatable()
+def allocatable_in(answer: bytes, is_wanted: IsWanted) -> list[Plain]:
+    """Return the wanted devices of a GetAllocatableResources answer. Raise DecodeError for a malformed answer."""
+    return _Answer(_checked(answer), is_wanted).allocatable()
 
 
 def _checked(answer: bytes) -> bytes:
@@ -49,10 +49,10 @@ def _checked(answer: bytes) -> bytes:
 
 @dataclass(slots=True)
 class _Answer:
-    """The bytes of one answer, and the number of entries of each kind found so far."""
+    """The bytes of one answer, and the number of entries of each kind that were decoded."""
 
     data: bytes
-    wants: Wants
+    is_wanted: IsWanted
     counts: dict[str, int] = field(default_factory=dict)
 
     def pods(self) -> list[Plain]:
@@ -69,25 +69,25 @@ class _Answer:
 
     def _container(self, span: _Span) -> Plain:
         self._count("containers")
-        drawn = [device for dynamic in self._messages(span, 5) for device in self._drawn(dynamic)]
+        drawn = [device for dynamic in self._messages(span, 5) for device in self._dynamic_devices(dynamic)]
         return {"container_name": self._texts(span, (1,))[1], "devices": self._devices(span, 2), "drawn": drawn}
 
     def _devices(self, span: _Span, number: int) -> list[Plain]:
-        """Return the ids in all device messages with this field number."""
-        found: list[Plain] = []
+        """Return the devices in all messages with this field number."""
+        devices: list[Plain] = []
         for message in self._messages(span, number):
             resource = self._texts(message, (1,))[1]
-            if not self.wants(resource):
+            if not self.is_wanted(resource):
                 continue
             for device in self._messages(message, 2):
                 self._count("devices")
-                found.append({"resource": resource, "device": self._text(device)})
-        return found
+                devices.append({"resource": resource, "device": self._text(device)})
+        return devices
 
-    def _drawn(self, span: _Span) -> Iterator[Plain]:
+    def _dynamic_devices(self, span: _Span) -> Iterator[Plain]:
         for message in self._messages(span, 4):
             names = self._texts(message, (2, 4, 5))
-            if self.wants(names[2]):
+            if self.is_wanted(names[2]):
                 self._count("devices")
                 yield {"driver": names[2], "device": names[4], "share": names[5]}
 
@@ -97,12 +97,12 @@ class _Answer:
             raise DecodeError(f"the answer has more than {MOST_ENTRIES} {kind}")
 
     def _messages(self, span: _Span, number: int) -> Iterator[_Span]:
-        return (inner for found, inner in _lengths(self.data, span) if found == number)
+        return (inner for field_number, inner in _length_delimited_fields(self.data, span) if field_number == number)
 
     def _texts(self, span: _Span, numbers: tuple[int, ...]) -> dict[int, str]:
-        """Return the texts with these field numbers. The last occurrence counts; a missing text is empty."""
+        """Return the texts with these field numbers. A repeated text overrides earlier ones; a missing text is empty."""
         texts = dict.fromkeys(numbers, "")
-        for number, inner in _lengths(self.data, span):
+        for number, inner in _length_delimited_fields(self.data, span):
             if number in texts:
                 texts[number] = self._text(inner)
         return texts
@@ -114,39 +114,39 @@ class _Answer:
             raise DecodeError(f"the text at byte {span[0]} is not UTF-8") from None
 
 
-def _lengths(data: bytes, span: _Span) -> Iterator[tuple[int, _Span]]:
-    """Yield number and span of each length-delimited field of a message. Other fields are skipped."""
-    at, end = span
-    while at < end:
-        key, at = _varint(data, at, end)
+def _length_delimited_fields(data: bytes, span: _Span) -> Iterator[tuple[int, _Span]]:
+    """Yield the number and the span of each length-delimited field of a message. Other fields are skipped."""
+    offset, end = span
+    while offset < end:
+        key, offset = _varint(data, offset, end)
         kind = key & 7
         if not key >> 3:
-            raise DecodeError(f"the field before byte {at} has the number 0")
-        start = at
+            raise DecodeError(f"the field before byte {offset} has the invalid number 0")
+        start = offset
         if kind == _VARINT:
-            _, at = _varint(data, at, end)
+            _, offset = _varint(data, offset, end)
         elif kind == _LENGTH:
-            length, start = _varint(data, at, end)
-            at = start + length
+            length, start = _varint(data, offset, end)
+            offset = start + length
         elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
-            at += 8 if kind == _EIGHT_BYTES else 4
+            offset += 8 if kind == _EIGHT_BYTES else 4
         else:
-            raise DecodeError(f"the field before byte {at} has the unsupported wire type {kind}")
-        if at > end:
+            raise DecodeError(f"the field before byte {offset} has the unsupported wire type {kind}")
+        if offset > end:
             raise DecodeError(f"the field at byte {start} is longer than its message")
         if kind == _LENGTH:
-            yield key >> 3, (start, at)
+            yield key >> 3, (start, offset)
 
 
-def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return the variable-length number at `at`, and the offset of its end."""
+def _varint(data: bytes, offset: int, end: int) -> tuple[int, int]:
+    """Return the variable-length integer at this offset, and the offset of its end."""
     value = 0
     for shift in range(0, 7 * _MOST_VARINT_BYTES, 7):
-        if at >= end:
-            raise DecodeError("the message ends within a number")
-        byte = data[at]
-        at += 1
+        if offset >= end:
+            raise DecodeError("the message ends inside an integer")
+        byte = data[offset]
+        offset += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, at
-    raise DecodeError(f"the number before byte {at} has no end")
+            return value, offset
+    raise DecodeError(f"the integer before byte {offset} is too long")

@@ -1,4 +1,4 @@
-"""Replaces users, pods and jobs by a keyed hash or removes them, as configured."""
+"""Replaces the names of users, pods and jobs with keyed hashes, or removes them, as configured."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import MergedDevice, Process
 from telemetry_parsers.ownership import Claim, Owner, OwnerKind, Task
 
-Shown = Literal["name", "hash", "none"]
+Exposure = Literal["name", "hash", "none"]
 _Category = Literal["users", "pods", "jobs"]
-# The number of hexadecimal digits of a hash. Of 10,000 names, two collide in one of five million cases.
+# Hexadecimal digits of a hash. A collision among 10,000 names has a probability of 1 in 5 million.
 _DIGITS = 12
-# The setting that applies to the name of an owner of each kind. Units are often named after the user who runs them.
-_NAMED: Mapping[OwnerKind, _Category] = {
+# The category of an owner's name by the owner's kind. Services are often named after the user who runs them.
+_KIND_CATEGORIES: Mapping[OwnerKind, _Category] = {
     "pod": "pods",
     "container": "pods",
     "job": "jobs",
     "service": "users",
     "user": "users",
 }
-_FIELDS: Mapping[str, _Category] = {
+_FIELD_CATEGORIES: Mapping[str, _Category] = {
     "pod_namespace": "pods",
     "pod_name": "pods",
     "container_name": "pods",
@@ -34,51 +34,53 @@ _FIELDS: Mapping[str, _Category] = {
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """How users, pods and jobs are exposed. A hidden owner gets a number without its name, so that the owners of a card stay distinct."""
+    """The configured exposure of names. Hidden owners are numbered, so that the owners of a card remain distinct."""
 
-    users: Shown
-    pods: Shown
-    jobs: Shown
-    key: bytes = b""  # for hashes, so that names cannot be guessed
+    users: Exposure
+    pods: Exposure
+    jobs: Exposure
+    key: bytes = b""  # of the hashes: without the key, names cannot be guessed
 
     @property
     def needs_key(self) -> bool:
-        """Return whether something is exposed as a hash or hidden."""
+        """Return whether some names are hashed or hidden."""
         return {self.users, self.pods, self.jobs} != {"name"}
 
-    def owner(self, owner: Owner) -> Owner:
-        """Return the owner as it may be exposed."""
-        category = _NAMED.get(owner.kind)
-        texts: Mapping[str, Any] = {field: self._text(of, getattr(owner, field)) for field, of in _FIELDS.items()}
+    def hide_owner(self, owner: Owner) -> Owner:
+        """Return the owner with hashed or hidden names."""
+        category = _KIND_CATEGORIES.get(owner.kind)
+        texts: Mapping[str, Any] = {
+            field: self._text(of_field, getattr(owner, field)) for field, of_field in _FIELD_CATEGORIES.items()
+        }
         name = owner.name if category is None else self._name(category, owner)
         return replace(owner, name=name, **texts)
 
-    def claim(self, claim: Claim) -> Claim:
-        """Return the claim with its owner as it may be exposed. The keys, which join owners and are never exposed, are kept."""
-        return replace(claim, owner=self.owner(claim.owner)) if self.needs_key else claim
+    def hide_claim(self, claim: Claim) -> Claim:
+        """Return the claim with hashed or hidden names. Its keys are not changed, because they are never exposed."""
+        return replace(claim, owner=self.hide_owner(claim.owner)) if self.needs_key else claim
 
-    def task(self, task: Task) -> Task:
-        """Return the task with its user, container and owner as they may be exposed."""
+    def hide_task(self, task: Task) -> Task:
+        """Return the task with hashed or hidden names."""
         if not self.needs_key:
             return task
         return replace(
             task,
             user=self._text("users", task.user),
             container=self._text("pods", task.container),
-            owner=None if task.owner is None else self.owner(task.owner),
+            owner=None if task.owner is None else self.hide_owner(task.owner),
         )
 
-    def device(self, device: MergedDevice) -> MergedDevice:
-        """Return the device. If users are not exposed by name, the folders of its processes' programs are removed, too."""
+    def hide_folders(self, device: MergedDevice) -> MergedDevice:
+        """Return the device. Folders of programs are removed from its processes if users are hashed or hidden."""
         if self.users == "name" or not any("/" in process.name for process in device.processes):
             return device
         return replace(device, processes=tuple(map(_without_folder, device.processes)))
 
     def _text(self, category: _Category, text: str) -> str:
-        shown: Shown = getattr(self, category)
-        if shown == "name" or not text:
+        exposure: Exposure = getattr(self, category)
+        if exposure == "name" or not text:
             return text
-        return _hashed(self.key, category, text) if shown == "hash" else ""
+        return _hashed(self.key, category, text) if exposure == "hash" else ""
 
     def _name(self, category: _Category, owner: Owner) -> str:
         if getattr(self, category) != "none" or not owner.name:
@@ -93,8 +95,8 @@ def _without_folder(process: Process) -> Process:
     return replace(process, name=process.name.partition(" ")[0].rpartition("/")[2])
 
 
-def _hashed(key: bytes, what: str, text: str) -> str:
-    """Return the hash of the text. `what` distinguishes a user from a pod of the same name."""
-    from hmac import digest  # no key is needed if all names are exposed
+def _hashed(key: bytes, category: str, text: str) -> str:
+    """Return the hash of a text, which differs by category: a user and a pod with the same name have different hashes."""
+    from hmac import digest  # not needed if all names are exposed
 
-    return digest(key, f"{what}\0{text}".encode(errors="surrogatepass"), "sha256").hex()[:_DIGITS]
+    return digest(key, f"{category}\0{text}".encode(errors="surrogatepass"), "sha256").hex()[:_DIGITS]

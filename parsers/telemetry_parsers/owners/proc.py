@@ -1,4 +1,4 @@
-"""Processes on cards as the kernel reports them: user, start time, owner, and memory on each card."""
+"""Parses processes on cards as the kernel reports them: user, start time, owner, and memory on each card."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Library, Plain, Poll, Problem, Report
-from telemetry_parsers.owners.cgroups import group_of
+from telemetry_parsers.owners.cgroups import owner_in_cgroup
 from telemetry_parsers.ownership import Hold, Owner, Task
 from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
@@ -18,21 +18,21 @@ _MOST_CHARACTERS = 16_384
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _MOST_BYTES = 1 << 60
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-# Memory on the card: amdgpu and xe print vram, i915 local. Resident memory is preferred to the older key.
+# Memory on the card: amdgpu and xe print `vram`, i915 prints `local`. The key `resident` replaced `memory`.
 _MEMORY = re.compile(r"drm-(resident|memory)-((?:vram|local)\d*)")
 _QUANTITY = re.compile(r"(\d{1,20})(?: ([KMG]iB|B))?")
 
 
 class Client(NamedTuple):
-    """A client of a card's driver. The same client may appear in several open files, also those of forked processes."""
+    """A client of a card's driver. Several open files, also of forked processes, may belong to the same client."""
 
     bus_id: str
     number: str
     memory_bytes: int | None
 
 
-def clients(texts: Iterable[str]) -> Iterator[Client]:
-    """Yield the clients in these texts. A client that appears in two texts is yielded twice."""
+def parse_clients(texts: Iterable[str]) -> Iterator[Client]:
+    """Yield the client in each text of an open file's fdinfo. The same client may be yielded several times."""
     for text in texts:
         fields = dict(_fields(text))
         bus_id, number = fields.get("drm-pdev", "").lower(), fields.get("drm-client-id", "")
@@ -40,13 +40,13 @@ def clients(texts: Iterable[str]) -> Iterator[Client]:
             yield Client(bus_id, number, _memory(fields))
 
 
-def holds(found: Iterable[Client]) -> list[Plain]:
-    """Return the memory and busy time of these clients on each card, if the driver reports them."""
-    of_card: dict[str, int] = {}
-    for client in found:
+def memory_by_card(clients: Iterable[Client]) -> list[Plain]:
+    """Return the memory of the clients on each card, without cards whose driver does not report memory."""
+    size_by_card: dict[str, int] = {}
+    for client in clients:
         if client.memory_bytes is not None:
-            of_card[client.bus_id] = of_card.get(client.bus_id, 0) + client.memory_bytes
-    return [{"bus_id": bus_id, "memory_bytes": size} for bus_id, size in of_card.items()]
+            size_by_card[client.bus_id] = size_by_card.get(client.bus_id, 0) + client.memory_bytes
+    return [{"bus_id": bus_id, "memory_bytes": size} for bus_id, size in size_by_card.items()]
 
 
 def _fields(text: str) -> Iterator[tuple[str, str]]:
@@ -57,7 +57,7 @@ def _fields(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _memory(fields: dict[str, str]) -> int | None:
-    """Return the bytes on the card, or None if the driver does not report them."""
+    """Return the bytes of memory on the card, or None if the driver does not report them."""
     regions: dict[str, dict[str, int]] = {}
     for key, value in fields.items():
         match, quantity = _MEMORY.fullmatch(key), _QUANTITY.fullmatch(value)
@@ -68,12 +68,12 @@ def _memory(fields: dict[str, str]) -> int | None:
 
 
 _CALL = "processes"
-# An output of this name shows that the processes were read, even if there are none.
-_LISTED = "/proc"
+# The reader adds an output with this name, so that an empty list differs from a missing one.
+_LIST_OUTPUT = "/proc"
 _LARGEST_PID = 1 << 22
-_LARGEST = 1e18
+_LARGEST_NUMBER = 1e18
 _LONGEST_KEY = 128
-# The variables that name a job, with the prefix of the job's key, and those with the rank of a process.
+# Environment variables with a job id, and the prefix of the job's key. Below: variables with the rank of a process.
 _JOB_VARIABLES = (
     ("SLURM_JOB_ID", "slurm"),
     ("SLURM_JOB_SLUID", "sluid"),
@@ -90,15 +90,15 @@ def parse(capture: Capture) -> Report:
         return refusal
     problems: list[Problem] = []
     tasks = []
-    listed = [output for output in capture.outputs if output.name == _LISTED]
+    lists = [output for output in capture.outputs if output.name == _LIST_OUTPUT]
     for output in capture.outputs:
-        if output in listed:
+        if output in lists:
             continue
         if (task := _task(output.data)) is None:
-            problems.append(Problem(quote(output.name), "is not a process as the kernel reports it"))
+            problems.append(Problem(quote(output.name), "is not a valid process"))
         else:
             tasks.append(task)
-    if not listed:
+    if not lists:
         return failed("not_understood", "proc", "the capture is not from the reader `proc`")
     return Report(tasks=tuple(tasks), problems=capped(problems), form="data")
 
@@ -106,27 +106,27 @@ def parse(capture: Capture) -> Report:
 def _task(data: Plain) -> Task | None:
     if not isinstance(data, dict):
         return None
-    pid, ticks = _whole(data.get("pid"), _LARGEST_PID), _whole(data.get("ticks"), _LARGEST)
+    pid, ticks = _whole(data.get("pid"), _LARGEST_PID), _whole(data.get("ticks"), _LARGEST_NUMBER)
     if pid is None or ticks is None:
         return None
-    group = group_of(_text(data, "cgroup"))
+    cgroup = owner_in_cgroup(_text(data, "cgroup"))
     user = _text(data, "user")
-    owner = group.owner
+    owner = cgroup.owner
     if owner is None or owner.kind == "user":
         owner = Owner("user", user, user=user) if user else owner
     task = Task(
-        pid, ticks, _number(data.get("started")), user, _text(data, "command"), group.container, owner, group.keys
+        pid, ticks, _number(data.get("started")), user, _text(data, "command"), cgroup.container, owner, cgroup.keys
     )
-    return _with_environment(replace(task, holds=tuple(_holds(data.get("holds")))), data.get("environment"))
+    return _with_environment(replace(task, holds=tuple(_parse_holds(data.get("holds")))), data.get("environment"))
 
 
 def _with_environment(task: Task, environment: Plain) -> Task:
-    """Return the task with the job and the rank in its variables. The owner found by cgroup has priority."""
+    """Return the task with the job and rank from environment variables. An owner from the cgroup has priority."""
     if not isinstance(environment, dict):
         return task
-    named = {name: value for name in environment if (value := _text(environment, name))}
-    jobs = [(key, named[name]) for name, key in _JOB_VARIABLES if len(named.get(name, "")) in range(1, _LONGEST_KEY)]
-    rank = next((int(named[name]) for name in _RANK_VARIABLES if _is_rank(named.get(name, ""))), None)
+    values = {name: value for name in environment if (value := _text(environment, name))}
+    jobs = [(key, values[name]) for name, key in _JOB_VARIABLES if len(values.get(name, "")) in range(1, _LONGEST_KEY)]
+    rank = next((int(values[name]) for name in _RANK_VARIABLES if _is_rank(values.get(name, ""))), None)
     task = replace(task, rank=rank)
     if not jobs or (task.owner is not None and task.owner.kind not in ("user", "service", "job")):
         return task
@@ -136,7 +136,7 @@ def _with_environment(task: Task, environment: Plain) -> Task:
     return replace(task, keys=keys, owner=owner)
 
 
-def _holds(data: Plain) -> list[Hold]:
+def _parse_holds(data: Plain) -> list[Hold]:
     if not isinstance(data, list):
         return []
     return [
@@ -154,7 +154,7 @@ def _text(data: Mapping[str, Plain], key: str) -> str:
 def _number(value: Plain) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value <= _LARGEST else None
+    return float(value) if 0 <= value <= _LARGEST_NUMBER else None
 
 
 def _whole(value: Plain, most: float) -> int | None:
