@@ -49,15 +49,15 @@ def second(table):
 
 ERRORS = [
     (version_1, lambda t: t.pop("status"), "status: is missing"),
-    (version_1, lambda t: t.update(version="3.0"), "version: 3.0 is none of 1.0, 1.2 and 2.0"),
+    (version_1, lambda t: t.update(version="3.0"), "version: must be 1.0, 1.2 or 2.0, not 3.0"),
     (version_1, lambda t: second(t).update(rank_id="one"), f'{PLACE}.rank_id: must be a whole number, not "one"'),
     (version_1, lambda t: second(t).update(device_id=True), f"{PLACE}.device_id: must be a whole number, not true"),
     (version_1, lambda t: t["server_list"][0].update(host_ip=4), "server_list[0].host_ip: must be a JSON string"),
-    (version_1, lambda t: t.update(server_count="3"), "server_count: says 3, and 2 are listed"),
+    (version_1, lambda t: t.update(server_count="3"), "server_count: is 3, but 2 are listed"),
     (version_1, lambda t: second(t).update(rank_id="3"), "rank 3 is listed 2 times"),
     (version_1, lambda t: second(t).update(device_id="0"), "device 0 has 2 ranks on server 10.0.0.0"),
-    (version_1, lambda t: [server.update(device=[]) for server in t["server_list"]], "the table lists no rank"),
-    (version_2, lambda t: t.update(rank_count=5), "rank_count: says 5, and 4 are listed"),
+    (version_1, lambda t: [server.update(device=[]) for server in t["server_list"]], "the table lists no ranks"),
+    (version_2, lambda t: t.update(rank_count=5), "rank_count: is 5, but 4 are listed"),
     (version_2, lambda t: [rank.pop("level_list") for rank in t["rank_list"]], f"device 0 {UNNAMED}"),
 ]
 
@@ -78,7 +78,7 @@ def test_errors_name_their_place(version, change, text: str) -> None:
         ('{"a": [1,]\n}', "line 1 is not valid JSON: remove the comma before the closing bracket"),
         ('{"a": 1\n "b": 2}', "line 2 is not valid JSON: Expecting ',' delimiter at column 2"),
         ("[]", "the document: must be an object"),
-        ("[" * 33 + "]" * 33, "is nested more than 32 deep"),
+        ("[" * 33 + "]" * 33, "is nested more than 32 levels deep"),
         ('{"a": "' + "[" * 100 + '\\"[", "b": 1', "line 1 is not valid JSON: Expecting ',' delimiter"),
         ('"\\' * 100_000 + "\\", "line 1 is not valid JSON: "),
         ('{"rank_count": ' + "9" * 5000 + "}", ""),
@@ -275,8 +275,8 @@ PLANTED = {
     "a pipe": (os.mkfifo, "it is a pipe, not a regular file"),
     "a device": (lambda path: path.symlink_to("/dev/zero"), "it is a device, not a regular file"),
     "a file without end": (lambda path: (path.touch(), os.truncate(path, 1 << 40)), "it is larger than 8 MiB"),
-    "deep brackets": (lambda path: path.write_text("[" * 60_000), "is nested more than 32 deep"),
-    "deep brackets, and large": (lambda path: path.write_text("[" * 8_000_000), "is nested more than 32 deep"),
+    "deep brackets": (lambda path: path.write_text("[" * 60_000), "is nested more than 32 levels deep"),
+    "deep brackets, and large": (lambda path: path.write_text("[" * 8_000_000), "is nested more than 32 levels deep"),
     "long names": (
         lambda path: path.write_text(written(version_1()).replace("10.0.0.1", "n" * 300)),
         "server_list[1].server_id: is longer than 255 characters",

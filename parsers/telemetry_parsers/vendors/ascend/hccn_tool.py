@@ -1,4 +1,4 @@
-"""Huawei's hccn_tool: state, flaps and counters of each chip's port, from one or several answers with their command lines."""
+"""Huawei's hccn_tool: the state, flaps and counters of each chip's port."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from telemetry_parsers.text.lines import Line, quote
 TOOL = "hccn_tool"
 # The index is the Phy-ID of npu-smi and the number of the /dev/davinci node.
 INDEX_SPACE = "ascend-physical"
-# A chip up to Ascend 910 has one port, for RoCE; the ports of a 950 have a die and a number.
+# Chips up to Ascend 910 have one RoCE port. The ports of a 950 have a die and a number.
 PORT = "roce"
 
 UP: Mapping[str, float] = {"up": 1.0, "down": 0.0}
 _LINK_KEY = "link status"
-# Up to Ascend 910, this key follows `[devid 0]`; a 950 prints its port below the key.
+# Up to Ascend 910, this key follows `[devid 0]`. A 950 prints the port below the key.
 _FLAPS_KEY = "link up count"
-# Counters of a chip up to 910, all in one answer.
+# Counters of chips up to 910, all in one answer.
 _ROCE_COUNTERS: Mapping[str, Target] = {
     "mac_rx_fcs_err_pkt_num": metric("link_crc_errors_total"),
     "roce_new_pkt_rty_num": metric("link_replay_errors_total"),
@@ -36,7 +36,7 @@ _ROCE_COUNTERS: Mapping[str, Target] = {
     "mac_rx_total_oct_num": metric("link_receive_bytes_total", unit="B"),
     "mac_tx_total_oct_num": metric("link_transmit_bytes_total", unit="B"),
 }
-# Counters of a port of a 950, below its number.
+# Counters of a port of a 950, printed below the port's number.
 _PORT_COUNTERS: Mapping[str, Target] = {
     "crc_error_sum": metric("link_crc_errors_total"),
     "retry_req_sum": metric("link_replay_errors_total"),
@@ -52,10 +52,10 @@ FLAGS: Mapping[str, str] = {
     "-net_health": "",
     "-speed": "",
 }
-_BESIDE_FLAPS = frozenset({"current time", "link change records", "link down count"})
+_KEYS_WITH_FLAPS = frozenset({"current time", "link change records", "link down count"})
 _FACTS: Mapping[str, str] = {"speed": "link_speed", "net health status": "net_health"}
 _PORT_KEY = "port_id"
-# Titles of lists whose lines are all known; only the keys above have readings.
+# Titles of lists. All lines of these lists are known, but only the keys above have readings.
 _TITLES = ("link change records", _STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")
 _QUIET = frozenset(
     {
@@ -78,14 +78,14 @@ ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port of a 950 by its die and number; unknown ones are empty."""
+    """A port by its die and number, which are empty if unknown."""
 
     die: str = ""
     number: str = ""
 
     @property
-    def word(self) -> str:
-        """Return the label: `u0p4`, `p4`, or the word for the only port of older chips."""
+    def label(self) -> str:
+        """Return the label: `u0p4`, `p4`, or the label of the only port of older chips."""
         if not self.number:
             return PORT
         return (f"u{self.die}" if self.die else "") + f"p{self.number}"
@@ -102,31 +102,31 @@ _PORTS = TableShape(
 _NUMBERED = TableShape(
     headings=frozenset({"npu", "udie", "port"}), words={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}, opening="npu"
 )
-# The key of the device. An answer is about one device, whose number may follow its readings.
+# The draft's key of the device. An answer is about one device, whose number may follow the readings.
 _DEVICE = "device"
 
 
-def parts(run: Run) -> list[Run]:
-    """Return the answers in a run. A new answer begins where a line names another device, `[devid 1]`."""
+def answers_in(run: Run) -> list[Run]:
+    """Return the answers in a run. A new answer begins where a line names another device, such as `[devid 1]`."""
     answers: list[list[Line]] = [[]]
-    named = units.whole(run.value_of("-i"))
+    device = units.whole(run.value_of("-i"))
     for line in run.lines:
         prefix = _DEVICE_PREFIX.match(line.text)
-        if prefix is not None and named is not None and int(prefix[1]) != named:
+        if prefix is not None and device is not None and int(prefix[1]) != device:
             answers.append([])
-        named = int(prefix[1]) if prefix else named
+        device = int(prefix[1]) if prefix else device
         answers[-1].append(line)
     return [Run(run.arguments, tuple(lines)) for lines in answers if lines]
 
 
 def _read_answer(text: Text, draft: Draft) -> bool:
-    """Read an answer about one device into the draft; False where no line is this tool's."""
+    """Read an answer about one device into the draft. Return False if no line is from this tool."""
     command = text.command_of(TOOL)
     port = Port(_digits(command.value_of("-u")), _digits(command.value_of("-p")))
     answer = _Answer(draft, units.whole(command.value_of("-i") or text.output.target), port)
     _read_tables(answer, text.lines)
     for line in text.lines:
-        answer.take_line(line)
+        answer.read_line(line)
     if answer.is_understood:
         answer.finish_answer(command.arguments, text.lines[-1].where)
     return answer.is_understood
@@ -138,17 +138,17 @@ def _digits(text: str) -> str:
 
 @dataclass(slots=True)
 class _Answer:
-    """The content of an answer so far. `is_listing`: any line may follow the title."""
+    """The answer that is being read; `is_listing` is true below the title of a list, which may have any lines."""
 
     draft: Draft
     device: int | None
     port: Port
     is_understood: bool = False
     is_listing: bool = False
-    are_several: bool = False
+    has_several_devices: bool = False
     keys: set[str] = field(default_factory=set)
 
-    def take_line(self, line: Line) -> None:
+    def read_line(self, line: Line) -> None:
         """Read one line."""
         prefix = _DEVICE_PREFIX.match(line.text)
         self.device = int(prefix[1]) if prefix else self.device
@@ -156,102 +156,102 @@ class _Answer:
         if text and not line.ended:
             self.draft.complain(line.where, CUT_LINE)
         elif text:
-            self._take_text(text, line)
+            self._read_text(text, line)
 
-    def _take_text(self, text: str, line: Line) -> None:
+    def _read_text(self, text: str, line: Line) -> None:
         name, colon, value = text.partition(":")
         key = " ".join(name.lower().split())
-        bare = key.strip("- ")
-        if bare in self.keys & _QUIET and not self.is_listing:
-            self.draft.complain(line.where, f"{quote(key)} is printed twice: the command between two answers is lost")
-        self.keys.add(bare)
-        if bare in _TITLES:
+        plain = key.strip("- ")
+        if plain in self.keys & _QUIET and not self.is_listing:
+            self.draft.complain(line.where, f"{quote(key)} is repeated: a command line between two answers is missing")
+        self.keys.add(plain)
+        if plain in _TITLES:
             self.is_understood = self.is_listing = True
         elif colon and not key and value.strip():
             self.draft.complain(line.where, without_key(text))
         elif colon and key and "|" not in text and not is_rule(text):
-            self._take_value(key, value.strip(), line)
+            self._read_value(key, value.strip(), line)
 
-    def _take_value(self, key: str, value: str, line: Line) -> None:
+    def _read_value(self, key: str, value: str, line: Line) -> None:
         if key == _PORT_KEY:
-            self._take_port(value)
+            self._read_port(value)
         elif key == _LINK_KEY:
-            self.take(switch("link_up", UP, self.port.word), value, line.where)
+            self.take(switch("link_up", UP, self.port.label), value, line.where)
         elif key in COUNTERS:
-            self._take_counter(key, value, line)
+            self._read_counter(key, value, line)
         elif key in _FACTS:
-            self._take_fact(_FACTS[key], value, line.where)
+            self._read_fact(_FACTS[key], value, line.where)
         elif key in _QUIET:
             self.is_understood = True
         elif not self.is_listing:
             self.draft.name_unknown(key)
 
-    def _take_port(self, value: str) -> None:
+    def _read_port(self, value: str) -> None:
         """Read the port in `port_id: 4`, or `0x4` in the answer about bit errors."""
         self.is_understood = True
         number = value.lower().removeprefix("0x")
         if _NUMBER.match(number) and not self.port.number:
             self.port = Port(self.port.die, number)
 
-    def _take_counter(self, key: str, value: str, line: Line) -> None:
+    def _read_counter(self, key: str, value: str, line: Line) -> None:
         if self.port.number or key in _ROCE_COUNTERS or (key == _FLAPS_KEY and _DEVICE_PREFIX.match(line.text)):
-            self.take(replace(COUNTERS[key], label=self.port.word), value, line.where)
+            self.take(replace(COUNTERS[key], label=self.port.label), value, line.where)
         else:
             self.is_understood = True
             self.draft.complain(line.where, f"{key}: the port is not named")
 
-    def _take_fact(self, name: str, value: str, where: str) -> None:
+    def _read_fact(self, name: str, value: str, where: str) -> None:
         if units.placeholder(value) is not None:
             return
         self.is_understood = True
         device = self.draft.device(_DEVICE)
         if name in dict(self.draft.device_at(device).facts):
-            self._find_another(where, name)
+            self._report_repeated(where, name)
         self.draft.take(device, (fact(name),), value, where)
 
     def take(self, target: Target, value: str, where: str) -> None:
-        """Keep a reading, the first of its kind."""
+        """Store a reading. A repeated reading is reported and ignored."""
         self.is_understood = True
         device = self.draft.device(_DEVICE)
         if self.draft.is_given(device, target):
-            self._find_another(where, f"{target.key} of {target.label}")
+            self._report_repeated(where, f"{target.key} of {target.label}")
         else:
             self.draft.take(device, (target,), value, where)
 
-    def _find_another(self, where: str, what: str) -> None:
-        """Report a repeated reading: the text has answers about several devices that no command line tells apart."""
+    def _report_repeated(self, where: str, what: str) -> None:
+        """Report a repeated reading: the command lines between answers about several devices are missing."""
         if self.device is not None:
             self.draft.complain(
                 where, f"{what} is printed twice; the first value is kept, the second may be of another device"
             )
-        elif not self.are_several:
-            self.are_several = True
+        elif not self.has_several_devices:
+            self.has_several_devices = True
             self.draft.complain(
                 where, "answers about several devices without their names are not read; save the command lines, too"
             )
 
     def finish_answer(self, flags: Sequence[str], where: str) -> None:
-        """Set the answer's device, and report each reading that the answer to these flags should have and does not have."""
+        """Set the answer's device, and report the readings that are missing in the answer to these flags."""
         if self.device is not None:
             self.draft.number(self.draft.device(_DEVICE), self.device)
         readings = self.draft.readings_of(self.draft.device(_DEVICE)) if self.draft.has(_DEVICE) else []
         metrics = {FLAGS[flag] for flag in flags if flag in FLAGS} - {""}
-        if _BESIDE_FLAPS & self.keys:
+        if _KEYS_WITH_FLAPS & self.keys:
             metrics.add(COUNTERS[_FLAPS_KEY].key)
         for key in sorted(metrics - {item.metric for item in readings}):
             self.draft.complain(where, f"the answer has no {key}: it is cut off or not understood")
         if self.keys == {_STATISTICS}:
             self.draft.complain(where, "the statistics are cut off below their title")
         elif _STATISTICS in self.keys:
-            self._fill_in()
-        if self.are_several:
+            self._add_absences()
+        if self.has_several_devices:
             self.draft.forget_devices()
 
-    def _fill_in(self) -> None:
-        """Make the counters absent that the statistics do not print."""
+    def _add_absences(self) -> None:
+        """Store an absence for each counter that the statistics do not print."""
         device = self.draft.device(_DEVICE)
         for counter in (_PORT_COUNTERS if self.port.number else _ROCE_COUNTERS).values():
-            target = replace(counter, label=self.port.word)
+            target = replace(counter, label=self.port.label)
             if not self.draft.is_given(device, target):
                 self.draft.give(device, target, Absent.NOT_REPORTED)
 
@@ -259,8 +259,8 @@ class _Answer:
 def _read_tables(answer: _Answer, lines: Sequence[Line]) -> None:
     """Read the ports of `-dev_info`, and the device, die and port in the rows of other tables."""
     for cells, line in _rows(answer, lines, _PORTS):
-        word = Port(cells["udie id"], cells["port id"]).word
-        answer.take(switch("link_up", UP, word), cells["link status"], line.where)
+        label = Port(cells["udie id"], cells["port id"]).label
+        answer.take(switch("link_up", UP, label), cells["link status"], line.where)
     for cells, _ in _rows(answer, lines, _NUMBERED):
         answer.device = int(cells["npu"]) if answer.device is None else answer.device
         answer.port = answer.port if answer.port.number else Port(cells["udie"], cells["port"])
@@ -268,7 +268,7 @@ def _read_tables(answer: _Answer, lines: Sequence[Line]) -> None:
 
 
 def _rows(answer: _Answer, lines: Sequence[Line], shape: TableShape) -> Iterator[tuple[dict[str, str], Line]]:
-    """Yield the complete rows of a table. If no rule closes the table, rows may be missing."""
+    """Yield the complete rows of a table. Report a table without a closing rule as truncated."""
     table = read_table(lines, shape)
     for record in table.records:
         cells = {heading: value.text for heading, value in record.values.items()}
@@ -276,9 +276,9 @@ def _rows(answer: _Answer, lines: Sequence[Line], shape: TableShape) -> Iterator
             yield cells, record.line
         else:
             answer.draft.complain(record.line.where, no_row(record.line.text))
-    bars = next((line.text.count("|") for line in lines if _is_head(line, shape)), 0)
+    bar_count = next((line.text.count("|") for line in lines if _is_heading(line, shape)), 0)
     for line in table.unread:
-        if line.text.count("|") == bars > 0 and not _is_head(line, shape):
+        if line.text.count("|") == bar_count > 0 and not _is_heading(line, shape):
             answer.draft.complain(line.where, no_row(line.text))
     last_rule = max((line.number for line in lines if is_rule(line.text)), default=0)
     last_row = max((line.number for line in lines if "|" in line.text), default=0)
@@ -286,12 +286,12 @@ def _rows(answer: _Answer, lines: Sequence[Line], shape: TableShape) -> Iterator
         answer.draft.complain(lines[-1].where, "the table is cut off here")
 
 
-def _is_head(line: Line, shape: TableShape) -> bool:
+def _is_heading(line: Line, shape: TableShape) -> bool:
     return shape.opening in line.text.lower()
 
 
-def _missing(run: Run) -> Problem | None:
-    """Return the problem of a command without an answer, if no error explains the missing answer."""
+def _missing_answer(run: Run) -> Problem | None:
+    """Return the problem of a command without an answer, or None if an error explains the missing answer."""
     lines = [line for line in run.lines if line.text.strip()]
     is_other_text = bool(lines) and ":" not in lines[0].text
     if not FLAGS.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):
@@ -309,16 +309,16 @@ _TOOL = Tool(
     index_space=INDEX_SPACE,
     several=Several(
         TOOL,
-        "an answer whose command is lost or names no device is not read: it may be of any device",
-        parts,
-        _missing,
+        "an answer is not read if its command line is missing or names no device",
+        answers_in,
+        _missing_answer,
     ),
 )
 _FOLDERS = ("/usr/local/Ascend/driver/tools", "/usr/local/bin", "/usr/bin")
 
 
 def _poll(name: str, seconds: float, *lines: tuple[str, ...]) -> Poll:
-    """Return a poll of every chip. The tool's own measuring modes are not used, because they take seconds."""
+    """Return a poll of every chip. The tool's measuring modes are not used, because they take seconds."""
     request = Command(alternatives=tuple((TOOL, *line) for line in lines), folders=_FOLDERS, per="device")
     return Poll(name, request, "slow" if seconds < 300 else "inventory", seconds, 30.0, lists_devices=False)
 

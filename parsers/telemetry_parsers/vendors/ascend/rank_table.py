@@ -20,14 +20,14 @@ _MOST_NAMED = 5
 # The length of a host name (RFC 1035), which is the longest text in a table.
 _LONGEST_TEXT = 255
 _DEEPEST = 32
-# A text without its closing quote extends to the document's end. So this matches at every quote, in linear time.
+# A string without its closing quote extends to the end, so that every quote matches and the time is linear.
 _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 _DEEPER = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 class RankTableError(ValueError):
-    """A bad rank table. The text has the position of the error and the remedy."""
+    """An invalid rank table. The text has the position of the error and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class RankTable:
 
 
 def read_rank_table(text: str) -> RankTable:
-    """Return the table in a text. Raise RankTableError with the bad line or field."""
+    """Return the table in a text. Raise RankTableError with the invalid line or field."""
     document = _Object(_json(text), "")
     version, status = document.text("version"), document.text("status")
     if status != COMPLETED:
@@ -69,14 +69,14 @@ def read_rank_table(text: str) -> RankTable:
     elif version.startswith("2."):
         ranks = tuple(_ranks_of_list(document))
     else:
-        raise RankTableError(f"version: {quote(version)} is none of 1.0, 1.2 and 2.0")
+        raise RankTableError(f"version: must be 1.0, 1.2 or 2.0, not {quote(version)}")
     servers = tuple(dict.fromkeys(rank.server for rank in ranks))
     _check_unique(ranks)
     return RankTable(version, status, servers, ranks)
 
 
 def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") -> tuple[Rank, ...]:
-    """Return the ranks of one server: the one called `server_name`, else the one with one of these names, else the only one."""
+    """Return the ranks of the server with this name or, without a name, with these names, or of the only server."""
     servers = table.servers
     if server_name:
         matching = [server for server in servers if server_name in (server.id, *server.names)]
@@ -88,11 +88,11 @@ def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") ->
         matching = matching or (list(servers) if len(servers) == 1 else [])
     if len(matching) == 1 or not servers:
         return tuple(rank for rank in table.ranks if rank.server in matching)
-    what_is = "several of the servers are" if matching else "none of the servers is"
-    who = f"rank_table_server {quote(server_name)}" if server_name else "this node"
-    listed = ", ".join(quote(server.id) or "(unnamed)" for server in servers[:_MOST_NAMED])
+    matches = "several of the servers are" if matching else "none of the servers is"
+    wanted = f"rank_table_server {quote(server_name)}" if server_name else "this node"
+    ids = ", ".join(quote(server.id) or "(unnamed)" for server in servers[:_MOST_NAMED])
     more = f" and {len(servers) - _MOST_NAMED} more" if len(servers) > _MOST_NAMED else ""
-    raise RankTableError(f"{what_is} {who}: {listed}{more}; set rank_table_server to this node's id in the table")
+    raise RankTableError(f"{matches} {wanted}: {ids}{more}; set rank_table_server to this node's id in the table")
 
 
 def _ranks_of_servers(document: _Object) -> Iterator[Rank]:
@@ -122,14 +122,14 @@ def _ranks_of_list(document: _Object) -> Iterator[Rank]:
 def _check_count(document: _Object, key: str, count: int) -> None:
     if document.has(key) and document.number(key) != count:
         raise RankTableError(
-            f"{key}: says {document.number(key)}, and {count} are listed; is the file still being written?"
+            f"{key}: is {document.number(key)}, but {count} are listed; is the file still being written?"
         )
 
 
 def _check_unique(ranks: tuple[Rank, ...]) -> None:
     """Raise RankTableError if a rank, or a chip of a server, is listed twice."""
     if not ranks:
-        raise RankTableError("the table lists no rank")
+        raise RankTableError("the table lists no ranks")
     for rank, count in Counter(rank.rank for rank in ranks).items():
         if count > 1:
             raise RankTableError(f"rank {rank} is listed {count} times")
@@ -197,26 +197,26 @@ def _json(text: str) -> Plain:
         line = text.split("\n")[error.lineno - 1]
         raise RankTableError(f"line {error.lineno} is not valid JSON: {_remedy(line, error)}") from None
     except ValueError as error:
-        raise RankTableError(f"is not JSON that can be read: {quote(str(error))}") from None
+        raise RankTableError(f"is not valid JSON: {quote(str(error))}") from None
 
 
 def _check_depth(text: str) -> None:
-    """Refuse deep nesting ourselves: the limits of Python versions differ, and so does the stack that is left."""
+    """Reject deep nesting, because Python's own limit depends on its version and on the remaining stack."""
     brackets = _NO_BRACKET.sub("", _QUOTED.sub("", text))
     if max(accumulate(map(_DEEPER.__getitem__, brackets)), default=0) > _DEEPEST:
-        raise RankTableError(f"is nested more than {_DEEPEST} deep")
+        raise RankTableError(f"is nested more than {_DEEPEST} levels deep")
 
 
 def _remedy(line: str, error: json.JSONDecodeError) -> str:
-    """Return the remedy for text that is frequent in examples but invalid in JSON, such as comments."""
-    rest = line[error.colno - 1 :].strip()
-    if rest.startswith(("//", "/*", "#")):
+    """Return the remedy for common invalid JSON, such as comments in copied examples."""
+    remaining = line[error.colno - 1 :].strip()
+    if remaining.startswith(("//", "/*", "#")):
         return "JSON has no comments; remove the comment"
-    if rest.startswith("..."):
+    if remaining.startswith("..."):
         return "replace the dots by the entries that were left out"
-    # From 3.13 on, Python reports the position of the comma itself.
-    if rest.startswith(("}", "]")) or error.msg.startswith("Illegal trailing comma"):
+    # Since 3.13, Python reports the position of the comma itself.
+    if remaining.startswith(("}", "]")) or error.msg.startswith("Illegal trailing comma"):
         return "remove the comma before the closing bracket"
     if not line.strip():
-        return "it ends here"
+        return "the text ends here"
     return f"{error.msg} at column {error.colno}"

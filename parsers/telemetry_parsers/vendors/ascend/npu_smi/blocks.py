@@ -1,4 +1,4 @@
-"""The `key : value` answers of npu-smi (`-l`, `-t …`): the readings of each section, and sections without an owner."""
+"""Reads the `key : value` answers of npu-smi (`-l`, `-t …`), section by section."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass
-from telemetry_parsers.model import Device, Problem, Process
+from telemetry_parsers.model import Device, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.text.answers import miscounted
@@ -34,7 +34,7 @@ _MOST_CHIPS = 16  # of one card; 310 has four
 
 
 def is_block_line(line: Line, common: frozenset[str] = keys.COMMON_WORDS) -> bool:
-    """Return whether a line has a key that only npu-smi prints (none of the `common` keys), or is a process of `-t proc-mem`."""
+    """Return whether a line has a known key that is not in `common`, or is a process of `-t proc-mem`."""
     name, colon, _ = line.text.partition(":")
     key = split_key(name)[0]
     is_key = bool(colon) and line.ended and key in KNOWN and key not in common
@@ -43,33 +43,33 @@ def is_block_line(line: Line, common: frozenset[str] = keys.COMMON_WORDS) -> boo
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Information outside the answer: the slot that the command named, and whether other answers show a product without HBM."""
+    """Information from outside the answer; `without_hbm` is true if other answers show a product without HBM."""
 
-    asked: Slot
+    requested: Slot
     without_hbm: bool
 
 
 def read(lines: Sequence[Line], context: Context, draft: Draft) -> None:
     """Read the answer into the draft."""
     totals = list(_totals(lines))
-    for card in cards(lines, context.asked.card, draft.problems):
-        before = len(draft.problems)
+    for card in cards(lines, context.requested.card, draft.problems):
+        problem_count = len(draft.problems)
         sections = _read_card(draft, card, context)
         is_empty = not sections or any(section.is_empty for section in sections)
-        if card.is_named and is_empty and not totals and len(draft.problems) == before:
+        if card.is_named and is_empty and not totals and len(draft.problems) == problem_count:
             draft.complain(card.where, f"NPU {card.number} or one of its chips has no values")
     _check_totals(draft, totals)
 
 
 @dataclass(frozen=True, slots=True)
 class _CardAnswer:
-    """The content of one answer about a card: `whole` is the slot for values without a chip, `chips` are the named slots."""
+    """An answer about one card; `default_slot` is for values without a chip, `chips` are the named slots."""
 
     draft: Draft
     card: Card
-    whole: Slot
+    default_slot: Slot
     chips: tuple[Slot, ...]
-    names_owners: bool
+    names_parts: bool
     keys: frozenset[str]
     without_hbm: bool
 
@@ -81,98 +81,100 @@ class _CardAnswer:
 
 
 def _read_card(draft: Draft, card: Card, context: Context) -> list[Section]:
-    """Read the part of a card. Return its sections."""
+    """Read the lines about one card. Return their sections."""
     sections = list(card.sections(draft.problems))
-    owners = [section.owner for section in sections if section.owner is not None]
-    numbers = dict.fromkeys(owner.chip for owner in owners if owner.chip is not None)
-    if card.number is None and (numbers or card.is_named or card.chip_count is not None):
+    parts = [section.part for section in sections if section.part is not None]
+    chip_numbers = dict.fromkeys(part.chip for part in parts if part.chip is not None)
+    if card.number is None and (chip_numbers or card.is_named or card.chip_count is not None):
         draft.complain(card.where, "values of a card without its NPU ID are not read")
         return sections
-    asked = context.asked
-    whole = Slot(card.number, asked.chip if card.number == asked.card else None)
+    requested = context.requested
+    default_slot = Slot(card.number, requested.chip if card.number == requested.card else None)
     all_keys = frozenset(key for section in sections for key in section.entries)
-    chips = tuple(Slot(card.number, chip) for chip in numbers)
-    answer = _CardAnswer(draft, card, whole, chips, bool(owners), all_keys, context.without_hbm)
+    chips = tuple(Slot(card.number, chip) for chip in chip_numbers)
+    answer = _CardAnswer(draft, card, default_slot, chips, bool(parts), all_keys, context.without_hbm)
     for section in sections:
         _read_section(answer, section)
     _add_chip_faults(answer, sections)
-    if numbers and len(numbers) < (card.chip_count or 0):
-        text = f"NPU {card.number} counts {card.chip_count} chips and lists {len(numbers)}"
+    if chip_numbers and len(chip_numbers) < (card.chip_count or 0):
+        text = f"NPU {card.number}: only {len(chip_numbers)} of {card.chip_count} chips are listed"
         draft.complain(card.where, text)
     if card.is_named and card.number not in {slot.card for slot in slots_in(draft)}:
-        chip_at(draft, whole)
+        chip_at(draft, default_slot)
     return sections
 
 
 def _read_section(answer: _CardAnswer, section: Section) -> None:
-    draft, owner = answer.draft, section.owner
-    refusal = _refusal(answer, section)
-    if refusal:
-        draft.complain(section.where, refusal)
-    elif owner is not None and owner.is_part:
-        _is_closed(draft, section, keys.ENDS_OF_PARTS, answer.keys)
+    draft, part = answer.draft, section.part
+    reason = _why_not_read(answer, section)
+    if reason:
+        draft.complain(section.where, reason)
+    elif part is not None and part.is_other_part:
+        _check_end(draft, section, keys.ENDS_OF_PARTS, answer.keys)
         read_card_fields(draft, [chip_at(draft, slot) for slot in answer.all_chips()], section.entries)
-    elif owner is None and _is_of_the_card(answer, section):
+    elif part is None and _is_of_whole_card(answer, section):
         read_card_fields(draft, [chip_at(draft, slot) for slot in answer.all_chips()], section.entries)
-    elif owner is not None or section.rows or section.says_idle or not KNOWN.isdisjoint(section.entries):
-        slot = answer.whole if owner is None else Slot(answer.card.number, owner.chip)
-        names_only_card = answer.card.is_named and not answer.names_owners
-        _give(answer, chip_at(draft, slot), section, keys.ENDS_OF_CARDS if names_only_card else keys.ENDS_OF_CHIPS)
+    elif part is not None or section.rows or section.is_idle or not KNOWN.isdisjoint(section.entries):
+        slot = answer.default_slot if part is None else Slot(answer.card.number, part.chip)
+        names_only_card = answer.card.is_named and not answer.names_parts
+        ends = keys.ENDS_OF_CARDS if names_only_card else keys.ENDS_OF_CHIPS
+        _store_section(answer, chip_at(draft, slot), section, ends)
     else:
         draft.name_unknown(*section.entries)
 
 
-def _refusal(answer: _CardAnswer, section: Section) -> str:
-    """Return why a section is not read, or an empty text."""
-    if section.twice is not None and answer.whole == Slot() and section.owner is None:
+def _why_not_read(answer: _CardAnswer, section: Section) -> str:
+    """Return why a section is not read; empty if it is read."""
+    if section.repeated is not None and answer.default_slot == Slot() and section.part is None:
         return "answers about several chips without their names are not read; save the command lines, too"
-    if section.twice is not None:
-        return "repeated values are not read: the name of a chip or part between them is lost"
-    if section.owner is not None and section.owner.chip is None and not section.owner.is_part:
+    if section.repeated is not None:
+        return "repeated values are not read: the name of a chip or part between them is missing"
+    if section.part is not None and section.part.chip is None and not section.part.is_other_part:
         return "a chip without a valid number is not read"
-    is_nobodys = section.owner is None and section.has_content
-    if is_nobodys and (
-        answer.names_owners or (answer.card.chip_count is not None and not _holds_only(section, keys.CARD_FIELDS))
+    is_unnamed = section.part is None and section.has_content
+    if is_unnamed and (
+        answer.names_parts or (answer.card.chip_count is not None and not _has_only(section, keys.CARD_FIELDS))
     ):
-        what = "processes" if section.rows else "readings"
-        return f"{what} of one of {answer.card.chip_count or 'several'} chips or parts without its name are not read"
+        content = "processes" if section.rows else "readings"
+        return f"{content} are not read, because the name of their chip or part is missing"
     return ""
 
 
-def _is_of_the_card(answer: _CardAnswer, section: Section) -> bool:
+def _is_of_whole_card(answer: _CardAnswer, section: Section) -> bool:
     """Return whether all values are of the whole card: its sensors, and its power if several chips share it."""
-    return _holds_only(section, keys.CARD_FIELDS if len(answer.all_chips()) > 1 else keys.CARD_SENSORS)
+    return _has_only(section, keys.CARD_FIELDS if len(answer.all_chips()) > 1 else keys.CARD_SENSORS)
 
 
-def _holds_only(section: Section, fields: Mapping[str, object]) -> bool:
+def _has_only(section: Section, fields: Mapping[str, object]) -> bool:
     measured = set(filter(is_measured, section.entries))
     return bool(measured) and not section.rows and measured <= fields.keys()
 
 
-def _give(answer: _CardAnswer, device: int, section: Section, ends: Sequence[keys.End]) -> None:
+def _store_section(answer: _CardAnswer, device: int, section: Section, ends: Sequence[keys.End]) -> None:
     """Store the readings, facts, events and processes of one chip."""
     draft = answer.draft
     _describe(draft, device, section.entries)
     _add_events(draft, device, section.entries)
     if section.has_content:
-        evidence = Evidence(_is_closed(draft, section, ends), answer.without_hbm)
+        evidence = Evidence(_check_end(draft, section, ends), answer.without_hbm)
         read_block(draft, device, section.entries, evidence)
     draft.processes.extend(Process(device, row.pid, row.name, row.memory_bytes) for row in section.rows)
-    if section.says_idle and not section.rows:
+    if section.is_idle and not section.rows:
         draft.give(device, metric("processes"), 0.0)
 
 
-def _is_closed(
+def _check_end(
     draft: Draft, section: Section, ends: Sequence[keys.End], also_printed: AbstractSet[str] = frozenset()
 ) -> bool:
-    """Return whether the last line proves that the section is complete: its owner's line, or a known last key. If not, report it."""
+    """Return whether the last line shows that the section is complete. If not, report the section as truncated."""
     last = section.last_key
-    printed = {*section.entries, *also_printed} | ({keys.CHIP_KEY} if section.owner else set())
-    closed = last not in KNOWN or any(
+    printed = {*section.entries, *also_printed} | ({keys.CHIP_KEY} if section.part else set())
+    is_complete = last not in KNOWN or any(
         end.key == last and end.instead not in printed and (not end.beside or end.beside in printed) for end in ends
     )
-    draft.problems.extend([] if closed else [Problem(section.where, f'the answer is cut off below "{quote(last)}"')])
-    return closed
+    if not is_complete:
+        draft.complain(section.where, f'the answer is cut off below "{quote(last)}"')
+    return is_complete
 
 
 def _add_events(draft: Draft, device: int, block: Block) -> None:
@@ -185,7 +187,7 @@ def _add_events(draft: Draft, device: int, block: Block) -> None:
 
 
 def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
-    """Report an event for each chip if some chip of the card has a fault, because the answer does not name the chip."""
+    """Report an event for each chip of a card with a chip fault, because the answer does not name the chip."""
     counts = [
         (key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries
     ]
@@ -226,7 +228,7 @@ def _totals(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
 
 
 def _check_totals(draft: Draft, totals: Sequence[tuple[Line, int]]) -> None:
-    """Report a list with fewer cards than its total as truncated."""
+    """Report a list as truncated if the number of its cards differs from its total."""
     listed = {slot.card for slot in slots_in(draft)}
     for line, count in totals:
         if count != len(listed):

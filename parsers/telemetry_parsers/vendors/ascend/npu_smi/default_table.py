@@ -1,4 +1,4 @@
-"""The default table of npu-smi in all its layouts, and the process table below it. Processes are counted only if their part is complete."""
+"""The default table of npu-smi in all its layouts, and the process table below it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOTHING = r"[A-Za-z]{1,12}|N/A|-{1,3}"
 _NUMBER = re.compile(rf"(?:-?[0-9.]{{1,16}}[%A-Za-z]{{0,2}}|{_NOTHING})\Z")
 _PAIR = re.compile(rf"(?:[^\s/]{{1,24}}/[^\s/]{{1,24}}|{_NOTHING})\Z")
 _ID = re.compile(r"[0-9]{1,6}\Z")
-# Memory is printed as `3412 / 65536`, and without the first blank from five digits on.
+# Memory is printed as `3412 / 65536`. A number of five digits has no blank before the slash.
 _SLASH = re.compile(r"[ \t]{0,32}/[ \t]{0,32}")
 _PAIRS = tuple(
     f"{name}({unit})" for name in ("memory-usage", "hbm-usage") for unit in ("mb", "mib", "gb", "gib", "kb", "kib")
@@ -44,9 +44,9 @@ _SHAPES = tuple(
 _BANNER = re.compile(r"npu-smi[ \t]{1,8}(?:v|version[ \t]{0,4}:?[ \t]{0,4})?([^\s|]{1,64})(?=[\s|])", re.IGNORECASE)
 _DRIVER = re.compile(r"Version:[ \t]{0,8}([^\s|]{1,64})(?=[\s|])")
 
-_LISTS_PROCESSES = 23  # the first version of the tool that lists processes below every table; 22.0.3.1 does not
+_PROCESSES_SINCE = 23  # the first version that lists processes below every table; 22.0.3.1 does not
 
-# A chip's utilization is that of its AI cores if printed, else that of the whole chip.
+# The utilization is that of the AI cores or, if it is not printed, that of the whole chip.
 _AI_CORES = ("aicore(%)", "ai core(%)")
 _WHOLE_CHIP = "npu util(%)"
 _READINGS: tuple[tuple[tuple[str, ...], Target], ...] = (
@@ -69,20 +69,20 @@ def is_table(line: Line) -> bool:
 
 
 def read(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the chips and their processes into the draft; of several runs in one text the last is read."""
+    """Put the chips and processes of the last run in the text into the draft."""
     lines, runs = _last_run(lines)
-    title = next((at for at, line in enumerate(lines) if _is_process_title(line)), len(lines))
+    title = next((position for position, line in enumerate(lines) if _is_process_title(line)), len(lines))
     shape = next((layout for line in lines[:title] if (layout := _shape_of(line)) is not None), _SHAPES[1])
     # Each pair becomes one word, and a pair of placeholders one placeholder.
-    closed_up = [replace(line, text=_SLASH.sub("/", line.text).replace("N/A/N/A", "N/A")) for line in lines[:title]]
-    table = read_table(closed_up, shape)
+    joined_lines = [replace(line, text=_SLASH.sub("/", line.text).replace("N/A/N/A", "N/A")) for line in lines[:title]]
+    table = read_table(joined_lines, shape)
     draft.name_unknown(*table.unknown)
     if runs > 1:
         draft.complain("text", several_runs(runs))
-    driver = _versions(lines[:title], draft)
-    numbers = frozenset(name for name in ("chip", "phy-id") if any(_heads(line, name) for line in lines[:title]))
-    numbered = {_add(draft, record, driver, numbers) for record in table.records} - {None}
-    unread = (line for line in table.unread if not _expected(line))
+    driver = _read_versions(lines[:title], draft)
+    ids = frozenset(name for name in ("chip", "phy-id") if any(_has_heading(line, name) for line in lines[:title]))
+    index_kinds = {_add_chip(draft, record, driver, ids) for record in table.records} - {None}
+    unread = (line for line in table.unread if not _is_expected(line))
     draft.problems.extend(Problem(line.where, not_understood(line.text)) for line in unread)
     draft.is_open = title == len(lines)
     if draft.is_open and not (table.headed and table.closed and _may_end(lines, draft.tool_version)):
@@ -90,19 +90,19 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
         draft.problems.insert(0, Problem(lines[-1].where, "the device table is cut off here; chips may be missing"))
     if title < len(lines):
         _read_processes(draft, lines[title:])
-    draft.index_space = _index_space(draft, numbered)
+    draft.index_space = _index_space(draft, index_kinds)
 
 
 def _may_end(lines: Sequence[Line], version: str | None) -> bool:
-    """Return whether a text may end with the device table. Tables of cards with HBM end after each card, and list processes from 23 on."""
+    """Return whether a text may end with the device table. With HBM, and since version 23, processes follow."""
     has_hbm = any("hbm-usage" in line.text.lower() for line in lines)
     major = units.whole((version or "").partition(".")[0])
-    return not has_hbm or (major is not None and major < _LISTS_PROCESSES)
+    return not has_hbm or (major is not None and major < _PROCESSES_SINCE)
 
 
 def _last_run(lines: Sequence[Line]) -> tuple[Sequence[Line], int]:
     """Return the lines of the last run, which begins with a version line, and the number of runs."""
-    starts = [at for at, line in enumerate(lines) if _is_banner(line)]
+    starts = [position for position, line in enumerate(lines) if _is_banner(line)]
     return (lines[starts[-1] :] if len(starts) > 1 else lines), len(starts)
 
 
@@ -122,7 +122,7 @@ def _shape_of(line: Line) -> TableShape | None:
     return None
 
 
-def _versions(lines: Sequence[Line], draft: Draft) -> str | None:
+def _read_versions(lines: Sequence[Line], draft: Draft) -> str | None:
     """Set the tool's version in the draft. Return the driver's version."""
     banner = next((line for line in lines if _is_banner(line)), None)
     if banner is None:
@@ -133,39 +133,39 @@ def _versions(lines: Sequence[Line], draft: Draft) -> str | None:
     return units.text_or_none(driver[1]) if driver else None
 
 
-def _heads(line: Line, name: str) -> bool:
+def _has_heading(line: Line, name: str) -> bool:
     """Return whether a line has this heading."""
     return "|" in line.text and name in line.text.lower().replace("|", " ").split()
 
 
-def _add(draft: Draft, record: Record, driver: str | None, numbers: frozenset[str]) -> str | None:
-    """Put a chip into the draft. Return the kind of its index: `phy-id`, or `card` for its card's id."""
+def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[str]) -> str | None:
+    """Put a chip into the draft. Return the kind of its index, `phy-id` or `card`, or None."""
     cells = record.values
-    card = _number(cells, "npu", "npu id")
-    if card is None or "health" not in cells or "phy-id" in numbers - cells.keys():
+    card = _number_in(cells, "npu", "npu id")
+    if card is None or "health" not in cells or "phy-id" in ids - cells.keys():
         draft.complain(record.line.where, no_row(record.line.text))
         return None
-    slot = Slot(card, _number(cells, "chip"))
+    slot = Slot(card, _number_in(cells, "chip"))
     if draft.has(slot):
         draft.complain(record.line.where, listed_twice(f"NPU {card}"))
         return None
-    device, physical = chip_at(draft, slot), _number(cells, "phy-id")
+    device, physical = chip_at(draft, slot), _number_in(cells, "phy-id")
     address = cells.get("bus-id")
     described = Device(
         draft.vendor, model=_text(cells, "name"), bus_id=bus_address(address.text) if address else None, driver=driver
     )
-    if "chip" in numbers - cells.keys() and not record.misfits:
+    if "chip" in ids - cells.keys() and not record.misfits:
         draft.complain(record.line.where, f"NPU {card} is listed without the number of its chip")
     draft.number(device, physical)
     draft.describe(device, described, {"device_id": _text(cells, "device")})
-    _give_readings(draft, device, cells)
+    _store_readings(draft, device, cells)
     for line in record.misfits:
-        draft.complain(line.where, f"cells that fit no heading: {quote(line.text)}")
+        draft.complain(line.where, f"cells match no heading: {quote(line.text)}")
     return "card" if physical is None else "phy-id"
 
 
-def _give_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
-    """Store the readings of the table, absent if a cell is lost, and those of the printed engines."""
+def _store_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
+    """Store the readings of the table. Readings without a cell are absent, except those of engines."""
     draft.take(device, (TO_HEALTH,), cells["health"].text, cells["health"].line.where)
     for headings, target in _READINGS:
         cell = next((cells[heading] for heading in headings if heading in cells), None)
@@ -177,11 +177,11 @@ def _give_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None
         if heading in cells:
             cell = cells[heading]
             draft.take(device, (target,), cell.text, cell.line.where, split_key(heading)[1])
-    _give_memory(draft, device, cells)
+    _store_memory(draft, device, cells)
 
 
-def _give_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
-    """Store the memory: HBM if the chip has any, else DDR. `0 / 0` means that there is none of a kind."""
+def _store_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
+    """Store the memory: HBM if the chip has any, else DDR. `0 / 0` means that the chip has none of that kind."""
     printed = [
         cells[heading]
         for kind in ("hbm", "memory")
@@ -190,17 +190,17 @@ def _give_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
     ]
     cell = next((cell for cell in printed if cell.text.replace(" ", "") != "0/0"), None)
     halves = cell.text.split("/") if cell and units.placeholder(cell.text) is None else []
-    for at, target in enumerate(_MEMORY):
+    for position, target in enumerate(_MEMORY):
         if cell is None:
             draft.give(device, target, Absent.NOT_REPORTED)
         elif len(halves) == 2:
-            draft.take(device, (target,), halves[at], cell.line.where, split_key(cell.heading)[1])
+            draft.take(device, (target,), halves[position], cell.line.where, split_key(cell.heading)[1])
         else:
             value = units.placeholder(cell.text) or Absent.NOT_UNDERSTOOD
             draft.give(device, target, value, cell.text, cell.line.where)
 
 
-def _number(cells: Mapping[str, Cell], *headings: str) -> int | None:
+def _number_in(cells: Mapping[str, Cell], *headings: str) -> int | None:
     return next((units.whole(cells[heading].text) for heading in headings if heading in cells), None)
 
 
@@ -208,20 +208,20 @@ def _text(cells: Mapping[str, Cell], heading: str) -> str | None:
     return units.text_or_none(cells[heading].text) if heading in cells else None
 
 
-def _index_space(draft: Draft, numbered: set[str | None]) -> str:
-    """Return the space of physical ids, if they are printed, or if each card has one chip: then the NPU id is the physical id."""
+def _index_space(draft: Draft, index_kinds: set[str | None]) -> str:
+    """Return the space of physical ids if they are printed, or if each card has one chip, whose NPU id is physical."""
     cards = [slot.card for slot in slots_in(draft)]
-    alone = len(set(cards)) == len(cards)
-    return PHYSICAL if numbered == {"phy-id"} or (numbered == {"card"} and alone) else ""
+    has_single_chips = len(set(cards)) == len(cards)
+    return PHYSICAL if index_kinds == {"phy-id"} or (index_kinds == {"card"} and has_single_chips) else ""
 
 
-def _expected(line: Line) -> bool:
+def _is_expected(line: Line) -> bool:
     """Return whether a line outside the records is the banner or a part of a rule."""
     return _is_banner(line) or is_rule(line.text) or not line.text.strip("+-=| \t")
 
 
-# The tool lists at most so many processes of a chip, so that a chip with as many may have more.
-_MOST_SHOWN = 8
+# The tool lists at most this many processes of a chip. A chip with this many may have more.
+_MOST_LISTED = 8
 _PID = re.compile(r"[0-9]{1,18}\Z")
 _PROCESS_WORDS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("npu", "npu id", "chip"), _ID),
@@ -236,15 +236,15 @@ _NONE = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1,6})\Z",
 
 
 @dataclass(slots=True)
-class _Counted:
-    """The processes of each slot so far, and the cards by the state of their rows."""
+class _ProcessCounts:
+    """The number of processes by slot, and the cards by the state of their rows."""
 
     counts: Counter[Slot] = field(default_factory=Counter)
     unlisted: dict[int, Line] = field(default_factory=dict)  # missing from the device table
-    idle: set[int] = field(default_factory=set)  # with the message that there are no processes
+    idle: set[int] = field(default_factory=set)  # cards with the message that there are no processes
     closed: set[int] = field(default_factory=set)  # rows with a rule below them
     cut: set[int] = field(default_factory=set)  # rows without a rule below them
-    gap: Absent | None = None  # why no rows are counted
+    absence: Absent | None = None  # the reason if rows cannot be counted
 
 
 def _is_process_title(line: Line) -> bool:
@@ -254,17 +254,17 @@ def _is_process_title(line: Line) -> bool:
 
 
 def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
-    """Put the processes, and the number of those of each device, into the draft; the heading is the first line."""
+    """Put the processes and their number for each device into the draft. The first line is the heading."""
     listed = frozenset(slots_in(draft))
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
     table = read_table(lines, _NEW if is_new else _OLD)
-    counted = _Counted()
+    counted = _ProcessCounts()
     draft.name_unknown(*table.unknown)
     for line in table.unread:
-        _take_other(draft, line, counted)
+        _read_other_line(draft, line, counted)
     last_rule = max((line.number for line in lines if is_rule(line.text) and "=" in line.text), default=0)
     for record in table.records:
-        _take(draft, record, counted, listed, closed=record.line.number < last_rule)
+        _read_row(draft, record, counted, listed, closed=record.line.number < last_rule)
     is_empty = not listed and not table.records and is_rule(lines[-1].text)
     if not table.closed and not is_empty:
         draft.complain(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}")
@@ -277,25 +277,25 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
         draft.give(chip_at(draft, slot), metric("processes"), _complete_count(counted, slot))
 
 
-def _take_other(draft: Draft, line: Line, counted: _Counted) -> None:
+def _read_other_line(draft: Draft, line: Line, counted: _ProcessCounts) -> None:
     """Read a line that is not a row: the message that a card has no processes, or unknown text."""
     idle = _NONE.match(line.text.strip().strip("|").strip()) if line.ended else None
     if idle is not None:
         counted.idle.add(int(idle[1]))
     elif line.ended and not is_rule(line.text):
-        counted.gap = Absent.NOT_UNDERSTOOD if "|" in line.text else counted.gap
+        counted.absence = Absent.NOT_UNDERSTOOD if "|" in line.text else counted.absence
         draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
 
 
-def _take(draft: Draft, record: Record, counted: _Counted, listed: frozenset[Slot], *, closed: bool) -> None:
-    """Read a row of the table. A row inside which the text ends is ignored."""
+def _read_row(draft: Draft, record: Record, counted: _ProcessCounts, listed: frozenset[Slot], *, closed: bool) -> None:
+    """Read a row of the table. A truncated row is ignored."""
     cells = {heading: value.text for heading, value in record.values.items()}
     card = units.whole(cells.get("npu", cells.get("npu id", "")))
     pid = units.whole(cells.get("process id", ""))
     if not record.line.ended:
         return
     if card is None or pid is None or record.misfits:
-        counted.gap = Absent.NOT_UNDERSTOOD
+        counted.absence = Absent.NOT_UNDERSTOOD
         draft.complain(record.line.where, no_row(record.line.text, PROCESS_TABLE))
         return
     slot = Slot(card, units.whole(cells.get("chip", "")))
@@ -309,11 +309,11 @@ def _take(draft: Draft, record: Record, counted: _Counted, listed: frozenset[Slo
     draft.processes.append(Process(chip_at(draft, slot), pid, cells.get("process name", ""), used))
 
 
-def _complete_count(counted: _Counted, slot: Slot) -> Value:
+def _complete_count(counted: _ProcessCounts, slot: Slot) -> Value:
     if slot.card in counted.idle and not counted.counts[slot]:
         return 0.0
-    if counted.gap is not None:
-        return counted.gap
-    if slot.card not in counted.closed or slot.card in counted.cut or counted.counts[slot] >= _MOST_SHOWN:
+    if counted.absence is not None:
+        return counted.absence
+    if slot.card not in counted.closed or slot.card in counted.cut or counted.counts[slot] >= _MOST_LISTED:
         return Absent.NOT_REPORTED
     return float(counted.counts[slot])

@@ -27,7 +27,7 @@ def split_key(key: str) -> tuple[str, str]:
 
 # Keys are in lower case with single blanks, without the unit in brackets at their end.
 _MEMORIES = ("hbm", "ddr")
-# The names of each kind. For cards without HBM, DDR is just called memory.
+# The printed names of each kind of memory. For cards without HBM, DDR is just called memory.
 MEMORY_NAMES = (("hbm",), ("ddr", "memory"))
 # `-t memory` of a 310 prints no kind; `-t flash` prints the size of a flash chip under the same key.
 BARE_MEMORY = ("capacity", "clock speed")
@@ -39,10 +39,10 @@ WITHOUT_HBM = frozenset(
         *(f"dvpp {engine} usage rate" for engine in ("vdec", "venc", "vpc", "jpege", "jpegd")),
     }
 )  # fmt: skip
-# Other answers in a log show a product without HBM by its name or the heading of its table. HBM and other names refute it.
+# Product names and headings that show a product without HBM, if other answers are in the same log.
 SHOWS_NO_HBM = re.compile(r"\bascend ?310|\b310[pb][0-9]?\b|\bmemory-usage\(mb\)", re.IGNORECASE)
 SHOWS_HBM = re.compile(r"\bhbm\b|\bascend ?9|\b9[15]0[a-z]", re.IGNORECASE)
-# Cards with HBM print these. A virtual card may omit the usage of its HBM, and the lines of HBM may be lost.
+# Cards with HBM print these. A virtual card may omit the usage of its HBM, and the lines of HBM may be missing.
 MAY_HAVE_HBM = frozenset(
     {
         "aicore count", "aivector usage rate", "aicube usage rate", "npu utilization", "ddr usage rate", "ddr bandwidth usage rate",
@@ -56,7 +56,7 @@ CARD_SENSORS: Mapping[str, Target] = {
     **{f"lm75{letter}_te": metric("temperature_celsius", f"lm75_{letter}") for letter in "abc"},
     "tec_temp": metric("temperature_celsius", "board_tec"),
 }
-# Huawei calls the share of the AI cores the utilization.
+# Huawei calls the utilization of the AI cores the utilization of the chip.
 FIELDS: Mapping[str, tuple[Target, ...]] = {
     "npu utilization": (metric("engine_utilization_ratio", "npu"),),
     "aicore usage rate": (metric("utilization_ratio"), metric("engine_utilization_ratio", "aicore")),
@@ -88,7 +88,7 @@ FIELDS: Mapping[str, tuple[Target, ...]] = {
     "ecrc error count": (metric("pcie_errors_total", "ecrc"),),
     **{key: (target,) for key, target in CARD_SENSORS.items()},
 }
-# Values of the whole card unless they are below a chip. If a card has several chips, no chip prints its own.
+# Values of the whole card unless they are below a chip. Chips do not print them if a card has several chips.
 CARD_FIELDS: Mapping[str, Target] = {**CARD_SENSORS, "power dissipation": metric("power_card_watts")}
 # Values of the whole card if its controller is named.
 PART_FIELDS: Mapping[str, Target] = {
@@ -96,7 +96,7 @@ PART_FIELDS: Mapping[str, Target] = {
     "npu real-time power": metric("power_card_watts"),
     "voltage": metric("voltage_volts", "board"),
 }
-# Keys of HBM and of DDR. HBM is the device's memory if the chip has any, see `docs/vendors/ascend.md`.
+# Keys of HBM and of DDR. If the chip has HBM, HBM is the device's memory; see `docs/vendors/ascend.md`.
 MEMORY_FIELDS: Mapping[str, Target] = {
     "{} capacity": metric("memory_total_bytes"),
     "{} usage rate": metric("memory_used_ratio"),
@@ -116,7 +116,7 @@ ECC_FIELDS: Mapping[str, Target] = {
     "ddr single bit isolated pages count": metric("retired_pages", "ddr_single_bit_ecc"),
     "ddr double bit isolated pages count": metric("retired_pages", "ddr_double_bit_ecc"),
 }
-# Keys of the device's memory: HBM's if there is any.
+# Keys of the device's memory, which is HBM if there is any.
 ECC_ENABLED = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable status")
 # The JPEG encoder and decoder share a label; the higher utilization is used.
 JPEG = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
@@ -130,7 +130,7 @@ TO_HEALTH = health({state: state for state in HEALTH_STATES})
 TABLES = (FIELDS, MEMORY_FIELDS, ECC_FIELDS, PART_FIELDS, TO_ECC_ENABLED, TO_HEALTH)
 
 CARD_KEY, COUNT_KEY, CHIP_KEY, NAME_KEY = "npu id", "chip count", "chip id", "chip name"
-# Parts of a card that are not chips open a block with their name.
+# The names of parts of a card that are not chips.
 OTHER_PARTS = frozenset({"mcu", "3559"})
 MODELS, UUIDS = ("npu name", "chip name"), ("vdie id", "ddie id", "die id")
 SERIAL, DRIVER = "serial number", "software version"
@@ -144,14 +144,14 @@ FACTS: Mapping[str, str] = {
     "error code": "error_codes",
 }
 TOTALS = ("total count", "card count")
-# Active faults: hexadecimal codes after the first two keys; the number of chips with a fault after the others.
+# Keys of active faults. The first two have hexadecimal codes, the others the number of chips with a fault.
 ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information", ("chip fault", "faulty chip count")
 # The value continues in lines with a blank key.
 LONG_KEY = "error information"
-# Keys of the 950's link, which no document explains.
+# Keys of the 950's link, which are not documented.
 _LINK_ERRORS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
-# The identity of a board, not measured.
-ABOUT = frozenset(
+# Keys of identities, which are not measured.
+IDENTITY_KEYS = frozenset(
     {
         CARD_KEY, CHIP_KEY, *TOTALS, *MODELS, *UUIDS, SERIAL, DRIVER, *FACTS, ADDRESS, COUNT_KEY, "chip type", "chip version", "model",
         "manufacturer", "board id", "main board id", "pcb id", "bom id", "class id", "pci vendor id", "pci device id",
@@ -160,8 +160,8 @@ ABOUT = frozenset(
         "device id", "module vendor id", "module id", "hbm manufacturer id",
     }
 )  # fmt: skip
-# Measured values without a metric: bookkeeping of DDR and huge pages, counts over all starts.
-UNREAD = frozenset(
+# Measured values without a metric, such as huge pages and error counts across restarts.
+WITHOUT_METRIC = frozenset(
     {
         "ddr hugepages total", "ddr hugepages usage rate", "memory hugepages total", "memory hugepages usage rate",
         "hugepages total", "hugepages usage rate", "total capacity", "total ddr capacity", "chip temperature",
@@ -170,7 +170,7 @@ UNREAD = frozenset(
     }
 )  # fmt: skip
 
-# Other tools print these keys, too, so that they do not identify output of this tool.
+# Other tools also print these keys, so that they do not identify output of this tool.
 COMMON_WORDS = frozenset(
     {
         "temperature", "retry count", "health", "model", "serial number", "product name", "firmware version", "manufacturer",
@@ -182,23 +182,23 @@ COMMON_WORDS = frozenset(
         "flash count", "manufacturer id", "vendor id", "device id", "module id", "product type", "ecc-enable status",
     }
 )  # fmt: skip
-# Links between chips have many keys, none of which names its link.
+# Keys of links between chips. They do not name the link.
 QUIET_BEGINNINGS = ("hccs ", "xlink ")
 RATED_POWER = "rated power dissipation"
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The key of an answer's last line. It counts only if `beside` is printed, too, and `instead` is not."""
+    """The last key of a complete answer, valid only if `beside` is printed and `instead` is not."""
 
     key: str
     beside: str = ""
     instead: str = ""
 
 
-# The last lines that prove that an answer is complete. An answer about the chips of a card names each chip, above or below
+# The last lines of complete answers. An answer about the chips of a card names each chip, above or below
 # its lines. A name below is the proof. Other answers end with one of these keys and with no other known key.
-# Answers of a 950, which has no chips, begin with the card:
+# Answers about a 950, which has no chips, begin with the card.
 ENDS_OF_CARDS: tuple[End, ...] = (
     *map(End, ("aicube usage rate", "npu real-time power", "error information", "hbm manufacturer id", *ECC_ENABLED)),
     *map(End, ("hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),
@@ -222,9 +222,9 @@ ENDS_OF_CHIPS: tuple[End, ...] = (
     End("health", beside=CHIP_KEY),
     End("error information"),  # health
 )
-# The card's controller is named above its lines in common, and below them in the others.
+# The card's controller is named above its lines in `common`, and below them in other answers.
 ENDS_OF_PARTS: tuple[End, ...] = (
     *map(End, ("npu real-time power", "power dissipation")),
-    # The controller of a 910, for whose chips common prints the cores, has a temperature and no power (910B, 23.0; 910A's has one).
+    # For the controller of a 910B, `common` prints a temperature and no power (23.0). For that of a 910A, it prints both.
     End("temperature", beside="aicore count"),
 )

@@ -17,9 +17,10 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, default_table, keys, readings, saved
 from telemetry_parsers.vendors.ascend.npu_smi.keys import NO_NUMBERS
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot
-from telemetry_parsers.vendors.ascend.npu_smi.saved import segments
+from telemetry_parsers.vendors.ascend.npu_smi.saved import answers_in
 
 TOOL = "npu-smi"
+_LOAD_OR_JOIN = "load the driver or, if it is loaded, join the group HwHiAiUser"
 ERRORS = (
     ErrorText("there is no npu card on this server", "no_devices", None, "check that lspci shows the cards"),
     ErrorText(
@@ -30,21 +31,12 @@ ERRORS = (
     ErrorText("ret is -8008", "no_devices", None, "check that lspci shows the cards"),
     ErrorText("ret is -8012", "failed", "driver_gone", "the device is not ready yet"),
     ErrorText("ret is -8255", "wrong_request"),
-    ErrorText(
-        "ret is -8005", "failed", "driver_gone", "load the driver, or join the group HwHiAiUser where it is loaded"
-    ),
-    ErrorText(
-        "initialize failed", "failed", "driver_gone", "load the driver, or join the group HwHiAiUser where it is loaded"
-    ),
-    ErrorText(
-        "initialized failed",
-        "failed",
-        "driver_gone",
-        "load the driver, or join the group HwHiAiUser where it is loaded",
-    ),
-    ErrorText("drvmngget", "failed", "driver_gone", "load the driver, or join the group HwHiAiUser where it is loaded"),
-    ErrorText("npu get board type failed", "failed", "driver_gone", "the driver does not know the card; look at dmesg"),
-    ErrorText("invalid card id", "failed", "exit_status", "the card is not on the bus any more: compare with lspci"),
+    ErrorText("ret is -8005", "failed", "driver_gone", _LOAD_OR_JOIN),
+    ErrorText("initialize failed", "failed", "driver_gone", _LOAD_OR_JOIN),
+    ErrorText("initialized failed", "failed", "driver_gone", _LOAD_OR_JOIN),
+    ErrorText("drvmngget", "failed", "driver_gone", _LOAD_OR_JOIN),
+    ErrorText("npu get board type failed", "failed", "driver_gone", "the driver does not support the card; see dmesg"),
+    ErrorText("invalid card id", "failed", "exit_status", "the card is no longer on the bus; compare with lspci"),
     ErrorText("libdcmi", "failed", "library_mismatch", "reinstall the driver package"),
     ErrorText("libdrvdsmi", "failed", "library_mismatch", "set LD_LIBRARY_PATH to the driver's lib64 folders"),
     ErrorText("does not support", "wrong_request", None, "this product does not report it"),
@@ -54,14 +46,14 @@ ERRORS = (
     ErrorText("error parameter of", "wrong_request", None, "this version or product does not support it"),
     ErrorText("usage: npu-smi", "wrong_request", None, "this version or product does not support it"),
 )
-_SILENT = "no output: npu-smi prints something whenever it ends by itself"
+_SILENT = "no output: npu-smi always prints something unless it is killed"
 
 _VERSION = re.compile(
     r"[ \t]{0,8}npu-smi[ \t]{1,8}(?:version[ \t]{0,8}:?[ \t]{0,8})?(v?[0-9][^\s|]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
 _UNSUPPORTED = ("does not support", "dose not support")
-# The metrics that polls of every card add to the table. Metrics of the table are not added: a value of another time
-# would come and go, and some answers count differently (usable memory, AI cores for the whole chip).
+# The metrics that polls of every card add to the table. Metrics of the table are not added, because values of different
+# times would alternate, and some answers have another meaning (usable memory, AI cores for the whole chip).
 _ADDED: Mapping[str, frozenset[str]] = {
     "usages": frozenset({"engine_utilization_ratio", "memory_bandwidth_ratio"}),
     "common": frozenset({"clock_hertz", "clock_max_hertz", "compute_units", "power_card_watts"}),
@@ -89,19 +81,19 @@ def _is_added(poll: str, item: Reading) -> bool:
 def _read_blocks(text: Text, draft: Draft) -> bool:
     common = frozenset[str]() if "-t" in text.arguments else keys.COMMON_WORDS
     # Many tools print such blocks, with keys such as `HBM Temperature`.
-    is_it = any(blocks.is_block_line(line, common) for line in text.lines)
-    if not is_it or foreign_tool(text.joined, TOOL) is not None:
+    is_npu_smi = any(blocks.is_block_line(line, common) for line in text.lines)
+    if not is_npu_smi or foreign_tool(text.joined, TOOL) is not None:
         return False
-    # Only answers about memory need it, and only the head is searched, so that a log of many answers is read in linear time.
+    # Needed only for answers about memory. Only the head is searched, so that long logs are read in linear time.
     joined = text.joined.upper()
     head = text.output.text[:_LOG_HEAD_CHARACTERS] if "DDR" in joined or "MEMORY" in joined else ""
     without_hbm = keys.SHOWS_NO_HBM.search(head) is not None and keys.SHOWS_HBM.search(head) is None
-    blocks.read(text.lines, blocks.Context(_asked_slot(text), without_hbm), draft)
+    blocks.read(text.lines, blocks.Context(_requested_slot(text), without_hbm), draft)
     return True
 
 
-def _asked_slot(text: Text) -> Slot:
-    """Return the card and the chip that the command named, in the text or by the reader."""
+def _requested_slot(text: Text) -> Slot:
+    """Return the card and the chip of the command, which is repeated in the text or known from the reader."""
     command = text.command_of(TOOL)
     return Slot(units.whole(command.value_of("-i") or text.output.target), units.whole(command.value_of("-c")))
 
@@ -113,13 +105,13 @@ def _read_version(text: Text, draft: Draft) -> bool:
     return draft.tool_version is not None
 
 
-def _unsupported(output: Output, lines: Sequence[Line]) -> Report | None:
+def _report_on_unsupported(output: Output, lines: Sequence[Line]) -> Report | None:
     """Return an empty report if a product does not support a query that is sent for every card."""
     first = next((line.text.lower() for line in lines if line.text.strip()), "")
     return Report() if output.target and any(words in first for words in _UNSUPPORTED) else None
 
 
-def _missing(run: Run) -> Problem | None:
+def _missing_answer(run: Run) -> Problem | None:
     if any(line.text.strip() for line in run.lines):
         return None
     return Problem("text", f"no answer to {TOOL} {quote(' '.join(run.arguments))}")
@@ -140,14 +132,14 @@ _TOOL = Tool(
     errors=ERRORS,
     index_space="",  # PHYSICAL if the text proves it
     words=NO_NUMBERS,
-    several=Several(TOOL, "an answer that does not name its chip is not read", segments, _missing),
+    several=Several(TOOL, "an answer that does not name its chip is not read", answers_in, _missing_answer),
     marks_first=False,
-    refusals=(_unsupported,),
+    refusals=(_report_on_unsupported,),
 )
 
 
 def _per_card(name: str, kind: str, interval: float, *, first_chip: bool = False) -> Poll:
-    """Return a poll that calls the tool for every card, because a call takes a third of a second; answers that need a chip use the first one."""
+    """Return a poll that calls the tool once for each card. If a chip is needed, it is the card's first one."""
     line = (TOOL, "info", "-t", kind, "-i", "{card}")
     lines = ((*line, "-c", "0"), line) if first_chip else (line,)
     request = Command(alternatives=lines, folders=_FOLDERS, per="card")

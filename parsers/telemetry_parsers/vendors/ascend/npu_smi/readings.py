@@ -1,4 +1,4 @@
-"""The readings in the keys of one block. The chip is known from its slot or from the mapping of `npu-smi info -m`."""
+"""Reads the readings of a block, and the mapping of slots to chips (`npu-smi info -m`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Slot:
 
 
 def chip_at(draft: Draft, slot: Slot) -> int:
-    """Return the position of the chip in a slot, created at its first mention."""
+    """Return the position of the chip in a slot. The chip is added at its first mention."""
     return draft.device(slot) if draft.has(slot) else draft.device(slot, slot.device(draft.vendor))
 
 
@@ -46,25 +46,25 @@ _MAPPING = frozenset({"npu id", "slot id", "chip id", "chip logic id", "chip phy
 
 
 def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the logic id of each chip. Parts without one, such as the card's controller, are no devices."""
+    """Read the logic and physical id of each chip. Parts without an id, such as the controller, are ignored."""
     headings: tuple[str, ...] = ()
     spaces: set[str | None] = set()
     for line in lines:
         names = mapping_headings(line)
         if names or not headings:
-            headings = names or _outside(draft, line) or headings
+            headings = names or _report_outside(draft, line) or headings
         elif line.ended and line.text.strip():
             row = _mapping_row(line, headings)
             if row is None:
                 draft.complain(line.where, no_row(line.text, "the mapping"))
             else:
-                spaces.add(_add_mapped(draft, row))
+                spaces.add(_add_mapped_chip(draft, row))
     if headings and not spaces:
         draft.complain(lines[-1].where, "the mapping names no chip")
     draft.index_space = PHYSICAL if spaces - {None} == {PHYSICAL} else ""
 
 
-def _outside(draft: Draft, line: Line) -> tuple[str, ...]:
+def _report_outside(draft: Draft, line: Line) -> tuple[str, ...]:
     if line.text.strip() and line.ended:
         draft.complain(line.where, not_understood(line.text))
     return ()
@@ -77,7 +77,7 @@ def mapping_headings(line: Line) -> tuple[str, ...]:
 
 
 def _mapping_row(line: Line, headings: Sequence[str]) -> dict[str, str] | None:
-    """Return the cells of a row: a number or a dash for each heading, and the name at the end, which may contain blanks."""
+    """Return the cells of a row (numbers or dashes, and a name that may contain blanks), or None for another line."""
     words = line.text.split(maxsplit=len(headings) - 1)
     *numbers, name = words or [""]
     if len(words) != len(headings) or units.whole(words[0]) is None or _is_number(name.split()[0]):
@@ -91,22 +91,22 @@ def _is_number(word: str) -> bool:
     return word == "-" or units.whole(word) is not None
 
 
-def _add_mapped(draft: Draft, row: Mapping[str, str]) -> str | None:
+def _add_mapped_chip(draft: Draft, row: Mapping[str, str]) -> str | None:
     slot = Slot(units.whole(row["npu id"]), units.whole(row["chip id"]))
-    logic, physical = units.whole(row.get("chip logic id", "")), units.whole(row.get("chip phy-id", ""))
-    if slot.chip is None or (logic is None and physical is None):
+    logic_id, physical_id = units.whole(row.get("chip logic id", "")), units.whole(row.get("chip phy-id", ""))
+    if slot.chip is None or (logic_id is None and physical_id is None):
         return None
     device = chip_at(draft, slot)
-    draft.number(device, logic if physical is None else physical)
+    draft.number(device, logic_id if physical_id is None else physical_id)
     facts = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
     printed = {name: units.text_or_none(row.get(heading)) for name, heading in facts.items()}
     draft.describe(device, Device(draft.vendor, model=units.text_or_none(row.get(_NAME))), printed)
-    return "logic" if physical is None else PHYSICAL
+    return "logic" if physical_id is None else PHYSICAL
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value as printed, the unit in its key, and its line."""
+    """A printed value with its line and the unit in its key."""
 
     text: str
     unit: str
@@ -130,52 +130,53 @@ _PENDING = metric("retired_pages_pending")
 KNOWN = frozenset(
     {
         *keys.FIELDS, *_MEMORY_KEYS, *keys.ECC_FIELDS, *keys.ECC_ENABLED, *keys.JPEG, *keys.PENDING_PAGES,
-        *keys.HEALTH, *keys.ABOUT, *keys.UNREAD,
+        *keys.HEALTH, *keys.IDENTITY_KEYS, *keys.WITHOUT_METRIC,
     }
 )  # fmt: skip
 
 
 def is_measured(key: str) -> bool:
-    """Return whether a key is known to have a measured value, read or not."""
-    return key in KNOWN and key not in keys.ABOUT
+    """Return whether a key is known to have a measured value."""
+    return key in KNOWN and key not in keys.IDENTITY_KEYS
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The evidence in the text around a block: whether the block is complete, and whether the product has no HBM."""
+    """Evidence around a block that the block is complete, and that the product has no HBM."""
 
-    closed: bool
+    is_complete: bool
     without_hbm: bool
 
 
 def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> None:
-    """Put the readings of a block into the draft, and name its unknown keys."""
-    kind = None if _hides_hbm(block) else _memory_of(block, evidence)
-    if kind is None and evidence.closed and _has_memory(block):
-        text = "HBM's capacity is missing" if _hides_hbm(block) else "the text does not show whether the chip has HBM"
+    """Put the readings of a block into the draft, and report its unknown keys."""
+    is_missing = _is_hbm_capacity_missing(block)
+    kind = None if is_missing else _memory_of(block, evidence)
+    if kind is None and evidence.is_complete and _has_memory(block):
+        text = "HBM's capacity is missing" if is_missing else "the text does not show whether the chip has HBM"
         draft.complain(next(iter(block.values())).line.where, f"{text}, so that DDR's readings are not read")
     for key, target in _targets_of(block, kind):
-        _give(draft, device, block[key], target)
+        _store(draft, device, block[key], target)
     for key in keys.HEALTH:
         if key in block:
-            _give(draft, device, block[key], keys.TO_HEALTH)
-    _give_jpeg(draft, device, block)
-    _give_pending(draft, device, block)
+            _store(draft, device, block[key], keys.TO_HEALTH)
+    _store_jpeg(draft, device, block)
+    _store_pending(draft, device, block)
     enabled = next((block[key] for key in keys.ECC_ENABLED if key in block), None)
     if enabled is not None:
-        _give(draft, device, enabled, keys.TO_ECC_ENABLED)
+        _store(draft, device, enabled, keys.TO_ECC_ENABLED)
     for key in block:
         if key not in KNOWN and not key.startswith(keys.QUIET_BEGINNINGS):
             draft.name_unknown(key)
 
 
 def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None:
-    """Put the readings of a whole card into the draft for each of its chips. The card's power counts only if there are several chips."""
+    """Put the readings of a whole card into the draft for each chip. The card's power needs several chips."""
     for key, entry in block.items():
         target = keys.PART_FIELDS.get(key)
         if target is not None and (len(devices) > 1 or target.key != "power_card_watts"):
             for device in devices:
-                _give(draft, device, entry, target)
+                _store(draft, device, entry, target)
         elif key not in KNOWN:
             draft.name_unknown(key)
 
@@ -191,62 +192,62 @@ def _has_memory(block: Block) -> bool:
     """Return whether a reading of HBM or DDR is printed. A capacity of 0 means that there is none."""
     return (
         keys.FLASH_KEY not in block
-        and not _is_none(block, "ddr capacity")
+        and not _is_zero(block, "ddr capacity")
         and not _MEMORY_KEYS.keys().isdisjoint(block)
     )
 
 
 def _memory_of(block: Block, evidence: Evidence) -> int | None:
-    """Return the device's memory: HBM if there is any, else DDR if no line of HBM can be lost; None for neither."""
+    """Return the kind of the device's memory: HBM, or DDR if no line of HBM can be missing, else None."""
     if keys.FLASH_KEY in block:
         return None
     kinds = {_MEMORY_KEYS[key][0] for key in block if key in _MEMORY_KEYS}
-    if _HBM in kinds and not _is_none(block, "hbm capacity"):
+    if _HBM in kinds and not _is_zero(block, "hbm capacity"):
         return _HBM
-    if _DDR not in kinds or _is_none(block, "ddr capacity"):
+    if _DDR not in kinds or _is_zero(block, "ddr capacity"):
         return None
     is_proven = _HBM in kinds or evidence.without_hbm or not keys.WITHOUT_HBM.isdisjoint(block)
-    is_open = not evidence.closed or not keys.MAY_HAVE_HBM.isdisjoint(block)
+    is_open = not evidence.is_complete or not keys.MAY_HAVE_HBM.isdisjoint(block)
     return _DDR if is_proven or not is_open else None
 
 
-def _hides_hbm(block: Block) -> bool:
-    """Return whether HBM is mentioned, but its capacity is missing beside that of DDR. Without HBM, the capacity is 0."""
-    speaks = any(_MEMORY_KEYS[key][0] == _HBM for key in block if key in _MEMORY_KEYS)
+def _is_hbm_capacity_missing(block: Block) -> bool:
+    """Return whether HBM is printed without its capacity, although the capacity of DDR is printed."""
+    has_hbm = any(_MEMORY_KEYS[key][0] == _HBM for key in block if key in _MEMORY_KEYS)
     capacity = block.get("hbm capacity")
-    return speaks and "ddr capacity" in block and (capacity is None or units.placeholder(capacity.text) is not None)
+    return has_hbm and "ddr capacity" in block and (capacity is None or units.placeholder(capacity.text) is not None)
 
 
-def _is_none(block: Block, key: str) -> bool:
+def _is_zero(block: Block, key: str) -> bool:
     return key in block and block[key].text == "0"
 
 
-def _give(draft: Draft, device: int, entry: Entry, target: Target) -> None:
+def _store(draft: Draft, device: int, entry: Entry, target: Target) -> None:
     draft.take(device, (target,), entry.text, entry.line.where, entry.unit)
 
 
-def _value(draft: Draft, entry: Entry, target: Target) -> Value:
+def _value_of(draft: Draft, entry: Entry, target: Target) -> Value:
     value = draft.value_in(target, entry.text, entry.unit)
     return Absent.NOT_UNDERSTOOD if value is None else value
 
 
-def _give_jpeg(draft: Draft, device: int, block: Block) -> None:
-    """Store the busier of the two engines. A single engine may not be the busier one."""
+def _store_jpeg(draft: Draft, device: int, block: Block) -> None:
+    """Store the utilization of the busier engine. It is absent if only one of the two engines is known."""
     entries = [block[key] for key in keys.JPEG if key in block]
-    values = [_value(draft, entry, _JPEG) for entry in entries]
+    values = [_value_of(draft, entry, _JPEG) for entry in entries]
     if not entries:
         return
     numbers = [value for value in values if not isinstance(value, Absent)]
-    gaps = [value for value in values if isinstance(value, Absent)] + [Absent.NOT_REPORTED] * (len(entries) == 1)
-    chosen: Value = gaps[0] if gaps else max(numbers)
-    at = values.index(chosen) if chosen in values else 0
-    draft.give(device, _JPEG, chosen, entries[at].text, entries[at].line.where)
+    absences = [value for value in values if isinstance(value, Absent)] + [Absent.NOT_REPORTED] * (len(entries) == 1)
+    chosen: Value = absences[0] if absences else max(numbers)
+    position = values.index(chosen) if chosen in values else 0
+    draft.give(device, _JPEG, chosen, entries[position].text, entries[position].line.where)
 
 
-def _give_pending(draft: Draft, device: int, block: Block) -> None:
-    """Store 1 if a page will be retired at the next start, 0 if no page will be for either kind of error."""
+def _store_pending(draft: Draft, device: int, block: Block) -> None:
+    """Store 1 if pages will be retired at the next start, 0 if both kinds of errors have none."""
     entries = [block[key] for key in keys.PENDING_PAGES if key in block]
-    values = [_value(draft, entry, metric("retired_pages")) for entry in entries]
+    values = [_value_of(draft, entry, metric("retired_pages")) for entry in entries]
     for entry, value in zip(entries, values, strict=True):
         if isinstance(value, Absent):
             draft.give(device, _PENDING, value, entry.text, entry.line.where)

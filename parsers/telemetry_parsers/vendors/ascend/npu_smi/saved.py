@@ -1,4 +1,4 @@
-"""Output of npu-smi that no poll requests: `info watch`, `info -t topo`, and answers in a row without their command lines."""
+"""Output of npu-smi that no poll requests: `info watch`, `info -t topo`, and answers without command lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WATCHED: Mapping[str, tuple[Target, ...]] = {
     "memory(%)": (metric("memory_used_ratio"),),
     "memory bw(%)": (metric("memory_bandwidth_ratio"),),
 }
-_WHOLE_CHIP = "npu util(%)"  # after the AI cores, whose share is preferred
+_WHOLE_CHIP = "npu util(%)"  # read after the AI cores, whose utilization is preferred
 _WATCH = frozenset({_CARD, _CHIP, *_WATCHED})
 _NODE = re.compile(r"(NPU|Phy-ID)([0-9]{1,6})\Z", re.IGNORECASE)
 _RELATION = re.compile(r"(?:X|SYS|PHB|PIX|PXB|SIO|UB|NA|HCCS(?:_SW)?|XLink(?:_SW)?|PCIE?)\Z", re.IGNORECASE)
@@ -40,7 +40,7 @@ _MOST_COLUMNS = 200
 
 
 def read_watch(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the last row of each chip. The tool prints rows as long as it runs."""
+    """Read the last row of each chip. The tool prints rows until it is stopped."""
     headings: tuple[str, ...] = ()
     last: dict[Slot, tuple[Line, dict[str, str]]] = {}
     for line in lines:
@@ -56,7 +56,7 @@ def read_watch(lines: Sequence[Line], draft: Draft) -> None:
     if not last:
         draft.complain(lines[-1].where, "the output of `npu-smi info watch` does not name a chip")
     for slot, (line, cells) in last.items():
-        _add_watched(draft, slot, line, cells)
+        _store_row(draft, slot, line, cells)
 
 
 def watch_headings(line: Line) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def watch_headings(line: Line) -> tuple[str, ...]:
     return tuple(names) if names[:1] == [_CARD] else ()
 
 
-def _add_watched(draft: Draft, slot: Slot, line: Line, cells: Mapping[str, str]) -> None:
+def _store_row(draft: Draft, slot: Slot, line: Line, cells: Mapping[str, str]) -> None:
     device = chip_at(draft, slot)
     for heading in sorted(cells, key=lambda name: name == _WHOLE_CHIP):
         if heading not in _WATCH:
@@ -77,7 +77,7 @@ def _add_watched(draft: Draft, slot: Slot, line: Line, cells: Mapping[str, str])
 
 
 def read_topology(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the device of each row of the matrix, with the processors near it. Report the columns that have no row."""
+    """Read the device of each row of the matrix, with the nearest processors. Report columns without a row."""
     columns: set[str] = set()
     nodes: set[str] = set()
     for line in lines:
@@ -97,7 +97,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def topology_row(line: Line) -> tuple[Slot, str | None] | None:
-    """Return the device and the processors of a row of the matrix of `npu-smi info -t topo`; None for any other line."""
+    """Return the device and the processors in a row of `npu-smi info -t topo`, or None for any other line."""
     words = line.text.split(maxsplit=_MOST_COLUMNS)
     node = _NODE.match(words[0]) if line.ended and len(words) > 1 else None
     if node is None or not _RELATION.match(words[1]):
@@ -107,7 +107,7 @@ def topology_row(line: Line) -> tuple[Slot, str | None] | None:
     return slot, None if _RELATION.match(last) or _NODE.match(last) else units.text_or_none(last)
 
 
-# The shape that a line shows. Most lines show none and have the shape of the line before.
+# A test for each shape. A line that passes none of them has the shape of the previous line.
 _SHAPES: Mapping[str, Callable[[Line], object]] = {
     "table": lambda line: line.text.lstrip().startswith("|") or is_rule(line.text),
     "mapping": readings.mapping_headings,
@@ -117,15 +117,15 @@ _SHAPES: Mapping[str, Callable[[Line], object]] = {
 }
 
 
-def segments(run: Run) -> list[Run]:
-    """Return the answers in a run: a new answer begins where the shape changes."""
-    parts: list[list[Line]] = [[]]
+def answers_in(run: Run) -> list[Run]:
+    """Return the answers in a run. A new answer begins where the shape changes."""
+    answers: list[list[Line]] = [[]]
     shape = ""
     for line in run.lines:
         shapes = (name for name, has_shape in _SHAPES.items() if line.text.strip() and has_shape(line))
         next_shape = next(shapes, shape)
         if shape and next_shape != shape:
-            parts.append([])
+            answers.append([])
         shape = next_shape
-        parts[-1].append(line)
-    return [Run(run.arguments, tuple(part)) for part in parts]
+        answers[-1].append(line)
+    return [Run(run.arguments, tuple(answer)) for answer in answers]
