@@ -1,4 +1,4 @@
-"""The contract of a format, an entry point of the group `telemetry.profiles`: how it recognises and reads files, and the `Facts` it returns."""
+"""The contract of a format, an entry point of the group `telemetry.profiles`. A format recognises and reads files."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from telemetry_parsers.model import Problem
 
 # In facts, times are integer nanoseconds; None and "" mean that the file does not contain the value.
 
-# What a kernel does. `fused` computes and communicates, and counts as both. `wait` waits for another stream: its time is not counted.
+# The work of a kernel. `fused` computes and communicates, and counts as both. `wait` only waits for another stream and is ignored.
 Work = Literal["compute", "communication", "copy", "fused", "wait"]
-# What `begin_ns` counts from: 1970, the boot of the node (CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME), or an unknown moment.
+# The epoch of `begin_ns`: 1970, the boot of the node (CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME), or unknown.
 Clock = Literal["unix", "boot", "none"]
-# What assigns a kernel to a step: its launch, or the host's clock when it ran; "" where the tool itself states the step.
+# How kernels are assigned to steps: by their launches or by the host's clock; "" if the tool states the step.
 StepBasis = Literal["launch", "host", ""]
-# Where FLOPs come from: the file states them, or the shapes of its matrix operators give a lower bound.
+# The source of FLOPs: the file states them, or the shapes of its matrix operators give a lower bound.
 Basis = Literal["told", "shapes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The card as the profiler names it; `index` counts the devices that the job saw."""
+    """The card as the profiler identifies it. `index` is a number among the devices of the job, not of the node."""
 
     index: int | None = None
     model: str = ""
@@ -32,7 +32,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How one device spent one span; each time is the length of a union of intervals."""
+    """How one device spent a span of time. Each time is the length of a union of intervals."""
 
     span_ns: int | None = None
     compute_ns: int | None = None
@@ -42,31 +42,31 @@ class Split:
     exposed_copy_ns: int | None = None
     idle_ns: int | None = None
     wait_ns: int | None = None  # the part of communication that waits for other ranks
-    data_wait_ns: int | None = None  # for which the host waited for its data
+    data_wait_ns: int | None = None  # the host's wait for data
     launches: int | None = None
     graph_launches: int | None = None
-    launching_ns: int | None = None  # from the first launch to the last
+    launching_ns: int | None = None  # from the first to the last launch
     gaps: int | None = None
     gap_ns: int | None = None  # the part of idle time in long gaps
     fused_ns: int | None = None
 
     def values(self) -> list[int | None]:
-        """Return the parts in the order of the fields."""
+        """Return the values in the order of the fields."""
         return [getattr(self, field.name) for field in fields(Split)]
 
     def joined(self, other: Split) -> Split:
-        """Return the sums of two splits; a part that is unknown in either is unknown."""
+        """Return the sums of two splits. A value is unknown if it is unknown in either split."""
         pairs = zip(self.values(), other.values(), strict=True)
         return Split(*(None if left is None or right is None else left + right for left, right in pairs))
 
     def without(self, *parts: str) -> Split:
-        """Return the split with these parts unknown."""
+        """Return the split with these values set to unknown."""
         return replace(self, **dict.fromkeys(parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One training step; `begin_ns` is None where the file has lengths only. `is_mean` marks the tool's own mean of many."""
+    """One training step. `begin_ns` is None if the file has only durations. `is_mean` marks a mean that the tool computed."""
 
     name: str
     split: Split
@@ -77,7 +77,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """All runs of one kernel, copy or collective on one device; grid, block and occupancy are those of its longest run."""
+    """All executions of one kernel, copy or collective on a device. Grid, block and occupancy are of the longest one."""
 
     name: str
     work: Work
@@ -89,7 +89,7 @@ class Kernel:
     occupancy_ratio: float | None = None  # an estimate of the profiler from the launch shape, not a measurement
 
     def joined(self, other: Kernel) -> Kernel:
-        """Return the sums of two kernels; the longest run is unknown if it is unknown for either."""
+        """Return the sums of two kernels. The longest execution is unknown if it is unknown for either kernel."""
         longest = max(self, other, key=lambda kernel: -1 if kernel.longest_ns is None else kernel.longest_ns)
         longest_ns = None if None in (self.longest_ns, other.longest_ns) else longest.longest_ns
         calls, total_ns = self.calls + other.calls, self.total_ns + other.total_ns
@@ -103,7 +103,7 @@ def largest_first(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FirstCollective:
-    """A first collective that takes far longer than the others, since ranks wait in it for each other's profiler; `rest` excludes it."""
+    """A first collective that is far longer than the others: ranks wait for each other's profiler. `rest` excludes it."""
 
     length_ns: int
     rest: Split
@@ -111,7 +111,7 @@ class FirstCollective:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A long time without work on a device; `since_ns` counts from the device's first interval."""
+    """A long time without work on a device. `since_ns` counts from the start of the device's first work."""
 
     since_ns: int
     length_ns: int
@@ -129,7 +129,7 @@ class Flops:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What one file contains about one device or rank; `begin_ns` and `end_ns` enclose all its work."""
+    """The content of one file about one device or rank. `begin_ns` and `end_ns` enclose all its work."""
 
     card: Card = Card()
     rank: int | None = None
@@ -139,23 +139,23 @@ class Device:
     steps: tuple[Step, ...] = ()
     kernels: tuple[Kernel, ...] = ()  # largest total first
     flops: Flops | None = None
-    dtype: str = ""  # of most of the matrix work
+    dtype: str = ""  # the data type of most of the matrix work
     first_collective: FirstCollective | None = None
     step_basis: StepBasis = ""
     gaps: tuple[Gap, ...] = ()
     without_gaps: Split | None = None  # excludes the gaps and the first collective
 
     def without_first_collective(self) -> Split | None:
-        """Return the split that excludes the first collective; None if the device has no such collective."""
+        """Return the split without the first collective, or None if the device has no such collective."""
         return None if self.first_collective is None else self.limited(self.first_collective.rest)
 
     def without(self, *parts: str) -> Device:
-        """Return the device with these parts of its splits unknown."""
+        """Return the device with these values of its splits set to unknown."""
         steps = tuple(replace(step, split=step.split.without(*parts)) for step in self.steps)
         return replace(self, split=self.split.without(*parts), steps=steps)
 
     def limited(self, part: Split) -> Split:
-        """Return the split of a part of the time without the figures that are unknown for the whole time."""
+        """Return the split of a part of the time, without the values that are unknown for the whole time."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))
 
@@ -165,7 +165,7 @@ THIS_RANK = "this rank"  # the source of a link in a file without a rank number
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The sums of the transfers over one link; its ends are rank or device numbers as the file prints them."""
+    """The sums of the transfers over one link. Its ends are rank or device numbers, as the file prints them."""
 
     kind: str
     source: str
@@ -176,7 +176,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The calls of one host function, added up: of a runtime's API, or of a range that the program marked."""
+    """The summed calls of one host function: of a runtime API, or of a range that the program marked."""
 
     name: str
     calls: int
@@ -185,7 +185,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A sentence that supports a cause of slowness; `share` is the part of the step that it explains."""
+    """A sentence that supports a cause of slowness. `share` is the part of the step that it explains."""
 
     cause: Literal["data", "communication", "host", "compute", "copy"]
     text: str
@@ -194,7 +194,7 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class RankCard:
-    """The card of a rank; `node` is a digest of the node's address, which is never shown."""
+    """The card of a rank. `node` is a digest of the node's address, which is never shown."""
 
     node: str
     index: int
@@ -211,13 +211,13 @@ class NodeFolder:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The content of one file; `remarks` are sentences for the user, `problems` describe what could not be read."""
+    """The content of one file. `remarks` are sentences for the user. `problems` describe unreadable content."""
 
     format: str
     tool: str
     clock: Clock = "none"
     ranks: int | None = None  # the size of the job
-    boot_to_unix_ns: int | None = None  # what to add to the node's boot clock to get Unix time
+    boot_to_unix_ns: int | None = None  # Unix time minus the time of the node's boot clock
     devices: tuple[Device, ...] = ()
     links: tuple[Link, ...] = ()
     calls: tuple[Call, ...] = ()
@@ -229,17 +229,17 @@ class Facts:
 
 
 HEAD_BYTES = 65_536
-# The stored columns of each table of a database. Views are left out: they are programs of the file.
+# The stored columns of each table of a database. Views are excluded: they are code from the file.
 Schema = Mapping[str, tuple[str, ...]]
 
 
 class NotReadError(ValueError):
-    """A recognised file cannot be read; the message states the reason and the remedy in one line."""
+    """A recognised file cannot be read. The message states the reason and the remedy in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """The data by which a format recognises a file: its name, the names of its folders, the nearest last, and its unpacked beginning."""
+    """The data by which a format recognises a file: its name, its folders (the nearest last), and its unpacked beginning."""
 
     name: str
     folders: tuple[str, ...]
@@ -252,7 +252,7 @@ class Clue:
 
 
 class TraceEvent(Protocol):
-    """One event of a Chrome trace; of the kinds `ph`, X has a length, i is a moment and M names a lane, which is a process and a thread."""
+    """One event of a Chrome trace. If `ph` is X it has a duration, i is an instant, and M names a process or a thread."""
 
     ph: str
     cat: str
@@ -261,21 +261,21 @@ class TraceEvent(Protocol):
     tid: int | str
 
     def begin_ns(self) -> int | None:
-        """Return the begin in the trace's own clock; None if it is not a number."""
+        """Return the start on the trace's own clock, or None if it is not a number."""
 
     def length_ns(self) -> int | None:
-        """Return the length; None if it is not a number."""
+        """Return the duration, or None if it is not a number."""
 
     def args(self) -> Mapping[str, Any]:
         """Return the arguments, which may be empty."""
 
     def correlation(self) -> int | None:
-        """Return the number that a launch and the launched work have in common; None if there is none."""
+        """Return the number that a launch and the launched work have in common, or None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceSample:
-    """The beginning of a Chrome trace: its first events, and the keys of the document that precede them."""
+    """The beginning of a Chrome trace: its first events, and the document's keys before them."""
 
     clue: Clue
     keys: Mapping[str, Any]
@@ -286,7 +286,7 @@ class TraceReader(Protocol):
     """Reads the events of one trace in the order of the file."""
 
     def key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Read a key of the document, which may precede or follow the events."""
+        """Read a key of the document. It may come before or after the events."""
 
     def events(self, events: Sequence[TraceEvent]) -> None:
         """Read the next events."""
@@ -338,7 +338,7 @@ class DatabaseFormat:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A closed format, which is recognised and never read; `remedy` names the export to make."""
+    """A closed format that is recognised but never read. `remedy` names the export to make instead."""
 
     name: str
     tool: str

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from telemetry_exporters import human
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import clean, cut, first_names, pad_left, pad_right
-from telemetry_profile.facts.kernel_kinds import distinct, family_of, short_name
+from telemetry_profile.facts.kernel_kinds import family_of, short_name, shorten_distinctly
 from telemetry_profile.format_contract import Split
 from telemetry_profile.verdict.cause import verdict_of
 from telemetry_profile.verdict.combine import Member, Profile
@@ -238,7 +238,7 @@ def _kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]
     heading, rows = _KERNEL_HEADINGS[:columns], [_cells(kernel, whole)[: columns - 1] for kernel in sums[: most - 1]]
     widths = [max(len(row[column]) for row in [heading[1:], *rows]) for column in range(len(heading) - 1)]
     room = max(_LEAST_NAME, width - sum(widths) - 2 * len(widths))
-    names = distinct([short_name(clean(kernel.longest.name)) for kernel in sums[: most - 1]], room)
+    names = shorten_distinctly([short_name(clean(kernel.longest.name)) for kernel in sums[: most - 1]], room)
     lines = [
         _aligned([name, *row], [room, *widths])
         for name, row in zip([heading[0], *names], [heading[1:], *rows], strict=True)

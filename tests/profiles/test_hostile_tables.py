@@ -201,7 +201,7 @@ def test_words_that_are_no_times_are_no_times(word: str) -> None:
 def test_damaged_rows_are_counted() -> None:
     content = FILES["hccl_raw_6.csv"] + "2,1\n3,x,y,z,w\n"
     (problem,) = facts_of("hccl_raw_6.csv", content).problems
-    assert problem.text == "3 are damaged, and are left out"
+    assert problem.text == "3 ignored: damaged"
 
 
 def test_a_cell_of_a_megabyte_keeps_its_row() -> None:

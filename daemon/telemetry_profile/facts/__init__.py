@@ -1,1 +1,1 @@
-"""Functions that several formats use: tables, traces, printed numbers, intervals of devices, and the kinds of kernels."""
+"""Helpers that several formats share: CSV tables, traces, printed numbers, device timelines and kinds of kernels."""

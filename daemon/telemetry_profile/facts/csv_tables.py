@@ -1,4 +1,4 @@
-"""The csv files of profilers: `tables` finds tables by the meaning of their headings, `Rows` reads a table with exactly known headings."""
+"""Reads the CSV files of profilers: `tables` finds tables by the meaning of their headings, `Rows` by exact headings."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from telemetry_parsers.model import Problem
 from telemetry_profile.facts.printed_numbers import MS, NS, US, S, count_of, nanoseconds
 from telemetry_profile.format_contract import Call, Clue, Device, Kernel, Work, largest_first
 
-_ROUNDED = 0.01
+_ROUNDING = 0.01
 _MINUTE = 60 * S
 UNITS: Mapping[str, int] = {
     "ns": NS, "nsecond": NS, "us": US, "µs": US, "μs": US, "usecond": US, "ms": MS, "msecond": MS, "s": S, "sec": S, "second": S, "m": _MINUTE, "min": _MINUTE,
 }  # fmt: skip
 _HEADING_UNIT = re.compile(r"(?P<words>.*?)\s*[\[(]\s*(?P<unit>[^\W\d]+|%)\s*[\])]\Z")
-# A cell with a number, which no heading has.
+# A cell that begins with a number. Headings never do.
 _HAS_NUMBER = re.compile(r'(\A|,)\s*"?[-+]?[0-9]')
 _TIME_IN_CELL = re.compile(r"(?P<number>[-+0-9.,eE]+)\s*(?P<unit>[^\W\d_]*)\Z")
-# The meaning of headings in all tools and versions, in lower case and without blanks and underscores.
+# The role of a column by its heading in any tool and version. Headings are in lower case, without blanks and underscores.
 _ROLES: Mapping[str, str] = {
     "name": "name", "kernelname": "name", "function": "name", "operation": "name", "range": "name", "direction": "name",
     "calls": "calls", "instances": "calls", "count": "calls", "numcalls": "calls", "counts": "calls", "operations": "calls",
@@ -43,7 +43,7 @@ _ROLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading: its meaning, "" if it has none here, and the unit that it names, 0 if it names none."""
+    """A heading with its role and the nanoseconds of its time unit. They are "" and 0 if the heading does not name them."""
 
     role: str
     unit: int
@@ -52,25 +52,25 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of a row and their units, by their roles."""
+    """The cells of a row and the time units of their columns, by role."""
 
     cells: Mapping[str, str]
     units: Mapping[str, int]
 
     def text(self, role: str) -> str:
-        """Return the cell, "" if there is none."""
+        """Return the cell, or "" if it is missing."""
         return self.cells.get(role, "")
 
     def time(self, role: str) -> int | None:
-        """Return the nanoseconds of a cell, None if it is not a time."""
+        """Return the time in a cell in nanoseconds, or None if it is not a time."""
         return _time_in(self.cells.get(role, ""), self.units.get(role, 0))
 
     def count(self, role: str) -> int | None:
-        """Return the whole number of a cell, None if it is not such a number."""
+        """Return the whole number in a cell, or None if it is not a whole number."""
         return count_of(self.cells.get(role, "").replace(",", "").strip())
 
     def shape(self, role: str) -> str:
-        """Return the sizes of a launch, such as `128×1×1`."""
+        """Return the launch dimensions, such as `128×1×1`, or "" if a cell is not a number."""
         sizes = [
             self.cells[f"{role}{axis}"].strip() for axis in range(3) if self.cells.get(f"{role}{axis}", "").strip()
         ]
@@ -79,56 +79,56 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table."""
+    """A table in a CSV file. Its rows can be a stream that is read only once."""
 
     columns: tuple[Column, ...]
     rows: Sequence[Row] | Iterator[Row]
 
-    def has(self, *roles: str) -> bool:
-        """Return whether the table has all of these columns."""
+    def has_roles(self, *roles: str) -> bool:
+        """Return whether the table has a column for each of these roles."""
         return {column.role for column in self.columns}.issuperset(roles)
 
     def headings(self) -> frozenset[str]:
         """Return the headings in lower case, without blanks and underscores."""
-        return frozenset(_plain(column.heading) for column in self.columns)
+        return frozenset(_normalized(column.heading) for column in self.columns)
 
 
 def _time_in(cell: str, unit: int) -> int | None:
-    """Return the nanoseconds of a cell; its unit precedes that of its column. None if there is no time or no unit."""
-    found = _TIME_IN_CELL.match(cell.strip())
-    if found is None:
+    """Return a cell's time in nanoseconds, or None. A unit in the cell takes precedence over the column's unit."""
+    match = _TIME_IN_CELL.match(cell.strip())
+    if match is None:
         return None
-    number = found["number"]
-    if not found["unit"]:
+    number = match["number"]
+    if not match["unit"]:
         return nanoseconds(number.replace(",", ""), unit) if unit else None
-    unit = UNITS.get(found["unit"].lower(), 0)
-    # A tool that writes the unit in the cell chooses a unit that avoids thousands: a comma is then a decimal comma.
+    unit = UNITS.get(match["unit"].lower(), 0)
+    # Tools that print the unit in the cell choose it so that numbers stay small. A single comma is a decimal comma.
     has_decimal_comma = number.count(",") == 1 and "." not in number
     return nanoseconds(number.replace(",", "." if has_decimal_comma else ""), unit) if unit else None
 
 
 def _column(heading: str) -> Column:
     words, unit = heading, ""
-    if found := _HEADING_UNIT.match(heading):
-        words, unit = found["words"], found["unit"]
+    if match := _HEADING_UNIT.match(heading):
+        words, unit = match["words"], match["unit"]
     elif heading.endswith("Ns"):
         words, unit = heading[:-2], "ns"
-    if unit == "%":  # a share of a number in another column
+    if unit == "%":  # a percentage of another column
         return Column("", 0, heading)
-    return Column(_ROLES.get(_plain(words), ""), UNITS.get(unit.lower(), 0), heading)
+    return Column(_ROLES.get(_normalized(words), ""), UNITS.get(unit.lower(), 0), heading)
 
 
-def _plain(heading: str) -> str:
+def _normalized(heading: str) -> str:
     return re.sub(r"[\s_-]+", "", heading).lower()
 
 
 def split_line(line: str) -> list[str]:
-    """Return the cells of a line; none if a quote is not closed, since the line is incomplete."""
+    """Return the cells of a line, or [] if a quote is not closed or a cell is too long."""
     if line.count('"') % 2:
         return []
     try:
         return next(csv.reader([line]), [])
-    except csv.Error:  # a cell is longer than csv allows
+    except csv.Error:  # a cell exceeds the limit of the csv module
         return []
 
 
@@ -137,27 +137,27 @@ def columns_of(line: str) -> tuple[Column, ...]:
     return tuple(_column(cell.strip()) for cell in split_line(line))
 
 
-def tables(lines: Iterable[str], least: Sequence[Sequence[str]]) -> Iterator[Table]:
-    """Yield the tables whose headings have all roles of any set in `least`; read each table before the next."""
-    waiting = iter(lines)
-    line = next(waiting, None)
+def tables(lines: Iterable[str], role_sets: Sequence[Sequence[str]]) -> Iterator[Table]:
+    """Yield each table whose headings have all roles of one of the sets. Read a table before the next one."""
+    line_iterator = iter(lines)
+    line = next(line_iterator, None)
     while line is not None:
         columns = columns_of(line) if "," in line else ()
-        if columns and any(Table(columns, ()).has(*roles) for roles in least):
-            body = _Body(waiting, columns, least)
+        if columns and any(Table(columns, ()).has_roles(*roles) for roles in role_sets):
+            body = _Body(line_iterator, columns, role_sets)
             yield Table(columns, body.rows())
             body.finish()
             line = body.following
         else:
-            line = next(waiting, None)
+            line = next(line_iterator, None)
 
 
 class _Body:
-    """The rows below a heading, up to a blank line, a message of the tool, or the next heading, which is `following`."""
+    """The rows of a table, up to a blank line, a message of the tool or a new heading. `following` is the next line to read."""
 
-    def __init__(self, lines: Iterator[str], columns: tuple[Column, ...], least: Sequence[Sequence[str]]) -> None:
-        self._lines, self._columns, self._least = lines, columns, least
-        self._is_over = False
+    def __init__(self, lines: Iterator[str], columns: tuple[Column, ...], role_sets: Sequence[Sequence[str]]) -> None:
+        self._lines, self._columns, self._role_sets = lines, columns, role_sets
+        self._has_ended = False
         self.following: str | None = None
 
     def rows(self) -> Iterator[Row]:
@@ -169,46 +169,48 @@ class _Body:
             cells = self._cells(line)
             if cells is None:
                 return
-            if is_first and (units_below := self._units_row(cells)):
+            if is_first and (units_below := self._units_by_role(cells)):
                 units = {**units, **units_below}
             elif len(cells) == len(self._columns):
                 pairs = zip(self._columns, cells, strict=True)
-                # The first of two columns with the same role counts.
+                # If two columns have the same role, the first one is used.
                 yield Row({column.role: cell for column, cell in reversed(list(pairs)) if column.role}, units)
-            elif "," in line:  # a garbled row, none of whose cells counts
+            elif "," in line:  # a garbled row without usable cells
                 yield Row({}, units)
             is_first = False
-        self._is_over = True
+        self._has_ended = True
 
     def finish(self) -> None:
         """Skip the unread rows."""
-        if not self._is_over:
+        if not self._has_ended:
             for _ in self.rows():
                 pass
 
     def _cells(self, line: str) -> list[str] | None:
-        """Return the cells of a row; None at the end of the table."""
+        """Return the cells of a row, or None at the end of the table."""
         if not line.strip() or line.startswith("=="):
-            self._is_over = True
+            self._has_ended = True
             self.following = next(self._lines, None) if not line.strip() else line
             return None
-        if not _HAS_NUMBER.search(line) and any(Table(columns_of(line), ()).has(*roles) for roles in self._least):
-            self._is_over, self.following = True, line
+        if not _HAS_NUMBER.search(line) and any(
+            Table(columns_of(line), ()).has_roles(*roles) for roles in self._role_sets
+        ):
+            self._has_ended, self.following = True, line
             return None
         cells = split_line(line)
         if '"' not in line and len(cells) == len(self._columns) and self._has_cut_name(cells):
             return []
         if len(cells) > len(self._columns):
-            cells = self._rejoined(line)
+            cells = self._rejoin_name(line)
         return cells
 
     def _has_cut_name(self, cells: Sequence[str]) -> bool:
-        """Return whether a name without quotes is cut at a comma between template arguments."""
+        """Return whether a name without quotes was split at a comma between template arguments."""
         names = (cell for column, cell in zip(self._columns, cells, strict=True) if column.role == "name")
         return any(cell.count("<") > cell.count(">") + cell.count("<<") for cell in names)
 
-    def _rejoined(self, line: str) -> list[str]:
-        """Return the cells of a row whose name has commas and no quotes, as rocprof of ROCm 5 writes them."""
+    def _rejoin_name(self, line: str) -> list[str]:
+        """Return the cells of a row with commas in an unquoted name, as rocprof of ROCm 5 prints them."""
         names = [number for number, column in enumerate(self._columns) if column.role == "name"]
         if not names:
             return []
@@ -217,8 +219,8 @@ class _Body:
         end = len(parts) - after
         return [*parts[: names[0]], ",".join(parts[names[0] : end]), *parts[end:]] if end > names[0] else []
 
-    def _units_row(self, cells: Sequence[str]) -> dict[str, int]:
-        """Return the units that nvprof and ncu print below the headings."""
+    def _units_by_role(self, cells: Sequence[str]) -> dict[str, int]:
+        """Return the units that nvprof and ncu print below the headings, by role."""
         if len(cells) != len(self._columns) or any(character.isdigit() for cell in cells for character in cell):
             return {}
         pairs = zip(self._columns, cells, strict=True)
@@ -229,53 +231,53 @@ class _Body:
         }
 
 
-def kernel(row: Row, work: Work) -> Kernel | None:
-    """Return the kernel of a row of sums; None if its numbers are invalid or contradict each other."""
+def kernel_of_row(row: Row, work: Work) -> Kernel | None:
+    """Return the kernel of a summary row, or None if its numbers are invalid or contradictory."""
     calls, total, mean = row.count("calls"), row.time("total"), row.time("mean")
     if calls is None or total is None or total < 0 or not row.text("name"):
         return None
     # Means are rounded to a nanosecond or to a few digits.
-    if mean is not None and abs(total - calls * mean) > calls + total * _ROUNDED:
+    if mean is not None and abs(total - calls * mean) > calls + total * _ROUNDING:
         return None
     return Kernel(row.text("name"), work, calls, total, row.time("longest"))
 
 
-def left_out(bad: int) -> tuple[Problem, ...]:
-    """Return a problem for so many invalid rows; nothing for 0."""
-    words = f"{bad} have no whole numbers, or numbers that contradict each other, and are left out"
-    return (Problem("rows", words),) if bad else ()
+def row_problem(count: int) -> tuple[Problem, ...]:
+    """Return a problem that reports how many rows were ignored, or () for 0."""
+    words = f"{count} ignored: the numbers are invalid or contradictory"
+    return (Problem("rows", words),) if count else ()
 
 
 @dataclass(slots=True)
 class Sums:
-    """Collects rows of sums: kernels of the device, calls of the host, and the number of invalid rows."""
+    """Collects kernels of the device and calls of the host from summary rows, and counts the invalid rows."""
 
     kernels: list[Kernel] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
-    bad: int = 0
+    invalid_rows: int = 0
 
     def add(self, row: Row, work: Work, *, is_host: bool) -> None:
-        """Add a row."""
-        found = kernel(row, work)
-        if found is None:
-            self.bad += 1
+        """Add a row, or count it as invalid."""
+        kernel = kernel_of_row(row, work)
+        if kernel is None:
+            self.invalid_rows += 1
         elif is_host:
-            self.calls.append(Call(found.name, found.calls, found.total_ns))
+            self.calls.append(Call(kernel.name, kernel.calls, kernel.total_ns))
         else:
-            self.kernels.append(found)
+            self.kernels.append(kernel)
 
 
-def device_of_sums(kernels: Iterable[Kernel]) -> tuple[Device, ...]:
-    """Return the device of a file of sums; nothing if there are no kernels."""
-    ordered = largest_first(kernels)
-    return (Device(kernels=ordered),) if ordered else ()
+def device_of_kernels(kernels: Iterable[Kernel]) -> tuple[Device, ...]:
+    """Return the device that ran these kernels, or () if there are none."""
+    sorted_kernels = largest_first(kernels)
+    return (Device(kernels=sorted_kernels),) if sorted_kernels else ()
 
 
 IsHeading = Callable[[Sequence[str]], bool]
 
 
 class Rows:
-    """The rows below the first heading, as mappings without blanks around the cells; `number` counts the rows, invalid ones too."""
+    """Iterates over the rows below the first heading as mappings. `number` counts the rows, including invalid rows."""
 
     def __init__(self, lines: Iterable[str], is_heading: IsHeading) -> None:
         self._lines, self._is_heading = lines, is_heading
@@ -295,27 +297,27 @@ class Rows:
             elif line.strip():
                 self._bad += 1
 
-    def count_bad_row(self) -> None:
-        """Count the last row as damaged."""
+    def count_damaged_row(self) -> None:
+        """Count the current row as damaged."""
         self._bad += 1
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return a problem if rows were damaged or had too few or too many cells."""
-        return (Problem("rows", f"{self._bad} are damaged, and are left out"),) if self._bad else ()
+        """Return a problem if rows are damaged or have too few or too many cells."""
+        return (Problem("rows", f"{self._bad} ignored: damaged"),) if self._bad else ()
 
 
-def with_headings(*names: str) -> IsHeading:
-    """Return a test for lines that have all of these headings."""
+def headings_test(*names: str) -> IsHeading:
+    """Return a test for lines that contain all of these headings."""
     return lambda cells: set(cells).issuperset(names)
 
 
-def begins_with(is_heading: IsHeading) -> Callable[[Clue], bool]:
-    """Return a test for files whose first line with content is such a heading."""
+def first_line_test(is_heading: IsHeading) -> Callable[[Clue], bool]:
+    """Return a test for files whose first non-blank line is such a heading."""
     return lambda clue: is_heading(first_cells(clue.text))
 
 
 def first_cells(text: str) -> list[str]:
-    """Return the cells of the first line with content."""
+    """Return the cells of the first non-blank line."""
     return _cells(next((line for line in text.splitlines() if line.strip()), ""))
 
 
@@ -328,13 +330,13 @@ def _cells(line: str) -> list[str]:
 
 
 def _long_cells(line: str) -> list[str]:
-    """Return the cells of a line of any length, quoted or not."""
+    """Return the cells of a line that exceeds the limit of the csv module."""
     cells: list[list[str]] = [[]]
     parts = line.split('"')
     for number, part in enumerate(parts):
         if number % 2:  # within quotes
             cells[-1].append(part)
-        elif not part and 0 < number < len(parts) - 1:  # two quotes within quotes mean a quote
+        elif not part and 0 < number < len(parts) - 1:  # a doubled quote is a literal quote
             cells[-1].append('"')
         else:
             first, *others = part.split(",")

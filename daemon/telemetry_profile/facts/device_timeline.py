@@ -1,4 +1,4 @@
-"""Collects the intervals of one file, as arrays of numbers, and makes splits, steps and kernels of them."""
+"""Collects the intervals of one file as arrays of numbers, and derives splits, steps and kernels from them."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from telemetry_profile.format_contract import (
     Work,
 )
 
-# The longest names of real kernels have some thousands of characters; longer names only fill the memory.
+# Names of real kernels have at most a few thousand characters. Longer names would only waste memory.
 MOST_NAME_CHARACTERS = 1 << 16
 MOST_NAMES = 100_000
 OTHERS = "(others)"
-LONGEST_NS = 400 * 86_400 * 10**9  # longer than any run; the result of broken times
+LONGEST_NS = 400 * 86_400 * 10**9  # longer than any run: only broken timestamps give such a length
 _EARLIEST_NS, _LATEST_NS = -(2**62), 2**62
 _WORKS: tuple[Work, ...] = ("compute", "communication", "copy", "fused")
 Launched = Literal["kernel", "graph", "copy"]
 
 
-class _Marked(NamedTuple):
-    """A step that the host marked."""
+class _HostStep(NamedTuple):
+    """A step that the program marked on the host."""
 
     process: Hashable
     name: str
@@ -46,7 +46,7 @@ class _Marked(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Tally:
+class _KernelTotals:
     calls: int = 0
     total_ns: int = 0
     longest_ns: int = -1
@@ -56,49 +56,49 @@ class _Tally:
 
 
 @dataclass(slots=True)
-class _Lane:
-    """The work of one device."""
+class _DeviceWork:
+    """The recorded work of one device."""
 
     card: Card
     rank: int | None = None
     processes: set[Hashable] = field(default_factory=set)
     runs: dict[Work, Runs] = field(default_factory=lambda: {work: Runs() for work in _WORKS})
-    tallies: defaultdict[tuple[Work, str], _Tally] = field(default_factory=lambda: defaultdict(_Tally))
+    sums: defaultdict[tuple[Work, str], _KernelTotals] = field(default_factory=lambda: defaultdict(_KernelTotals))
 
-    def tally(self, work: Work, name: str) -> _Tally:
+    def totals_of(self, work: Work, name: str) -> _KernelTotals:
         key = (work, name[:MOST_NAME_CHARACTERS])
-        if key not in self.tallies and len(self.tallies) >= MOST_NAMES:
+        if key not in self.sums and len(self.sums) >= MOST_NAMES:
             key = (work, OTHERS)
-        return self.tallies[key]
+        return self.sums[key]
 
 
 class LinkSums:
-    """Adds up the transfers over each link."""
+    """Sums up the bytes and the duration of the transfers over each link."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str, str], list[int]] = {}
 
     def add(self, kind: str, source: str, target: str, size: int, length_ns: int | None) -> None:
-        """Add a transfer; one without a possible length is left out, since it has no speed."""
+        """Add a transfer. A transfer without a valid duration is ignored, because its rate is unknown."""
         key = (kind, source, target)
         if length_ns is None or not 0 < length_ns < LONGEST_NS:
             return
         if key in self._sums or len(self._sums) < MOST_NAMES:
-            counted = self._sums.setdefault(key, [0, 0])
-            counted[0] += size
-            counted[1] += length_ns
+            sums = self._sums.setdefault(key, [0, 0])
+            sums[0] += size
+            sums[1] += length_ns
 
     def links(self) -> tuple[Link, ...]:
-        """Return all links in the order of the file."""
-        return tuple(Link(*key, *counted) for key, counted in self._sums.items())
+        """Return all links in the order of their first transfers."""
+        return tuple(Link(*key, *sums) for key, sums in self._sums.items())
 
 
 class Timeline:
-    """Collects the intervals of one file; keys identify devices. Steps and waits belong to the devices that their process used."""
+    """Collects the intervals of one file by device key. Steps and waits belong to the devices that their process used."""
 
     def __init__(self) -> None:
-        self._lanes: dict[Hashable, _Lane] = {}
-        self._steps: list[_Marked] = []
+        self._work_by_key: dict[Hashable, _DeviceWork] = {}
+        self._steps: list[_HostStep] = []
         self._data_waits: dict[Hashable, Runs] = {}
         self._calls: dict[str, list[int]] = {}
         self._launches: array[int] = array("q")
@@ -107,13 +107,13 @@ class Timeline:
         self._impossible = 0
 
     def set_card(self, key: Hashable, card: Card, rank: int | None = None, process: Hashable = None) -> None:
-        """Set the card of a key, its rank, and a process that used it, before or after its first interval."""
-        lane = self._lanes.setdefault(key, _Lane(card))
-        lane.card, lane.rank = card, rank
+        """Set the card and rank of a device, and a process that used it. The device may already have work."""
+        device_work = self._work_by_key.setdefault(key, _DeviceWork(card))
+        device_work.card, device_work.rank = card, rank
         if process is not None:
-            lane.processes.add(process)
+            device_work.processes.add(process)
 
-    def add(  # separate arguments, because it is called for each event
+    def add(  # separate arguments instead of an object, because this is called for each event
         self,
         key: Hashable,
         work: Work,
@@ -125,58 +125,58 @@ class Timeline:
         occupancy_ratio: float | None = None,
         launch: int = -1,
     ) -> None:
-        """Add work of a device, by the launch of this number; an impossible time is only counted as a problem."""
+        """Add work of a device. `launch` is the number of its launch. Work with an invalid time only counts as a problem."""
         span = self._span(begin_ns, length_ns)
         if span is None:
             return
-        lane = self._lanes.get(key)
-        if lane is None:
-            lane = self._lanes[key] = _Lane(Card(index=key if isinstance(key, int) else None))
+        device_work = self._work_by_key.get(key)
+        if device_work is None:
+            device_work = self._work_by_key[key] = _DeviceWork(Card(index=key if isinstance(key, int) else None))
         if work != "wait":
-            lane.runs[work].add(*span, launch)
-        tally = lane.tally(work, name)
+            device_work.runs[work].add(*span, launch)
+        sums = device_work.totals_of(work, name)
         length_ns = span[1] - span[0]
-        tally.calls += 1
-        tally.total_ns += length_ns
-        if length_ns > tally.longest_ns:
-            tally.longest_ns, tally.grid, tally.block, tally.occupancy_ratio = length_ns, grid, block, occupancy_ratio
+        sums.calls += 1
+        sums.total_ns += length_ns
+        if length_ns > sums.longest_ns:
+            sums.longest_ns, sums.grid, sums.block, sums.occupancy_ratio = length_ns, grid, block, occupancy_ratio
 
-    def step(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
-        """Add a step of the host."""
+    def add_step(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
+        """Add a step that the program marked on the host."""
         span = self._span(begin_ns, length_ns)
         if span is not None and len(self._steps) < MOST_NAMES:
-            self._steps.append(_Marked(process, name[:MOST_NAME_CHARACTERS], *span))
+            self._steps.append(_HostStep(process, name[:MOST_NAME_CHARACTERS], *span))
 
-    def data_wait(self, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
-        """Add a wait of the host for its data."""
+    def add_data_wait(self, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
+        """Add a span in which the host waits for data."""
         span = self._span(begin_ns, length_ns)
         if span is not None:
             self._data_waits.setdefault(process, Runs()).add(*span)
 
-    def marked(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> bool:
-        """Add a range that the program marked; return whether it was a step or a wait for data, other ranges are dropped."""
+    def add_range(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> bool:
+        """Add a range of the program if it is a step or a wait for data. Return whether it is either of them."""
         if is_step(name):
-            self.step(name.strip(), begin_ns, length_ns, process)
+            self.add_step(name.strip(), begin_ns, length_ns, process)
         elif is_data_wait(name):
-            self.data_wait(begin_ns, length_ns, process)
+            self.add_data_wait(begin_ns, length_ns, process)
         else:
             return False
         return True
 
-    def call(self, name: str, length_ns: int | None, calls: int = 1) -> None:
-        """Add calls of a function of the host."""
+    def add_call(self, name: str, length_ns: int | None, calls: int = 1) -> None:
+        """Add calls of a host function."""
         if length_ns is None or not 0 <= length_ns < LONGEST_NS:
             self._impossible += calls
             return
         name = name[:MOST_NAME_CHARACTERS]
         if name not in self._calls and len(self._calls) >= MOST_NAMES:
             name = OTHERS
-        counted = self._calls.setdefault(name, [0, 0])
-        counted[0] += calls
-        counted[1] += length_ns
+        sums = self._calls.setdefault(name, [0, 0])
+        sums[0] += calls
+        sums[1] += length_ns
 
-    def launch(self, begin_ns: int | None, kind: Launched, number: int | None = None) -> None:
-        """Add a launch of the host, with the number that the launched work also has."""
+    def add_launch(self, begin_ns: int | None, kind: Launched, number: int | None = None) -> None:
+        """Add a launch on the host. `number` is the number that the launched work has, too."""
         if begin_ns is None or not _EARLIEST_NS < begin_ns < _LATEST_NS:
             return
         if number is not None:
@@ -187,37 +187,35 @@ class Timeline:
             self._graphs.append(begin_ns)
 
     def host_steps(self) -> list[Interval]:
-        """Return the spans of the steps on the host, in the order of the steps of a device."""
+        """Return the spans of the steps on the host, in the order of a device's steps."""
         return [(step.begin, step.end) for step in self._steps]
 
     def facts(self, name: str, tool: str, clock: Clock, devices: tuple[Device, ...] | None = None) -> Facts:
-        """Return the facts of a file; `devices` are those of the timeline with additions of the format."""
-        found = self.devices() if devices is None else devices
-        return Facts(name, tool, clock, devices=found, calls=self.calls(), problems=self.problems())
+        """Return the facts of a file. `devices` replaces the timeline's devices if the format has changed them."""
+        devices = self.devices() if devices is None else devices
+        return Facts(name, tool, clock, devices=devices, calls=self.calls(), problems=self.problems())
 
     def devices(self) -> tuple[Device, ...]:
-        """Return the devices that did any work, in the order of their numbers."""
+        """Return the devices that did any work, ordered by rank and card number."""
         self._steps.sort(key=lambda step: step.begin)
         self._launches, self._graphs = (array("q", sorted(times)) for times in (self._launches, self._graphs))
-        lanes = [lane for lane in self._lanes.values() if any(runs.begins for runs in lane.runs.values())]
-        found = [self._device(lane, is_alone=len(lanes) == 1) for lane in lanes]
+        active_work = [work for work in self._work_by_key.values() if any(runs.begins for runs in work.runs.values())]
+        devices = [self._device(work, is_only_device=len(active_work) == 1) for work in active_work]
         return tuple(
-            sorted(found, key=lambda device: (device.rank or 0, device.card.index is None, device.card.index or 0))
+            sorted(devices, key=lambda device: (device.rank or 0, device.card.index is None, device.card.index or 0))
         )
 
     def calls(self) -> tuple[Call, ...]:
         """Return the calls of the host, largest total first."""
-        return tuple(
-            sorted((Call(name, *counted) for name, counted in self._calls.items()), key=lambda call: -call.total_ns)
-        )
+        return tuple(sorted((Call(name, *sums) for name, sums in self._calls.items()), key=lambda call: -call.total_ns))
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return a problem if events were left out."""
-        words = f"{self._impossible} have an impossible time or length, and are left out"
-        return (Problem("events", words),) if self._impossible else ()
+        """Return a problem if events were ignored."""
+        message = f"{self._impossible} ignored: impossible time or length"
+        return (Problem("events", message),) if self._impossible else ()
 
     def _span(self, begin_ns: int | None, length_ns: int | None) -> Interval | None:
-        """Return begin and end; count impossible values and return None for them."""
+        """Return start and end, or None if they are impossible, which is counted."""
         if (
             begin_ns is None
             or length_ns is None
@@ -227,53 +225,51 @@ class Timeline:
             return None
         return begin_ns, begin_ns + length_ns
 
-    def _device(self, lane: _Lane, *, is_alone: bool) -> Device:
-        waits = [runs.union() for process, runs in self._data_waits.items() if _used(process, lane)]
-        splitter = Splitter(lane.runs, waits[0].joined(*waits[1:]) if waits else None)
-        marked = [step for step in self._steps if _used(step.process, lane)]
-        windows = self._launched.windows(lane.runs, [(step.begin, step.end) for step in marked])
+    def _device(self, device_work: _DeviceWork, *, is_only_device: bool) -> Device:
+        waits = [runs.union() for process, runs in self._data_waits.items() if _may_use(process, device_work)]
+        splitter = Splitter(device_work.runs, waits[0].union_with(*waits[1:]) if waits else None)
+        steps_of_device = [step for step in self._steps if _may_use(step.process, device_work)]
+        windows = self._launched.step_windows(device_work.runs, [(step.begin, step.end) for step in steps_of_device])
         steps = []
-        for number, step in enumerate(marked):
+        for number, step in enumerate(steps_of_device):
             host = step.begin, step.end
             window = windows[number] if windows else host
-            split = self._with_launches(splitter.split(*window, host), host, is_alone=is_alone)
+            split = self._with_launches(splitter.split(*window, host), host, is_only_device=is_only_device)
             steps.append(Step(step.name, split, window[0], window[0] >= window[1]))
         begin, end = splitter.span()
-        first = first_collective_of(lane.runs["communication"], splitter)
+        first = first_collective_of(device_work.runs["communication"], splitter)
         gaps, rest = gaps_of(splitter, first and first[0])
         return Device(
-            lane.card, lane.rank, begin, end, self._with_launches(splitter.split(begin, end), None, is_alone=is_alone), tuple(steps), _kernels(lane),
+            device_work.card, device_work.rank, begin, end, self._with_launches(splitter.split(begin, end), None, is_only_device=is_only_device), tuple(steps), _kernels(device_work),
             first_collective=first and first[1],
-            step_basis="launch" if windows else "host" if marked else "",
+            step_basis="launch" if windows else "host" if steps_of_device else "",
             gaps=gaps,
             without_gaps=rest,
         )  # fmt: skip
 
-    def _with_launches(self, split: Split, host: Interval | None, *, is_alone: bool) -> Split:
-        """Return the split with the launches in a span of the host's clock, or in all; unchanged if there are several cards."""
-        if not self._launches or not is_alone:
+    def _with_launches(self, split: Split, host: Interval | None, *, is_only_device: bool) -> Split:
+        """Return the split with the launches in a host span, or with all launches. With several cards it is unchanged."""
+        if not self._launches or not is_only_device:
             return split
-        first, last = _within(self._launches, host)
-        graphs = _within(self._graphs, host)
-        launching = self._launches[last - 1] - self._launches[first] if last > first else 0
-        return replace(split, launches=last - first, graph_launches=graphs[1] - graphs[0], launching_ns=launching)
+        first, last = _index_range(self._launches, host)
+        graphs = _index_range(self._graphs, host)
+        launching_ns = self._launches[last - 1] - self._launches[first] if last > first else 0
+        return replace(split, launches=last - first, graph_launches=graphs[1] - graphs[0], launching_ns=launching_ns)
 
 
-def _within(times: array[int], span: Interval | None) -> Interval:
-    """Return the range of the times that lie in a span."""
+def _index_range(times: array[int], span: Interval | None) -> Interval:
+    """Return the range of indices of the times within a span."""
     return (0, len(times)) if span is None else (bisect_left(times, span[0]), bisect_left(times, span[1]))
 
 
-def _used(process: Hashable, lane: _Lane) -> bool:
-    """Return whether a process may have used a device, which is true if either is unknown."""
-    return process is None or not lane.processes or process in lane.processes
+def _may_use(process: Hashable, device_work: _DeviceWork) -> bool:
+    """Return whether a process may have used a device. This is true if either is unknown."""
+    return process is None or not device_work.processes or process in device_work.processes
 
 
-def _kernels(lane: _Lane) -> tuple[Kernel, ...]:
-    found = (
-        Kernel(
-            name, work, tally.calls, tally.total_ns, tally.longest_ns, tally.grid, tally.block, tally.occupancy_ratio
-        )
-        for (work, name), tally in lane.tallies.items()
+def _kernels(device_work: _DeviceWork) -> tuple[Kernel, ...]:
+    kernels = (
+        Kernel(name, work, sums.calls, sums.total_ns, sums.longest_ns, sums.grid, sums.block, sums.occupancy_ratio)
+        for (work, name), sums in device_work.sums.items()
     )
-    return tuple(sorted(found, key=lambda kernel: (-kernel.total_ns, kernel.name)))
+    return tuple(sorted(kernels, key=lambda kernel: (-kernel.total_ns, kernel.name)))

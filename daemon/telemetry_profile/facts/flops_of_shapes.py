@@ -1,4 +1,4 @@
-"""Floating-point operations from the shapes of PyTorch's matrix operators: a lower bound of the work of a device."""
+"""Counts floating-point operations from the shapes of PyTorch's matrix operators, as a lower bound of a device's work."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from telemetry_profile.facts.intervals import Interval, ascending
+from telemetry_profile.facts.intervals import Interval, sorted_indices
 from telemetry_profile.format_contract import Flops
 
-_MOST_FLOPS = 10**21  # of an operator: an hour of a thousand of the fastest cards
+_MOST_FLOPS = 10**21  # per operator; 1,000 of the fastest cards would take an hour
 _LATEST_NS = 2**62
 _NUMBER = re.compile(r"-?\d{1,9}")
 _DTYPES = {
@@ -26,41 +26,41 @@ _DTYPES = {
     "c10::Float8_e5m2": "fp8",
     "c10::Float8_e5m2fnuz": "fp8",
     "signed char": "int8",
-    "float": "float",  # multiplied as fp32 or as tf32, which the trace does not show
+    "float": "float",  # fp32 or tf32: the trace does not show which one
 }
 _Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """The inputs of one operator: the shapes of tensors, and the printed values of other inputs."""
+    """The inputs of one operator: the shapes of tensors, and the other inputs as printed."""
 
     shapes: Sequence[_Shape | None]
-    printed: Sequence[str]
+    texts: Sequence[str]
 
-    def shape(self, index: int, least: int) -> _Shape | None:
-        found = self.shapes[index] if index < len(self.shapes) else None
-        return found if found is not None and len(found) >= least else None
+    def shape(self, index: int, min_dimensions: int) -> _Shape | None:
+        shape = self.shapes[index] if index < len(self.shapes) else None
+        return shape if shape is not None and len(shape) >= min_dimensions else None
 
     def text(self, index: int) -> str:
-        return self.printed[index] if index < len(self.printed) else ""
+        return self.texts[index] if index < len(self.texts) else ""
 
     def numbers(self, index: int) -> _Shape:
         return tuple(int(number) for number in _NUMBER.findall(self.text(index)[:200]))
 
 
-def _product(left: int) -> Callable[[_Inputs], int | None]:
+def _matrix_product(first_index: int) -> Callable[[_Inputs], int | None]:
     def count(inputs: _Inputs) -> int | None:
-        a, b = inputs.shape(left, 2), inputs.shape(left + 1, 2)
-        if a is None or b is None or len(a) != len(b) or a[-1] != b[-2] or a[:-2] != b[:-2]:
+        left, right = inputs.shape(first_index, 2), inputs.shape(first_index + 1, 2)
+        if left is None or right is None or len(left) != len(right) or left[-1] != right[-2] or left[:-2] != right[:-2]:
             return None
-        return 2 * prod(a) * b[-1]
+        return 2 * prod(left) * right[-1]
 
     return count
 
 
 def _convolution(inputs: _Inputs) -> int | None:
-    """Return the FLOPs; None without the printed stride and padding, which determine the size of the output."""
+    """Return the FLOPs, or None without stride and padding, which determine the size of the output."""
     data, weight = inputs.shape(0, 3), inputs.shape(1, 3)
     if data is None or weight is None or len(data) != len(weight):
         return None
@@ -77,31 +77,31 @@ def _convolution(inputs: _Inputs) -> int | None:
     return 2 * data[0] * prod(output) * prod(weight) if min(output) > 0 else None
 
 
-def _backward(gradient: int, data: int) -> Callable[[_Inputs], int | None]:
-    """Count a forward pass for each requested gradient of data and weight; one if the file does not show the request."""
+def _backward(gradient_index: int, data_index: int) -> Callable[[_Inputs], int | None]:
+    """Return a function that counts a forward pass for each requested gradient, or one if the request is unknown."""
 
     def count(inputs: _Inputs) -> int | None:
-        out, given, weight = inputs.shape(gradient, 3), inputs.shape(data, 3), inputs.shape(2, 3)
-        if out is None or given is None or weight is None or not len(out) == len(given) == len(weight):
+        grad, data, weight = inputs.shape(gradient_index, 3), inputs.shape(data_index, 3), inputs.shape(2, 3)
+        if grad is None or data is None or weight is None or not len(grad) == len(data) == len(weight):
             return None
-        requested = inputs.text(len(inputs.printed) - 1) if inputs.printed else ""
+        requested = inputs.text(len(inputs.texts) - 1) if inputs.texts else ""
         times = min(2, requested.split(",")[:2].count("[True") + requested.count(", True", 0, 12)) or 1
         if inputs.text(7) == "True":
-            return 2 * times * prod(given) * prod(weight[1:])
-        return 2 * times * out[0] * prod(out[2:]) * prod(weight) if out[1] == weight[0] else None
+            return 2 * times * prod(data) * prod(weight[1:])
+        return 2 * times * grad[0] * prod(grad[2:]) * prod(weight) if grad[1] == weight[0] else None
 
     return count
 
 
 _COUNTS: Mapping[str, Callable[[_Inputs], int | None]] = {
-    "aten::mm": _product(0),
-    "aten::_scaled_mm": _product(0),
-    "aten::addmm": _product(1),
-    "aten::_addmm_activation": _product(1),
-    "aten::addmm_": _product(1),
-    "aten::bmm": _product(0),
-    "aten::baddbmm": _product(1),
-    "aten::baddbmm_": _product(1),
+    "aten::mm": _matrix_product(0),
+    "aten::_scaled_mm": _matrix_product(0),
+    "aten::addmm": _matrix_product(1),
+    "aten::_addmm_activation": _matrix_product(1),
+    "aten::addmm_": _matrix_product(1),
+    "aten::bmm": _matrix_product(0),
+    "aten::baddbmm": _matrix_product(1),
+    "aten::baddbmm_": _matrix_product(1),
     "aten::convolution": _convolution,
     "aten::convolution_backward": _backward(0, 1),
     "aten::cudnn_convolution_backward": _backward(1, 0),
@@ -111,13 +111,13 @@ MATRIX_OPERATORS = frozenset(_COUNTS)
 
 
 def _flops_of(name: str, arguments: Mapping[str, Any]) -> int | None:
-    """Return the operations of an operator; None if its shapes are unknown or do not fit."""
+    """Return the FLOPs of an operator, or None if its shapes are unknown or inconsistent."""
     shapes, printed = arguments.get("Input Dims"), arguments.get("Concrete Inputs")
     if not isinstance(shapes, list):
         return None
     texts = [str(text) for text in printed] if isinstance(printed, list) else []
-    found = _COUNTS[name](_Inputs([_shape(shape) for shape in shapes], texts))
-    return found if found is not None and 0 < found < _MOST_FLOPS else None
+    flops = _COUNTS[name](_Inputs([_shape(shape) for shape in shapes], texts))
+    return flops if flops is not None and 0 < flops < _MOST_FLOPS else None
 
 
 def _shape(printed: object) -> _Shape | None:
@@ -134,18 +134,18 @@ class _Thread:
     flops: array[float] = field(default_factory=lambda: array("d"))
     launches: array[int] = field(default_factory=lambda: array("q"))
 
-    def counted(self) -> Iterator[tuple[int, float]]:
-        """Yield begin and FLOPs of the outermost operators that launched work; operators on the CPU launch none."""
-        launches, until = array("q", (self.launches[index] for index in ascending(self.launches))), -(2**63)
-        indices = ascending(self.begins)
-        if not isinstance(indices, range):  # of operators with the same begin, the longest is the outermost
+    def launching_operators(self) -> Iterator[tuple[int, float]]:
+        """Yield start and FLOPs of the outermost operators that launched work. Operators on the CPU launch nothing."""
+        launches, last_end = array("q", (self.launches[index] for index in sorted_indices(self.launches))), -(2**63)
+        indices = sorted_indices(self.begins)
+        if not isinstance(indices, range):  # if operators start together, the longest is the outermost
             indices = sorted(indices, key=lambda index: (self.begins[index], -self.ends[index]))
         for index in indices:
             begin, end = self.begins[index], self.ends[index]
             launch = bisect_left(launches, begin)
-            if begin >= until and launch < len(launches) and launches[launch] <= end:
+            if begin >= last_end and launch < len(launches) and launches[launch] <= end:
                 yield begin, self.flops[index]
-                until = end
+                last_end = end
 
 
 class MatrixWork:
@@ -156,35 +156,35 @@ class MatrixWork:
         self._dtypes: Counter[str] = Counter()
 
     def add_operator(self, thread: Hashable, name: str, span: Interval, arguments: Mapping[str, Any]) -> None:
-        """Add an operator of MATRIX_OPERATORS that ran on the host."""
+        """Add an operator from MATRIX_OPERATORS. It is ignored if its FLOPs are unknown."""
         flops = _flops_of(name, arguments) if 0 <= span[0] <= span[1] < _LATEST_NS else None
         if flops is None:
             return
-        lane = self._threads.setdefault(thread, _Thread())
-        lane.begins.append(span[0])
-        lane.ends.append(span[1])
-        lane.flops.append(flops)
+        operators = self._threads.setdefault(thread, _Thread())
+        operators.begins.append(span[0])
+        operators.ends.append(span[1])
+        operators.flops.append(flops)
         types = arguments.get("Input type")
         if isinstance(types, list) and types and isinstance(types[-1 if "_scaled" in name else 0], str):
             self._dtypes[types[0]] += flops
 
-    def launch(self, thread: Hashable, begin: int) -> None:
-        """Add a launch of the host."""
+    def add_launch(self, thread: Hashable, begin: int) -> None:
+        """Add a launch on the host."""
         if 0 <= begin < _LATEST_NS:
             self._threads.setdefault(thread, _Thread()).launches.append(begin)
 
     def flops(self, steps: Sequence[Interval]) -> Flops | None:
-        """Return the FLOPs of the file and the mean of its steps; None if there are none."""
-        ordered = sorted(steps)
-        begins, total, inside = [begin for begin, _ in ordered], 0.0, 0.0
+        """Return the FLOPs in total and per step, or None if there are none."""
+        sorted_steps = sorted(steps)
+        begins, total, flops_in_steps = [begin for begin, _ in sorted_steps], 0.0, 0.0
         for thread in self._threads.values():
-            for begin, flops in thread.counted():
+            for begin, flops in thread.launching_operators():
                 total += flops
                 step = bisect_right(begins, begin) - 1
-                if step >= 0 and begin < ordered[step][1]:
-                    inside += flops
-        return Flops("shapes", total, inside / len(steps) if inside else None) if total else None
+                if step >= 0 and begin < sorted_steps[step][1]:
+                    flops_in_steps += flops
+        return Flops("shapes", total, flops_in_steps / len(steps) if flops_in_steps else None) if total else None
 
     def dtype(self) -> str:
-        """Return the data type of most of the work, "" if it is unknown."""
+        """Return the data type of the operators with the most FLOPs, or "" if it is unknown."""
         return _DTYPES.get(self._dtypes.most_common(1)[0][0], "") if self._dtypes else ""

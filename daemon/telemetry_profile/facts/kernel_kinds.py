@@ -1,4 +1,4 @@
-"""The meaning of names: the work of kernels and operators, and ranges that are steps or waits for data."""
+"""Classifies names: kernels by their work, and ranges as steps or waits for data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIBRARY = re.compile(
     r"|Ep(Dispatch|Combine)\w*Kernel|moe_?distribute_?(dispatch|combine)|moe_?alltoall|\bmoe(Prepare)?(Dispatch|Combine)Kernel",
     re.IGNORECASE,
 )
-# Collectives anywhere in a name; a reduction within a warp or a block uses no link.
+# Collectives anywhere in a name. A reduction within a warp or a block is not a collective.
 _COLLECTIVE = re.compile(
     r"(?<!warp)(?<!warp_)(?<!block)(?<!block_)(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)"
     r"|cross_device_reduce|(^|::)(ncclx?|symm)?(send_?recv|barrier_all)|^(send|receive|broadcast)-op\d|^broadcast_(?!\w*(elementwise|binary|unary|to(_|\b)|in_dim))",
@@ -35,7 +35,7 @@ _COPY = re.compile(
 )
 _NAMESPACE = re.compile(r"\b[A-Za-z_]\w*::")
 _ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
-# The kind of computation by words in the name of a kernel; the first row that matches counts.
+# The kind of computation by words in the name of a kernel. The first matching row is used.
 _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (family, re.compile(words, re.IGNORECASE))
     for family, words in (
@@ -53,7 +53,7 @@ _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-# `ProfilerStep#12`, `step 12`, `train_step_12`, `Iteration 3`, `iter:7`; `step` without a number may be a part of a step.
+# `ProfilerStep#12`, `step 12`, `train_step_12`, `Iteration 3`, `iter:7`. A range `step` without a number may be only a part of a step.
 _STEP = re.compile(
     r"(profiler ?step|(train(ing)?|global|optimi[sz]ation)?[ _-]?(step|iteration|iter))[ _#:=-]*\d+\Z", re.IGNORECASE
 )
@@ -64,7 +64,7 @@ _DATA = re.compile(
 
 
 def work_of(name: str) -> Work:
-    """Return the kind of work of a kernel; `fused` is a computation that includes a collective."""
+    """Return the kind of work of a kernel. `fused` is a computation that includes a collective."""
     if _COPY.match(name):
         return "copy"
     function = _function_name(name)
@@ -76,7 +76,7 @@ def work_of(name: str) -> Work:
 
 
 def family_of(name: str) -> str:
-    """Return the kind of computation, such as `GEMM`; "other" if the name does not show it."""
+    """Return the kind of computation, such as `GEMM`, or "other" if the name does not show it."""
     return next((family for family, words in _FAMILIES if words.search(name)), "other")
 
 
@@ -92,15 +92,15 @@ def short_name(name: str) -> str:
     return _NAMESPACE.sub("", plain) or name
 
 
-def distinct(names: Sequence[str], width: int) -> list[str]:
-    """Return the names in so many columns; names with the same beginning are shown by the part that differs."""
-    shown = [cut(name, width) for name in names]
-    found, head = [], width // 3
-    for name, short in zip(names, shown, strict=True):
-        alike = [other for other in names if other != name and cut(other, width) == short]
-        same = len(list(takewhile(lambda letters: len(set(letters)) == 1, zip(name, *alike, strict=False))))
-        found.append(cut(f"{name[:head]}…{name[max(head, same - 4) :]}", width) if alike else short)
-    return found
+def shorten_distinctly(names: Sequence[str], width: int) -> list[str]:
+    """Return the names cut to a width. Names with the same beginning are cut in the middle, so that they still differ."""
+    shortened, head = [], width // 3
+    for name in names:
+        short = cut(name, width)
+        similar_names = [other for other in names if other != name and cut(other, width) == short]
+        common = len(list(takewhile(lambda letters: len(set(letters)) == 1, zip(name, *similar_names, strict=False))))
+        shortened.append(cut(f"{name[:head]}…{name[max(head, common - 4) :]}", width) if similar_names else short)
+    return shortened
 
 
 def _function_name(name: str) -> str:
@@ -115,5 +115,5 @@ def is_step(name: str) -> bool:
 
 
 def is_data_wait(name: str) -> bool:
-    """Return whether the program waits for its data in a range of this name."""
+    """Return whether a range of this name is a wait for data."""
     return bool(_DATA.match(name.strip()))

@@ -1,4 +1,4 @@
-"""Converts printed numbers; times become integer nanoseconds without losing a digit."""
+"""Converts printed numbers. Times become integer nanoseconds without floating-point errors."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ import re
 from decimal import Decimal, InvalidOperation
 
 NS, US, MS, S = 1, 1_000, 1_000_000, 1_000_000_000
-_MOST_NS = 10**19  # after the year 2286; only broken files contain more
+_MOST_NS = 10**19  # the year 2286; only broken files have later times
 _MOST_DIGITS = 20
 _WHOLE = re.compile(r"\s*-?\d{1,19}\s*$", re.ASCII)
 
 
 def nanoseconds(printed: str, unit: int) -> int | None:
-    """Return the nanoseconds of a number in `unit` (NS, US, MS, S), rounded; None if it is not a number."""
+    """Return a number of a unit (NS, US, MS or S) in nanoseconds, or None if it is not a number."""
     if _WHOLE.match(printed):
         return _bounded(int(printed) * unit)
     try:
         value = Decimal(printed.strip())
-    except InvalidOperation:  # words instead of a time
+    except InvalidOperation:  # a word instead of a time
         return None
     # Decimal raises an error for any operation on a number such as 1e400000000000.
     is_possible = value.is_finite() and value.adjusted() < _MOST_DIGITS
     return _bounded(int((value * unit).to_integral_value())) if is_possible else None
 
 
-def decimal_ns(cell: str, unit: int) -> int | None:
-    """Return the nanoseconds of a cell in a unit; None for words such as N/A and for negative lengths."""
+def cell_ns(cell: str, unit: int) -> int | None:
+    """Return a printed time in nanoseconds, or None for words such as N/A and for negative times."""
     length = nanoseconds(cell, unit) if cell[-1:].isdigit() else None
     return length if length is not None and length >= 0 else None
 
 
 def count_of(cell: str) -> int | None:
-    """Return a whole number of calls; None for any other text."""
+    """Return a whole number, or None for any other text."""
     return int(cell) if cell.isascii() and cell.isdecimal() and len(cell) <= 18 else None
 
 
 def number_of(cell: str) -> int | None:
-    """Return the number of a rank or a device; None for any other text."""
+    """Return the number of a rank or a device, or None for any other text."""
     return int(cell) if cell.isascii() and cell.isdecimal() and len(cell) < 7 else None
 
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from telemetry_profile.facts.intervals import Interval, Intervals, Runs, ascending
+from telemetry_profile.facts.intervals import Interval, Intervals, Runs, sorted_indices
 from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 
-_FAR_LONGER = 2  # times each other collective: the reason must be outside of the collective
-# The least part of the span of a long gap, and its least length, which exceeds those that a single call of the host causes.
-_LONG_GAP, _LEAST_GAP_NS = 0.05, 1_000_000
-_LEAST_LAUNCHED = 0.5  # with fewer the host's clock decides
+_FAR_LONGER = 2  # times as long as any other collective: it must be waiting for something else
+# A long gap takes at least this share of the span. It is also longer than the gaps that a single host call causes.
+_LEAST_GAP_SHARE, _LEAST_GAP_NS = 0.05, 1_000_000
+_LEAST_LAUNCHED = 0.5  # with a smaller share, the host's clock assigns work to steps
 
 
 class Splitter:
@@ -22,63 +22,63 @@ class Splitter:
 
     def __init__(self, runs: Mapping[Work, Runs], waits: Intervals | None) -> None:
         self._fused = runs["fused"].union()
-        self._compute = runs["compute"].union().joined(self._fused)
-        self._communication = runs["communication"].union().joined(self._fused)
+        self._compute = runs["compute"].union().union_with(self._fused)
+        self._communication = runs["communication"].union().union_with(self._fused)
         self._copy = runs["copy"].union()
-        self._kernels = self._compute.joined(self._communication)
-        self._busy = self._kernels.joined(self._copy)
+        self._kernels = self._compute.union_with(self._communication)
+        self._busy = self._kernels.union_with(self._copy)
         self._waits = waits
         begins = runs["compute"].begins + runs["communication"].begins + runs["fused"].begins
-        self._begins = array("q", (begins[number] for number in ascending(begins)))
+        self._begins = array("q", (begins[number] for number in sorted_indices(begins)))
 
     def span(self) -> Interval:
-        """Return the span from the first begin to the last end of the device's work."""
+        """Return the span from the start of the device's first work to the end of its last."""
         return self._busy.begins[0], self._busy.ends[-1]
 
     def split(self, begin: int, end: int, host: Interval | None = None) -> Split:
-        """Return the parts of a span; `host` is the corresponding span of the host's clock if it differs."""
-        compute, kernels, busy = (union.within(begin, end) for union in (self._compute, self._kernels, self._busy))
+        """Return the parts of a span. `host` is the corresponding span on the host's clock if it differs."""
+        compute, kernels, busy = (part.coverage(begin, end) for part in (self._compute, self._kernels, self._busy))
         gaps = self.long_gaps(begin, end)
         first, last = bisect_left(self._begins, begin), bisect_left(self._begins, end)
         return Split(
             span_ns=end - begin,
             compute_ns=compute,
-            communication_ns=self._communication.within(begin, end),
+            communication_ns=self._communication.coverage(begin, end),
             exposed_communication_ns=kernels - compute,
-            copy_ns=self._copy.within(begin, end),
+            copy_ns=self._copy.coverage(begin, end),
             exposed_copy_ns=busy - kernels,
             idle_ns=end - begin - busy,
-            data_wait_ns=None if self._waits is None else self._waits.within(*(host or (begin, end))),
+            data_wait_ns=None if self._waits is None else self._waits.coverage(*(host or (begin, end))),
             launches=last - first,
             launching_ns=self._begins[last - 1] - self._begins[first] if last > first else 0,
             gaps=len(gaps),
             gap_ns=sum(until - since for since, until in gaps),
-            fused_ns=self._fused.within(begin, end),
+            fused_ns=self._fused.coverage(begin, end),
         )
 
     def long_gaps(self, begin: int, end: int) -> list[Interval]:
-        """Return the times without work that are a large part of the span."""
+        """Return the idle intervals that are a large part of the span."""
         least = _least_gap(begin, end)
-        return [(since, until) for since, until in self._busy.gaps(begin, end) if until - since >= least]
+        return [(since, until) for since, until in self._busy.uncovered(begin, end) if until - since >= least]
 
-    def without(self, left_out: Sequence[Interval]) -> Split:
+    def split_without(self, excluded: Sequence[Interval]) -> Split:
         """Return the split of the whole time without these intervals."""
         begin, end = self.span()
-        edges = [begin, *(time for interval in sorted(left_out) for time in interval), end]
+        edges = [begin, *(time for interval in sorted(excluded) for time in interval), end]
         rest = Split(*(0 for _ in range(len(Split.__dataclass_fields__))))
         for since, until in zip(edges[::2], edges[1::2], strict=True):
             if until > since:
                 rest = rest.joined(self.split(since, until))
-        # A gap that is long in a piece is not long in the whole time.
+        # A gap that is long within a piece may be short within the whole time.
         return replace(rest, gaps=0, gap_ns=0)
 
 
 def _least_gap(begin: int, end: int) -> int:
-    return max(_LEAST_GAP_NS, round((end - begin) * _LONG_GAP))
+    return max(_LEAST_GAP_NS, round((end - begin) * _LEAST_GAP_SHARE))
 
 
-def waiting_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
-    """Return the number of the first collective; None if it is not far longer than each of the others."""
+def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
+    """Return the index of the first collective if it is far longer than any other, otherwise None."""
     if len(begins) < 2:
         return None
     first = min(range(len(begins)), key=begins.__getitem__)
@@ -87,54 +87,54 @@ def waiting_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
 
 
 def first_collective_of(runs: Runs, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
-    """Return the span of an unusually long first collective and the rest of the time; None if there is none."""
+    """Return the span of an unusually long first collective and its description, or None if there is none."""
     lengths = [end - begin for begin, end in zip(runs.begins, runs.ends, strict=True)]
-    first = waiting_first(runs.begins, lengths)
+    first = index_of_long_first(runs.begins, lengths)
     if first is None:
         return None
     span = runs.begins[first], runs.ends[first]
-    return span, FirstCollective(lengths[first], splitter.without([span]))
+    return span, FirstCollective(lengths[first], splitter.split_without([span]))
 
 
 def gaps_of(splitter: Splitter, first: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
-    """Return the long gaps of the whole time, and the split without them and the first collective."""
+    """Return the long gaps, and the split without the gaps and the first collective, or None without gaps."""
     begin, end = splitter.span()
     gaps = splitter.long_gaps(begin, end)
     if not gaps:
         return (), None
-    rest = splitter.without(gaps if first is None else [*gaps, first])
+    rest = splitter.split_without(gaps if first is None else [*gaps, first])
     return tuple(Gap(since - begin, until - since) for since, until in gaps), rest
 
 
 class Launches:
-    """The launches of a file: their times by their numbers, which assign work to steps."""
+    """The times of a file's launches by their numbers. They assign the launched work to steps."""
 
     def __init__(self) -> None:
         self._numbers, self._times = array("q"), array("q")
         self._is_ordered = True
 
     def add(self, number: int, time: int) -> None:
-        """Add a launch."""
+        """Add the time of a launch."""
         self._numbers.append(number)
         self._times.append(time)
         self._is_ordered = False
 
-    def windows(self, runs: Mapping[Work, Runs], steps: Sequence[Interval]) -> list[Interval] | None:
-        """Return the spans of a device's work on the host's steps; None if steps overlap or most launches are unknown."""
+    def step_windows(self, runs: Mapping[Work, Runs], steps: Sequence[Interval]) -> list[Interval] | None:
+        """Return the device's span for each host step, or None if steps overlap or most launches are unknown."""
         if not self._numbers or not steps or any(before[1] > after[0] for before, after in pairwise(steps)):
             return None
-        work_of_steps, total, launched = _WorkOfSteps(steps), 0, 0
+        work_of_steps, total, known_launches = _WorkOfSteps(steps), 0, 0
         for work, run in runs.items():
             for begin, end, number in zip(run.begins, run.ends, run.launches, strict=True):
                 time = self._time(number)
                 if time is not None or work != "copy":  # DMA requests of MTIA have no launch
-                    total, launched = total + 1, launched + (time is not None)
+                    total, known_launches = total + 1, known_launches + (time is not None)
                 work_of_steps.add(begin, end, time)
-        return work_of_steps.windows() if launched and launched >= total * _LEAST_LAUNCHED else None
+        return work_of_steps.step_windows() if known_launches and known_launches >= total * _LEAST_LAUNCHED else None
 
     def _time(self, number: int) -> int | None:
         if not self._is_ordered:
-            order = ascending(self._numbers)
+            order = sorted_indices(self._numbers)
             self._times = array("q", (self._times[index] for index in order))
             self._numbers = array("q", (self._numbers[index] for index in order))
             self._is_ordered = True
@@ -143,41 +143,41 @@ class Launches:
 
 
 class _WorkOfSteps:
-    """The ends of the work that was launched in each step."""
+    """Finds the end of the work that was launched in each step."""
 
     def __init__(self, steps: Sequence[Interval]) -> None:
         self._steps = steps
         self._begins = [begin for begin, _ in steps]
         self._work_ends = list(self._begins)
-        self._first: int | None = None
-        self._before = steps[0][0]
+        self._first_begin: int | None = None
+        self._earlier_end = steps[0][0]
         self._unlaunched: list[Interval] = []
 
     def add(self, begin: int, end: int, launched: int | None) -> None:
-        """Add work, with the time of its launch."""
+        """Add work with the time of its launch, or None if the time is unknown."""
         if launched is None:
             self._unlaunched.append((begin, end))
             return
         step = bisect_left(self._begins, launched + 1) - 1
         if step < 0:
-            self._before = max(self._before, end)
+            self._earlier_end = max(self._earlier_end, end)
         elif launched < self._steps[step][1]:
             self._work_ends[step] = max(self._work_ends[step], end)
-            self._first = begin if self._first is None else min(self._first, begin)
+            self._first_begin = begin if self._first_begin is None else min(self._first_begin, begin)
 
-    def windows(self) -> list[Interval]:
-        """Return a span for each step, each from the end of the previous span."""
-        first = self._first if self._first is not None else self._steps[0][0]
-        since = max([self._before, *(end for begin, end in self._unlaunched if begin < first)])
+    def step_windows(self) -> list[Interval]:
+        """Return the device's span for each step. A span does not begin before the previous one ends."""
+        first_begin = self._first_begin if self._first_begin is not None else self._steps[0][0]
+        previous_end = max([self._earlier_end, *(end for begin, end in self._unlaunched if begin < first_begin)])
         ends = [max(end, work_end) for (_, end), work_end in zip(self._steps, self._work_ends, strict=True)]
         tails = [end - work_end for end, work_end in zip(ends, self._work_ends, strict=True)]
-        # The profiler ends in the last step: 80 ms after the work in samples of Kineto with steps of 120 ms.
+        # The profiler stops during the last step: in samples of Kineto, 80 ms after the work of steps of 120 ms.
         excess = tails[-1] - max(tails[:-1], default=tails[-1])
         if excess >= _least_gap(self._begins[-1], ends[-1]) and self._work_ends[-1] > self._begins[-1]:
             ends[-1] -= excess
-        found = []
+        spans = []
         for begin, end in zip(self._begins, ends, strict=True):
-            window = max(begin, since), max(begin, since, end)
-            found.append(window)
-            since = window[1]
-        return found
+            window = max(begin, previous_end), max(begin, previous_end, end)
+            spans.append(window)
+            previous_end = window[1]
+        return spans

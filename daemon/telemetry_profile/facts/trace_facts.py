@@ -15,42 +15,42 @@ _YEAR_2001_NS, _YEAR_2100_NS = 978_307_200 * 10**9, 4_102_444_800 * 10**9
 
 
 def rank_in_name(clue: Clue) -> int | None:
-    """Return the rank in the name of a file, such as `rank-3.json` and `worker3.pt.trace.json`."""
-    found = _RANK_IN_NAME.search(clue.name)
-    return int(found[1] or found[2]) if found else None
+    """Return the rank in a file name such as `rank-3.json` or `worker3.pt.trace.json`, or None."""
+    match = _RANK_IN_NAME.search(clue.name)
+    return int(match[1] or match[2]) if match else None
 
 
 def begins_like_ascend(sample: TraceSample) -> bool:
-    """Return whether a trace is a list of PyTorch's operators, like the begin of a large trace_view.json; Kineto writes an object."""
+    """Return whether a trace is a list of PyTorch operators, as large trace_view.json files begin. Kineto writes an object."""
     categories = {event.cat for event in sample.events if event.cat}
     return sample.clue.head.lstrip()[:1] == b"[" and "cpu_op" in categories and categories <= _OF_PYTORCH
 
 
-def whole(value: Any, most: int) -> int | None:
-    """Return a whole number from 0 to `most`; None for any other value."""
+def whole_number(value: Any, most: int) -> int | None:
+    """Return a whole number from 0 to `most`, or None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most else None
 
 
 def shifted(devices: Iterable[Device], by_ns: int) -> tuple[Device, ...]:
-    """Return the devices with all times later by this length."""
+    """Return the devices with this number of nanoseconds added to all times."""
     return tuple(
         replace(
             device,
-            begin_ns=_later(device.begin_ns, by_ns),
-            end_ns=_later(device.end_ns, by_ns),
-            steps=tuple(replace(step, begin_ns=_later(step.begin_ns, by_ns)) for step in device.steps),
+            begin_ns=_shifted_time(device.begin_ns, by_ns),
+            end_ns=_shifted_time(device.end_ns, by_ns),
+            steps=tuple(replace(step, begin_ns=_shifted_time(step.begin_ns, by_ns)) for step in device.steps),
         )
         for device in devices
     )
 
 
-def clock_of(devices: Sequence[Device], otherwise: Clock = "none") -> Clock:
-    """Return the clock of devices: Unix time if all begins are in this century."""
+def clock_of(devices: Sequence[Device], default: Clock = "none") -> Clock:
+    """Return "unix" if all devices begin in this century, otherwise the default, or "none" without devices."""
     begins = [device.begin_ns for device in devices if device.begin_ns is not None]
     if begins and all(_YEAR_2001_NS < begin < _YEAR_2100_NS for begin in begins):
         return "unix"
-    return otherwise if devices else "none"
+    return default if devices else "none"
 
 
-def _later(time: int | None, by_ns: int) -> int | None:
+def _shifted_time(time: int | None, by_ns: int) -> int | None:
     return None if time is None else time + by_ns

@@ -1,4 +1,4 @@
-"""Ascend's JSON documents: the communication of a rank or of all ranks, clocks and rank tables; and files of Ascend and MindSpore without use here."""
+"""Ascend's JSON documents: communication, clocks and rank tables; and files of Ascend and MindSpore that are ignored."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from telemetry_profile.facts.device_timeline import MOST_NAME_CHARACTERS, LinkSums
 from telemetry_profile.facts.printed_numbers import MS, NS, US, nanoseconds, number_of
-from telemetry_profile.facts.splits import waiting_first
-from telemetry_profile.facts.trace_facts import whole
+from telemetry_profile.facts.splits import index_of_long_first
+from telemetry_profile.facts.trace_facts import whole_number
 from telemetry_profile.format_contract import (
     THIS_RANK,
     Card,
@@ -48,12 +48,12 @@ _LARGEST_MIB, _LARGEST_SIDE_MIB, _MOST_NODES, _MOST_RANK = 256, 16, 100_000, 10*
 _CLOCK_KEYS = {"collectionTimeBegin", "clockMonotonicRaw"}
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _NAMED_RANK = re.compile(r"profiler_info_(\d{1,6})\.json\Z")
-# Files beside the results that do not contain how the time was spent.
-_SILENT = re.compile(
+# Files next to the results that do not show how time was spent.
+_IGNORED = re.compile(
     r"(end_info\.\d+|(\w+_)?timeline_summary(_\d+)*\.json|step_trace_point_info\w*\.json|minddata_cpu_utilization_\d+\.json"
     r"|parallel_strategy_\d+\.json|pipeline_profiling_\d+\.json|flops_(scope_)?\d+\.(json|txt)|dataset_iterator_profiling_\d+\.txt"
     r"|device_queue_profiling_\d+\.txt|minddata_aicpu_\d+\.txt|memory_record\.csv|operator_memory\.csv|profiler_metadata\.json"
-    # Tables of msprof without the time of a step, as its manual lists them, and task_time, which has less than op_summary.
+    # Tables of msprof without step times according to its manual, and task_time, which has less than op_summary.
     r"|(task_time|fusion_op|l2_cache|npu_(module_)?mem|static_op_mem|memory_record|operator_memory|(sys|process)_mem|(process_)?cpu_usage"
     r"|ai_(vector_)?core_utilization|aicpu(_mi)?|dp)(_\d+)+\.csv)\Z"
 )
@@ -67,15 +67,15 @@ def _recognises_communication(clue: Clue) -> bool:
 
 
 @dataclass(slots=True)
-class _Rank:
+class _RankSums:
     kernels: dict[str, Kernel] = field(default_factory=dict)
     waits: dict[str, int] = field(default_factory=dict)
     calls: list[tuple[int, int, int]] = field(default_factory=list)
 
     def add(self, name: str, step: str, times: Mapping[str, Any], elapsed: int) -> None:
-        """Count one collective; keep the begin, length and wait of one outside of steps."""
-        call, before = Kernel(name, "communication", 1, elapsed, elapsed), self.kernels.get(name)
-        self.kernels[name] = call if before is None else before.joined(call)
+        """Add one collective. Outside of steps, its start, duration and wait are stored, too."""
+        collective, previous = Kernel(name, "communication", 1, elapsed, elapsed), self.kernels.get(name)
+        self.kernels[name] = collective if previous is None else previous.joined(collective)
         begin, waited = _number(times, "Start Timestamp(us)", 1e17), _ns(times, "Wait Time(ms)")
         if waited is not None:
             self.waits[step] = self.waits.get(step, 0) + waited
@@ -83,8 +83,8 @@ class _Rank:
             self.calls.append((round(begin * US), elapsed, waited))
 
     def first_collective(self) -> FirstCollective | None:
-        """Return the collective in which the rank waits for other profilers, with the wait in the other collectives."""
-        first = waiting_first([begin for begin, _, _ in self.calls], [elapsed for _, elapsed, _ in self.calls])
+        """Return an unusually long first collective, with the wait in the other collectives, or None."""
+        first = index_of_long_first([begin for begin, _, _ in self.calls], [elapsed for _, elapsed, _ in self.calls])
         if first is None:
             return None
         _, elapsed, waited = self.calls[first]
@@ -92,66 +92,66 @@ class _Rank:
 
 
 @dataclass(slots=True)
-class _Found:
-    ranks: dict[int | None, _Rank] = field(default_factory=dict)
+class _Communication:
+    ranks: dict[int | None, _RankSums] = field(default_factory=dict)
     links: LinkSums = field(default_factory=LinkSums)
 
 
 def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
-    found = _Found()
-    for path, info in _infos(_document(lines, _LARGEST_MIB), ()):
+    content = _Communication()
+    for path, info in _operations(_document(lines, _LARGEST_MIB), ()):
         if _TIME in info:
-            _take_times(path, info, found)
+            _add_times(path, info, content)
         else:
-            _take_link(path, info, found)
-    devices = tuple(_device(rank, sums) for rank, sums in sorted(found.ranks.items(), key=lambda item: item[0] or 0))
-    return Facts("ascend-communication", _TOOL, devices=devices, links=found.links.links())
+            _add_matrix_link(path, info, content)
+    devices = tuple(_device(rank, sums) for rank, sums in sorted(content.ranks.items(), key=lambda item: item[0] or 0))
+    return Facts("ascend-communication", _TOOL, devices=devices, links=content.links.links())
 
 
-def _infos(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Yield the numbers of each operation with the keys above them: ranks, step, operation, and the rank or the two ends."""
+def _operations(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Yield the numbers of each operation with the keys above them: ranks, step, operation, and the rank or both ends."""
     if not isinstance(node, dict) or len(path) > 6 or (path and _REPEATS.search(path[-1])):
         return
     if _TIME in node or "Transport Type" in node:
         yield path, node
         return
     for key, value in node.items():
-        yield from _infos(value, (*path, str(key)))
+        yield from _operations(value, (*path, str(key)))
 
 
-def _take_times(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -> None:
+def _add_times(path: tuple[str, ...], info: Mapping[str, Any], content: _Communication) -> None:
     times = info[_TIME]
     elapsed = _ns(times, "Elapse Time(ms)")
     if elapsed is None:
         return
     # The innermost key is the rank in a file of all ranks, and the operation in a file of one rank.
     is_ranked = len(path) > 1 and bool(_RANK.match(path[-1]))
-    rank = found.ranks.setdefault(int(path[-1]) if is_ranked else None, _Rank())
-    step = next((numbered[1] for key in path if (numbered := _STEP.match(key))), "")
-    rank.add(_name(path[-2 if is_ranked else -1]), step, times, elapsed)
-    _take_transports(info.get(_BANDWIDTH), path[-1] if is_ranked else "", found)
+    rank = content.ranks.setdefault(int(path[-1]) if is_ranked else None, _RankSums())
+    step = next((match[1] for key in path if (match := _STEP.match(key))), "")
+    rank.add(_collective_name(path[-2 if is_ranked else -1]), step, times, elapsed)
+    _add_transports(info.get(_BANDWIDTH), path[-1] if is_ranked else "", content)
 
 
-def _name(printed: str) -> str:
-    """Return the collective without the number of the call and without its group, which may contain the address of a node."""
+def _collective_name(printed: str) -> str:
+    """Return the name without the number of the call and the group, which may contain the address of a node."""
     return _CALL.sub("", printed.partition("@")[0])[:MOST_NAME_CHARACTERS] or "collective"
 
 
-def _take_transports(transports: Any, rank: str, found: _Found) -> None:
+def _add_transports(transports: Any, rank: str, content: _Communication) -> None:
     for kind, numbers in transports.items() if isinstance(transports, dict) else ():
         if kind in _KINDS and kind != _SUM_OF_KINDS:
-            _add(found.links, kind, rank or THIS_RANK, "all", numbers)
+            _add_link(content.links, kind, rank or THIS_RANK, "all", numbers)
 
 
-def _take_link(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -> None:
-    """Add a link of a matrix; the file of a rank numbers ranks within their group, the file of all ranks within the job."""
+def _add_matrix_link(path: tuple[str, ...], info: Mapping[str, Any], content: _Communication) -> None:
+    """Add a link of a matrix. A rank's own file numbers ranks within their group, the file of all ranks within the job."""
     ends, kind = _ENDS.match(path[-1]) if path else None, info["Transport Type"]
     if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
         is_of_all = not path[0].lower().startswith("step")
-        _add(found.links, kind if is_of_all else f"{kind} in a group", ends[1], ends[2], info)
+        _add_link(content.links, kind if is_of_all else f"{kind} in a group", ends[1], ends[2], info)
 
 
-def _add(links: LinkSums, kind: str, source: str, target: str, numbers: Any) -> None:
+def _add_link(links: LinkSums, kind: str, source: str, target: str, numbers: Any) -> None:
     time, size = _ns(numbers, "Transit Time(ms)"), _number(numbers, "Transit Size(MB)")
     if size:
         links.add(kind, source, target, round(size * _MEGABYTE), time)
@@ -167,14 +167,14 @@ def _ns(numbers: Any, key: str) -> int | None:
     return None if value is None else round(value * MS)
 
 
-def _device(rank: int | None, sums: _Rank) -> Device:
-    steps = tuple(Step(f"step {step}", Split(wait_ns=waited)) for step, waited in sums.waits.items() if step)
+def _device(rank: int | None, rank_sums: _RankSums) -> Device:
+    steps = tuple(Step(f"step {step}", Split(wait_ns=waited)) for step, waited in rank_sums.waits.items() if step)
     return Device(
         rank=rank,
-        split=Split(wait_ns=sums.waits.get("")),
+        split=Split(wait_ns=rank_sums.waits.get("")),
         steps=steps,
-        kernels=largest_first(sums.kernels.values()),
-        first_collective=sums.first_collective(),
+        kernels=largest_first(rank_sums.kernels.values()),
+        first_collective=rank_sums.first_collective(),
     )
 
 
@@ -184,7 +184,7 @@ def _recognises_clock(clue: Clue) -> bool:
 
 
 def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read Unix time and the node's boot clock at the same moment."""
+    """Read the difference between Unix time and the node's boot clock."""
     document = _object(lines)
     unix = nanoseconds(str(document.get("collectionTimeBegin", "")), US)
     boot = nanoseconds(str(document.get("clockMonotonicRaw", "")), NS)
@@ -193,7 +193,7 @@ def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _recognises_info(clue: Clue) -> bool:
-    # A rank table of a thousand cards is longer than the clue.
+    # The clue may be only the beginning of the file: rank tables of a thousand cards are longer.
     text = clue.text
     if not text.lstrip().startswith("{") or '"traceEvents"' in text:
         return False
@@ -204,9 +204,9 @@ def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
     document = _object(lines)
     if "server_list" in document:
         return _rank_table(document)
-    rank, size = (whole(document.get(key), _MOST_RANK) for key in ("rank_id", "rank_size"))
-    if rank is None and (named := _NAMED_RANK.search(clue.name)):
-        rank = int(named[1])
+    rank, size = (whole_number(document.get(key), _MOST_RANK) for key in ("rank_id", "rank_size"))
+    if rank is None and (match := _NAMED_RANK.search(clue.name)):
+        rank = int(match[1])
     return Facts("ascend-info", _TOOL, ranks=size or None, devices=_device_of_folder(clue, rank))
 
 
@@ -231,53 +231,53 @@ def _rank_cards(servers: Any) -> Iterator[RankCard]:  # JSON of any shape
                 for key in ("rank_id", "device_id")
             )
             if rank is not None and index is not None:
-                yield RankCard(_node(str(server.get("server_id", ""))), index, rank)
+                yield RankCard(_node_digest(str(server.get("server_id", ""))), index, rank)
 
 
-def _node(address: str) -> str:
+def _node_digest(address: str) -> str:
     """Return a digest that identifies an address without revealing it."""
     return hashlib.blake2s(address.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _read_nodes(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read the folder of each node: each line has an address and the name of a folder."""
+    """Read the folder of each node. A line has an address and the name of a folder."""
     pairs = [line.split() for line in islice(lines, _MOST_NODES)]
-    folders = tuple(NodeFolder(_node(pair[0]), pair[1]) for pair in pairs if len(pair) > 1)
+    folders = tuple(NodeFolder(_node_digest(pair[0]), pair[1]) for pair in pairs if len(pair) > 1)
     return Facts("ascend-nodes", _TOOL, node_folders=folders)
 
 
 def _object(lines: Iterable[str]) -> dict[str, Any]:
-    """Return the object of a file, empty if the document is another type. Raise NotReadError."""
+    """Return the JSON object of a file, or {} if the document has another type. Raise NotReadError."""
     document = _document(lines, _LARGEST_SIDE_MIB)
     return document if isinstance(document, dict) else {}
 
 
 def _device_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
-    """Return the device whose folder contains the file."""
+    """Return the device whose folder contains the file, or () if neither device nor rank is known."""
     folder = _DEVICE_FOLDER.match(clue.folders[-1]) if clue.folders else None
     index = int(folder[1]) if folder else None
     return () if rank is None and index is None else (Device(Card(index=index), rank=rank),)
 
 
 def _document(lines: Iterable[str], largest_mib: int) -> Any:  # JSON of any shape
-    """Return the document of a file. Raise NotReadError."""
+    """Return the JSON document of a file. Raise NotReadError."""
     text, length = [], 0
     for line in lines:
         text.append(line)
         length += len(line) + 1
         if length > largest_mib << 20:
-            raise NotReadError(f"it is larger than {largest_mib} MiB; give the folder of fewer steps")
-    found = _parsed("\n".join(text))
-    if found is None:
-        raise NotReadError("its JSON is damaged or cut off; copy the file again")
-    return found
+            raise NotReadError(f"the file is larger than {largest_mib} MiB; pass the folder of fewer steps")
+    document = _parsed("\n".join(text))
+    if document is None:
+        raise NotReadError("the JSON is damaged or truncated; copy the file again")
+    return document
 
 
 def _parsed(text: str) -> Any:  # JSON of any shape
-    """Return the document; None if the text is not JSON."""
+    """Return the document, or None if the text is not JSON."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):  # the caller decides whether that is damage or another format
+    except (ValueError, RecursionError):  # the caller decides whether the file is damaged or has another format
         return None
 
 
@@ -288,6 +288,6 @@ NODES = TextFormat("ascend-nodes", _TOOL, lambda clue: clue.name == "host_ips_ma
 OTHER = TextFormat(
     "ascend-other",
     _TOOL,
-    lambda clue: bool(_SILENT.match(clue.name)),
+    lambda clue: bool(_IGNORED.match(clue.name)),
     lambda _clue, _lines: Facts("ascend-other", _TOOL),
 )

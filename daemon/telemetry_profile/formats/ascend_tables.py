@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from telemetry_profile.facts.csv_tables import Rows, begins_with, with_headings
+from telemetry_profile.facts.csv_tables import Rows, first_line_test, headings_test
 from telemetry_profile.facts.device_timeline import LinkSums, Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.printed_numbers import MS, US, S, count_of, decimal_ns, nanoseconds, number_of
+from telemetry_profile.facts.printed_numbers import MS, US, S, cell_ns, count_of, nanoseconds, number_of
 from telemetry_profile.facts.sql_columns import integer, records, text
 from telemetry_profile.format_contract import (
     Call,
@@ -27,18 +27,18 @@ from telemetry_profile.format_contract import (
 )
 
 _TOOL = "Ascend profiler"
-# The same columns in kernel_details.csv (torch_npu) and in op_summary.csv (msprof).
+# The headings of a column in kernel_details.csv (torch_npu) and in op_summary.csv (msprof).
 _TYPE, _NAME, _CORE = ("Type", "OP Type"), ("Name", "Op Name"), ("Accelerator Core", "Task Type")
 _BEGIN, _LENGTH = ("Start Time(us)", "Task Start Time(us)"), ("Duration(us)", "Task Duration(us)")
-_SUM_HEADINGS = with_headings("OP Type", "Count", "Total Time(us)")
-_CALL_HEADINGS = with_headings("API Name", "Time(us)", "Count")
+_SUM_HEADINGS = headings_test("OP Type", "Count", "Total Time(us)")
+_CALL_HEADINGS = headings_test("API Name", "Time(us)", "Count")
 _COMMUNICATION_CORES = frozenset({"HCCL", "COMMUNICATION"})
-_UNIX_SINCE_NS = 10**9 * S  # the year 2001: no node has been up for so long
-_STEP_HEADINGS = with_headings("Step", "Computing", "Communication", "Free")
+_UNIX_SINCE_NS = 10**9 * S  # the year 2001: too large for the time since boot
+_STEP_HEADINGS = headings_test("Step", "Computing", "Communication", "Free")
 _EXPOSED = "Communication(Not Overlapped)"
 _ITERATION, _ITERATION_LENGTH = "Iteration ID", "Iteration Time(us)"
-_ITERATION_HEADINGS = with_headings(_ITERATION, _ITERATION_LENGTH)
-_DATA_WAIT = "Data Aug Bound(us)"  # from the end of the previous iteration to the begin of this iteration
+_ITERATION_HEADINGS = headings_test(_ITERATION, _ITERATION_LENGTH)
+_DATA_WAIT = "Data Aug Bound(us)"  # from the end of the previous iteration to the start of this one
 _STEP_TABLES = ("ClusterStepTraceTime", "StepTraceTime")
 _STEP_COLUMNS = (
     "step",
@@ -56,21 +56,21 @@ _ALL_OPERATORS = "Total Op Info"  # the sum of the other rows
 _MEGABYTE = 10**6
 
 
-def _is_of_runs(cells: Sequence[str]) -> bool:
+def _is_task_heading(cells: Sequence[str]) -> bool:
     return all(any(name in cells for name in names) for names in (_TYPE, _NAME, _BEGIN, _LENGTH))
 
 
-def _read_runs(_clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_tasks(_clue: Clue, lines: Iterable[str]) -> Facts:
     timeline = Timeline()
-    rows = Rows(lines, _is_of_runs)
+    rows = Rows(lines, _is_task_heading)
     for row in rows:
         index = number_of(row.get("Device_id", row.get("Device ID", "")))
-        name = _first(row, _TYPE)
-        name = (name if name not in ("", "N/A") else _first(row, _NAME)).rstrip("_")
+        name = _first_cell(row, _TYPE)
+        name = (name if name not in ("", "N/A") else _first_cell(row, _NAME)).rstrip("_")
         timeline.set_card(index, Card(index))
         timeline.add(
-            index, _work(_first(row, _CORE), name), decimal_ns(_first(row, _BEGIN), US), decimal_ns(_first(row, _LENGTH), US), name,
-            block=_block(_first(row, ("Block Dim", "Block Num"))),
+            index, _work(_first_cell(row, _CORE), name), cell_ns(_first_cell(row, _BEGIN), US), cell_ns(_first_cell(row, _LENGTH), US), name,
+            block=_core_count(_first_cell(row, ("Block Dim", "Block Num"))),
         )  # fmt: skip
     # These files contain operators only: copies and idle time are unknown.
     devices = tuple(device.without("copy_ns", "exposed_copy_ns", "idle_ns") for device in timeline.devices())
@@ -85,72 +85,72 @@ def _read_runs(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _work(core: str, name: str) -> Work:
-    """Return what a task does. A task on a core is not a copy: MemSet is an operator of the vector cores."""
+    """Return the kind of work of a task. A task on a core is not a copy: MemSet is an operator of the vector cores."""
     work: Work = "communication" if core in _COMMUNICATION_CORES else work_of(name)
     return "compute" if work == "copy" and core not in ("", "N/A") else work
 
 
-def _is_of_sums(cells: Sequence[str]) -> bool:
+def _is_sum_heading(cells: Sequence[str]) -> bool:
     return _SUM_HEADINGS(cells) or _CALL_HEADINGS(cells)
 
 
 def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
     kernels: dict[int | None, list[Kernel]] = {}
     calls: list[Call] = []
-    rows = Rows(lines, _is_of_sums)
+    rows = Rows(lines, _is_sum_heading)
     for row in rows:
         count, is_call = count_of(row["Count"]), "API Name" in row
-        time = decimal_ns(row["Time(us)" if is_call else "Total Time(us)"], US)
+        time = cell_ns(row["Time(us)" if is_call else "Total Time(us)"], US)
         if time is None or count is None:
-            rows.count_bad_row()
+            rows.count_damaged_row()
         elif is_call:
             calls.append(Call(row["API Name"], count, time))
         else:
-            kernels.setdefault(number_of(row.get("Device_id", "")), []).append(_sum(row, count, time))
-    devices = tuple(Device(Card(index), kernels=largest_first(of_card)) for index, of_card in kernels.items())
+            kernels.setdefault(number_of(row.get("Device_id", "")), []).append(_kernel_of_row(row, count, time))
+    devices = tuple(Device(Card(index), kernels=largest_first(of_device)) for index, of_device in kernels.items())
     return Facts("ascend-sums", _TOOL, devices=devices, calls=tuple(calls), problems=rows.problems())
 
 
-def _sum(row: Mapping[str, str], count: int, time: int) -> Kernel:
-    """Return the runs of one type of operator; communication_statistic.csv has only collectives, and no type of core."""
+def _kernel_of_row(row: Mapping[str, str], count: int, time: int) -> Kernel:
+    """Return the kernel of a row. communication_statistic.csv has only collectives, and no type of core."""
     name = row["OP Type"]
     work = _work(row["Core Type"], name) if "Core Type" in row else "communication"
-    return Kernel(name.rstrip("_"), work, count, time, decimal_ns(row.get("Max Time(us)", ""), US))
+    return Kernel(name.rstrip("_"), work, count, time, cell_ns(row.get("Max Time(us)", ""), US))
 
 
-def _first(row: Mapping[str, str], names: Sequence[str]) -> str:
+def _first_cell(row: Mapping[str, str], names: Sequence[str]) -> str:
     return next((row[name] for name in names if name in row), "")
 
 
-def _block(printed: str) -> str:
-    """Return the number of cores of a task; collectives print 0."""
+def _core_count(printed: str) -> str:
+    """Return the number of cores of a task, or "" for 0, which collectives print."""
     return printed if count_of(printed) else ""
 
 
 class _Ranks:
-    """Collects the steps of each rank and card, and the sums of the whole time."""
+    """Collects the steps of each rank and card, and the splits of their whole time."""
 
     def __init__(self) -> None:
-        self._wholes: dict[tuple[int | None, int | None], Split] = {}
+        self._whole_times: dict[tuple[int | None, int | None], Split] = {}
         self._steps: dict[tuple[int | None, int | None], list[Step]] = {}
 
     def add(self, rank: int | None, card: int | None, step: str, split: Split) -> None:
-        """Add a row; a row without a step contains the whole time."""
+        """Add a row. A row without a step describes the whole time."""
         steps = self._steps.setdefault((rank, card), [])
         if step:
             steps.append(Step(f"step {step}", split))
         else:
-            self._wholes[rank, card] = split
+            self._whole_times[rank, card] = split
 
     def devices(self) -> tuple[Device, ...]:
         """Return a device for each rank and card."""
         return tuple(
-            Device(Card(card), rank, split=self._wholes.get((rank, card), Split()), steps=tuple(steps))
+            Device(Card(card), rank, split=self._whole_times.get((rank, card), Split()), steps=tuple(steps))
             for (rank, card), steps in self._steps.items()
         )
 
-    def size(self) -> int | None:
-        """Return the number of ranks; None if the file has no rank numbers."""
+    def rank_count(self) -> int | None:
+        """Return the number of ranks, or None if the file has no rank numbers."""
         return len({rank for rank, _ in self._steps if rank is not None}) or None
 
 
@@ -166,30 +166,30 @@ def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
     for row in rows:
         if row.get("Type", "rank") != "rank":  # a stage is a group of ranks, each of which has its own row
             continue
-        step, exposed = row["Step"], decimal_ns(row.get(_EXPOSED, ""), US)
-        compute, communication, free = (decimal_ns(row[name], US) for name in ("Computing", "Communication", "Free"))
+        step, exposed = row["Step"], cell_ns(row.get(_EXPOSED, ""), US)
+        compute, communication, free = (cell_ns(row[name], US) for name in ("Computing", "Communication", "Free"))
         split = _split(compute, communication, exposed, free)
         if split is None or (step and count_of(step) is None):
-            rows.count_bad_row()
+            rows.count_damaged_row()
         else:
             ranks.add(number_of(row.get("Index", "")), number_of(row.get("Device_id", "")), step, split)
-    return Facts("ascend-steps", _TOOL, ranks=ranks.size(), devices=ranks.devices(), problems=rows.problems())
+    return Facts("ascend-steps", _TOOL, ranks=ranks.rank_count(), devices=ranks.devices(), problems=rows.problems())
 
 
 def _read_iterations(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read the iterations of each device; each includes the wait for data before it."""
+    """Read the iterations of each device. An iteration includes the wait for data before it."""
     rows = Rows(lines, _ITERATION_HEADINGS)
-    devices: dict[int | None, list[Step]] = {}
+    steps_by_device: dict[int | None, list[Step]] = {}
     for row in rows:
-        length = decimal_ns(row[_ITERATION_LENGTH], US)
+        length = cell_ns(row[_ITERATION_LENGTH], US)
         if length is None or number_of(row[_ITERATION]) is None:
-            rows.count_bad_row()
+            rows.count_damaged_row()
             continue
-        wait = decimal_ns(row.get(_DATA_WAIT, ""), US)
+        wait = cell_ns(row.get(_DATA_WAIT, ""), US)
         step = Step(f"Iteration {row[_ITERATION]}", Split(span_ns=length + (wait or 0), data_wait_ns=wait))
-        devices.setdefault(number_of(row.get("Device_id", "")), []).append(step)
-    found = tuple(Device(Card(index), steps=tuple(steps)) for index, steps in devices.items())
-    return Facts("ascend-iteration-table", _TOOL, devices=found, problems=rows.problems())
+        steps_by_device.setdefault(number_of(row.get("Device_id", "")), []).append(step)
+    devices = tuple(Device(Card(index), steps=tuple(steps)) for index, steps in steps_by_device.items())
+    return Facts("ascend-iteration-table", _TOOL, devices=devices, problems=rows.problems())
 
 
 def _recognises_analysis(schema: Schema) -> bool:
@@ -206,20 +206,20 @@ def _read_analysis(tables: Tables) -> Facts:
                 ranks.add(integer(rank), integer(card), "" if step is None else str(step)[:20], split)
     for table in _LINK_TABLES:
         for source, target, kind, size, time, operation in records(tables, table, _LINK_COLUMNS):
-            ends, moved, busy = (integer(source), integer(target)), _scaled(size, _MEGABYTE), _scaled(time, MS)
-            if None not in ends and ends[0] != ends[1] and operation != _ALL_OPERATORS and moved:
-                links.add(text(kind)[:20], str(ends[0]), str(ends[1]), moved, busy)
-    return Facts("ascend-analysis", _TOOL, ranks=ranks.size(), devices=ranks.devices(), links=links.links())
+            ends, volume, busy = (integer(source), integer(target)), _scaled(size, _MEGABYTE), _scaled(time, MS)
+            if None not in ends and ends[0] != ends[1] and operation != _ALL_OPERATORS and volume:
+                links.add(text(kind)[:20], str(ends[0]), str(ends[1]), volume, busy)
+    return Facts("ascend-analysis", _TOOL, ranks=ranks.rank_count(), devices=ranks.devices(), links=links.links())
 
 
 def _scaled(value: object, unit: int) -> int | None:
-    """Return a number in multiples of the smallest unit; None if it is negative or not a number."""
+    """Return a number multiplied by the unit, or None if it is negative or not a number."""
     found = nanoseconds(str(value), unit) if isinstance(value, int | float | str) else None
     return found if found is not None and found >= 0 else None
 
 
-RUNS = TextFormat("ascend-runs", _TOOL, begins_with(_is_of_runs), _read_runs)
-SUMS = TextFormat("ascend-sums", _TOOL, begins_with(_is_of_sums), _read_sums)
-STEPS = TextFormat("ascend-steps", _TOOL, begins_with(_STEP_HEADINGS), _read_steps)
-ITERATIONS = TextFormat("ascend-iteration-table", _TOOL, begins_with(_ITERATION_HEADINGS), _read_iterations)
+RUNS = TextFormat("ascend-runs", _TOOL, first_line_test(_is_task_heading), _read_tasks)
+SUMS = TextFormat("ascend-sums", _TOOL, first_line_test(_is_sum_heading), _read_sums)
+STEPS = TextFormat("ascend-steps", _TOOL, first_line_test(_STEP_HEADINGS), _read_steps)
+ITERATIONS = TextFormat("ascend-iteration-table", _TOOL, first_line_test(_ITERATION_HEADINGS), _read_iterations)
 ANALYSIS = DatabaseFormat("ascend-analysis", _TOOL, _recognises_analysis, _read_analysis)

@@ -9,7 +9,7 @@ from typing import Any
 
 from telemetry_profile.facts.device_timeline import LinkSums, Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, whole
+from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, whole_number
 from telemetry_profile.format_contract import (
     Card,
     Clue,
@@ -24,7 +24,7 @@ from telemetry_profile.format_contract import (
 )
 
 _NAME, _TOOL = "ascend-trace", "Ascend profiler"
-# The names of processes tell their lanes apart; a collective is an event of `HCCL` besides the tasks that it consists of.
+# The process of an event shows its kind. A collective is an event of `HCCL`, in addition to its tasks.
 _HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # the second until CANN 6
 _COLLECTIVES = frozenset({"HCCL", "Communication"})  # the second since CANN 8
 _OTHERS = frozenset({"CANN", "Overlap Analysis", "AscendCL", "Python"})
@@ -34,7 +34,7 @@ _MARKS = frozenset(
     {"HostToDevice", "async_npu", "async_task_queue", "enqueue", "dequeue", "Iteration Time", "FP_BP Time"}
 )
 
-# Types of tasks. Other types wait, signal or mark: NOTIFY_WAIT, EVENT_RECORD, PROFILER_TRACE_EX and so on.
+# Types of tasks that do work. Other types wait, signal or mark: NOTIFY_WAIT, EVENT_RECORD, PROFILER_TRACE_EX and so on.
 _COMPUTE_TASK = re.compile(r"(AI_|AIC|AIV|MIX_|KERNEL_|VECTOR|CUBE|DSA|DVPP|FFTS|Other\Z)")
 _COPY_TASK = re.compile(r"(MEMCPY|SDMA|PCIE_DMA|ASYNC_MEMCPY)")
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
@@ -43,13 +43,13 @@ _CALL = re.compile(
     r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL
 )  # the number of the call and its group, as in hcom_allReduce__428_0_1
 _RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # the ranges that the profiler itself marks
-_NO_RANK = 2**16  # all bits of the field are ones if there is no partner
+_NO_RANK = 2**16  # the field has all bits set if there is no partner
 _WAIT = "Data_aug Bound"
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
-    """A task or collective, kept until the end of the file shows whether it counts."""
+class _Task:
+    """A task or collective. Only the end of the file shows whether it is used."""
 
     work: Work
     process: int | str
@@ -62,12 +62,12 @@ class _Run:
 class _Reader:
     def __init__(self, clue: Clue) -> None:
         self._timeline = Timeline()
-        self._is_whole = False
-        self._index = _index(clue)
-        self._processes: dict[str, str] = {}  # by their printed numbers, quoted or not
+        self._is_complete = False
+        self._index = _device_number(clue)
+        self._processes: dict[str, str] = {}  # by process number as text
         self._threads: dict[tuple[str, str], str] = {}
-        self._collectives: list[_Run] = []
-        self._tasks: list[_Run] = []
+        self._collectives: list[_Task] = []
+        self._tasks: list[_Task] = []
         self._hardware: set[int | str] = set()
         self._streams: set[int | str] = set()
         self._links = LinkSums()
@@ -81,152 +81,152 @@ class _Reader:
         for event in events:
             if event.ph == "X":
                 if not event.cat:
-                    self._lane(event)
+                    self._read_event(event)
                 elif event.cat in _FRAMEWORK:
-                    self._framework(event)
+                    self._read_range(event)
                 elif event.cat == "Iteration Time":
-                    self._iteration(event)
+                    self._read_iteration(event)
             elif event.ph == "M":
-                self._name(event)
+                self._read_name(event)
             elif event.ph == "t" and event.cat == _WAIT:
-                self._wait(event)
+                self._read_data_wait(event)
 
     def facts(self) -> Facts:
-        self._settle()
-        devices = tuple(self._limited(device) for device in self._timeline.devices()) or self._steps_alone()
+        self._add_all()
+        devices = tuple(self._limited(device) for device in self._timeline.devices()) or self._device_of_steps()
         if len(devices) == 1:
             devices = (replace(devices[0], card=Card(self._index)),)
         return Facts(
-            self._part(),
+            self._format_name(),
             _TOOL,
-            clock_of(devices, otherwise="boot"),
+            clock_of(devices, default="boot"),
             devices=devices,
             links=tuple(sorted(self._links.links(), key=lambda link: (link.kind, link.source, link.target))),
             problems=self._timeline.problems(),
         )
 
-    def _part(self) -> str:
-        """Return the name of the part of a timeline: msprof writes a file for each part, and one for the whole."""
-        if self._is_whole:
+    def _format_name(self) -> str:
+        """Return the name of the format. msprof writes a file for each part of a timeline, and one with all parts."""
+        if self._is_complete:
             return _NAME
         return "ascend-tasks" if self._hardware else "ascend-collectives" if self._collectives else "ascend-iterations"
 
     def _limited(self, device: Device) -> Device:
-        """Return the device without the figures that need the other parts of the timeline."""
-        if self._is_whole:
+        """Return the device without the values that need other parts of the timeline."""
+        if self._is_complete:
             return device
         compute_ns = device.split.compute_ns if self._hardware else None
         communication_ns = device.split.communication_ns if self._collectives else None
         return replace(device, split=Split(device.split.span_ns, compute_ns, communication_ns), steps=())
 
-    def _name(self, event: TraceEvent) -> None:
+    def _read_name(self, event: TraceEvent) -> None:
         name = event.args().get("name")
         if isinstance(name, str) and event.name == "process_name":
             self._processes[str(event.pid)] = name
-            self._is_whole |= name in _OTHERS
+            self._is_complete |= name in _OTHERS
         elif isinstance(name, str) and event.name == "thread_name":
             self._threads[str(event.pid), str(event.tid)] = name
 
-    def _lane(self, event: TraceEvent) -> None:
+    def _read_event(self, event: TraceEvent) -> None:
         process = self._processes.get(str(event.pid), "")
         if process in _HARDWARE:
-            self._task(event)
+            self._read_task(event)
         elif process in _COLLECTIVES:
             if self._threads.get((str(event.pid), str(event.tid)), "").startswith("Plane"):
-                self._plane(event)
+                self._read_collective_task(event)
             else:
-                self._collectives.append(_run("communication", event, event.tid))
+                self._collectives.append(_task_of("communication", event, event.tid))
 
-    def _task(self, event: TraceEvent) -> None:
+    def _read_task(self, event: TraceEvent) -> None:
         kind = event.args().get("Task Type")
         kind = kind if isinstance(kind, str) else ""
         self._hardware.add(event.pid)
         if work_of(event.name) == "communication":
-            self._tasks.append(_run("communication", event, event.tid))
+            self._tasks.append(_task_of("communication", event, event.tid))
         elif _COPY_TASK.match(kind):
-            self._tasks.append(_run("copy", event, event.tid))
+            self._tasks.append(_task_of("copy", event, event.tid))
         elif _COMPUTE_TASK.match(kind):
             self._timeline.add(event.pid, "compute", event.begin_ns(), event.length_ns(), event.name)
 
-    def _plane(self, event: TraceEvent) -> None:
-        """Read a task of a collective: its stream, and its transfer over a link."""
+    def _read_collective_task(self, event: TraceEvent) -> None:
+        """Read a task of a collective: its stream and its transfer over a link."""
         arguments = event.args()
         stream = arguments.get("stream id")
         if isinstance(stream, int | str):
             self._streams.add(stream)
-        source, target = (whole(arguments.get(end), _NO_RANK) for end in ("src rank", "dst rank"))
-        size = whole(arguments.get("size(Byte)"), 2**60)
+        source, target = (whole_number(arguments.get(end), _NO_RANK) for end in ("src rank", "dst rank"))
+        size = whole_number(arguments.get("size(Byte)"), 2**60)
         kind = arguments.get("transport type")
         if size and source is not None and target is not None and source != target and isinstance(kind, str):
             self._links.add(kind[:20], str(source), str(target), size, event.length_ns())
 
-    def _framework(self, event: TraceEvent) -> None:
+    def _read_range(self, event: TraceEvent) -> None:
         if event.cat == "cpu_op" and not event.name.startswith(_RANGES):
             return
-        self._timeline.marked(event.name, event.begin_ns(), event.length_ns())
+        self._timeline.add_range(event.name, event.begin_ns(), event.length_ns())
 
-    def _iteration(self, event: TraceEvent) -> None:
-        number = whole(event.args().get("Iteration ID"), 2**40)
+    def _read_iteration(self, event: TraceEvent) -> None:
+        number = whole_number(event.args().get("Iteration ID"), 2**40)
         begin, length = event.begin_ns(), event.length_ns()
         if number is not None and begin is not None and length is not None and length >= 0:
             self._iterations[number] = begin, begin + length
 
-    def _wait(self, event: TraceEvent) -> None:
-        """Read how long the next iteration waited for its data."""
+    def _read_data_wait(self, event: TraceEvent) -> None:
+        """Read how long the next iteration waited for data."""
         printed = event.args().get(f"{_WAIT}(us)")
         number = event.name.rpartition(" ")[2]
         if isinstance(printed, int | float) and 0 <= printed < 2**40 and number.isdecimal() and len(number) < 12:
             self._waits[int(number) + 1] = round(printed * 1000)
 
-    def _spans(self) -> list[tuple[int, int, int, int | None]]:
-        """Return the number, begin, end and wait for data of each iteration, which includes the wait before it."""
+    def _iteration_spans(self) -> list[tuple[int, int, int, int | None]]:
+        """Return number, start, end and wait for data of each iteration, which includes the wait before it."""
         spans: list[tuple[int, int, int, int | None]] = []
         for number, (begin, end) in sorted(self._iterations.items()):
             wait = self._waits.get(number)
-            last_end = self._iterations.get(number - 1, (0, end))[1]
-            if wait and last_end <= begin:
-                spans.append((number, last_end, end, min(wait, end - last_end)))
+            previous_end = self._iterations.get(number - 1, (0, end))[1]
+            if wait and previous_end <= begin:
+                spans.append((number, previous_end, end, min(wait, end - previous_end)))
             else:
                 spans.append((number, begin, end, wait))
         return spans
 
-    def _settle(self) -> None:
-        """Add the collectives, copies and steps to the timeline; a copy on the stream of a collective is part of the collective."""
-        for run in self._collectives or [task for task in self._tasks if task.work == "communication"]:
-            self._add(run)
+    def _add_all(self) -> None:
+        """Add collectives, copies and steps to the timeline. A copy on a collective's stream is part of the collective."""
+        for task in self._collectives or [task for task in self._tasks if task.work == "communication"]:
+            self._add(task)
         for task in self._tasks:
-            if self._is_whole and task.work == "copy" and task.stream not in self._streams:
+            if self._is_complete and task.work == "copy" and task.stream not in self._streams:
                 self._add(task)
-        for number, begin, end, wait in self._spans():
-            self._timeline.step(f"Iteration {number}", begin, end - begin)
+        for number, begin, end, wait in self._iteration_spans():
+            self._timeline.add_step(f"Iteration {number}", begin, end - begin)
             if wait is not None:
-                self._timeline.data_wait(begin, wait)
+                self._timeline.add_data_wait(begin, wait)
 
-    def _add(self, run: _Run) -> None:
-        key = next(iter(self._hardware)) if len(self._hardware) == 1 else run.process
-        self._timeline.add(key, run.work, run.begin_ns, run.length_ns, run.name)
+    def _add(self, task: _Task) -> None:
+        key = next(iter(self._hardware)) if len(self._hardware) == 1 else task.process
+        self._timeline.add(key, task.work, task.begin_ns, task.length_ns, task.name)
 
-    def _steps_alone(self) -> tuple[Device, ...]:
-        """Return the device of a file that contains steps only."""
+    def _device_of_steps(self) -> tuple[Device, ...]:
+        """Return the device of a file that contains only steps, or () without steps."""
         steps = tuple(
             Step(f"Iteration {number}", Split(span_ns=end - begin, data_wait_ns=wait), begin)
-            for number, begin, end, wait in self._spans()
+            for number, begin, end, wait in self._iteration_spans()
         )
-        ends = [end for _, _, end, _ in self._spans()]
+        ends = [end for _, _, end, _ in self._iteration_spans()]
         return (Device(begin_ns=steps[0].begin_ns, end_ns=max(ends), steps=steps),) if steps else ()
 
 
-def _run(work: Work, event: TraceEvent, stream: int | str) -> _Run:
+def _task_of(work: Work, event: TraceEvent, stream: int | str) -> _Task:
     name = _CALL.sub("", event.name) if work == "communication" else event.name
-    return _Run(work, event.pid, stream, event.begin_ns(), event.length_ns(), name)
+    return _Task(work, event.pid, stream, event.begin_ns(), event.length_ns(), name)
 
 
-def _index(clue: Clue) -> int | None:
-    """Return the number of the device in the name that msprof gives a file or folder."""
-    named = _DEVICE_IN_NAME.search(clue.name)
-    folders = [found for folder in clue.folders if (found := _DEVICE_FOLDER.match(folder))]
-    found = folders[-1] if folders else named
-    return int(found[1]) if found else None
+def _device_number(clue: Clue) -> int | None:
+    """Return the device number in a file or folder name of msprof, or None."""
+    name_match = _DEVICE_IN_NAME.search(clue.name)
+    folders = [match for folder in clue.folders if (match := _DEVICE_FOLDER.match(folder))]
+    match = folders[-1] if folders else name_match
+    return int(match[1]) if match else None
 
 
 def _recognises(sample: TraceSample) -> bool:

@@ -1,4 +1,4 @@
-"""Formats that are closed or need their own library: recognised and never read; the message names the export to make."""
+"""Formats that are closed or need their own library. They are recognised, and the message names the export to make."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from telemetry_profile.format_contract import Clue, Refusal
 
 
 def _file_test(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:
-    """Return a test by the first bytes, or by the ending of the name."""
+    """Return a test by the first bytes or by the ending of the name."""
     return lambda clue: clue.head.startswith(beginnings) or clue.name.lower().endswith(endings)
 
 
 def _is_roofline(clue: Clue) -> bool:
-    """Return whether a file has the measured peaks of a node, as rocprofiler-compute writes them."""
+    """Return whether a file contains the measured peaks of a node, as rocprofiler-compute writes them."""
     return {"device", "hbmbw"} <= {cell.lower() for cell in first_cells(clue.text)}
 
 
 def _is_perfetto(clue: Clue) -> bool:
-    """Return whether a file is a stream of packets: field 1 of a protobuf, with which no text begins."""
+    """Return whether a file is a stream of packets: it begins with field 1 of a protobuf, which no text does."""
     return clue.name.lower().endswith((".pftrace", ".perfetto-trace", ".proto")) or (
         clue.head[:1] == b"\x0a" and b"\0" in clue.head[:64]
     )
@@ -29,23 +29,23 @@ NSYS = Refusal(
     "nsys-report",
     "Nsight Systems",
     _file_test((b"QDSTRM",), (".nsys-rep", ".qdrep", ".qdstrm")),
-    "this is its closed report; export it with `nsys export --type sqlite FILE` and give the .sqlite file",
+    "the report format is closed; run `nsys export --type sqlite FILE` and pass the .sqlite file",
 )
 NCU = Refusal(
     "ncu-report",
     "Nsight Compute",
     _file_test((b"NVR\0",), (".ncu-rep", ".nsight-cuprof-report")),
-    "this is its closed report; export it with `ncu --import FILE --csv --page raw` and give what it prints",
+    "the report format is closed; run `ncu --import FILE --csv --page raw` and pass its output as a file",
 )
 PERFETTO = Refusal(
     "perfetto",
     "Perfetto",
     _is_perfetto,
-    "this format needs its own library; have rocprofv3 write `--output-format csv` or rocpd, and hipprof its json or db",
+    "this format needs its own library; use `--output-format csv` or rocpd with rocprofv3, and json or db with hipprof",
 )
 ROOFLINE = Refusal(
     "roofline",
     "rocprofiler-compute",
     _is_roofline,
-    "this file contains measured peaks of cards, not a run; docs/configuration.md describes how the daemon reads peaks",
+    "the file contains measured peaks of cards, not a profile; docs/configuration.md shows how the daemon reads peaks",
 )

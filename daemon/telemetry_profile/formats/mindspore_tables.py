@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.facts.csv_tables import Rows, begins_with, first_cells, with_headings
+from telemetry_profile.facts.csv_tables import Rows, first_cells, first_line_test, headings_test
 from telemetry_profile.facts.device_timeline import MOST_NAMES, OTHERS, LinkSums
 from telemetry_profile.facts.intervals import Intervals
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.printed_numbers import MS, US, count_of, decimal_ns
+from telemetry_profile.facts.printed_numbers import MS, US, cell_ns, count_of
 from telemetry_profile.format_contract import (
     Call,
     Clue,
@@ -31,10 +31,10 @@ from telemetry_profile.format_contract import (
 _TOOL = "MindSpore Profiler"
 _TICK = 10  # nanoseconds: the counter of the device runs at 100 MHz
 _MEAN = "mean"
-_STEP_HEADINGS = with_headings("step_num", "total", "iteration_interval", "fp_and_bp", "tail")
+_STEP_HEADINGS = headings_test("step_num", "total", "iteration_interval", "fp_and_bp", "tail")
 _RANK_IN_NAME = re.compile(r"step_trace_raw_(\d{1,6})_")
 _CLUSTER_NAME = re.compile(r"_\d{1,6}_\d{1,6}_(\d{1,6})\.csv")
-# The headings of the three kinds of parallelism; files in ticks are data-parallel.
+# The headings differ by the kind of parallelism. Only files of data-parallel jobs have times in ticks.
 _COMPUTE = ("computation_time", "computation")
 _EXPOSED = "communication_alone_time"
 _DATA_PARALLEL = {"iteration_interval", "fp_and_bp", "tail"}
@@ -42,9 +42,9 @@ _ANY_RANK = re.compile(r"_(\d{1,6})(_\w+)?\.(csv|json|txt)")
 _SUMS_BY_TYPE = re.compile(r"ai_?core_\w*type\w*\.csv\Z")
 _LONGEST_JSON = 1 << 20
 _FLOPS = {"FLOPs", "FLOPS"}
-_QUEUE_HEADINGS = with_headings("output_queue_usage_rate", "op_type")
-_LOW = 0.2
-_HCCL_HEADINGS = with_headings("step_num", "communication_cost", "wait_cost", "link_info")
+_QUEUE_HEADINGS = headings_test("output_queue_usage_rate", "op_type")
+_LOW_FILL = 0.2
+_HCCL_HEADINGS = headings_test("step_num", "communication_cost", "wait_cost", "link_info")
 _HCCL_RANK = re.compile(r"hccl_raw_(\d{1,6})\.csv")
 _KILOBYTE = 1000
 _ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
@@ -56,37 +56,37 @@ def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
     for row in rows:
         name, total = _step_name(row["step_num"]), _ticks(row, "total")
         if not name or total is None:
-            rows.count_bad_row()
+            rows.count_damaged_row()
         elif total:  # 0 is the mean of no steps
             split = Split(
-                span_ns=total, data_wait_ns=_ticks(row, "iteration_interval"), communication_ns=_collectives(row)
+                span_ns=total, data_wait_ns=_ticks(row, "iteration_interval"), communication_ns=_collective_ns(row)
             )
             steps.append(Step(name, split, is_mean=name == _MEAN))
     return _facts("mindspore-steps", _rank(_RANK_IN_NAME, clue), steps, rows.problems())
 
 
-def _collectives(row: Mapping[str, str]) -> int | None:
-    """Return the time of the step in which a collective ran, which may begin in the previous step; None without collectives."""
+def _collective_ns(row: Mapping[str, str]) -> int | None:
+    """Return how long a collective ran during the step, or None without collectives. Collectives may begin earlier."""
     names = [column.removesuffix("start_point") for column in row if column.endswith("_start_point")]
     pairs = [(_ticks(row, f"{name}start_point"), _ticks(row, f"{name}end_point")) for name in names]
     intervals = [(begin, end) for begin, end in pairs if begin is not None and end is not None and end >= begin]
     begin, end = _ticks(row, "start_point"), _ticks(row, "end_point")
     if not intervals or begin is None or end is None or end < begin:
         return None
-    return Intervals.of_ordered(sorted(intervals)).within(begin, end)
+    return Intervals.from_sorted(sorted(intervals)).coverage(begin, end)
 
 
-def _is_of_cluster(cells: Sequence[str]) -> bool:
+def _is_cluster_heading(cells: Sequence[str]) -> bool:
     return (any(name in cells for name in _COMPUTE) and _EXPOSED in cells) or set(cells) == _DATA_PARALLEL
 
 
 def _read_cluster(clue: Clue, lines: Iterable[str]) -> Facts:
-    rows = Rows(lines, _is_of_cluster)
+    rows = Rows(lines, _is_cluster_heading)
     splits: dict[int, Split] = {}
     for row in rows:
         split = _cluster_split(row)
         if split is None:
-            rows.count_bad_row()
+            rows.count_damaged_row()
         else:
             splits[rows.number] = split
     # The last row is the mean, unless there is only one row.
@@ -104,27 +104,27 @@ def _cluster_split(row: Mapping[str, str]) -> Split | None:
         if None in parts:
             return None
         return Split(span_ns=sum(value or 0 for value in parts), data_wait_ns=parts[0])
-    compute = next((decimal_ns(row[column], MS) for column in _COMPUTE if column in row), None)
-    exposed = decimal_ns(row[_EXPOSED], MS)
+    compute = next((cell_ns(row[column], MS) for column in _COMPUTE if column in row), None)
+    exposed = cell_ns(row[_EXPOSED], MS)
     if compute is None or exposed is None:
         return None
     return Split(span_ns=compute + exposed, compute_ns=compute, exposed_communication_ns=exposed)
 
 
 def _step_name(cell: str) -> str:
-    """Return the name of a step of this number, `_MEAN` for the row of the mean, "" for anything else."""
+    """Return the name of a step of this number, `_MEAN` for the row of the mean, or "" for any other text."""
     if cell in ("-", "0"):
         return _MEAN
     return f"step {cell}" if count_of(cell) is not None else ""
 
 
 def _ticks(row: Mapping[str, str], column: str) -> int | None:
-    return decimal_ns(row.get(column, ""), _TICK)
+    return cell_ns(row.get(column, ""), _TICK)
 
 
 def _rank(pattern: re.Pattern[str], clue: Clue) -> int | None:
-    found = pattern.search(clue.name)
-    return int(found[1]) if found else None
+    match = pattern.search(clue.name)
+    return int(match[1]) if match else None
 
 
 def _facts(name: str, rank: int | None, steps: Sequence[Step], problems: tuple[Problem, ...]) -> Facts:
@@ -134,7 +134,7 @@ def _facts(name: str, rank: int | None, steps: Sequence[Step], problems: tuple[P
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The headings of one kind of file: name, time and its unit, number of runs, and longest run."""
+    """The headings of one kind of file: name, time and its unit, number of executions, and longest execution."""
 
     name: str
     time: str
@@ -148,8 +148,8 @@ class _Layout:
         return {self.name, self.time, *filter(None, (self.count, self.longest))} <= set(cells)
 
 
-# The first layout that fits counts. The time of an operator of a GPU is the host's for the launch (`op_host_cost_time` in MindSpore's
-# data_saver.h); the device's time is that of the CUDA activity.
+# The first layout that fits is used. For an operator on a GPU, the operator's time is the launch on the host (`op_host_cost_time` in
+# MindSpore's data_saver.h). The CUDA activity has the time on the device.
 _LAYOUTS = (
     _Layout("name", "total_duration(us)", US, "occurrences", "max_duration(us)"),
     _Layout("op_full_name", "cuda_activity_cost_time(us)", US, "cuda_activity_call_count"),
@@ -170,7 +170,7 @@ def _layout(cells: Sequence[str]) -> _Layout | None:
 
 
 def _recognises_operators(clue: Clue) -> bool:
-    """Return whether a file has known headings, or repeats in sums by type what the file of details contains."""
+    """Return whether a file has known headings, or has sums by type, which repeat the file of details."""
     return _SUMS_BY_TYPE.match(clue.name) is not None or _layout(first_cells(clue.text)) is not None
 
 
@@ -181,16 +181,16 @@ def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
     rows = Rows(lines, layout.fits)
     sums: dict[str, Kernel] = {}
     for row in rows:
-        name, time = row[layout.name], decimal_ns(row[layout.time], layout.unit)
+        name, time = row[layout.name], cell_ns(row[layout.time], layout.unit)
         count = count_of(row[layout.count]) if layout.count else 1
         if time is None or count is None or not name:
-            rows.count_bad_row()
+            rows.count_damaged_row()
             continue
         if len(sums) >= MOST_NAMES and name not in sums:
             name = OTHERS
-        longest = decimal_ns(row[layout.longest], layout.unit) if layout.longest else time if count == 1 else None
-        kernel, before = Kernel(name, work_of(name.rpartition("/")[2]), count, time, longest), sums.get(name)
-        sums[name] = kernel if before is None else before.joined(kernel)
+        longest = cell_ns(row[layout.longest], layout.unit) if layout.longest else time if count == 1 else None
+        kernel, previous = Kernel(name, work_of(name.rpartition("/")[2]), count, time, longest), sums.get(name)
+        sums[name] = kernel if previous is None else previous.joined(kernel)
     facts = Facts("mindspore-operators", _TOOL, problems=rows.problems())
     if layout.is_host or not sums:
         return replace(facts, calls=tuple(Call(name, kernel.calls, kernel.total_ns) for name, kernel in sums.items()))
@@ -202,7 +202,7 @@ def _recognises_flops(clue: Clue) -> bool:
 
 
 def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read the FLOPs of a step and per second, without the utilization, which is a mean over operators and implies no peak."""
+    """Read FLOPs per step and per second. The utilization is not used: it is a mean over operators."""
     document = _object("\n".join(lines)) or {}
     operations, rate = _number(document.get("FLOPs")), _number(document.get("FLOPS"))
     if operations is None or rate is None:
@@ -212,20 +212,20 @@ def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read how full the last queue of the data pipeline was, from which the card takes its batches."""
+    """Read the mean fill level of the queue from which the card takes its batches."""
     row = next(iter(Rows(lines, _QUEUE_HEADINGS)), None)
     try:
         usage = float(row["output_queue_usage_rate"]) if row else 1.0
     except ValueError:
         usage = 1.0
-    if not 0.0 <= usage <= _LOW:
+    if not 0.0 <= usage <= _LOW_FILL:
         return Facts("mindspore-data", _TOOL)
     text = f"the queue of prepared batches was {usage:.0%} full on average: the data pipeline is slower than the card"
     return Facts("mindspore-data", _TOOL, hints=(Hint("data", text),))
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object of a small file or of a cell; None if it is damaged."""
+    """Return the JSON object of a small file or of a cell, or None if it is damaged."""
     try:
         document = json.loads(text) if len(text) < _LONGEST_JSON else None
     except (ValueError, RecursionError):  # the caller reports the damage
@@ -242,40 +242,40 @@ def _read_hccl(clue: Clue, lines: Iterable[str]) -> Facts:
     links = LinkSums()
     rows = Rows(lines, _HCCL_HEADINGS)
     for row in rows:
-        name, waited, moved = _step_name(row["step_num"]), decimal_ns(row["wait_cost"], MS), _object(row["link_info"])
-        if not name or waited is None or moved is None:
-            rows.count_bad_row()
+        name, waited, transfers = _step_name(row["step_num"]), cell_ns(row["wait_cost"], MS), _object(row["link_info"])
+        if not name or waited is None or transfers is None:
+            rows.count_damaged_row()
             continue
         is_mean = name == _MEAN
         steps.append(Step(name, Split(wait_ns=waited), is_mean=is_mean))
         if not is_mean:
-            _add_links(links, moved)
+            _add_links(links, transfers)
     facts = _facts("mindspore-hccl", _rank(_HCCL_RANK, clue), steps, rows.problems())
     return replace(facts, links=links.links())
 
 
-def _add_links(links: LinkSums, moved: Mapping[str, Any]) -> None:
-    for ends, kinds in moved.items():
+def _add_links(links: LinkSums, transfers: Mapping[str, Any]) -> None:
+    for ends, kinds in transfers.items():
         found = _ENDS.match(str(ends))
         if found is None or not isinstance(kinds, Mapping):
             continue
         for kind, numbers in kinds.items():
             # A card's copies to itself do not use a link between cards.
-            where = " within a card" if found[1] == found[2] else ""
-            links.add(f"{str(kind)[:20]}{where}", found[1], found[2], *_size_and_time(numbers))
+            scope = " within a card" if found[1] == found[2] else ""
+            links.add(f"{str(kind)[:20]}{scope}", found[1], found[2], *_size_and_time(numbers))
 
 
 def _size_and_time(numbers: Any) -> tuple[int, int]:  # JSON of any shape
-    # The third number is not used: in rows that sum operators it is a sum of rates, ten times too high.
+    # The third number is not used: in rows of summed operators it is a sum of rates, ten times too high.
     time, size = (
         (_number(number) for number in numbers[:2]) if isinstance(numbers, list) and numbers[1:] else (None, None)
     )
     return (0, 0) if time is None or size is None else (round(size * _KILOBYTE), round(time * MS))
 
 
-STEPS = TextFormat("mindspore-steps", _TOOL, begins_with(_STEP_HEADINGS), _read_steps)
-CLUSTER = TextFormat("mindspore-cluster", _TOOL, begins_with(_is_of_cluster), _read_cluster)
+STEPS = TextFormat("mindspore-steps", _TOOL, first_line_test(_STEP_HEADINGS), _read_steps)
+CLUSTER = TextFormat("mindspore-cluster", _TOOL, first_line_test(_is_cluster_heading), _read_cluster)
 OPERATORS = TextFormat("mindspore-operators", _TOOL, _recognises_operators, _read_operators)
 FLOPS = TextFormat("mindspore-flops", _TOOL, _recognises_flops, _read_flops)
-DATA = TextFormat("mindspore-data", _TOOL, begins_with(_QUEUE_HEADINGS), _read_queue)
-HCCL = TextFormat("mindspore-hccl", _TOOL, begins_with(_HCCL_HEADINGS), _read_hccl)
+DATA = TextFormat("mindspore-data", _TOOL, first_line_test(_QUEUE_HEADINGS), _read_queue)
+HCCL = TextFormat("mindspore-hccl", _TOOL, first_line_test(_HCCL_HEADINGS), _read_hccl)

@@ -1,4 +1,4 @@
-"""The database msprof_TIME.db of msprof, the Ascend PyTorch Profiler and MindSpore, without the columns that contain the host's name or address."""
+"""The database msprof_TIME.db of msprof, the Ascend PyTorch Profiler and MindSpore. Host names are not read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from telemetry_profile.facts.sql_columns import (
     integer,
     interval,
     records,
-    selected,
+    select,
     text,
 )
 from telemetry_profile.format_contract import Card, DatabaseFormat, Facts, Schema, Tables
@@ -28,7 +28,7 @@ _COPIES: dict[int | None, str] = {
     0: "host to host", 1: "host to device", 2: "device to host", 3: "device to device", 4: "managed memory",
     5: "addr device to device", 6: "host to device ex", 7: "device to host ex",
 }  # fmt: skip
-_COPYING = ("MEMCPY_ASYNC", "PCIE_DMA_SQE", "SDMA_SQE")  # of TASK.taskType
+_COPY_TASK_TYPES = ("MEMCPY_ASYNC", "PCIE_DMA_SQE", "SDMA_SQE")  # values of TASK.taskType
 _CALL_NUMBER = re.compile(r"__\d+_\d+_\d+\Z")  # the number of the call, as in hcom_allReduce__428_0_1
 
 
@@ -37,46 +37,46 @@ def _recognises(schema: Schema) -> bool:
 
 
 def _read(tables: Tables) -> Facts:
-    timeline, words = Timeline(), {key: text(value) for key, value in records(tables, "STRING_IDS", ("id", "value"))}
-    cards = _name_cards(tables, timeline)
+    timeline, strings = Timeline(), {key: text(value) for key, value in records(tables, "STRING_IDS", ("id", "value"))}
+    cards = _set_cards(tables, timeline)
     for start, end, card, number in _tasks(tables, "COMPUTE_TASK_INFO", "name"):
-        name = words.get(number) or NO_NAME
+        name = strings.get(number) or NO_NAME
         timeline.add(integer(card), work_of(name), *interval(start, end), name)
-    for start, end, card, kind in _copies(tables, words):
+    for start, end, card, kind in _copies(tables, strings):
         name = f"memcpy {_COPIES.get(integer(kind), 'of another kind')}"
         timeline.add(integer(card), "copy", *interval(start, end), name)
     for start, end, card, kind, call in records(tables, "COMMUNICATION_OP", (*_TIMES, "deviceId", "opType", "opName")):
-        name = words.get(kind) or _CALL_NUMBER.sub("", words.get(call, "")) or NO_NAME
-        # Older versions do not store the device, which is clear only if there is just one.
+        name = strings.get(kind) or _CALL_NUMBER.sub("", strings.get(call, "")) or NO_NAME
+        # Older versions do not store the device. It is known if there is only one.
         number = cards[0] if card is None and len(cards) == 1 else integer(card)
         timeline.add(number, "communication", *interval(start, end), name)
-    _host(tables, timeline, words)
+    _add_host_activity(tables, timeline, strings)
     return timeline.facts("msprof-database", _TOOL, "unix")
 
 
-def _name_cards(tables: Tables, timeline: Timeline) -> list[int]:
-    """Return the numbers of the cards on which tasks ran; add their models and ranks to the timeline."""
+def _set_cards(tables: Tables, timeline: Timeline) -> list[int]:
+    """Add the cards with models and ranks to the timeline. Return the numbers of the cards on which tasks ran."""
     ranks_of_cards = records(tables, "RANK_DEVICE_MAP", ("deviceId", "rankId"))
     ranks = {
         integer(number): rank
-        for number, in_job in ranks_of_cards
-        if (rank := integer(in_job)) is not None and rank >= 0
+        for number, rank_id in ranks_of_cards
+        if (rank := integer(rank_id)) is not None and rank >= 0
     }
     models = {integer(number): text(name) for number, name in records(tables, "NPU_INFO", ("id", "name"))}
     column = column_of(tables.schema, "TASK", "deviceId")
-    rows = selected(tables, "TASK", [f"DISTINCT {column}"]) if column else iter(())
+    rows = select(tables, "TASK", [f"DISTINCT {column}"]) if column else iter(())
     cards = [index for (card,) in rows if (index := integer(card)) is not None]
     for number in cards or models:
         timeline.set_card(number, Card(number, models.get(number, "")), ranks.get(number))
     return cards
 
 
-def _copies(tables: Tables, words: Mapping[object, str]) -> Iterator[Row]:
-    """Yield the tasks that copy; without calls of the runtime, the tasks of such a type outside of collectives."""
+def _copies(tables: Tables, strings: Mapping[object, str]) -> Iterator[Row]:
+    """Yield the copy tasks. Without MEMCPY_INFO, these are the tasks of a copy type that belong to no collective."""
     if "MEMCPY_INFO" in tables.schema:
         yield from _tasks(tables, "MEMCPY_INFO", "memcpyOperation")
         return
-    types = {number for number, word in words.items() if word in _COPYING}
+    types = {number for number, word in strings.items() if word in _COPY_TASK_TYPES}
     collectives = {task for (task,) in records(tables, "COMMUNICATION_TASK_INFO", ("globalTaskId",))}
     for start, end, card, kind, task in records(tables, "TASK", (*_TIMES, "deviceId", "taskType", "globalTaskId")):
         if kind in types and task not in collectives:
@@ -84,7 +84,7 @@ def _copies(tables: Tables, words: Mapping[object, str]) -> Iterator[Row]:
 
 
 def _tasks(tables: Tables, table: str, column: str) -> Iterator[Row]:
-    """Return begin, end and device of the tasks in a table, with a column of that table."""
+    """Iterate over start, end and device of the tasks in a table, with a column of that table."""
     columns = ("TASK", "globalTaskId"), (table, "globalTaskId"), ("TASK", "deviceId"), (table, column)
     if not all(column_of(tables.schema, *column) for column in columns):
         return iter(())
@@ -92,18 +92,18 @@ def _tasks(tables: Tables, table: str, column: str) -> Iterator[Row]:
     return tables.rows(query)
 
 
-def _host(tables: Tables, timeline: Timeline, words: Mapping[object, str]) -> None:
-    """Add the steps, the marked ranges, the waits for data, and the calls of CANN."""
+def _add_host_activity(tables: Tables, timeline: Timeline, strings: Mapping[object, str]) -> None:
+    """Add the steps, the marked ranges, the waits for data, and the CANN calls."""
     for start, end, number in records(tables, "STEP_TIME", (*_TIMES, "id")):
-        timeline.step(f"step {integer(number)}", *interval(start, end))
+        timeline.add_step(f"step {integer(number)}", *interval(start, end))
     if "STEP_TIME" not in tables.schema:
         for start, end, message in records(tables, "MSTX_EVENTS", (*_TIMES, "message")):
-            timeline.marked(words.get(message, ""), *interval(start, end))
-    waits = {number for number, word in words.items() if is_data_wait(word)}
+            timeline.add_range(strings.get(message, ""), *interval(start, end))
+    waits = {number for number, string in strings.items() if is_data_wait(string)}
     for start, end, name in records(tables, "PYTORCH_API", (*_TIMES, "name")):
         if name in waits:
-            timeline.data_wait(*interval(start, end))
-    add_calls(timeline, tables, "CANN_API", columns_of(tables.schema, "CANN_API", (*_TIMES, "name")), words)
+            timeline.add_data_wait(*interval(start, end))
+    add_calls(timeline, tables, "CANN_API", columns_of(tables.schema, "CANN_API", (*_TIMES, "name")), strings)
 
 
 FORMAT = DatabaseFormat("msprof-database", _TOOL, _recognises, _read)

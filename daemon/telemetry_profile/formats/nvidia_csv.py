@@ -1,4 +1,4 @@
-"""The csv of Nvidia's profilers: one or several reports of `nsys stats`, sums or runs of nvprof, and the kernels of Nsight Compute."""
+"""The CSV files of NVIDIA's profilers: reports of `nsys stats`, sums or executions of nvprof, kernels of Nsight Compute."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from telemetry_profile.facts.csv_tables import (
     Sums,
     Table,
     columns_of,
-    device_of_sums,
-    kernel,
-    left_out,
+    device_of_kernels,
+    kernel_of_row,
+    row_problem,
     split_line,
     tables,
 )
@@ -36,64 +36,64 @@ def _recognises_nsys(clue: Clue) -> bool:
 
 
 def _is_heading(line: str) -> bool:
-    """Return whether a line has Nsight's headings, which name the unit of each time."""
+    """Return whether a line has the headings of nsys, which name the unit of each time."""
     if "," not in line or not _UNIT.search(line):
         return False
     table = Table(columns_of(line), ())
-    words = table.headings()
-    if table.has(*_SUMS):
-        return any(word.startswith("time(%") for word in words)
-    return table.has(*_RUNS) and bool(words & {"corrid", "strm", "corr id"})
+    headings = table.headings()
+    if table.has_roles(*_SUMS):
+        return any(word.startswith("time(%") for word in headings)
+    return table.has_roles(*_RUNS) and bool(headings & {"corrid", "strm", "corr id"})
 
 
 def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
     kernels: dict[str, Kernel] = {}
     calls: list[Call] = []
     timeline = Timeline()
-    bad = 0
+    invalid_rows = 0
     for table in tables(lines, (_SUMS, _RUNS)):
-        if not table.has(*_SUMS):
+        if not table.has_roles(*_SUMS):
             for row in table.rows:
-                _run(row.text("name"), row, timeline)
+                _add_execution(row.text("name"), row, timeline)
             continue
         if not any(column.role == "total" and column.unit for column in table.columns):  # bytes, not times
             continue
-        of_table: dict[str, Kernel] = {}
+        kernels_of_table: dict[str, Kernel] = {}
         for row in table.rows:
-            found = kernel(row, _work(row))
-            if found is None:
-                bad += 1
+            kernel = kernel_of_row(row, _work(row))
+            if kernel is None:
+                invalid_rows += 1
             elif _is_of_device(table, row):
                 # Reports by grid have a row for each grid.
-                before = of_table.get(found.name)
-                of_table[found.name] = found if before is None else before.joined(found)
+                previous = kernels_of_table.get(kernel.name)
+                kernels_of_table[kernel.name] = kernel if previous is None else previous.joined(kernel)
             else:
-                calls.append(Call(found.name, found.calls, found.total_ns))
-        # A report of kernels and copies repeats the reports of each.
-        kernels = of_table | kernels
-    devices = timeline.devices() or device_of_sums(kernels.values())
-    problems = (*timeline.problems(), *left_out(bad))
+                calls.append(Call(kernel.name, kernel.calls, kernel.total_ns))
+        # A report of kernels and copies repeats the separate reports of both.
+        kernels = kernels_of_table | kernels
+    devices = timeline.devices() or device_of_kernels(kernels.values())
+    problems = (*timeline.problems(), *row_problem(invalid_rows))
     return Facts("nsys-stats", "Nsight Systems", devices=devices, calls=(*calls, *timeline.calls()), problems=problems)
 
 
 def _work(row: Row) -> Work:
-    """Return the kind of work: by the column for the kind if it exists, otherwise by the name."""
+    """Return the kind of work, from the column for the kind if it exists, otherwise from the name."""
     return "copy" if row.text("kind").upper().startswith("MEM") else work_of(row.text("name"))
 
 
 def _is_of_device(table: Table, row: Row) -> bool:
-    """Return whether a row is the device's: instances of kernels or counts of copies, not calls and ranges of the host."""
-    words = table.headings()
-    if "range" in words or "style" in words or "numcalls" in words or row.text("kind").upper().endswith("API"):
+    """Return whether a row describes kernels or copies of the device, not calls or ranges of the host."""
+    headings = table.headings()
+    if "range" in headings or "style" in headings or "numcalls" in headings or row.text("kind").upper().endswith("API"):
         return False
-    return "instances" in words or bool(words & {"operation", "operations"})
+    return "instances" in headings or bool(headings & {"operation", "operations"})
 
 
-def _run(name: str, row: Row, timeline: Timeline) -> None:
-    """Add a run of nsys or nvprof to the timeline; a run of the host has no device."""
+def _add_execution(name: str, row: Row, timeline: Timeline) -> None:
+    """Add an execution to the timeline. A row without a device is a call of the host."""
     device = _DEVICE.match(row.text("device").strip())
     if device is None:
-        timeline.call(name, row.time("length"))
+        timeline.add_call(name, row.time("length"))
         return
     number = int(device["number"])
     timeline.set_card(number, Card(number, device["model"].strip("[ ")))
@@ -106,9 +106,9 @@ NSYS = TextFormat("nsys-stats", "Nsight Systems", _recognises_nsys, _read_nsys)
 
 
 _NVPROF_SEARCHED_LINES = 200
-_RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # follows the name of each run
+_RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # follows the name of each kernel
 _HOST_TYPE = "API calls"
-# The functions of the runtime and the driver, for files without a column for the type.
+# Functions of the runtime and the driver, for files without a type column.
 _HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")
 
 
@@ -131,14 +131,14 @@ def _read_nvprof(_clue: Clue, lines: Iterable[str]) -> Facts:
     sums, timeline = Sums(), Timeline()
     for table in tables(lines, (_SUMS, _RUNS)):
         for row in table.rows:
-            if table.has(*_SUMS):
+            if table.has_roles(*_SUMS):
                 name = row.text("name")
                 kind = row.text("kind")
                 sums.add(row, work_of(name), is_host=kind == _HOST_TYPE or (not kind and bool(_HOST.match(name))))
             else:
-                _run(_RUN_NUMBER.sub("", row.text("name")), row, timeline)
-    devices = timeline.devices() or device_of_sums(sums.kernels)
-    problems = (*timeline.problems(), *left_out(sums.bad))
+                _add_execution(_RUN_NUMBER.sub("", row.text("name")), row, timeline)
+    devices = timeline.devices() or device_of_kernels(sums.kernels)
+    problems = (*timeline.problems(), *row_problem(sums.invalid_rows))
     return Facts("nvprof-csv", "nvprof", devices=devices, calls=(*sums.calls, *timeline.calls()), problems=problems)
 
 
@@ -148,11 +148,11 @@ NVPROF = TextFormat("nvprof-csv", "nvprof", _recognises_nvprof, _read_nvprof)
 _LONG, _NCU_RAW = {"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"}, {"ID", "Kernel Name"}
 _MEASURED = ("gpu__time_duration_measured_wallclock", "gpu__time_duration_measured_user")
 _DURATIONS = ("gpu__time_duration.sum", "Duration", *_MEASURED)
-# The occupancy that the launch shape allows, which other profilers estimate too; the measured occupancy is not used.
+# The theoretical occupancy, which other profilers estimate, too. The measured occupancy is not used.
 _OCCUPANCY = ("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy")
 _GROUPS = re.compile(r"\d{1,3}(?P<sign>[.,'’\u202f ])\d{3}((?P=sign)\d{3})*\Z")
 _NANOSECONDS = ("ns", "nsecond")
-_REMARK = "Nsight Compute runs each kernel many times and one by one: its times say nothing of a step"
+_REMARK = "Nsight Compute runs each kernel alone and many times: the times do not describe a step"
 
 
 @dataclass(slots=True)
@@ -165,13 +165,13 @@ class _Run:
 
 
 @dataclass(slots=True)
-class _Signs:
-    """The decimal sign, as far as the numbers of a file show it."""
+class _DecimalSign:
+    """The decimal sign of a file, "" until a number shows it."""
 
     decimal: str = ""
 
-    def learn(self, printed: str) -> None:
-        """Learn the decimal sign from a number that shows it."""
+    def update(self, printed: str) -> None:
+        """Store the decimal sign if the number shows it."""
         text = printed.strip()
         signs = [sign for sign in text if sign in ",."]
         if not signs or not text[-1].isdigit() or text.strip("0123456789,.-"):
@@ -184,21 +184,21 @@ class _Signs:
             self.decimal = signs[0]
 
     def plain(self, printed: str, unit: str) -> str | None:
-        """Return the number in plain digits; None if a sign may divide thousands or decimals, "" if there is no number."""
+        """Return the number in plain digits, "" if there is none, or None if a sign may separate thousands or decimals."""
         text = printed.strip()
         if not text or not text[-1].isdigit():
             return ""
         if not _GROUPS.match(text) or self.decimal:
             decimal = self.decimal or "."
             return re.sub(r"[^\d.eE+-]", "", text.replace("." if decimal == "," else ",", "").replace(decimal, "."))
-        # Nanoseconds are whole: their sign divides thousands.
+        # Nanoseconds are whole numbers: the sign separates thousands.
         if unit.strip().lower() in _NANOSECONDS or not re.search(r"[.,]", text):
             return re.sub(r"\D", "", text)
         return None
 
 
 def _ncu_heading(lines: Iterable[str]) -> list[str] | None:
-    """Return the headings, which follow the output of the tool and the program."""
+    """Return the headings, which follow output of the tool and of the program, or None."""
     for line in lines:
         if '"ID"' in line or line.startswith("ID,"):
             cells = [cell.strip() for cell in split_line(line)]
@@ -215,35 +215,35 @@ def _recognises_ncu(clue: Clue) -> bool:
 
 
 def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
-    waiting = iter(lines)
-    heading = _ncu_heading(waiting) or []
+    line_iterator = iter(lines)
+    heading = _ncu_heading(line_iterator) or []
     runs: dict[str, _Run] = {}
-    signs = _Signs()
+    decimal_sign = _DecimalSign()
     garbled = 0
     units: Mapping[str, str] = {}
-    for line in waiting:
+    for line in line_iterator:
         cells = split_line(line)
         if len(cells) != len(heading):
             garbled += line.startswith('"')
             continue
         row = dict(zip(heading, cells, strict=True))
-        if not row["ID"].strip():  # the units of `--page raw`
+        if not row["ID"].strip():  # the row of units in `--page raw`
             units = row
             continue
         run = runs.setdefault(
             row["ID"], _Run(row["Kernel Name"], _shape(row.get("Grid Size", "")), _shape(row.get("Block Size", "")))
         )
         for cell in cells:
-            signs.learn(cell)
+            decimal_sign.update(cell)
         for name, unit, value in _metrics(row, units):
-            _keep(run, name, unit, value)
-    kernels, unclear = _ncu_kernels(runs.values(), signs)
-    troubles = (
-        (unclear, "numbers may be thousands or decimals, and are left out; export in the C locale"),
-        (garbled, "are garbled, and are left out"),
+            _set_metric(run, name, unit, value)
+    kernels, ambiguous = _ncu_kernels(runs.values(), decimal_sign)
+    counts_and_messages = (
+        (ambiguous, "ignored: a sign may separate thousands or decimals; export in the C locale"),
+        (garbled, "ignored: garbled"),
     )
-    problems = tuple(Problem("rows", f"{count} {words}") for count, words in troubles if count)
-    return Facts("ncu-csv", "Nsight Compute", devices=device_of_sums(kernels), remarks=(_REMARK,), problems=problems)
+    problems = tuple(Problem("rows", f"{count} {message}") for count, message in counts_and_messages if count)
+    return Facts("ncu-csv", "Nsight Compute", devices=device_of_kernels(kernels), remarks=(_REMARK,), problems=problems)
 
 
 def _metrics(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -255,8 +255,8 @@ def _metrics(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple
             yield name, units.get(name, ""), row[name]
 
 
-def _keep(run: _Run, name: str, unit: str, value: str) -> None:
-    """Keep the printed duration and occupancy: the decimal sign may show only at the end of the file."""
+def _set_metric(run: _Run, name: str, unit: str, value: str) -> None:
+    """Store a printed duration or occupancy. It is parsed at the end of the file, when the decimal sign is known."""
     if name in _DURATIONS and run.duration is None:
         run.duration = value, unit
     elif name in _OCCUPANCY and run.occupancy is None:
@@ -268,26 +268,26 @@ def _shape(printed: str) -> str:
     return "×".join(numbers) if len(numbers) <= 3 else ""
 
 
-def _ncu_kernels(runs: Iterable[_Run], signs: _Signs) -> tuple[list[Kernel], int]:
+def _ncu_kernels(runs: Iterable[_Run], decimal_sign: _DecimalSign) -> tuple[list[Kernel], int]:
     """Return the kernels, and the number of ambiguous durations."""
     sums: dict[str, list[tuple[int, _Run]]] = {}
-    unclear = 0
+    ambiguous = 0
     for run in runs:
         printed, unit = run.duration or ("", "")
-        number = signs.plain(printed, unit)
-        unclear += number is None
+        number = decimal_sign.plain(printed, unit)
+        ambiguous += number is None
         scale = UNITS.get(unit.strip().lower())
         duration = nanoseconds(number, scale) if number and scale else None
         if duration is not None:
             sums.setdefault(run.name, []).append((duration, run))
-    found = [_ncu_kernel(name, of_name, signs) for name, of_name in sums.items()]
-    return found, unclear
+    kernels = [_ncu_kernel(name, of_name, decimal_sign) for name, of_name in sums.items()]
+    return kernels, ambiguous
 
 
-def _ncu_kernel(name: str, runs: list[tuple[int, _Run]], signs: _Signs) -> Kernel:
+def _ncu_kernel(name: str, runs: list[tuple[int, _Run]], decimal_sign: _DecimalSign) -> Kernel:
     longest_ns, longest = max(runs, key=lambda run: run[0])
     total = sum(duration for duration, _ in runs)
-    occupancy = _ratio(signs.plain(longest.occupancy or "", ""))
+    occupancy = _ratio(decimal_sign.plain(longest.occupancy or "", ""))
     return Kernel(name, work_of(name), len(runs), total, longest_ns, longest.grid, longest.block, occupancy)
 
 

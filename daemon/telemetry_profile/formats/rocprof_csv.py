@@ -1,4 +1,4 @@
-"""The csv files of rocprof, rocprofv3 and hipprof: runs in nanoseconds of the boot clock, and sums; and the kernels of rocprofiler-compute."""
+"""The CSV files of rocprof, rocprofv3 and hipprof: executions on the boot clock, and sums; kernels of rocprofiler-compute."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.facts.csv_tables import Row, Sums, Table, columns_of, device_of_sums, left_out, tables
+from telemetry_profile.facts.csv_tables import Row, Sums, Table, columns_of, device_of_kernels, row_problem, tables
 from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.format_contract import Card, Clue, Device, Facts, Split, TextFormat
 
 _RUN_ROLES = ("name", "begin", "end")
-# Work of the host on the memory of a device, which also names the device.
+# Operations of the host on the memory of a device. Their rows name the device, too.
 _HOST_KIND = re.compile(r"MEMORY_ALLOC|SCRATCH|PAGE_MIGRATION|\w*_API")
-_ONLY_KERNELS = "copies are in another file, so that idle time is unknown"
+_ONLY_KERNELS = "copies are in another file: idle time is unknown"
 
 
 def _first_line(clue: Clue) -> str:
@@ -29,25 +29,25 @@ def _headings(clue: Clue) -> Table:
 def _recognises_runs(clue: Clue) -> bool:
     table = _headings(clue)
     marks = {"starttimestamp", "kernelname", "dispatchid", "dispatchns"}
-    return table.has(*_RUN_ROLES) and bool(table.headings() & marks)
+    return table.has_roles(*_RUN_ROLES) and bool(table.headings() & marks)
 
 
 def _read_runs(clue: Clue, lines: Iterable[str]) -> Facts:
     timeline = Timeline()
-    seen: set[int] = set()
+    seen_dispatches: set[int] = set()
     works: set[str] = set()
-    bad = 0
+    rows_without_times = 0
     for table in tables(lines, (_RUN_ROLES,)):
         for row in table.rows:
             begin, end = _time(row, "begin"), _time(row, "end")
             if begin is None or end is None:
-                bad += 1
-            elif _is_new(row, seen):
-                works.add(_add(row, begin, end - begin, timeline))
+                rows_without_times += 1
+            elif _is_new(row, seen_dispatches):
+                works.add(_add_row(row, begin, end - begin, timeline))
     devices = tuple(_limited(device, works) for device in timeline.devices())
-    problems = (Problem("rows", f"{bad} have no times, and are left out"),) if bad else ()
+    problems = (Problem("rows", f"{rows_without_times} ignored: no times"),) if rows_without_times else ()
     return Facts(
-        # Copies are in another file than kernels.
+        # Kernels and copies are in separate files.
         "runs-csv" if works != {"copy"} else "runs-csv-of-copies",
         "rocprof" if "gpuid" in _headings(clue).headings() else "rocprofv3",
         "boot",
@@ -63,32 +63,32 @@ def _time(row: Row, role: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
 
 
-def _is_new(row: Row, seen: set[int]) -> bool:
-    """Return whether a dispatch is new: each counter has its own row of the same dispatch."""
+def _is_new(row: Row, seen_dispatches: set[int]) -> bool:
+    """Return whether a dispatch is new. Each counter has its own row of the same dispatch."""
     dispatch = row.text("dispatch")
     if not dispatch:
         return True
     key = hash((row.text("guid"), row.text("process"), row.text("device"), dispatch, row.text("begin")))
-    if key in seen:
+    if key in seen_dispatches:
         return False
-    seen.add(key)
+    seen_dispatches.add(key)
     return True
 
 
-def _add(row: Row, begin: int, length: int, timeline: Timeline) -> str:
-    """Add a run to the timeline; return its kind of work, "host" for the host's."""
+def _add_row(row: Row, begin: int, length: int, timeline: Timeline) -> str:
+    """Add a row to the timeline. Return its kind of work, or "host" for work of the host."""
     name, kind = row.text("name"), row.text("kind").upper()
     if "COPY" in kind or row.text("source") or row.text("target"):
-        timeline.add(_card(_gpu_side(row), timeline), "copy", begin, length, name)
+        timeline.add(_card_key(_gpu_side(row), timeline), "copy", begin, length, name)
         return "copy"
     if "KERNEL" in kind or (row.text("device") and not _HOST_KIND.match(kind)):
         work = work_of(name)
         timeline.add(
-            _card(row.text("device"), timeline), work, begin, length, name, row.shape("grid"), row.shape("block")
+            _card_key(row.text("device"), timeline), work, begin, length, name, row.shape("grid"), row.shape("block")
         )
         return work
-    if not timeline.marked(name, begin, length):
-        timeline.call(name, length)
+    if not timeline.add_range(name, begin, length):
+        timeline.add_call(name, length)
     return "host"
 
 
@@ -98,15 +98,15 @@ def _gpu_side(row: Row) -> str:
     return ends[1] if row.text("name").upper().endswith(("DEVICE_TO_HOST", "DTOH")) else ends[0]
 
 
-def _card(agent: str, timeline: Timeline) -> str:
-    """Return the key of a card: the number of its agent, which also counts the agents of the host."""
+def _card_key(agent: str, timeline: Timeline) -> str:
+    """Return the key of a card: the number of its agent. Host agents have numbers, too."""
     number = agent.strip().removeprefix("Agent ").strip()
     timeline.set_card(number, Card(int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None))
     return number
 
 
 def _limited(device: Device, works: set[str]) -> Device:
-    """Return the device without the figures that need the kernels or copies of another file."""
+    """Return the device without the values that need kernels or copies of another file."""
     if "copy" not in works:
         return device.without("copy_ns", "exposed_copy_ns", "idle_ns")
     if works & {"compute", "communication"}:
@@ -120,7 +120,7 @@ RUNS = TextFormat("runs-csv", "rocprofv3", _recognises_runs, _read_runs)
 
 _SUM_ROLES = ("name", "calls", "total")
 _HEADING = re.compile(r'"?Name"?,"?Calls"?,"?TotalDurationNs"?', re.IGNORECASE)
-# Functions of the runtimes; the names of collective kernels have the same beginnings.
+# Functions of the runtimes, but not collective kernels, whose names begin alike.
 _HOST = re.compile(
     r"(__)?hip[A-Z]\w*\Z|hsa_\w+\Z|(roctx|rocdecode|rocjpeg|(nccl|rccl|mscclpp)(?!(Dev)?Kernel)[A-Z]|MPI_)\w*\Z"
 )
@@ -128,11 +128,11 @@ _HOST = re.compile(
 _HOST_DOMAIN = re.compile(
     r"(HIP|HSA|MARKER|RCCL|ROCDECODE|ROCJPEG|OMPT)(_[A-Z0-9]+)*\Z|(MEMORY_ALLOCATION|SCRATCH_MEMORY|PAGE_MIGRATION)\w*\Z"
 )
-# Files may be renamed; an original name shows whether the rows are of the host, which the names of marked ranges do not show.
+# The original name of a file with rows of the host. Names of marked ranges do not show that they are of the host.
 _HOST_FILE = re.compile(
     r"(marker|hip|hsa|rccl|rocdecode|rocjpeg|mpi|memory_allocation|scratch_memory)(_api)?_stats", re.IGNORECASE
 )
-# Neither kernels nor calls: the total of the other rows, and rocprof's name of barriers and markers among its copies.
+# Rows to skip: the total of the other rows, and rocprof's name of barriers and markers among its copies.
 _SKIPPED = frozenset({"Total", "Unknown command type"})
 
 
@@ -151,7 +151,7 @@ def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
             is_host = is_of_host or name in _SKIPPED or bool(_HOST.match(name) or _HOST_DOMAIN.match(name))
             sums.add(row, work_of(name), is_host=is_host)
     calls = tuple(call for call in sums.calls if call.name not in _SKIPPED)
-    devices, problems = device_of_sums(sums.kernels), left_out(sums.bad)
+    devices, problems = device_of_kernels(sums.kernels), row_problem(sums.invalid_rows)
     return Facts("sums-csv", _tool_of_sums(clue), devices=devices, calls=calls, problems=problems)
 
 
@@ -170,7 +170,7 @@ def _read_top_kernels(_clue: Clue, lines: Iterable[str]) -> Facts:
     for table in tables(lines, (_SUM_ROLES,)):
         for row in table.rows:
             sums.add(row, work_of(row.text("name")), is_host=False)
-    return Facts("rocprof-compute", "rocprofiler-compute", devices=device_of_sums(sums.kernels))
+    return Facts("rocprof-compute", "rocprofiler-compute", devices=device_of_kernels(sums.kernels))
 
 
 TOP_KERNELS = TextFormat("rocprof-compute", "rocprofiler-compute", _recognises_top_kernels, _read_top_kernels)

@@ -15,11 +15,11 @@ from telemetry_profile.facts.sql_columns import (
     columns_of,
     integer,
     interval,
-    named,
     quoted,
     records,
-    selected,
+    select,
     shape,
+    tables_with_prefix,
     text,
 )
 from telemetry_profile.format_contract import Card, DatabaseFormat, Facts, Schema, Tables, Work
@@ -35,19 +35,19 @@ _MARKER = "roctx"
 
 
 def _recognises_rocpd(schema: Schema) -> bool:
-    return bool(named(schema, _DISPATCHES) or named(schema, _REGIONS))
+    return bool(tables_with_prefix(schema, _DISPATCHES) or tables_with_prefix(schema, _REGIONS))
 
 
 def _read_rocpd(tables: Tables) -> Facts:
     timeline = Timeline()
-    tables_of_events = (*named(tables.schema, _DISPATCHES), *named(tables.schema, _REGIONS))
+    tables_of_events = (*tables_with_prefix(tables.schema, _DISPATCHES), *tables_with_prefix(tables.schema, _REGIONS))
     for suffix in dict.fromkeys(name.removeprefix(_DISPATCHES).removeprefix(_REGIONS) for name in tables_of_events):
         _Process(tables, suffix, timeline).read()
     return timeline.facts("rocpd", "rocprofv3", "boot")
 
 
-# The views that join the tables need functions of newer tools, and hide rows without a name. The tables `rocpd_info_process` and
-# `rocpd_info_node`, which have the command line and the host, are not read.
+# The database's views are not used: they need functions of newer tools, and hide rows without a name. The tables
+# `rocpd_info_process` and `rocpd_info_node` contain the command line and the host, and are not read.
 class _Process:
     """The tables of one process, whose names end in its suffix."""
 
@@ -58,7 +58,7 @@ class _Process:
 
     def read(self) -> None:
         """Add the work of the process to the timeline."""
-        self._name_cards()
+        self._set_cards()
         self._read_kernels()
         for start, end, name_id, *agents in self._rows(
             "rocpd_memory_copy", ("start", "end", "name_id", "dst_agent_id", "src_agent_id")
@@ -67,24 +67,26 @@ class _Process:
             self._timeline.add(self._key(*agents), "copy", *interval(start, end), name)
         self._read_host()
 
-    def _name_cards(self) -> None:
+    def _set_cards(self) -> None:
         for agent, node, kind, number, index, product, name, extdata in self._rows("rocpd_info_agent", _AGENT_COLUMNS):
             if kind == "GPU":
-                # A card has the same number in all processes of a node, whichever cards they may use.
+                # A card has the same number in all processes of a node, even if they may use different cards.
                 key = self._cards[integer(agent)] = (node, number)
                 card = Card(integer(index), text(product) or text(name), "", _bus_id(text(extdata)))
                 self._timeline.set_card(key, card, process=self._suffix)
 
     def _key(self, *agents: object) -> Hashable:
-        """Return the key of the first agent that is a card; of an unknown agent of this process if none is."""
+        """Return the key of the first agent that is a card, or of an unknown agent of this process."""
         numbers = [integer(agent) for agent in agents]
-        return next((self._cards[number] for number in numbers if number in self._cards), (self._suffix, numbers[0]))
+        return next(
+            (self._cards[string_id] for string_id in numbers if string_id in self._cards), (self._suffix, numbers[0])
+        )
 
     def _read_kernels(self) -> None:
         symbols: dict[object, tuple[str, Work]] = {}
-        for number, shown, mangled in self._rows("rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name")):
+        for string_id, shown, mangled in self._rows("rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name")):
             name = text(shown) or text(mangled) or NO_NAME
-            symbols[number] = name, work_of(name)
+            symbols[string_id] = name, work_of(name)
         rows = self._rows(_DISPATCHES, ("start", "end", "agent_id", "kernel_id", *_SIZES))
         for start, end, agent, kernel, x, y, z, of_x, of_y, of_z in rows:
             name, work = symbols.get(kernel, (NO_NAME, "compute"))
@@ -94,15 +96,15 @@ class _Process:
 
     def _read_host(self) -> None:
         """Add the ranges that the program marked, and the calls of the runtime."""
-        marked = {number: string for number, string in self._strings.items() if _is_mark(string)}
-        for start, end, number, event in self._rows(_REGIONS, (*_REGION_COLUMNS, "event_id")):
-            if number in marked:
-                name = self._message(event) if marked[number].startswith(_MARKER) else marked[number]
-                if not self._timeline.marked(name, *interval(start, end), self._suffix):
-                    self._timeline.call(name or marked[number], interval(start, end)[1])
+        marked = {string_id: string for string_id, string in self._strings.items() if _may_be_marked(string)}
+        for start, end, string_id, event in self._rows(_REGIONS, (*_REGION_COLUMNS, "event_id")):
+            if string_id in marked:
+                name = self._message(event) if marked[string_id].startswith(_MARKER) else marked[string_id]
+                if not self._timeline.add_range(name, *interval(start, end), self._suffix):
+                    self._timeline.add_call(name or marked[string_id], interval(start, end)[1])
         table = f"{_REGIONS}{self._suffix}"
         expressions = [self._expression(table, column) for column in _REGION_COLUMNS]
-        functions = {number: string for number, string in self._strings.items() if number not in marked}
+        functions = {string_id: string for string_id, string in self._strings.items() if string_id not in marked}
         add_calls(self._timeline, self._tables, table, expressions, functions)
 
     def _message(self, event: object) -> str:
@@ -111,31 +113,29 @@ class _Process:
         rows = self._tables.rows(query, (integer(event) or 0,))
         return next((text(_value_in(text(extdata), "message")) for (extdata,) in rows), "")
 
-    def _rows(self, table: str, wanted: Sequence[str]) -> Iterator[Row]:
-        """Return the rows of a table, with the times and agents that some versions store in separate tables."""
-        whole = f"{table}{self._suffix}"
-        return selected(self._tables, whole, [self._expression(whole, name) for name in wanted])
+    def _rows(self, table: str, column_names: Sequence[str]) -> Iterator[Row]:
+        """Iterate over the rows of a table, with the times and agents that some versions store in separate tables."""
+        full_name = f"{table}{self._suffix}"
+        return select(self._tables, full_name, [self._expression(full_name, name) for name in column_names])
 
-    def _expression(self, whole: str, name: str) -> str | None:
+    def _expression(self, full_name: str, name: str) -> str | None:
         schema = self._tables.schema
-        if column := column_of(schema, whole, name):
-            return f"{quoted(whole)}.{column}"
+        if column := column_of(schema, full_name, name):
+            return f"{quoted(full_name)}.{column}"
         for other, column, link in (("rocpd_timestamp", "value", f"{name}_id"), ("rocpd_track", name, "track_id")):
-            linked_table, linked = f"{other}{self._suffix}", column_of(schema, whole, link)
+            linked_table, linked = f"{other}{self._suffix}", column_of(schema, full_name, link)
             if linked and column_of(schema, linked_table, column):
-                return (
-                    f"(SELECT o.{quoted(column)} FROM {quoted(linked_table)} o WHERE o.id = {quoted(whole)}.{linked})"  # noqa: S608  # quoted names
-                )
+                return f"(SELECT o.{quoted(column)} FROM {quoted(linked_table)} o WHERE o.id = {quoted(full_name)}.{linked})"  # noqa: S608  # quoted names
         return None
 
 
-def _is_mark(name: str) -> bool:
-    """Return whether the program may have marked a range of this name; newer versions use the program's name."""
+def _may_be_marked(name: str) -> bool:
+    """Return whether the program may have marked a range of this name. Newer versions use the program's name."""
     return name.startswith(_MARKER) or is_step(name) or is_data_wait(name)
 
 
 def _bus_id(extdata: str) -> str:
-    """Return the PCI address, whose bus, device and function are one number in the kernel's topology."""
+    """Return the PCI address. In the kernel's topology, bus, device and function are one number."""
     location, domain = integer(_value_in(extdata, "location_id")), integer(_value_in(extdata, "domain")) or 0
     if location is None or not 0 < location <= 0xFFFF or not 0 <= domain <= 0xFFFF:
         return ""
@@ -154,9 +154,9 @@ ROCPD = DatabaseFormat("rocpd", "rocprofv3", _recognises_rocpd, _read_rocpd)
 
 
 _TIMES = ("BeginNs", "EndNs")
-# The tables of kernels, first the trace, then the counters, with their columns for the name and the card.
+# The tables of kernels with their name and card columns. The trace takes precedence over the counters.
 _OF_KERNELS = (("OPS", "Name", "dev-id"), ("KERN", "KernelName", "gpu-id"))
-# A barrier in a queue waits and is not work.
+# Barriers in a queue only wait, and are ignored.
 _BARRIERS = ("<barrier packet>", "Marker")
 
 
@@ -170,9 +170,9 @@ def _read_rocprof(tables: Tables) -> Facts:
     for start, end, name, card in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
         # The table has no device for the copies of HSA.
         number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
-        timeline.add(_key(timeline, number), "copy", *interval(start, end), _plain(name))
+        timeline.add(_key(timeline, number), "copy", *interval(start, end), _unquoted(name))
     for start, end, name in records(tables, "rocTX", (*_TIMES, "Name")):
-        timeline.marked(_plain(name), *interval(start, end))
+        timeline.add_range(_unquoted(name), *interval(start, end))
     for table in ("HIP", "HSA"):
         add_calls(timeline, tables, table, columns_of(tables.schema, table, (*_TIMES, "Name")))
     return timeline.facts("rocprof-database", "rocprof", "boot")
@@ -183,7 +183,7 @@ def _kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
     cards: set[int | None] = set()
     for table, name_column, card_column in _OF_KERNELS:
         for start, end, stored, card in records(tables, table, (*_TIMES, name_column, card_column)):
-            name = _plain(stored)
+            name = _unquoted(stored)
             if not name.startswith(_BARRIERS):
                 number = integer(card)
                 cards.add(number)
@@ -198,8 +198,8 @@ def _key(timeline: Timeline, number: int | None) -> Hashable:
     return number
 
 
-def _plain(stored: object) -> str:
-    """Return a name without the quotes in which some versions store it."""
+def _unquoted(stored: object) -> str:
+    """Return a name without the quotes that some versions store."""
     name = text(stored)
     return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name or NO_NAME
 

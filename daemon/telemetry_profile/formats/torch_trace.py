@@ -1,4 +1,4 @@
-"""Chrome traces of torch.profiler and torch_musa, as Kineto writes them since 2021 for the cards of all vendors."""
+"""Chrome traces of torch.profiler and torch_musa, which Kineto has written for the cards of all vendors since 2021."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from telemetry_profile.facts.device_timeline import Launched, Timeline
 from telemetry_profile.facts.flops_of_shapes import MATRIX_OPERATORS, MatrixWork
 from telemetry_profile.facts.kernel_kinds import is_step, work_of
 from telemetry_profile.facts.sql_columns import shape
-from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, rank_in_name, shifted, whole
+from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, rank_in_name, shifted, whole_number
 from telemetry_profile.format_contract import (
     Card,
     Clue,
@@ -26,7 +26,7 @@ from telemetry_profile.format_contract import (
 
 _NAME = "torch-trace"
 
-# The categories of Kineto's ActivityType since 2021; the first letters were large until 2022.
+# The categories of Kineto's ActivityType since 2021. They were capitalized until 2022.
 _KERNELS = frozenset({"kernel", "Kernel", "concurrent_kernel", "mtia_ccp_events"})
 _COPIES = frozenset({"gpu_memcpy", "Memcpy", "gpu_memset", "Memset"})
 _OPERATORS = frozenset({"cpu_op", "Operator", "user_annotation"})
@@ -44,13 +44,13 @@ _FOREIGN = frozenset(
     {"HostToDevice", "async_npu", "async_task_queue", "enqueue", "dequeue", "HIP", "HIPOPS", "HIPCOPY"}
 )
 
-_REPLAYED = "the trace holds counters of ranges, which the profiler replays: no times of kernels"
-_NO_DEVICE = "nothing in the trace ran on a device: CPU only, or the profiler could not see the device"
+_REPLAYED = "the trace contains counters of replayed ranges, but no kernel times"
+_NO_DEVICE = "the trace contains no device work: the program used only the CPU, or the profiler did not see the device"
 
-_MARKED = "user_annotation"
-_STEP = "ProfilerStep#"  # if the profiler marks no steps, the steps that the program marks count
+_ANNOTATION = "user_annotation"
+_STEP = "ProfilerStep#"  # if the profiler marks no steps, those of the program are used
 _LOADER = "enumerate(DataLoader)"
-_LEAST_RUN = 0.5  # of the launched kernels; fewer run while a graph is captured
+_LEAST_RUN = 0.5  # of the launched kernels; while a graph is captured, fewer kernels run
 _MOST_INDEX = 10_000
 _MOST_RANK = 10_000_000
 _MOST_BASE_NS = 4 * 10**18
@@ -60,7 +60,7 @@ class _Reader:
     def __init__(self, clue: Clue) -> None:
         self._timeline = Timeline()
         self._matrix = MatrixWork()
-        self._marked: list[tuple[str, int | None, int | None]] = []
+        self._marked_steps: list[tuple[str, int | None, int | None]] = []
         self._has_steps = False
         self._works: dict[str, Work] = {}
         self._longest: dict[tuple[int | str, str], int] = {}
@@ -70,15 +70,15 @@ class _Reader:
         self._has_ranges = False
 
     def key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Read the cards, the rank and the clock; other keys name hosts, users and jobs."""
+        """Read the cards, the rank and the clock. Other keys, which may name hosts, users and jobs, are ignored."""
         if name == "deviceProperties" and isinstance(value, list):
-            self._cards(value)
+            self._set_cards(value)
         elif name == "distributedInfo" and isinstance(value, Mapping):
-            rank = whole(value.get("rank"), _MOST_RANK)
+            rank = whole_number(value.get("rank"), _MOST_RANK)
             self._rank = self._rank if rank is None else rank
-            self._ranks = whole(value.get("world_size"), _MOST_RANK) or None
+            self._ranks = whole_number(value.get("world_size"), _MOST_RANK) or None
         elif name == "baseTimeNanoseconds":
-            self._base_ns = whole(value, _MOST_BASE_NS) or 0
+            self._base_ns = whole_number(value, _MOST_BASE_NS) or 0
 
     def events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
@@ -86,20 +86,20 @@ class _Reader:
                 continue
             category = event.cat
             if category in _OPERATORS:
-                self._operator(event)
+                self._add_operator(event)
             elif category in _RUNTIMES:
-                self._runtime(event)
+                self._add_runtime_call(event)
             elif category in _KERNELS:
-                self._kernel(event, self._work(event.name))
+                self._add_kernel(event, self._cached_work(event.name))
             elif category in _COPIES:
-                self._kernel(event, "copy")
+                self._add_kernel(event, "copy")
             elif category in _RANGES:
                 self._has_ranges = True
 
     def facts(self) -> Facts:
-        for step in () if self._has_steps else self._marked:
-            self._timeline.step(*step)
-        devices = tuple(_without_last(device) for device in self._timeline.devices())
+        for step in () if self._has_steps else self._marked_steps:
+            self._timeline.add_step(*step)
+        devices = tuple(_mark_cut_step(device) for device in self._timeline.devices())
         if len(devices) == 1:
             flops = self._flops(devices[0])
             devices = (replace(devices[0], flops=flops, dtype=self._matrix.dtype() if flops else ""),)
@@ -109,20 +109,20 @@ class _Reader:
         return replace(facts, ranks=self._ranks, remarks=remarks)
 
     def _flops(self, device: Device) -> Flops | None:
-        """Return the FLOPs of the shapes of operators; None while a graph is captured, since launched kernels do not run then."""
+        """Return the FLOPs of the operators' shapes, or None if a graph was captured, since its kernels did not run."""
         runs = sum(kernel.calls for kernel in device.kernels if kernel.work != "copy")
         if runs < (device.split.launches or 0) * _LEAST_RUN:
             return None
         steps = zip(self._timeline.host_steps(), device.steps, strict=True)
         return self._matrix.flops([span for span, step in steps if not step.is_cut])
 
-    def _cards(self, described: list[Any]) -> None:
-        for device in described[:_MOST_INDEX]:
-            if isinstance(device, Mapping) and (index := whole(device.get("id"), _MOST_INDEX)) is not None:
+    def _set_cards(self, properties: list[Any]) -> None:
+        for device in properties[:_MOST_INDEX]:
+            if isinstance(device, Mapping) and (index := whole_number(device.get("id"), _MOST_INDEX)) is not None:
                 model = device.get("name")
                 self._timeline.set_card(index, Card(index, model if isinstance(model, str) else ""))
 
-    def _operator(self, event: TraceEvent) -> None:
+    def _add_operator(self, event: TraceEvent) -> None:
         name = event.name
         if name in MATRIX_OPERATORS:
             begin, length = event.begin_ns(), event.length_ns()
@@ -130,23 +130,23 @@ class _Reader:
                 self._matrix.add_operator((event.pid, event.tid), name, (begin, begin + length), event.args())
         elif name.startswith(_STEP):
             self._has_steps = True
-            self._timeline.step(name, event.begin_ns(), event.length_ns())
+            self._timeline.add_step(name, event.begin_ns(), event.length_ns())
         elif name.startswith(_LOADER):
-            self._timeline.data_wait(event.begin_ns(), event.length_ns())
-        elif event.cat == _MARKED and is_step(name) and len(self._marked) < _MOST_INDEX:
-            self._marked.append((name, event.begin_ns(), event.length_ns()))
+            self._timeline.add_data_wait(event.begin_ns(), event.length_ns())
+        elif event.cat == _ANNOTATION and is_step(name) and len(self._marked_steps) < _MOST_INDEX:
+            self._marked_steps.append((name, event.begin_ns(), event.length_ns()))
 
-    def _runtime(self, event: TraceEvent) -> None:
-        self._timeline.call(event.name, event.length_ns())
-        kind = _launched(event.name)
+    def _add_runtime_call(self, event: TraceEvent) -> None:
+        self._timeline.add_call(event.name, event.length_ns())
+        kind = _launched_kind(event.name)
         if kind is None or (begin := event.begin_ns()) is None:
             return
-        self._timeline.launch(begin, kind, event.correlation())
+        self._timeline.add_launch(begin, kind, event.correlation())
         if kind == "kernel":
-            self._matrix.launch((event.pid, event.tid), begin)
+            self._matrix.add_launch((event.pid, event.tid), begin)
 
-    def _work(self, name: str) -> Work:
-        """Return what a kernel does, cached by its name, since names are long and calls are many."""
+    def _cached_work(self, name: str) -> Work:
+        """Return the kind of work of a kernel, cached by name, because names are long and there are many calls."""
         work = self._works.get(name)
         if work is None:
             work = work_of(name)
@@ -154,7 +154,7 @@ class _Reader:
                 self._works[name] = work
         return work
 
-    def _kernel(self, event: TraceEvent, work: Work) -> None:
+    def _add_kernel(self, event: TraceEvent, work: Work) -> None:
         begin, length, device = event.begin_ns(), event.length_ns(), event.pid
         longest = self._longest.get((device, event.name), -1)
         number = event.correlation()
@@ -165,14 +165,14 @@ class _Reader:
         if len(self._longest) < _MOST_INDEX:
             self._longest[device, event.name] = length
         arguments = event.args()
-        grid, block = _sizes(arguments.get("grid")), _sizes(arguments.get("block"))
+        grid, block = _dimensions(arguments.get("grid")), _dimensions(arguments.get("block"))
         occupancy = _occupancy(arguments.get("est. achieved occupancy %"))
         self._timeline.add(device, work, begin, length, event.name, grid, block, occupancy, launch)
 
 
 @lru_cache(maxsize=1000)
-def _launched(function: str) -> Launched | None:
-    """Return what a function of the runtime launches (cudaGraphLaunch, hipModuleLaunchKernel, cudaMemcpyAsync); None for nothing."""
+def _launched_kind(function: str) -> Launched | None:
+    """Return what a runtime function launches (cudaGraphLaunch, hipModuleLaunchKernel, cudaMemcpyAsync), or None."""
     if "aunchHostFunc" in function:
         return None
     if "aunch" in function or function.startswith("runFunction"):
@@ -180,20 +180,20 @@ def _launched(function: str) -> Launched | None:
     return "copy" if "emcpy" in function or "emset" in function else None
 
 
-def _without_last(device: Device) -> Device:
-    """Return the device with its last step marked as cut if nothing was launched in that step: the profiler ended in it."""
+def _mark_cut_step(device: Device) -> Device:
+    """Return the device with its last step marked as cut if it launched nothing: the profiler stopped during it."""
     *before, last = device.steps or (None,)
     if last is None or last.split.launches or not any(step.split.launches for step in before):
         return device
     return replace(device, steps=(*before, replace(last, is_cut=True)))
 
 
-def _sizes(printed: object) -> str:
+def _dimensions(printed: object) -> str:
     return shape(*printed) if isinstance(printed, list) and len(printed) == 3 else ""
 
 
 def _occupancy(percent: object) -> float | None:
-    """Return the ratio of a percentage; None for 0, which Kineto prints for an unknown occupancy."""
+    """Return a percentage as a ratio, or None for 0, which Kineto prints if the occupancy is unknown."""
     return percent / 100 if isinstance(percent, int | float) and 0 < percent <= 100 else None
 
 
