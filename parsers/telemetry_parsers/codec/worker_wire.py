@@ -1,6 +1,6 @@
 """The messages between the daemon and a worker: a question as one line of JSON, and the answer as another.
 
-Examples are in docs/architecture.md, "What a worker is asked". `worker_answer.py` writes the answers.
+Examples are in docs/architecture.md, "What the daemon and its workers exchange". `worker_answer.py` writes the answers.
 """
 
 from __future__ import annotations
