@@ -157,7 +157,7 @@ class SimulatedNode:
         clock = time.clock()
         ledger = Ledger(plan.name)
         self._store = Store(
-            plan.name, clock, accumulator=Accumulator(bill=ledger), attribution=Attribution(clock, ledger)
+            plan.name, clock, accumulator=Accumulator(ledger=ledger), attribution=Attribution(clock, ledger)
         )
         self._renderer = Renderer()
         self._cpu_seconds = 0.0

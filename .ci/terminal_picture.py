@@ -54,7 +54,7 @@ def courses(node: str, faults: Faults, step_seconds: float) -> Iterator[tuple[Sn
                 capture = source.reader.read(poll, Targets())
                 report = source.parser.parse(capture)
                 store.put(source.parser.name, poll, capture, report, judge(capture, report, 0), poll.interval)
-        history.look(store.snapshot)
+        history.end_slots(store.snapshot)
         yield store.snapshot(), history
         times["now"] += step_seconds
 

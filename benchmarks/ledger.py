@@ -19,7 +19,7 @@ from side_by_side.options import QUICK, extent
 
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.ledger import Ledger
-from telemetry_daemon.state.ledger_file import text_of
+from telemetry_daemon.state.ledger_file import content_of
 from telemetry_parsers.model import MergedDevice, MergedReading
 from telemetry_parsers.ownership import Allocation, Owner
 from telemetry_parsers.readings import Origin, Readings
@@ -82,20 +82,20 @@ def row(cards: int) -> Sequence[str]:
     """Return a row of the table."""
     devices = [owned(number) for number in range(cards)]
     ledger = Ledger("bench")
-    alone, billed, spent = Accumulator(), Accumulator(bill=ledger), Spent()
+    alone, billed, spent = Accumulator(), Accumulator(ledger=ledger), Spent()
     gc.collect()
     before = processes.memory(os.getpid()).first
     for number in range(_POLLS):
         now = number * _INTERVAL
         fresh = [read(device, now) for device in devices]
-        see = partial(ledger.see, fresh, now, 1.7e9 + now)
-        spent.on("alone", partial(alone.advance, fresh))
-        spent.on("new", lambda fresh=fresh, see=see: (billed.advance(fresh), see()))
-        spent.on("nothing", see)
+        update = partial(ledger.update, fresh, now, 1.7e9 + now)
+        spent.on("alone", partial(alone.integrate, fresh))
+        spent.on("new", lambda fresh=fresh, update=update: (billed.integrate(fresh), update()))
+        spent.on("nothing", update)
         if number % _PAGE_EVERY == 0:
             spent.on("page", lambda fresh=fresh: [ledger.with_totals(device) for device in fresh])
         if number % _SAVED_EVERY == 0:
-            spent.on("save", lambda: text_of(saved) if (saved := ledger.saved()) else "")
+            spent.on("save", lambda: content_of(saved) if (saved := ledger.state_to_save()) else "")
     gc.collect()
     more = processes.memory(os.getpid()).first - before
     alone_seconds = spent.typical("alone")

@@ -119,7 +119,7 @@ def half_an_hour(cards: int, *, keeps: bool) -> float:
             capture = source.reader.read(poll, Targets())
             report = parser.parse(capture)
             store.put(parser.name, poll, capture, report, judge(capture, report, 0), poll.interval)
-        history.look(store.snapshot)
+        history.end_slots(store.snapshot)
     gc.collect()
     return processes.memory(os.getpid()).first
 

@@ -28,7 +28,7 @@ def keep(folder: Path, ago: float = 0.0, host: str = "") -> Node:
     node.runs(3600.0, step=60.0)
     node.gives(has(job("9")))
     node.runs(3660.0, step=60.0)
-    LedgerFile(str(folder / f"state{host}"), lambda: 0.0).keep(node.records, node.kept())
+    LedgerFile(str(folder / f"state{host}"), lambda: 0.0).write(node.records, node.kept())
     return node
 
 

@@ -40,7 +40,7 @@ def test_announced_reported_kept_over_a_restart_and_ended(tmp_path: Path) -> Non
         running.process.wait(PATIENCE_SECONDS)
     with Daemon(tmp_path, HOST_ONLY) as running:
         assert samples(running.page())["telemetry_maintenance"] == 1.0
-        running.until(lambda: running.logged("maintenance goes on"))
+        running.until(lambda: running.logged("maintenance continues"))
         assert "new <fans>" in run_main("maintenance", "status", *config)[1]
         assert run_main("maintenance", "off", *config)[:2] == (0, "maintenance is off\n")
         page = samples(running.page())

@@ -82,7 +82,7 @@ def test_its_devices_keep_their_ids_and_the_lost_one_is_still_missed(tmp_path: P
         daemon.until(lambda: ups(daemon.page()) == {name: float(name != LOST) for name in IDS})
         tools.prints("ixsmi", printed("ixsmi/table-two-dies-busy.txt"))
         daemon.until(lambda: ups(daemon.page()) == dict.fromkeys(IDS, 1.0))
-        assert daemon.logged("devices are not remembered") == 0
+        assert daemon.logged("devices not loaded") == 0
 
 
 def test_its_recordings_play_the_same_readings(tmp_path: Path) -> None:

@@ -19,14 +19,14 @@ def test_what_was_not_remembered_is_once_there_is_room(tmp_path: Path, disk: Sma
     disk.fill()
     with daemon:
         daemon.until_state(TOOL, "ok")
-        daemon.until(lambda: daemon.logged("devices will not be remembered"))
+        daemon.until(lambda: daemon.logged("the devices cannot be saved"))
         assert not (state / "devices.json").exists()
         disk.empty()
         daemon.until((state / "devices.json").exists)
         remembered = json.loads((state / "devices.json").read_text())["devices"]
         assert len(remembered) == len(series(daemon, UP))
         assert daemon.stop()[0] == 0
-        daemon.logs("devices will not be remembered")
+        daemon.logs("the devices cannot be saved")
         assert [path.name for path in state.iterdir()] == ["devices.json"]
 
 

@@ -48,7 +48,7 @@ class DamagedNode(FedNode):
             self.now += STEP_SECONDS
             for source in self.captures:
                 self._poll(source)
-            self.history.look(self.store.snapshot)
+            self.history.end_slots(self.store.snapshot)
             assert renderer.text_page(self.store.snapshot())
             assert snapshot_json.render(self.store.snapshot())
         return weight((self.store, self.alarms)) + self.ring.size_bytes

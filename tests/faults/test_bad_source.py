@@ -50,7 +50,7 @@ def test_a_state_file_of_many_devices_is_pruned_and_forgotten(tmp_path: Path, de
     config = ("--config", str(daemon.config_path))
     with daemon:
         daemon.until(lambda: honest_readings(daemon))
-        daemon.logs("more devices were remembered than can be")
+        daemon.logs("too many recorded devices")
         assert len(invented(daemon)) == bounds.MOST_LOST
         assert [line for line in invented(daemon) if 'id="ACME-000000000"' in line]
         assert run_main("forget", "--all-lost", "--vendor", "amd", *config)[:2] == (0, "forgot 0 lost devices\n")

@@ -58,14 +58,16 @@ def test_what_could_not_be_remembered_is_once_there_is_room(disk: SmallDisk, cap
     path = disk.folder / "devices.json"
     first, second = (Identity(id=name, vendor="acme", device="0", model="A1") for name in ("ACME-1", "ACME-2"))
     memory = DeviceMemory(path, 0.0)
-    memory.keep((first,))
+    memory.save((first,))
     disk.fill()
     for _ in range(3):
-        memory.keep((first, second))
+        memory.save((first, second))
     assert [identity.id for identity in load(path).devices] == ["ACME-1"]
-    assert [record.message for record in caplog.records] == ["devices will not be remembered over a restart"]
+    assert [record.message for record in caplog.records] == [
+        "the devices cannot be saved and will be forgotten at a restart"
+    ]
     disk.empty()
-    memory.keep((first, second))
+    memory.save((first, second))
     assert [identity.id for identity in load(path).devices] == ["ACME-1", "ACME-2"]
     assert [each.name for each in disk.folder.iterdir()] == ["devices.json"]
 

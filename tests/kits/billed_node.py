@@ -62,7 +62,7 @@ class Node:
 
     def __post_init__(self) -> None:
         self.ledger = Ledger("node-1", self.boot, self.saved)
-        self.accumulator = Accumulator(bill=self.ledger)
+        self.accumulator = Accumulator(ledger=self.ledger)
         self.records: list[JobRecord] = []
 
     @property
@@ -83,9 +83,9 @@ class Node:
         self.see([self.device(card) for card in self.cards])
 
     def see(self, devices: Sequence[MergedDevice]) -> None:
-        self.accumulator.advance(devices)
-        self.ledger.see(devices, self.now, self.wall, self.claims)
-        self.records += self.ledger.take_ended()
+        self.accumulator.integrate(devices)
+        self.ledger.update(devices, self.now, self.wall, self.claims)
+        self.records += self.ledger.take_completed()
 
     def runs(self, seconds: float, step: float = 2.0) -> None:
         """Poll every two seconds until that time has passed."""
@@ -104,18 +104,18 @@ class Node:
             self.owners[card] = ()
         self.poll()
         self.ledger.close()
-        self.records += self.ledger.take_ended()
+        self.records += self.ledger.take_completed()
         return [*self.records, *(record for record in self.kept().jobs if record.owner.kind == "nobody")]
 
     def kept(self) -> Saved:
         """Return what the daemon would save now."""
-        saved = self.ledger.saved()
+        saved = self.ledger.state_to_save()
         assert saved is not None
         return saved
 
     def restarted(self, after: float, **changes: object) -> Node:
         """Return the node with a new daemon that has loaded what this one saved last."""
-        changes.setdefault("saved", self.ledger.saved())
+        changes.setdefault("saved", self.ledger.state_to_save())
         node = replace(self, now=self.now + after, **changes)  # type: ignore[arg-type]  # fields by name
         node.records = self.records
         return node

@@ -212,52 +212,52 @@ def watch(path, put):
 
 def test_the_ranks_of_this_node_by_chip_as_it_is_set(path, watch, put):
     path.write_text(written(version_1()))
-    watch.look()
+    watch.check()
     assert [(dict(ranks.by_chip), ranks.server) for ranks in put] == [({0: 2, 1: 3}, "1")]
     watch.configure(RankSettings(str(path), "10.0.0.1", map_addresses=False))
-    watch.look()
+    watch.check()
     assert put[-1].server == "10.0.0.1"
     watch.configure(RankSettings())
-    watch.look()
+    watch.check()
     assert put[-1] == NodeRanks()
 
 
 def test_a_table_that_could_not_be_opened_is_read_when_it_can(path, watch, put):
     """New permissions change neither the size nor the time of the last change."""
     path.write_text(written(version_1()))
-    watch.look()
+    watch.check()
     path.chmod(0o600)
-    watch.look()
+    watch.check()
     assert [len(ranks.by_chip) for ranks in put] == [2, 2]
 
 
 def test_a_table_is_read_once_and_again_when_it_changes(path, watch, put):
     path.write_text(written(version_1()))
     for _ in range(3):
-        watch.look()
+        watch.check()
     assert len(put) == 1
     replaced = path.with_name("next")
     replaced.write_text(written(version_1(chips=3)))
     replaced.replace(path)
-    watch.look()
+    watch.check()
     assert [dict(ranks.by_chip) for ranks in put[1:]] == [{0: 3, 1: 4, 2: 5}]
 
 
 def test_a_table_may_come_later_and_go_again(path, watch, put):
-    watch.look()
+    watch.check()
     path.write_text(written(version_1()))
-    watch.look()
+    watch.check()
     path.unlink()
-    watch.look()
+    watch.check()
     assert [len(ranks.by_chip) for ranks in put] == [0, 2, 0]
 
 
 @pytest.mark.parametrize("bad", ["{", written({**version_1(), "status": "initializing"}), "\xff\xfe"])
 def test_a_bad_or_unfinished_table_takes_the_ranks_away(path, watch, put, bad):
     path.write_text(written(version_1()))
-    watch.look()
+    watch.check()
     path.write_bytes(bad.encode("latin-1"))
-    watch.look()
+    watch.check()
     assert put[-1] == NodeRanks()
 
 
@@ -267,7 +267,7 @@ def test_a_node_whose_address_comes_after_the_table_finds_itself_in_it(path, put
     watch = RankWatch(RankSettings(str(path)), put.append, names=lambda: names.pop(0))
     path.write_text(written(version_1()))
     for _ in range(3):
-        watch.look()
+        watch.check()
     assert [len(ranks.by_chip) for ranks in put] == [0, 2]
 
 
@@ -296,7 +296,7 @@ PLANTED = {
 def test_whatever_a_job_puts_there_is_told_and_neither_waited_for_nor_believed(path, watch, put, plant, said, caplog):
     plant(path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    watch.look()
+    watch.check()
     assert put == [NodeRanks()]
     assert [record.error for record in caplog.records] == [said]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000, "KiB: what it takes is the child's"
@@ -306,7 +306,7 @@ def test_a_large_table_is_read_elsewhere_and_says_the_same(path, watch, put):
     table = version_1(servers=1000, chips=8)
     path.write_text(written(table))
     assert SMALL_FILE_BYTES < path.stat().st_size < LARGEST_FILE_BYTES
-    watch.look()
+    watch.check()
     assert [(dict(ranks.by_chip), ranks.server) for ranks in put] == [({n: 8 + n for n in range(8)}, "1")]
 
 

@@ -52,12 +52,12 @@ class Heard:
     def sees(self, *cards: MergedDevice) -> list[Alarm]:
         """Return the alarms when the card has these states in turn."""
         for card in cards:
-            self.watch.see((card,), {})
+            self.watch.update((card,), {})
         return self.alarms
 
     def hears(self, *states: State) -> list[Alarm]:
         for state in states:
-            self.watch.see((), health(state))
+            self.watch.update((), health(state))
         return self.alarms
 
 
@@ -147,7 +147,7 @@ def test_heat_of_a_card_that_reports_nothing_of_throttling(fault: str, causes: l
 def test_events(event: str, alarms: list[Alarm]) -> None:
     received = Heard()
     received.sees(card({}))
-    received.watch.event(PastEvent(0.0, ID, event))
+    received.watch.add_event(PastEvent(0.0, ID, event))
     assert received.alarms == alarms
 
 
@@ -166,7 +166,7 @@ def test_a_card_that_was_lost_while_the_daemon_was_down_is_in_no_capture(
 ) -> None:
     received = Heard()
     received.sees(*before)
-    received.watch.event(PastEvent(0.0, ID, "lost"))
+    received.watch.add_event(PastEvent(0.0, ID, "lost"))
     assert received.alarms == alarms
 
 
@@ -177,10 +177,10 @@ def test_a_loss_says_how_long_the_card_had_been_up_since_it_came_back() -> None:
         received.now += up_seconds / 2
         received.sees(card({DRAM: up_seconds}))
         received.now += up_seconds / 2
-        received.watch.event(PastEvent(0.0, ID, "lost"))
+        received.watch.add_event(PastEvent(0.0, ID, "lost"))
         received.sees(device(0, id=ID, up=False))
         received.now += away_seconds
-        received.watch.event(PastEvent(0.0, ID, "returned"))
+        received.watch.add_event(PastEvent(0.0, ID, "returned"))
     assert [alarm.up_seconds for alarm in received.alarms if alarm.cause == "lost"] == [900.0, 30.0, 700.0]
 
 

@@ -287,8 +287,8 @@ def test_switched_off_it_writes_what_is_due_and_of_a_maintenance_little(
     on = Settings(state=StateSettings(directory=str(tmp_path)))
     for number in range(8):
         box.configure(on)
-        box.watch.see(CARDS, {})
-        box.watch.event(PastEvent(0.0, f"GPU-{number}", "xid_79"))
+        box.watch.update(CARDS, {})
+        box.watch.add_event(PastEvent(0.0, f"GPU-{number}", "xid_79"))
         box.configure(replace(on, flight_recorder=FlightRecorderSettings(enabled=False)))
         now, turns = now + 200.0, turns + 1
     assert len(flights.kept(str(tmp_path))) == files

@@ -40,10 +40,10 @@ def told_history():
     now = [1000.0]
     history = History(Clock(lambda: now[0], lambda: 1.7e9 + now[0], lambda: 0.0))
     for _ in range(4):
-        history.see(WHOLE.devices, {}, now[0] + 100.0)
-        history.look(lambda: WHOLE)
+        history.update(WHOLE.devices, {}, now[0] + 100.0)
+        history.end_slots(lambda: WHOLE)
         now[0] += 5.0
-    history.event(PastEvent(1.7e9 + now[0], "GPU-00000000", "xid_79", "gone"))
+    history.add_event(PastEvent(1.7e9 + now[0], "GPU-00000000", "xid_79", "gone"))
     past = history.past()
     window = replace(past, devices={})
     devices = ((device_id, history.past((device_id,))) for device_id in history.ids())

@@ -45,7 +45,7 @@ def lived(cards: str, faults: str | None = None) -> Lived:
     node = DemoNode(cards, clock, keep, faults, PAST_SECONDS)
     history = History(node.clock)
     store = Store("demo", node.clock, (), Accumulator(None, history), attribution=Attribution(node.clock))
-    store.on_change(lambda: seen.append(store.snapshot()))
+    store.set_change_callback(lambda: seen.append(store.snapshot()))
     settings = Settings()
     settings = replace(settings, attribution=replace(settings.attribution, enabled=True))
     node.play(store, history, node.sources(settings))

@@ -36,11 +36,11 @@ class Node:
         for number in range(slots):
             power = Absent.NOT_PERMITTED if number % 4 >= 2 else 123.456789 + number
             cards = card(0, number), card(1, number, power, id=HOSTILE)
-            self.history.see(cards, {("nvml", "readings"): kit.poll(expires=math.inf)}, math.inf)
+            self.history.update(cards, {("nvml", "readings"): kit.poll(expires=math.inf)}, math.inf)
             self.now += SLOT_SECONDS
-            self.history.look(lambda: self.snapshot)
-        self.history.event(PastEvent(self.now + kit.WALL_TIME - kit.NOW - 7, "GPU-00000000", "xid_79", HOSTILE))
-        self.history.event(PastEvent(self.now + kit.WALL_TIME - kit.NOW, HOSTILE, HOSTILE))
+            self.history.end_slots(lambda: self.snapshot)
+        self.history.add_event(PastEvent(self.now + kit.WALL_TIME - kit.NOW - 7, "GPU-00000000", "xid_79", HOSTILE))
+        self.history.add_event(PastEvent(self.now + kit.WALL_TIME - kit.NOW, HOSTILE, HOSTILE))
         self.site = Site(lambda: self.snapshot, lambda: (True, ""), lambda _: b"", history=self.history)
 
     def get(self, target, **headers):

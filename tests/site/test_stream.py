@@ -25,7 +25,7 @@ class Node:
             Clock(lambda: self.loop.now, lambda: kit.WALL_TIME + self.loop.now - kit.NOW, lambda: 0.0)
         )
         self.newest = lambda: self.snapshot
-        self.history.see(self.snapshot.devices, {}, kit.NOW + 1000)
+        self.history.update(self.snapshot.devices, {}, kit.NOW + 1000)
         self.streams = Streams(self.loop, self._newest, self.history, "abc")
         self.dropped = []
 
@@ -45,7 +45,7 @@ class Node:
 
     def close_slot(self):
         self.loop.advance(SLOT_SECONDS)
-        self.history.look(self._newest)
+        self.history.end_slots(self._newest)
 
 
 def events(follower):
@@ -204,7 +204,7 @@ def test_a_client_that_does_not_read_is_dropped():
 def test_a_client_that_reconnects_gets_what_it_missed(last_seen, slots):
     node = Node(hot())
     node.close_slot()
-    seen = node.history.newest()
+    seen = node.history.open_slot()
     node.close_slot()
     node.close_slot()
     sent = events(node.follow(**{"last-event-id": last_seen.format(seen)}))
@@ -228,11 +228,11 @@ def test_a_client_that_still_reads_the_past_gets_only_the_newest_numbers_after_i
 def test_the_past_is_sent_again_to_a_client_that_lost_the_connection_within_it():
     node = Node(hot())
     node.close_slot()
-    seen = f"abc.{node.history.newest()}"
+    seen = f"abc.{node.history.open_slot()}"
     node.close_slot()
     follower = node.follow(**{"last-event-id": seen})
     ids = [piece.decode().partition("\n")[0] for piece in iter(follower.next, b"")]
-    assert ids == [f"id: {seen}"] * 3 + [f"id: abc.{node.history.newest()}"]
+    assert ids == [f"id: {seen}"] * 3 + [f"id: abc.{node.history.open_slot()}"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ class Life(FedNode):
     def __init__(self) -> None:
         super().__init__(FACTS, now=100.0, wall_at_start=1e9)
         self.renderer = Renderer()
-        self.store.await_first({("nvml", "fast"): "nvidia", ("sysfs", "fast"): "amd"})
+        self.store.await_inventories({("nvml", "fast"): "nvidia", ("sysfs", "fast"): "amd"})
 
     def page(self) -> bytes:
         return self.renderer.text(self.store.snapshot())
@@ -68,8 +68,8 @@ class Forgetful(Life):
 
 
 class _NoStatuses:
-    def of(self, bases: Iterable[Basis], now: float) -> tuple[SourceStatus, ...]:
-        return Statuses().of(bases, now)
+    def update(self, bases: Iterable[Basis], now: float) -> tuple[SourceStatus, ...]:
+        return Statuses().update(bases, now)
 
 
 def _merge(*given: Any, before: Merged | None, **named: Any) -> Merged:

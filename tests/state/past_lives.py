@@ -64,7 +64,7 @@ class PastLife(FedNode):
 
     def _watch(self) -> None:
         if (self.now + self.slept) % SLOT_SECONDS == 0.0 or self.slot > self._open:
-            self.history.look(self._kept.snapshot)
+            self.history.end_slots(self._kept.snapshot)
         self._open = self.slot
         if self._is_scraped:
             self._kept.snapshot()

@@ -44,7 +44,7 @@ def fed(*steps: tuple[MergedReading, ...]) -> dict[str, Value]:
     """Return the counters after these states of one device."""
     accumulator = Accumulator()
     for step in steps:
-        accumulator.advance([merged(*step)])
+        accumulator.integrate([merged(*step)])
     return counted(accumulator, merged(*steps[-1]))
 
 
@@ -91,14 +91,14 @@ def test_a_counter_is_absent_while_its_input_is(last):
 def test_a_reading_carries_the_time_and_interval_of_its_input():
     accumulator = Accumulator()
     device = merged(busy(7.5, 0.5, interval=3.0))
-    accumulator.advance([device])
+    accumulator.integrate([device])
     (result,) = accumulator.with_counters([device])
     assert result.readings[-1] == MergedReading("busy_seconds_total", "", 0.0, "telemetry", 7.5, 3.0)
 
 
 def test_with_counters_alone_counts_nothing():
     accumulator = Accumulator()
-    accumulator.advance([merged(busy(0, 1.0))])
+    accumulator.integrate([merged(busy(0, 1.0))])
     later = merged(busy(2, 1.0))
     assert counted(accumulator, later) == counted(accumulator, later) == {"busy_seconds_total": 0.0}
 
@@ -107,14 +107,14 @@ def test_a_device_that_is_missing_from_one_merge_is_not_bridged():
     accumulator = Accumulator()
     other = merged(busy(1, 1.0), id="GPU-b")
     for devices in ([merged(busy(0, 1.0))], [other], [merged(busy(2, 1.0))]):
-        accumulator.advance(devices)
+        accumulator.integrate(devices)
     assert counted(accumulator, merged(busy(2, 1.0))) == {"busy_seconds_total": 0.0}
 
 
 def test_devices_are_counted_apart():
     accumulator = Accumulator()
     for taken in (0.0, 2.0):
-        accumulator.advance([merged(busy(taken, 1.0)), merged(busy(taken, 0.25), id="GPU-b")])
+        accumulator.integrate([merged(busy(taken, 1.0)), merged(busy(taken, 0.25), id="GPU-b")])
     assert counted(accumulator, merged(busy(2, 1.0))) == {"busy_seconds_total": 2.0}
     assert counted(accumulator, merged(busy(2, 1.0), id="GPU-b")) == {"busy_seconds_total": 0.5}
 
@@ -122,12 +122,12 @@ def test_devices_are_counted_apart():
 def test_a_forgotten_device_starts_again_and_the_others_go_on():
     accumulator = Accumulator()
     for taken in (0.0, 2.0):
-        accumulator.advance([merged(busy(taken, 1.0)), merged(busy(taken, 1.0), id="GPU-b")])
-    accumulator.events.take(("nvml", "fast"), ["GPU-a"], [Event(0, "xid_31")], 1_800_000_000.0)
+        accumulator.integrate([merged(busy(taken, 1.0)), merged(busy(taken, 1.0), id="GPU-b")])
+    accumulator.events.add_report(("nvml", "fast"), ["GPU-a"], [Event(0, "xid_31")], 1_800_000_000.0)
     accumulator.forget("GPU-a")
     accumulator.forget("never seen")
     assert counted(accumulator, merged(busy(2, 1.0))) == {}
-    accumulator.advance([merged(busy(4, 1.0)), merged(busy(4, 1.0), id="GPU-b")])
+    accumulator.integrate([merged(busy(4, 1.0)), merged(busy(4, 1.0), id="GPU-b")])
     assert counted(accumulator, merged(busy(4, 1.0))) == {"busy_seconds_total": 0.0}
     assert counted(accumulator, merged(busy(4, 1.0), id="GPU-b")) == {"busy_seconds_total": 4.0}
 
@@ -135,8 +135,8 @@ def test_a_forgotten_device_starts_again_and_the_others_go_on():
 def test_every_counter_is_in_the_catalogue():
     accumulator = Accumulator()
     device = merged(busy(0, 1.0), power(0, 1.0))
-    accumulator.advance([device])
-    accumulator.events.take(("nvml", "fast"), ["GPU-a"], [Event(0, "xid_31")], 1_800_000_000.0)
+    accumulator.integrate([device])
+    accumulator.events.add_report(("nvml", "fast"), ["GPU-a"], [Event(0, "xid_31")], 1_800_000_000.0)
     (result,) = accumulator.with_counters([device])
     assert {reading.metric for reading in result.readings} <= BY_KEY.keys()
 
@@ -188,7 +188,7 @@ def test_any_course_gives_the_reference_integral_and_never_decreases(steps):
         point = None if step.value is None else power(taken, step.value, step.source, step.interval)
         points.append(point)
         device = merged(*([] if point is None else [point]))
-        accumulator.advance([device])
+        accumulator.integrate([device])
         value = counted(accumulator, device).get("energy_estimated_joules_total")
         if value is not None:
             assert math.isfinite(value)
@@ -203,10 +203,10 @@ class Heard:
     def __init__(self) -> None:
         self.codes: list[str] = []
 
-    def event(self, event: PastEvent) -> None:
+    def add_event(self, event: PastEvent) -> None:
         self.codes.append(event.code)
 
-    def see(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
+    def update(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
         """What is known is of no interest here."""
 
 
@@ -230,10 +230,10 @@ def test_who_watches_is_reported_what_begins_and_not_what_lasted_before_the_star
     received = Heard()
     accumulator = Accumulator(watch=received)
     for events in reports:
-        accumulator.take(("npu-smi", "errors"), ["NPU-a"], events, 1_800_000_000.0)
+        accumulator.add_events(("npu-smi", "errors"), ["NPU-a"], events, 1_800_000_000.0)
     assert received.codes == expected
     others = Heard()
     accumulator = Accumulator(watch=others)
-    accumulator.take(("npu-smi", "other"), ["NPU-a"], (), 1_800_000_000.0)
-    accumulator.take(("npu-smi", "errors"), ["NPU-a"], (LASTING,), 1_800_000_000.0)
+    accumulator.add_events(("npu-smi", "other"), ["NPU-a"], (), 1_800_000_000.0)
+    accumulator.add_events(("npu-smi", "errors"), ["NPU-a"], (LASTING,), 1_800_000_000.0)
     assert others.codes == [], "another poll was first"

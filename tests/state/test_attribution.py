@@ -24,7 +24,7 @@ class OwnedNode(Node):
     def __init__(self) -> None:
         super().__init__()
         self.ledger = Ledger("node")
-        self.store = self.new_store(Attribution(self.clock, self.ledger), bill=self.ledger)
+        self.store = self.new_store(Attribution(self.clock, self.ledger), ledger=self.ledger)
         for source in ("slurm", "proc"):
             self.store.add_source(SourceFacts(source, "", ()))
 
@@ -84,7 +84,7 @@ def test_of_a_hook_the_exact_times_count(node: OwnedNode) -> None:
 
 
 def records(node: OwnedNode):
-    return (*node.ledger.take_ended(), *node.ledger.saved().jobs)
+    return (*node.ledger.take_completed(), *node.ledger.state_to_save().jobs)
 
 
 def test_who_is_known_better_later_keeps_the_labels_and_has_all_in_the_record(node: OwnedNode) -> None:
@@ -125,7 +125,7 @@ def test_what_fits_no_card_is_counted_and_reported(node: OwnedNode) -> None:
 
 def test_before_all_cards_are_listed_no_name_is_called_wrong() -> None:
     node = OwnedNode()
-    node.store.await_first({("tool", FAST.name): "nvidia"})
+    node.store.await_inventories({("tool", FAST.name): "nvidia"})
     node.claims(Claim(job("41"), names=(FIRST,)), Claim(job("42"), names=(DeviceName("no", "uuid", "no"),)))
     assert [problem for status in node.store.snapshot().sources for problem in status.problems] == []
     assert "telemetry_claims_unresolved" not in {sample.metric for sample in node.store.snapshot().own}

@@ -150,7 +150,7 @@ HELD_BYTES = 64 << 20
 def check(node: Node) -> None:
     snapshot = node.store.snapshot()
     assert len(snapshot.devices) <= MOST_SHOWN
-    assert len(node.store.lost()) <= bounds.MOST_LOST
+    assert len(node.store.lost_ids()) <= bounds.MOST_LOST
     assert len(node.store.identities()) <= MOST_SHOWN + bounds.MOST_UNKNOWN
     assert max(len(source.problems) for source in snapshot.sources) <= bounds.MOST_PROBLEMS + 1
     honest = node.honest()
@@ -265,8 +265,8 @@ def test_invented_devices_never_push_out_one_that_is_really_lost() -> None:
         node.now += 2.0
         node.put("honest", HONEST)
         node.put("evil", Evil(devices=40, addresses=False).report(number // 3))
-    assert "GPU-5678" in node.store.lost()
-    assert len(node.store.lost()) == bounds.MOST_LOST
+    assert "GPU-5678" in node.store.lost_ids()
+    assert len(node.store.lost_ids()) == bounds.MOST_LOST
 
 
 def test_what_is_refused_is_counted_and_reported_once_in_the_log_and_goes_when_it_is_mended() -> None:
@@ -284,7 +284,7 @@ def test_what_is_refused_is_counted_and_reported_once_in_the_log_and_goes_when_i
     )
     assert len(node.store.forget(lambda position: position.vendor == "amd")) == bounds.MOST_LOST
     node.live_through(Evil(devices=2, names="same"))
-    assert (node.refused(), node.store.lost()) == (0, ())
+    assert (node.refused(), node.store.lost_ids()) == (0, ())
 
 
 def test_what_is_kept_after_a_start_is_what_was_seen_most() -> None:

@@ -28,7 +28,7 @@ def test_what_is_saved_is_loaded_but_for_simulated_devices(tmp_path, caplog):
 def test_a_file_reports_since_when_it_knows_the_node(tmp_path):
     path = devices_file.path_in(str(tmp_path))
     assert [devices_file.DeviceMemory(path, now).remembered.since for now in (100.5, 200.5)] == [100.5, 200.5]
-    devices_file.DeviceMemory(path, 300.5).keep((CARD,))
+    devices_file.DeviceMemory(path, 300.5).save((CARD,))
     assert devices_file.DeviceMemory(path, 400.5).remembered.since == devices_file.load(path).since == 300.5
     path.unlink()
     assert devices_file.DeviceMemory(path, 500.5).remembered.since == 500.5
@@ -80,7 +80,7 @@ def test_two_threads_that_remember_at_once_leave_one_whole_file(tmp_path, caplog
 
     def keep(mine):
         for identities in mine:
-            memory.keep(identities)
+            memory.save(identities)
 
     threads = [threading.Thread(target=keep, args=(cards[start::4],)) for start in range(4)]
     for thread in threads:

@@ -57,14 +57,14 @@ class Node:
 
     def restart(self) -> None:
         identity = Identity(self.card.id, "nvidia", "0", "H100")
-        save(path_in(str(self.folder)), Remembered((identity,), self.accumulator.events.opened()))
+        save(path_in(str(self.folder)), Remembered((identity,), self.accumulator.events.open_events()))
         self.start()
 
     def see(self, card: MergedDevice, *codes: str) -> Node:
         """Ingest the card once, with the events that came meanwhile."""
         self.card = card
-        self.accumulator.advance([card])
-        self.accumulator.events.take(POLL, [card.id], [Event(0, code) for code in codes], NOON)
+        self.accumulator.integrate([card])
+        self.accumulator.events.add_report(POLL, [card.id], [Event(0, code) for code in codes], NOON)
         return self
 
     def values(self, metric: str = "event_open") -> dict[str, Value]:
@@ -130,17 +130,17 @@ def test_an_event_that_came_while_its_card_was_lost_ends_with_its_reset(node: No
 
 def test_the_event_of_a_partition_ends_with_the_reset_of_its_card(node: Node) -> None:
     part = replace(CARD, id="GPU-a/1", parent="GPU-a", readings=())
-    node.accumulator.advance([drawn(5000.0), part])
-    node.accumulator.events.take(POLL, [part.id], [Event(0, "xid_94")], NOON)
+    node.accumulator.integrate([drawn(5000.0), part])
+    node.accumulator.events.add_report(POLL, [part.id], [Event(0, "xid_94")], NOON)
     for joules, opened in ((5001.0, 1), (2.0, 0)):
-        node.accumulator.advance([drawn(joules), part])
-        assert len(node.accumulator.events.opened()) == opened
+        node.accumulator.integrate([drawn(joules), part])
+        assert len(node.accumulator.events.open_events()) == opened
 
 
 def test_an_error_code_is_open_while_its_tool_lists_it_and_only_then(node: Node) -> None:
     events = node.accumulator.events
     for codes in (["error_1"], ["error_1"], [], ["error_1"]):
-        events.take(POLL, [CARD.id], [Event(0, code, is_ongoing=True) for code in codes], NOON)
+        events.add_report(POLL, [CARD.id], [Event(0, code, is_ongoing=True) for code in codes], NOON)
         assert node.values() == dict.fromkeys(codes, 1.0)
     assert node.values("events_total") == {"error_1": 2.0}
     assert events.close(CARD.id) == (), "its tool goes on telling it"
@@ -150,7 +150,7 @@ def test_an_error_code_is_open_while_its_tool_lists_it_and_only_then(node: Node)
 
 def test_events_are_counted_by_code_also_while_the_device_is_lost(node: Node) -> None:
     node.see(LOST, "xid_79", "xid_31")
-    node.accumulator.events.take(POLL, [LOST.id], [Event(0, "xid_31", wall_time=NOON + 9)], NOON)
+    node.accumulator.events.add_report(POLL, [LOST.id], [Event(0, "xid_31", wall_time=NOON + 9)], NOON)
     assert node.values("events_total") == {"xid_31": 2.0, "xid_79": 1.0}
     assert node.values("event_last_timestamp_seconds") == {"xid_31": NOON + 9, "xid_79": NOON}
 
@@ -165,7 +165,7 @@ def test_an_event_from_before_a_restart_is_counted_0_times_so_that_the_next_one_
 
 
 def test_the_time_of_an_event_outlives_a_restart_and_an_unknown_time_is_left_open(node: Node) -> None:
-    node.see(node.card, "xid_94", "xid_79").accumulator.events.take(
+    node.see(node.card, "xid_94", "xid_79").accumulator.events.add_report(
         POLL, [CARD.id], [Event(0, "xid_94", wall_time=NOON + 60)], NOON
     )
     node.restart()
@@ -181,14 +181,14 @@ def test_the_time_of_an_event_outlives_a_restart_and_an_unknown_time_is_left_ope
 
 
 def test_an_event_at_an_impossible_time_is_counted_without_its_time(node: Node) -> None:
-    node.accumulator.events.take(POLL, [CARD.id], [Event(0, "xid_31", wall_time=math.inf)], NOON)
+    node.accumulator.events.add_report(POLL, [CARD.id], [Event(0, "xid_31", wall_time=math.inf)], NOON)
     assert node.values("event_last_timestamp_seconds") == {"xid_31": Absent.IMPLAUSIBLE}
     node.restart()
     assert (node.values(), node.values("event_last_timestamp_seconds")) == ({"xid_31": 1.0}, {})
 
 
 def test_events_of_no_device_are_passed_over(node: Node) -> None:
-    node.accumulator.events.take(POLL, [None, CARD.id], [Event(0, "a"), Event(2, "b"), Event(None, "c")], NOON)
+    node.accumulator.events.add_report(POLL, [None, CARD.id], [Event(0, "a"), Event(2, "b"), Event(None, "c")], NOON)
     assert node.values("events_total") == {}
 
 
@@ -196,7 +196,7 @@ def test_events_of_no_device_are_passed_over(node: Node) -> None:
 def test_made_up_codes_are_bounded_and_no_event_is_lost(node: Node, is_ongoing: bool) -> None:
     number = 10 * MOST_EVENT_CODES
     many = [Event(0, f"code_{n}", is_ongoing=is_ongoing) for n in range(number)]
-    node.accumulator.events.take(POLL, [CARD.id], many, NOON)
+    node.accumulator.events.add_report(POLL, [CARD.id], many, NOON)
     totals = node.values("events_total")
     assert (len(totals), totals["other"]) == (MOST_EVENT_CODES + 1, 9 * MOST_EVENT_CODES)
     assert node.values().keys() == totals.keys()
@@ -206,7 +206,7 @@ def test_what_is_remembered_changes_seldom(node: Node) -> None:
     node.see(node.card, "xid_94")
     remembered = set()
     for joules in range(5000, 50_000, 10):
-        remembered.add(node.see(drawn(float(joules)), "xid_94").accumulator.events.opened())
+        remembered.add(node.see(drawn(float(joules)), "xid_94").accumulator.events.open_events())
     assert len(remembered) <= 5
 
 

@@ -53,7 +53,7 @@ def test_a_report_lives_three_intervals(interval, seconds, life):
 def attempts(*results):
     found = None
     for number, result in enumerate(results):
-        found = health.attempt("tool", POLL, capture(taken=100.0 + number), result, 15.0, found)
+        found = health.health_after("tool", POLL, capture(taken=100.0 + number), result, 15.0, found)
     return found
 
 
@@ -76,10 +76,10 @@ def status(*results, now=101.0):
         Poll("slow", REQUEST, tier="slow", interval=60.0, lists_devices=False),
     ]
     healths = [
-        health.attempt("tool", poll, capture(), result, poll.interval, None)
+        health.health_after("tool", poll, capture(), result, poll.interval, None)
         for poll, result in zip(polls, results, strict=False)
     ]
-    return health.status("tool", "nvidia", healths, (), (), cpu_seconds=1.5, now=now)
+    return health.source_status("tool", "nvidia", healths, (), (), cpu_seconds=1.5, now=now)
 
 
 OK, FAILED, STUCK = PollResult("ok"), PollResult("failed", "timeout", "10 s"), PollResult("stuck")
@@ -123,8 +123,8 @@ def test_a_source_is_as_bad_as_its_worst_poll(results, now, expected):
 
 def test_a_source_of_slow_polls_that_a_product_cannot_answer_has_not_failed():
     poll = Poll("link", REQUEST, tier="slow", lists_devices=False)
-    healths = [health.attempt("tool", poll, capture(), NOT_SUPPORTED, 15.0, None)]
-    found = health.status("tool", "ascend", healths, (), (), cpu_seconds=0.0, now=101.0)
+    healths = [health.health_after("tool", poll, capture(), NOT_SUPPORTED, 15.0, None)]
+    found = health.source_status("tool", "ascend", healths, (), (), cpu_seconds=0.0, now=101.0)
     assert (found.state, found.up, found.problems) == ("not_supported", None, ())
 
 
@@ -142,6 +142,6 @@ def test_what_several_polls_report_alike_is_one_problem():
     reports = [
         SourceReport("tool", poll, "nvidia", (), True, 2.0, 100.0, 110.0, lost) for poll in ("fast", "inventory")
     ]
-    healths = [health.attempt("tool", POLL, capture(), OK, 15.0, None)]
-    found = health.status("tool", "nvidia", healths, reports, (), cpu_seconds=0.0, now=101.0)
+    healths = [health.health_after("tool", POLL, capture(), OK, 15.0, None)]
+    found = health.source_status("tool", "nvidia", healths, reports, (), cpu_seconds=0.0, now=101.0)
     assert found.problems == (Problem("GPU 0", "it is lost"),)

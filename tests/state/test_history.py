@@ -40,7 +40,7 @@ class Node(FedNode):
     def slots(self, count=1):
         for _ in range(count):
             self.now += SLOT_SECONDS
-            self.history.look(self.store.snapshot)
+            self.history.end_slots(self.store.snapshot)
 
     def power(self, card=CARD, **chosen):
         """Return a card's power: last numbers, highest numbers, gaps."""
@@ -182,7 +182,7 @@ def test_an_event_that_lasts_is_kept_when_it_begins():
 def test_the_newest_events_are_kept():
     node = Node()
     for number in range(300):
-        node.history.event(PastEvent(node.wall, "a", f"xid_{number}"))
+        node.history.add_event(PastEvent(node.wall, "a", f"xid_{number}"))
     codes = [event.code for event in node.history.past().events]
     assert (len(codes), codes[-1]) == (256, "xid_299")
 
@@ -190,13 +190,13 @@ def test_the_newest_events_are_kept():
 def test_of_too_many_devices_those_that_came_first_have_a_past_until_they_are_gone_for_half_an_hour():
     history_of = Node().history
     shown = [kit.device(number, kit.reading("power_watts", 1.0)) for number in range(MOST_DEVICES + 1)]
-    history_of.see(shown, {}, math.inf)
+    history_of.update(shown, {}, math.inf)
     assert history_of.ids() == tuple(device.id for device in shown[:-1])
     node = Node()
-    node.history.see(shown, {}, math.inf)
+    node.history.update(shown, {}, math.inf)
     for _ in range(SLOTS + 2):
         node.now += SLOT_SECONDS
-        node.history.see(shown[1:], {}, math.inf)
+        node.history.update(shown[1:], {}, math.inf)
     assert shown[0].id not in node.history.ids()
     assert shown[-1].id in node.history.ids()
 
@@ -204,9 +204,9 @@ def test_of_too_many_devices_those_that_came_first_have_a_past_until_they_are_go
 def test_a_device_that_is_the_same_object_goes_on_while_something_else_has_expired():
     node = Node()
     shown = (kit.device(0, kit.reading("power_watts", 10.0)),)
-    node.history.see(shown, {}, node.now + 4.0)
+    node.history.update(shown, {}, node.now + 4.0)
     node.now += SLOT_SECONDS
-    node.history.see(shown, {}, math.inf)
+    node.history.update(shown, {}, math.inf)
     node.slots()
     assert node.power(shown[0].id) == ([10.0, 10.0], [10.0, 10.0], ())
 

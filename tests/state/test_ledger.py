@@ -138,7 +138,7 @@ def test_what_was_not_measured_is_none_and_never_0():
     node.owners.clear()
     node.see([MergedDevice("nvidia", 0, "GPU-a", "a", "H100")])
     node.ledger.close()
-    (record,) = node.ledger.take_ended()
+    (record,) = node.ledger.take_completed()
     assert (record.seconds, record.measured_seconds) == (18.0, 0.0)
     assert (record.busy_seconds, record.energy_joules, record.throttled_seconds) == (None, None, None)
     assert record.cards[0].readings == {}
@@ -157,8 +157,8 @@ def test_events_and_throttled_seconds_are_of_those_who_had_the_card():
     node = Node(more={"throttled": 1.0})
     node.gives(has(job("7")))
     node.runs(10)
-    node.ledger.event(PastEvent(node.wall - 1.0, "GPU-a", "xid_79"))
-    node.ledger.event(PastEvent(node.wall, "GPU-unknown", "xid_79"))
+    node.ledger.add_event(PastEvent(node.wall - 1.0, "GPU-a", "xid_79"))
+    node.ledger.add_event(PastEvent(node.wall, "GPU-unknown", "xid_79"))
     node.runs(10)
     record = by_name(node.ends())["7"]
     assert record.cards[0].events == {"xid_79": 1}
@@ -242,7 +242,7 @@ def test_unallocated_use_is_reported_once_a_day():
 
 
 def test_a_daemon_that_saw_nothing_has_nothing_to_save():
-    assert Node().ledger.saved() is None
+    assert Node().ledger.state_to_save() is None
 
 
 def test_a_restarted_daemon_goes_on_and_reports_the_gap():

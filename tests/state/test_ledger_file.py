@@ -19,7 +19,7 @@ from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.service.owners import Owners
 from telemetry_daemon.state import ledger_file
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER, LedgerFile, Saved, saved_in, text_of
+from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER, LedgerFile, Saved, content_of, saved_in
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.documents import job_json
@@ -55,15 +55,15 @@ def lines_of(folder: Path, name: str = JOBS) -> list[JobRecord]:
     return [job_json.read(line) for line in (folder / "state" / name).read_bytes().splitlines()]
 
 
-TEXT = text_of(worked().kept()).encode()
+TEXT = content_of(worked().kept()).encode()
 
 
 def test_what_is_kept_is_loaded_and_goes_on(tmp_path, caplog):
     node, file = worked(), file_in(tmp_path)
     assert file.load() is None
-    file.keep((), None)
+    file.write((), None)
     assert (caplog.records, list(tmp_path.iterdir())) == ([], []), "the first start says nothing"
-    file.keep(node.records, saved := node.kept())
+    file.write(node.records, saved := node.kept())
     assert file.load() == saved
     assert [record.owner.name for record in lines_of(tmp_path)] == ["7", "8"]
     assert {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "state").iterdir()} == {
@@ -87,7 +87,7 @@ def test_it_is_due_at_once_and_then_once_a_minute(tmp_path):
     clock = Time()
     file = file_in(tmp_path, clock)
     assert file.is_due
-    file.keep((), worked().kept())
+    file.write((), worked().kept())
     clock.now += 59.0
     assert not file.is_due
     clock.now += 1.0
@@ -98,7 +98,7 @@ def test_a_daemon_that_is_killed_before_its_first_minute_leaves_a_gap(tmp_path):
     node, clock = Node(), Time()
     owners = Owners(AttributionSettings(), str(tmp_path / "state"), Clock(clock, lambda: node.wall))
     node.ledger = owners.ledger
-    node.accumulator = Accumulator(bill=node.ledger)
+    node.accumulator = Accumulator(ledger=node.ledger)
     store = Store("node-1", Clock(clock, lambda: node.wall))
     node.poll()
     owners.keep(store)
@@ -144,7 +144,7 @@ def test_a_broken_ledger_is_reported_once_and_begun_again(tmp_path, caplog, cont
     assert file.load() is None
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    file.keep((), saved := worked().kept())
+    file.write((), saved := worked().kept())
     assert file.load() == saved
 
 
@@ -172,12 +172,12 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path, caplog, name):
     (tmp_path / "state" / name).symlink_to(tmp_path / "elsewhere")
     node, file = worked(), file_in(tmp_path)
     file.load()
-    file.keep(node.records, node.kept())
+    file.write(node.records, node.kept())
     assert (tmp_path / "elsewhere").read_text() == "theirs"
     if name == JOBS:
         assert "cannot be saved" in caplog.text
         (tmp_path / "state" / JOBS).unlink()
-        file.keep((), None)
+        file.write((), None)
     assert len(lines_of(tmp_path)) == 2
 
 
@@ -188,7 +188,7 @@ def test_what_is_no_file_of_ours_is_not_written_to(tmp_path, caplog, kind):
     (tmp_path / "other").write_text("theirs")
     make = {"pipe": os.mkfifo, "folder": os.mkdir, "second name": lambda path: os.link(tmp_path / "other", path)}
     make[kind](folder / JOBS)
-    file_in(tmp_path).keep(node.records, node.kept())
+    file_in(tmp_path).write(node.records, node.kept())
     assert len(caplog.records) == 1
     assert (tmp_path / "other").read_text() == "theirs"
 
@@ -197,20 +197,20 @@ def test_a_full_disk_loses_no_record_and_is_reported_once(tmp_path, monkeypatch,
     node, file = worked(), file_in(tmp_path)
     written = os.write
     monkeypatch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    file.keep(node.records, node.kept())
-    file.keep((), node.kept())
+    file.write(node.records, node.kept())
+    file.write((), node.kept())
     assert len(caplog.records) == 1
     monkeypatch.setattr(os, "write", written)
-    file.keep((), None)
+    file.write((), None)
     assert [record.owner.name for record in lines_of(tmp_path)] == ["7", "8"]
 
 
 def test_half_a_line_of_a_power_cut_does_not_spoil_the_next_one(tmp_path):
     node, file = worked(), file_in(tmp_path)
-    file.keep(node.records, None)
+    file.write(node.records, None)
     path = tmp_path / "state" / JOBS
     path.write_bytes(path.read_bytes()[:-20])
-    file.keep(node.records, None)
+    file.write(node.records, None)
     good = [line for line in path.read_bytes().splitlines() if line.endswith(b"}]}")]
     assert len(good) == 3
 
@@ -220,7 +220,7 @@ def test_a_full_file_becomes_the_older_one(tmp_path, monkeypatch):
     line = len(job_json.line(node.records[0])) + 1
     monkeypatch.setattr(ledger_file, "LARGEST_JOBS_BYTES", int(2.5 * line))
     for number in range(7):
-        file.keep([replace(node.records[0], hostname=f"n{number}")], None)
+        file.write([replace(node.records[0], hostname=f"n{number}")], None)
     assert [line.hostname for line in lines_of(tmp_path, OLDER)] == ["n4", "n5"]
     assert [line.hostname for line in lines_of(tmp_path)] == ["n6"]
     assert sorted(path.name for path in (tmp_path / "state").iterdir()) == [JOBS, OLDER]
@@ -230,7 +230,7 @@ def test_who_has_its_record_is_not_loaded_again(tmp_path):
     node, file = worked(), file_in(tmp_path)
     saved = node.kept()
     ended = replace(node.records[0], end=None)
-    file.keep(node.records, replace(saved, jobs=(*saved.jobs, ended)))
+    file.write(node.records, replace(saved, jobs=(*saved.jobs, ended)))
     assert file.load() == saved
 
 
@@ -239,7 +239,7 @@ def test_a_hostile_name_stays_on_its_line(tmp_path):
     node.gives(has(job("7\n{}\x1b[2J\u202e" + "x" * 10_000)))
     node.runs(10)
     node.ends()
-    file_in(tmp_path).keep(node.records, None)
+    file_in(tmp_path).write(node.records, None)
     (record,) = lines_of(tmp_path)
     assert record.owner.name.startswith("7 {}\ufffd[2J\ufffd")
 
@@ -253,7 +253,7 @@ node = Node(saved=file.load())
 for number in range(100_000):
     node.gives(has(job(str(number // 40))))
     node.runs(2)
-    file.keep(node.records, node.kept())
+    file.write(node.records, node.kept())
     node.records.clear()
     if number == 100:
         print("ready", flush=True)

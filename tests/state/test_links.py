@@ -33,8 +33,8 @@ class Node:
             readings = [MergedReading("link_up", label, value, "nvml", self.now) for label, value in links.items()]
             readings.append(MergedReading("power_watts", "", 100.0, "nvml", self.now))
             self.card = MergedDevice("nvidia", 0, "GPU-a", "0", "H100", readings=tuple(readings))
-            self.accumulator.advance([self.card])
-            self.accumulator.look_at_links([self.card], NOON + self.now)
+            self.accumulator.integrate([self.card])
+            self.accumulator.check_links([self.card], NOON + self.now)
         return self
 
     def values(self, metric: str = "event_open") -> dict[str, Value]:
@@ -88,9 +88,9 @@ def test_the_condition_of_the_card_says_how_many_are_down():
 
 def test_links_that_were_taken_out_for_good_are_forgotten_with_the_cards_events():
     node = Node().see(BOTH_UP, BOTH_UP, ONE_DOWN)
-    assert node.accumulator.close("GPU-a") == ("link_down",)
+    assert node.accumulator.close_events("GPU-a") == ("link_down",)
     assert node.see(ONE_DOWN, ONE_DOWN).values() == {}
-    assert node.accumulator.close("GPU-a") == ()
+    assert node.accumulator.close_events("GPU-a") == ()
 
 
 def test_a_card_that_is_forgotten_begins_again():

@@ -53,14 +53,14 @@ def machine(tmp_path: Path) -> Machine:
 def announced(machine: Machine, seconds: float = HOUR) -> MaintenanceBook:
     book = machine.book()
     book.announce(seconds, "new fans")
-    book.keep()
+    book.save()
     return book
 
 
 def test_none_is_announced_at_first(machine: Machine) -> None:
     book = machine.book()
     assert (book.now().ends_in, book.now().is_on) == (None, False)
-    book.keep()
+    book.save()
     assert not list(machine.folder.iterdir())
     book.end()  # Prometheus may remember what the node announced before it was reinstalled
     assert (book.now().ends_in, book.now().is_on) == (0.0, False)
@@ -71,11 +71,11 @@ def test_it_ends_by_itself_and_is_reported_for_a_day_more(machine: Machine) -> N
     assert (book.now().ends_in, book.now().is_on, book.now().reason) == (HOUR, True, "new fans")
     machine.wait(HOUR + 1)
     assert (book.now().ends_in, book.now().is_on) == (-1.0, False)
-    book.keep()
+    book.save()
     book = machine.reboot()
     assert book.now().ends_in == pytest.approx(-121.0)
     machine.wait(DAY)
-    book.keep()
+    book.save()
     assert book.now().ends_in is None
     assert machine.book().now().ends_in is None
 
@@ -84,7 +84,7 @@ def test_off_ends_it_at_once_and_once(machine: Machine) -> None:
     book = announced(machine)
     machine.wait(60)
     book.end()
-    book.keep()
+    book.save()
     machine.wait(60)
     book.end()
     assert book.now().ends_in == -60.0
@@ -121,7 +121,7 @@ def test_a_clock_that_is_set_moves_no_end(machine: Machine, step: float) -> None
     book = announced(machine)
     machine.wall += step
     assert book.now().ends_in == HOUR
-    book.keep()
+    book.save()
     assert machine.book().now().ends_in == pytest.approx(HOUR), "nor after a restart"
 
 
@@ -169,7 +169,7 @@ def test_a_folder_that_takes_nothing_is_reported_each_time(machine: Machine) -> 
     book.announce(60.0, None)
     for _ in range(2):
         with pytest.raises(OSError, match="Not a directory"):
-            book.keep()
+            book.save()
     assert book.now().is_on
 
 
@@ -183,7 +183,7 @@ def test_a_disk_that_hangs_holds_up_no_reader(machine: Machine, monkeypatch: pyt
         answers.wait()
 
     monkeypatch.setattr(OwnFolder, "replace", hang)
-    writer = threading.Thread(target=book.keep, daemon=True)
+    writer = threading.Thread(target=book.save, daemon=True)
     writer.start()
     assert hangs.wait(60)
     asking = threading.Thread(target=book.now, daemon=True)
@@ -191,7 +191,7 @@ def test_a_disk_that_hangs_holds_up_no_reader(machine: Machine, monkeypatch: pyt
     asking.join(60)
     assert not asking.is_alive()
     with pytest.raises(TimeoutError, match="does not answer"):
-        book.keep()
+        book.save()
     answers.set()
     writer.join(60)
     assert not writer.is_alive()

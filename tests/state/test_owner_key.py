@@ -36,7 +36,9 @@ def test_a_key_that_cannot_be_kept_is_reported_and_made_again(tmp_path, caplog, 
         path.write_bytes(b"x" * 5000)
     with caplog.at_level(logging.WARNING):
         assert len(owner_key("", str(tmp_path))) == 32
-    assert [record.message for record in caplog.records] == ["the key of owners' hashes cannot be kept"]
+    assert [record.message for record in caplog.records] == [
+        "the hash key cannot be saved: the hashes will change at the next start"
+    ]
 
 
 @pytest.mark.parametrize("content", [b"", b"short"])

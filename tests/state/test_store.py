@@ -139,11 +139,11 @@ def test_what_only_adds_to_a_list_may_be_forbidden_alone(result, left):
 
 def test_devices_wait_for_their_vendors_first_inventory():
     node = Node()
-    node.store.await_first({("tool", "readings"): "nvidia", ("nvml", "inventory"): "nvidia"})
+    node.store.await_inventories({("tool", "readings"): "nvidia", ("nvml", "inventory"): "nvidia"})
     node.put()
-    assert (node.ups(), node.store.ready()) == ([], (False, "waiting for the first poll of nvml"))
+    assert (node.ups(), node.store.readiness()) == ([], (False, "waiting for the first poll of nvml"))
     node.put(None, PollResult("missing"), INVENTORY, "nvml")
-    assert (node.ups(), node.store.ready()) == ([True, True], (True, "ready"))
+    assert (node.ups(), node.store.readiness()) == ([True, True], (True, "ready"))
 
 
 def test_lost_and_forgotten():
@@ -152,15 +152,15 @@ def test_lost_and_forgotten():
     assert [(event.id, event.what) for event in events] == [("0000:53:00.0", "lost")]
     assert node.ups() == [True, False]
     assert not forgets(node, "0000:33:00.0")
-    assert node.store.lost() == ("0000:53:00.0",)
+    assert node.store.lost_ids() == ("0000:53:00.0",)
     assert forgets(node, "0000:53:00.0")
-    assert (node.ups(), node.store.lost()) == ([True], ())
+    assert (node.ups(), node.store.lost_ids()) == ([True], ())
 
 
 def test_a_device_that_is_listed_as_down_is_not_lost():
     node = Node()
     node.put(replace(CARDS, devices=(CARDS.devices[0], replace(CARDS.devices[1], up=False))))
-    assert (node.ups(), node.store.lost(), forgets(node, "0000:53:00.0")) == ([True, False], (), False)
+    assert (node.ups(), node.store.lost_ids(), forgets(node, "0000:53:00.0")) == ([True, False], (), False)
 
 
 def test_lost_while_the_daemon_was_down():
@@ -201,7 +201,7 @@ def test_what_became_of_devices_between_polls_is_reported_with_the_next_poll():
     """The first inventory's time runs out between two polls: a scrape notices that the card is lost."""
     gone = Identity("0000:99:00.0", "nvidia", "2", "X", bus_id="0000:99:00.0", listed_by=("tool",))
     node = Node((gone,))
-    node.store.await_first({("tool", "readings"): "nvidia", ("nvml", "inventory"): "nvidia"})
+    node.store.await_inventories({("tool", "readings"): "nvidia", ("nvml", "inventory"): "nvidia"})
     node.now += 14.9
     assert node.put() == ()
     node.now += 0.1

@@ -92,14 +92,14 @@ def _check_rank_table(settings: RankSettings) -> None:
     from telemetry_parsers.vendors.ascend.rank_table import RankTableError
 
     try:
-        ranks_here = rank_table.read(settings, ranks.names_of_node)
+        local_ranks = rank_table.read(settings, ranks.names_of_node)
     except FileNotFoundError:
         streams.say(f"rank_table: {settings.table}: there is no such file yet")
     except (RankTableError, OSError) as error:
         text = f"rank_table: {settings.table}: {ranks.error_text(error)}"
         raise CommandError(text, status=exits.CONFIGURATION) from None
     else:
-        streams.say(f"rank_table: {settings.table}: {ranks_here.text}")
+        streams.say(f"rank_table: {settings.table}: {local_ranks.text}")
 
 
 def _check_web(path: str) -> None:

@@ -75,7 +75,7 @@ def _told(arguments: argparse.Namespace, done: Forgotten) -> str:
 def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], bool], directory: str) -> Forgotten:
     path = devices_file.path_in(directory)
     found = devices_file.load(path)
-    kept = found.only(lambda identity: identity.lost_since is None or not chosen(identity))
+    kept = found.filtered(lambda identity: identity.lost_since is None or not chosen(identity))
     forgotten = len(found.devices) - len(kept.devices)
     codes = tuple(code for event in kept.events if event.id == arguments.id for code in event.codes)
     if forgotten or codes:

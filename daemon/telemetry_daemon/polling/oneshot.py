@@ -87,7 +87,7 @@ class OneShot:
         threads: list[tuple[threading.Thread, Source, list[Poll]]] = []
         for source in sorted(self._sources, key=lambda source: not _lists_devices(source)):
             parser = source.parser
-            facts = SourceFacts.of(parser)
+            facts = SourceFacts.from_parser(parser)
             store.add_source(facts, parser.metrics)
             polls = sorted(
                 (poll for poll in parser.polls if poll.tier in tier_order),

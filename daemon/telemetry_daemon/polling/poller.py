@@ -64,7 +64,7 @@ class Poller:
     def start(self, sources: Iterable[Source]) -> None:
         """Start polling these sources."""
         sources = list(sources)
-        self._store.await_first(
+        self._store.await_inventories(
             {
                 (source.name, poll.name): source.parser.vendor
                 for source in sources
@@ -79,7 +79,7 @@ class Poller:
     def add(self, source: Source) -> None:
         """Start polling a source."""
         parser = source.parser
-        self._store.add_source(SourceFacts.of(parser), parser.metrics)
+        self._store.add_source(SourceFacts.from_parser(parser), parser.metrics)
         with self._lock:
             self._sources[source.name] = source
         self._scheduler.add_executor(OneThread(), alias=source.name)

@@ -89,7 +89,7 @@ class Alarms:
         self._values: dict[str, tuple[Shape, object]] = {}
         self._states: dict[tuple[str, str], State] = {}
 
-    def event(self, event: PastEvent) -> None:
+    def add_event(self, event: PastEvent) -> None:
         """Handle an event of a device. A device that was lost before the start is in no capture."""
         alarm = Alarm(event.code, event.id, _rank(event.code), self._sources.get(event.id, ""))
         if event.code == LOST and event.id in self._up_since:
@@ -97,7 +97,7 @@ class Alarms:
         elif event.code not in _NO_TROUBLE and event.code != LOST:
             self._raised(alarm)
 
-    def see(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
+    def update(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
         """Compare the devices and the health of the polls with their previous state."""
         for device in devices:
             if self._devices.get(device.id) is not device:

@@ -83,7 +83,7 @@ class StoreFeed:
         for name, parser in self._parsers.items():
             facts = SourceFacts(name, parser.vendor, parser.gives, any(source == name for source, _ in lists))
             self._store.add_source(facts, parser.metrics)
-        self._store.await_first(lists)
+        self._store.await_inventories(lists)
 
     def put(self, capture: Capture, late_seconds: float) -> None:
         """Show this capture as one that ended so long ago. Captures without an installed parser are ignored."""

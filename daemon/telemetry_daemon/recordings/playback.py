@@ -75,7 +75,7 @@ class Playback:
             rest = self._built(self._clock.set_out())
             while self._clock.is_elsewhere() and not self._clock.is_over:
                 rest = self._built(self._clock.set_out())
-        self._store.renew()
+        self._store.refresh()
         return rest
 
     def _perform(self) -> None:
@@ -147,7 +147,7 @@ class Playback:
 
     def _halt(self, why: str) -> None:
         self._clock.halt(why)
-        self._store.renew()
+        self._store.refresh()
         self._clock.wait(math.inf)
 
     def _reach(self, position: float, goal: float) -> None:
@@ -161,7 +161,7 @@ class Playback:
 
     def _look(self) -> None:
         self._slot = int(self._clock.position() // SLOT_SECONDS)
-        self._history.look(self._store.current)
+        self._history.end_slots(self._store.current)
 
     def _put(self, placed: PlacedCapture) -> None:
         late = max(0.0, self._clock.position() - placed.position) + placed.age
@@ -188,7 +188,7 @@ class PlaybackControls:
     def start(self, store: Store, feed: StoreFeed, history: History) -> None:
         """Start to play."""
         playback = self._on(store, feed, history)
-        self._is_started, self._shown_anew = True, store.renew
+        self._is_started, self._shown_anew = True, store.refresh
         self._clock.run()
         threading.Thread(target=playback.run, name="playback", daemon=True).start()
 

@@ -43,7 +43,7 @@ from telemetry_daemon.state.devices_file import Remembered
 from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.maintenance import MaintenanceBook
-from telemetry_daemon.state.ranks import LOOK_SECONDS, RankWatch
+from telemetry_daemon.state.ranks import CHECK_SECONDS, RankWatch
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.times import Clock
@@ -151,7 +151,7 @@ class Service:
     def _site_of(self, clock: Clock) -> Site:
         return Site(
             self._store.snapshot,
-            self._store.ready,
+            self._store.readiness,
             ProcessMetrics().render,
             telemetry_path=self._settings.web.telemetry_path,
             extra=self._metrics,
@@ -188,7 +188,7 @@ class Service:
         for number in (signal.SIGTERM, signal.SIGINT):  # a client that sees the open port may already send the signal
             loop.add_signal_handler(number, self._stop.set)
         self._site.stream_on(loop)
-        self._store.on_change(self._site.snapshot_changed)
+        self._store.set_change_callback(self._site.snapshot_changed)
         await self._web.start()
         await self._other_names.serve(self._settings, self._site.respond, self._rate_limits)
         self._reload_by_signal()
@@ -199,9 +199,9 @@ class Service:
         sources = self._node.sources(self._settings)
         self._node.play(self._store, self._history, sources)
         self._poller.start(sources)
-        self._poller.run_every("history", SLOT_SECONDS, partial(self._history.look, self._store.snapshot))
+        self._poller.run_every("history", SLOT_SECONDS, partial(self._history.end_slots, self._store.snapshot))
         self._poller.run_every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
-        self._poller.run_every("rank table", LOOK_SECONDS, self._ranks.look)
+        self._poller.run_every("rank table", CHECK_SECONDS, self._ranks.check)
         self._watch_nodes()
         if self._owners is not None:
             self._poller.run_every("ledger", LEDGER_SECONDS, partial(self._owners.keep, self._store))
@@ -385,7 +385,7 @@ class Service:
 
     def _remember(self) -> None:
         if self._memory is not None:
-            self._memory.keep(self._store.identities(), self._store.open_events())
+            self._memory.save(self._store.identities(), self._store.open_events())
 
 
 def _owner_series(settings: AttributionSettings) -> OwnerSeries:

@@ -56,12 +56,12 @@ class Operators:
             return {
                 "error": f"'{device_id}' is still listed, so it cannot be forgotten, and has no event that waits for a repair"
             }
-        return {"forgotten": len(forgotten), "events": list(codes), "lost": list(self._store.lost())}
+        return {"forgotten": len(forgotten), "events": list(codes), "lost": list(self._store.lost_ids())}
 
     def _forget_lost(self, request: control_requests.ForgetLost) -> Mapping[str, Plain]:
         forgotten = self._store.forget(of_vendor(request.vendor))
         self._remember()
-        return {"forgotten": len(forgotten), "events": [], "lost": list(self._store.lost())}
+        return {"forgotten": len(forgotten), "events": [], "lost": list(self._store.lost_ids())}
 
     def _release(self, request: control_requests.Release) -> Mapping[str, Plain]:
         name, seconds = request.source, request.seconds
@@ -115,7 +115,7 @@ class MaintenanceDesk:
             self._shown = now
             self._store.facts.set_maintenance(self._book.now)
         try:
-            self._book.keep()
+            self._book.save()
         except OSError as error:
             if self._changes.changed("file", error.errno):
                 facts = {"path": str(self._book.path), "error": error}

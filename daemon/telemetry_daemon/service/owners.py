@@ -35,20 +35,20 @@ class Owners:
 
     def keep(self, store: Store) -> None:
         """Write the records of ended allocations, and the current state of the others once a minute or after a new one."""
-        with store.unchanged():
-            ended = self.ledger.take_ended()
-            is_due = self._file is not None and (ended or self.ledger.has_news or self._file.is_due)
-            saved = self.ledger.saved() if is_due else None
+        with store.lock():
+            ended = self.ledger.take_completed()
+            is_due = self._file is not None and (ended or self.ledger.has_new_owner or self._file.is_due)
+            saved = self.ledger.state_to_save() if is_due else None
         if self._file is not None:
-            self._file.keep(ended, saved)
+            self._file.write(ended, saved)
 
     def end(self, store: Store) -> None:
         """Write all records: owners outlive the daemon, which continues them at its next start."""
         if self._file is None:
             return
-        with store.unchanged():
-            ended, saved = self.ledger.take_ended(), self.ledger.saved()
-        self._file.keep(ended, saved)
+        with store.lock():
+            ended, saved = self.ledger.take_completed(), self.ledger.state_to_save()
+        self._file.write(ended, saved)
 
 
 def _privacy(settings: AttributionSettings, state_directory: str | None) -> Privacy:

@@ -90,7 +90,7 @@ class DemoNode(Node):
         """Fill the store and the history as if these sources had been polled during the past."""
         simulated = [source for source in sources if source.name != host.PARSER.name]
         for source in simulated:
-            store.add_source(SourceFacts.of(source.parser), source.parser.metrics)
+            store.add_source(SourceFacts.from_parser(source.parser), source.parser.metrics)
         polls = [(source, poll) for source in simulated for poll in source.parser.polls]
         every = min(max(_PAST_SLOTS, sum(self._counts.values()) // _CARDS_PER_SLOT), _MOST_PAST_SLOTS)
         for left in range(int(self._behind / SLOT_SECONDS), 0, -1):
@@ -100,7 +100,7 @@ class DemoNode(Node):
                     answer = source.run_poll(poll, Targets())
                     interval = SLOT_SECONDS * every
                     store.put(source.name, poll, answer.capture, answer.report, answer.result, interval)
-            history.look(store.snapshot)
+            history.end_slots(store.snapshot)
         self._behind = 0.0
 
     def pci_counts(self) -> dict[str, int]:

@@ -214,7 +214,7 @@ class Streams:
 
     def _event(self, name: str, data: str, seen: str = "") -> bytes:
         # A client that reconnects with this id needs the past from the current slot on.
-        event_id = seen or f"{self._instance}.{self._history.newest()}"
+        event_id = seen or f"{self._instance}.{self._history.open_slot()}"
         return f"id: {event_id}\nevent: {name}\ndata: {data}\n\n".encode()
 
     def _first(self, snapshot: Snapshot, state: Entry, seen: str) -> Iterator[bytes]:
@@ -228,7 +228,7 @@ class Streams:
         """Yield the slots since the client's last event, or all if it came from another daemon."""
         instance, _, slot = seen.partition(".")
         # The slots of an earlier daemon are not kept. The slot that was open at the last event is sent again.
-        first = min(int(slot), self._history.newest()) if instance == self._instance else 0
+        first = min(int(slot), self._history.open_slot()) if instance == self._instance else 0
         window = self._history.past((), (), first)
         end = window.first + window.slots
         span = {"start": utc_time(window.start), "slot_seconds": window.slot_seconds, "slots": window.slots}

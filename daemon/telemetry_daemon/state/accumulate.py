@@ -1,4 +1,4 @@
-"""Values derived from readings over time: busy seconds, energy, counts of events, and the last half hour."""
+"""Values derived from readings over time: busy seconds, energy and counts of events."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedR
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Origin, Readings
 
-# Each counter and the reading that it integrates.
+# Each counter with the reading whose integral it is.
 INTEGRALS = (("busy_seconds_total", "utilization_ratio"), ("energy_estimated_joules_total", "power_watts"))
 LONGEST_GAP_INTERVALS = 2.0
-# The event that the daemon itself reports, and the source under which it is stored.
-LINK_DOWN, _OF_LINKS = "link_down", (SOURCE, "links")
-# The first sighting of a device is no event.
-_MOVES = frozenset({"lost", "returned", "removed"})
+# The code of the event for lost links, and the (source, poll) under which these events are stored.
+LINK_DOWN, _LINKS_POLL = "link_down", (SOURCE, "links")
+# A device that is seen for the first time causes no event.
+_PRESENCE_EVENTS = frozenset({"lost", "returned", "removed"})
 
 
 class Increment(NamedTuple):
-    """A reading that changed linearly from `first` to `last` between the monotonic times `begin` and `end`, which are equal for a first reading."""
+    """A reading that changed linearly from `first` to `last` between two monotonic times, equal for a first reading."""
 
     begin: float
     end: float
@@ -34,129 +34,132 @@ class Increment(NamedTuple):
     last: float
 
 
-class Bill(Protocol):
-    """Divides counts among the owners of the cards."""
+class UsageLedger(Protocol):
+    """Receives the use of the cards, to attribute it to their owners."""
 
-    def count(self, device_id: str, metric: str, increment: Increment) -> None:
-        """Add an increment of the integral of a reading."""
+    def add_increment(self, device_id: str, metric: str, increment: Increment) -> None:
+        """Add the next part of a reading's curve."""
 
-    def event(self, event: PastEvent) -> None:
+    def add_event(self, event: PastEvent) -> None:
         """Add an event of a device."""
 
     def forget(self, device_id: str) -> None:
-        """Drop a device that is gone for good."""
+        """Drop a device that was forgotten."""
 
 
 class Watch(Protocol):
-    """Receives events of devices, and returns quickly."""
+    """Receives events of devices. The methods must return quickly, because the store's lock is held."""
 
-    def event(self, event: PastEvent) -> None:
-        """Add an event that began while the daemon was watching."""
+    def add_event(self, event: PastEvent) -> None:
+        """Accept an event that began while the daemon was running."""
 
-    def see(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
-        """Read the devices and the health of the polls, which are current from now on."""
+    def update(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
+        """Accept the current devices and the health of the polls."""
 
 
 @dataclass(slots=True)
 class Integral:
-    """One counter: its total, the time up to which it is counted, and the last reading."""
+    """One counter: its total, the time up to which it is integrated, and the last reading."""
 
     total: float = 0.0
-    counted_until: float = -math.inf
+    integrated_until: float = -math.inf
     last: tuple[float, Origin] | None = None
 
     def add(self, value: float, origin: Origin) -> Increment | None:
-        """Count the trapezoid since the previous reading, unless its source differs or it is too old. Return None if this reading is not newer."""
-        before, self.last = self.last, (value, origin)
-        if before is None or before[1].source != origin.source:
+        """Integrate up to this reading, and return the increment, or None if the reading is not newer than the last."""
+        previous, self.last = self.last, (value, origin)
+        if previous is None or previous[1].source != origin.source:
             return Increment(origin.taken, origin.taken, value, value)
-        last, then = before
-        if origin.taken <= then.taken:
-            self.last = before
+        previous_value, previous_origin = previous
+        if origin.taken <= previous_origin.taken:
+            self.last = previous
             return None
-        if origin.taken - then.taken > LONGEST_GAP_INTERVALS * min(origin.interval, then.interval):
+        longest = LONGEST_GAP_INTERVALS * min(origin.interval, previous_origin.interval)
+        if origin.taken - previous_origin.taken > longest:
             return Increment(origin.taken, origin.taken, value, value)
-        # Readings of another source may have counted a part of this time.
-        begin = min(max(then.taken, self.counted_until), origin.taken)
-        self.total += (origin.taken - begin) * (value + last) / 2.0
-        self.counted_until = max(origin.taken, self.counted_until)
-        return Increment(begin, origin.taken, last, value)
+        # A part of this time may be integrated already, from the readings of another source.
+        begin = min(max(previous_origin.taken, self.integrated_until), origin.taken)
+        self.total += (origin.taken - begin) * (value + previous_value) / 2.0
+        self.integrated_until = max(origin.taken, self.integrated_until)
+        return Increment(begin, origin.taken, previous_value, value)
 
 
 class Accumulator:
-    """Counts from its creation on. Not thread-safe: the caller holds a lock."""
+    """Integrates readings and counts events from its creation on. Not thread-safe: the caller holds a lock."""
 
     def __init__(
         self,
         events: Events | None = None,
         history: History | None = None,
-        bill: Bill | None = None,
+        ledger: UsageLedger | None = None,
         watch: Watch | None = None,
     ) -> None:
         self._devices: dict[str, dict[str, Integral]] = {}
         self.events = events or Events()
         self._links = Links()
         self._history = history
-        self._bill = bill
+        self._ledger = ledger
         self._watch = watch
 
     def reset(self) -> Accumulator:
-        """Return an accumulator without counts, and clear the history."""
+        """Clear the history, and return an accumulator without counts."""
         if self._history is not None:
             self._history.clear()
-        return Accumulator(None, self._history, self._bill, self._watch)
+        return Accumulator(None, self._history, self._ledger, self._watch)
 
-    def take(self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> None:
-        """Count the events of a report whose devices have these ids."""
-        for counted in self.events.take(poll, ids, events, wall_time):
-            self._keep(counted.event)
+    def add_events(
+        self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float
+    ) -> None:
+        """Count the events of a report. `ids` are the ids of the report's devices."""
+        for counted in self.events.add_report(poll, ids, events, wall_time):
+            self._record(counted.event)
             if counted.is_seen_to_begin:
-                self._warn(counted.event)
+                self._notify(counted.event)
 
-    def look_at_links(self, devices: Sequence[MergedDevice], wall_time: float) -> None:
-        """Report an ongoing event for each device with links that were up and are down."""
-        news = self._links.look(devices)
+    def check_links(self, devices: Sequence[MergedDevice], wall_time: float) -> None:
+        """Count an ongoing event for each device that has lost links since they were up."""
+        lost_links = self._links.update(devices)
         down = [
             Event(position, LINK_DOWN, f"link {', '.join(links)}", is_ongoing=True)
-            for position, links in enumerate(news.values())
+            for position, links in enumerate(lost_links.values())
             if links
         ]
-        self.take(_OF_LINKS, tuple(news), down, wall_time)
+        self.add_events(_LINKS_POLL, tuple(lost_links), down, wall_time)
 
-    def close(self, device_id: str) -> tuple[str, ...]:
-        """Close the open events of a device and return their codes. Links that are down count as removed for good."""
+    def close_events(self, device_id: str) -> tuple[str, ...]:
+        """Close a device's open events, and return their codes. The current link states are accepted as normal."""
         codes = self.events.close(device_id)
         if not self._links.forget(device_id):
             return codes
-        self.events.take(_OF_LINKS, (device_id,), (), 0.0)
+        self.events.add_report(_LINKS_POLL, (device_id,), (), 0.0)
         return (*codes, LINK_DOWN)
 
-    def moved(self, events: Sequence[DeviceEvent], wall_time: float) -> None:
-        """Record which devices disappeared and returned."""
+    def record_presence(self, events: Sequence[DeviceEvent], wall_time: float) -> None:
+        """Record the events of lost, returned and removed devices."""
         for event in events:
-            if event.what in _MOVES:
-                moved = PastEvent(wall_time, event.id, event.what)
-                self._keep(moved)
-                self._warn(moved)
+            if event.what in _PRESENCE_EVENTS:
+                past = PastEvent(wall_time, event.id, event.what)
+                self._record(past)
+                self._notify(past)
 
-    def see(self, merged: Merged, healths: Mapping[tuple[str, str], Health]) -> None:
-        """Pass the merged devices and the health of their sources to the history."""
+    def update(self, merged: Merged, healths: Mapping[tuple[str, str], Health]) -> None:
+        """Update the history, the counters and the watch with the merged devices."""
         if self._history is not None:
-            self._history.see(merged.devices, healths, merged.valid_until)
-        self.advance(merged.devices)
+            self._history.update(merged.devices, healths, merged.valid_until)
+        self.integrate(merged.devices)
         if self._watch is not None:
-            self._watch.see(merged.devices, healths)
+            self._watch.update(merged.devices, healths)
 
-    def advance(self, devices: Sequence[MergedDevice]) -> None:
-        """Integrate the readings of the merged devices. A missing reading ends its integral."""
-        self.events.look(devices)
+    def integrate(self, devices: Sequence[MergedDevice]) -> None:
+        """Integrate the readings of the merged devices. A missing reading interrupts its integral."""
+        self.events.update(devices)
         continued = set()
         for device in devices:
-            for counter, metric, value, origin in _inputs(device):
+            for counter, metric, value, origin in _integrands(device):
                 integral = self._devices.setdefault(device.id, {}).setdefault(counter, Integral())
                 increment = integral.add(value, origin)
-                if increment is not None and self._bill is not None:
-                    self._bill.count(device.id, metric, increment)
+                if increment is not None and self._ledger is not None:
+                    self._ledger.add_increment(device.id, metric, increment)
                 continued.add((device.id, counter))
         for device_id, integrals in self._devices.items():
             for counter, integral in integrals.items():
@@ -164,42 +167,42 @@ class Accumulator:
                     integral.last = None
 
     def with_counters(self, devices: Iterable[MergedDevice]) -> tuple[MergedDevice, ...]:
-        """Return the devices with the counters and events added to their readings."""
-        codes = self.events.codes()
+        """Return the devices with the counters and events as additional readings."""
+        codes = self.events.open_codes()
         return tuple(self._with_counters(device, codes.get(device.id, frozenset())) for device in devices)
 
     def _with_counters(self, device: MergedDevice, codes: frozenset[str]) -> MergedDevice:
-        more = (*self._integrals(device), *self.events.readings(device.id, codes))
-        return with_readings(device, device.facts, Readings.of(device.readings).plus(more)) if more else device
+        derived = (*self._integrals(device), *self.events.readings(device.id, codes))
+        return with_readings(device, device.facts, Readings.of(device.readings).plus(derived)) if derived else device
 
     def forget(self, device_id: str) -> None:
-        """Drop the counts of a device that is gone for good."""
+        """Drop all counts, events and history of a forgotten device."""
         self._devices.pop(device_id, None)
         self.events.forget(device_id)
         self._links.forget(device_id)
         if self._history is not None:
             self._history.forget(device_id)
-        if self._bill is not None:
-            self._bill.forget(device_id)
+        if self._ledger is not None:
+            self._ledger.forget(device_id)
 
-    def _keep(self, event: PastEvent) -> None:
+    def _record(self, event: PastEvent) -> None:
         if self._history is not None:
-            self._history.event(event)
-        if self._bill is not None:
-            self._bill.event(event)
+            self._history.add_event(event)
+        if self._ledger is not None:
+            self._ledger.add_event(event)
 
-    def _warn(self, event: PastEvent) -> None:
+    def _notify(self, event: PastEvent) -> None:
         if self._watch is not None:
-            self._watch.event(event)
+            self._watch.add_event(event)
 
     def _integrals(self, device: MergedDevice) -> Iterator[MergedReading]:
         integrals = self._devices.get(device.id, {})
-        for counter, _, _, origin in _inputs(device):
+        for counter, _, _, origin in _integrands(device):
             if counter in integrals:
                 yield MergedReading(counter, "", integrals[counter].total, SOURCE, origin.taken, origin.interval)
 
 
-def _inputs(device: MergedDevice) -> Iterator[tuple[str, str, float, Origin]]:
+def _integrands(device: MergedDevice) -> Iterator[tuple[str, str, float, Origin]]:
     readings = Readings.of(device.readings)
     for counter, metric in INTEGRALS:
         value, origin = readings.find(metric) or (Absent.NOT_REPORTED, Origin(""))

@@ -1,4 +1,4 @@
-"""The files of the flight recorder. Their names contain time and cause; the oldest are removed first."""
+"""The flight recorder's files. A name contains time and cause; the oldest files are removed first."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_parsers.dataclass import dataclass
 
 MOST_BYTES = 100 << 20
-# The daemon lists them every ten seconds.
+# The limit bounds the work of the daemon, which lists the files every ten seconds.
 MOST_FILES = 500
 FOLDER_MODE = 0o700
 _TIME = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)-([a-z0-9_]{1,40})\.jsonl\.gz\Z")
-# A temporary file of a writer that was killed. A file of a running writer is younger.
-_LEFT_BEHIND = re.compile(r"\.[0-9]{8}T[0-9]{6}Z-[a-z0-9_]{1,40}\.jsonl\.gz\.[0-9a-f]{16}\.new\Z")
-_LONGEST_WORK_SECONDS = 3600.0
-# Codes come from tools, so they may contain any character.
-_NO_NAME = re.compile(r"[^a-z0-9]+")
+# The temporary file of a running writer, or of a writer that was killed.
+_TEMPORARY_NAME = re.compile(r"\.[0-9]{8}T[0-9]{6}Z-[a-z0-9_]{1,40}\.jsonl\.gz\.[0-9a-f]{16}\.new\Z")
+_LONGEST_WRITE_SECONDS = 3600.0
+# An event code comes from a tool and may contain any character.
+_INVALID_CHARACTERS = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """A file with the Unix time of the alarm and its cause as a word."""
+    """A file of the flight recorder. `cause` is the alarm's cause as one word."""
 
     name: str
     path: str
@@ -34,13 +34,13 @@ class Flight:
 
 
 def folder_in(state_directory: str) -> Path:
-    """Return the folder of the files."""
+    """Return the folder of the files in a state directory."""
     return Path(state_directory) / "flights"
 
 
 def name_of(wall_time: float, cause: str) -> str:
-    """Return the name of the file of an alarm with this time and cause."""
-    word = _NO_NAME.sub("_", cause.lower()).strip("_")[:40] or "event"
+    """Return the file name for an alarm at this Unix time."""
+    word = _INVALID_CHARACTERS.sub("_", cause.lower()).strip("_")[:40] or "event"
     return f"{datetime.fromtimestamp(wall_time, timezone.utc):{_TIME}}-{word}.jsonl.gz"
 
 
@@ -55,23 +55,23 @@ def kept(state_directory: str) -> tuple[Flight, ...]:
 
 
 def make_room(path: Path, folder: OwnFolder, written: str, now: float, most_bytes: int = MOST_BYTES) -> None:
-    """Remove the oldest files until number and size are within the limits. The file just written is kept. Raises OSError."""
-    left = most_bytes - _left_behind(folder, now)
-    # If the clock was set back, the name of the new file is not the newest.
+    """Remove the oldest files above the limits, but never the file `written`. Raises OSError."""
+    bytes_left = most_bytes - _clean_temporary_files(folder, now)
+    # After the clock was set back, another file may have a newer name than the file just written.
     flights = sorted(_newest_first(path, folder), key=lambda flight: flight.name != written)
     for number, flight in enumerate(flights):
-        left -= flight.size_bytes
-        if flight.name != written and (left < 0 or number >= MOST_FILES):
+        bytes_left -= flight.size_bytes
+        if flight.name != written and (bytes_left < 0 or number >= MOST_FILES):
             folder.remove(flight.name)
 
 
-def _left_behind(folder: OwnFolder, now: float) -> int:
+def _clean_temporary_files(folder: OwnFolder, now: float) -> int:
     """Remove old temporary files, and return the size of recent ones."""
     changed, size = folder.changed(), 0
     for name, size_bytes in folder.sizes().items():
-        if _LEFT_BEHIND.match(name) is None:
+        if _TEMPORARY_NAME.match(name) is None:
             continue
-        if 0.0 <= now - changed.get(name, now) < _LONGEST_WORK_SECONDS:
+        if 0.0 <= now - changed.get(name, now) < _LONGEST_WRITE_SECONDS:
             size += size_bytes
         else:
             folder.remove(name)

@@ -1,4 +1,4 @@
-"""The state of each poll and source, derived from captures and reports by pure rules. Unchanged states keep their objects."""
+"""The state of each poll and source, derived from captures and reports. An unchanged state keeps its object."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, OF_ONE_POLL, SUCCESSFU
 
 SHORTEST_LIFE_SECONDS = 10.0
 LIFE_IN_INTERVALS = 3.0
-# These reasons apply to the whole source, whichever poll fails with them.
-_ENDS_SOURCE = frozenset({"driver_gone", "library_mismatch"})
+# If a poll fails with one of these reasons, the whole source has failed.
+_SOURCE_WIDE_REASONS = frozenset({"driver_gone", "library_mismatch"})
 # Most frequent first.
 _TIERS: tuple[Tier, ...] = ("fast", "slow", "inventory")
-# A source whose polls differ has the first of their states in this order.
-_WORST_FIRST: tuple[State, ...] = (
+# If the polls of a source differ, the source has the first of their states in this order.
+_STATES_BY_SEVERITY: tuple[State, ...] = (
     "stuck",
     "failed",
     "missing",
@@ -45,7 +45,7 @@ _WORST_FIRST: tuple[State, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PollResult:
-    """The result of one attempt of a poll."""
+    """The result of one attempt to run a poll."""
 
     state: State
     reason: Reason | None = None
@@ -53,7 +53,7 @@ class PollResult:
 
 
 def judge(capture: Capture, report: Report | None, on_pci_bus: int) -> PollResult:
-    """Return the result of an attempt, from its capture and the parser's report."""
+    """Return the result of an attempt. `report` is the parser's report, or None without one."""
     if capture.failure is not None:
         return PollResult(capture.failure.state, capture.failure.reason, capture.failure.text)
     if report is None:
@@ -73,21 +73,21 @@ def judge(capture: Capture, report: Report | None, on_pci_bus: int) -> PollResul
 
 
 def ends_source(result: PollResult, poll: Poll) -> bool:
-    """Return whether an attempt ends all reports of its source: the tool that lists the devices is missing or may not be run."""
+    """Return whether the source is gone: its driver failed, or its listing tool is missing or not permitted."""
     if poll.lists_devices and (result.state == "missing" or result.reason == "no_permission"):
         return True
-    return result.reason in _ENDS_SOURCE
+    return result.reason in _SOURCE_WIDE_REASONS
 
 
 def expiry(started: float, interval: float, seconds: float) -> float:
-    """Return when a reading taken at `started` becomes too old to show."""
+    """Return when a reading that was taken at `started` expires. `seconds` is the duration of the poll."""
     return started + max(SHORTEST_LIFE_SECONDS, LIFE_IN_INTERVALS * max(interval, seconds))
 
 
-def attempt(
+def health_after(
     source: str, poll: Poll, capture: Capture, result: PollResult, interval: float, previous: Health | None
 ) -> Health:
-    """Return the health of a poll after another attempt."""
+    """Return the health of a poll after this attempt."""
     failures = dict(previous.failures) if previous else {}
     reason = result.reason or ("timeout" if result.state == "stuck" else None)
     if result.state in ("failed", "stuck") and reason is not None:
@@ -119,30 +119,30 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
     return started if previous.state in SUCCESSFUL else previous.fails_since
 
 
-def lists_ended(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Return the sources whose most frequent list has stopped, and since when. Their less frequent lists are outdated."""
+def ended_lists(healths: Iterable[Health], now: float) -> dict[str, float]:
+    """Return since when the most frequent list of a source has stopped, by source. Then its other lists are outdated."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
         more_frequent = most_frequent.get(health.source)
-        lists = health.lists_devices and health.state not in OF_ONE_POLL
-        if lists and (more_frequent is None or _TIERS.index(health.tier) < _TIERS.index(more_frequent.tier)):
+        is_list = health.lists_devices and health.state not in OF_ONE_POLL
+        if is_list and (more_frequent is None or _TIERS.index(health.tier) < _TIERS.index(more_frequent.tier)):
             most_frequent[health.source] = health
-    ended = {source: _ended(health, now) for source, health in most_frequent.items()}
+    ended = {source: _end_of_list(health, now) for source, health in most_frequent.items()}
     return {source: since for source, since in ended.items() if since is not None}
 
 
-def _ended(health: Health, now: float) -> float | None:
+def _end_of_list(health: Health, now: float) -> float | None:
     if health.state in SUCCESSFUL:
         return None if is_up(health, now) else health.expires
     return health.fails_since
 
 
-def overrun(health: Health) -> Health:
-    """Return the health after a poll was due while it was still running."""
+def with_overrun(health: Health) -> Health:
+    """Return the health with one more overrun: the poll was due while it was still running."""
     return replace(health, overruns=health.overruns + 1)
 
 
-def status(
+def source_status(
     source: str,
     vendor: str,
     healths: Sequence[Health],
@@ -153,9 +153,9 @@ def status(
     now: float,
     refused: int = 0,
 ) -> SourceStatus:
-    """Return a source's state from its attempted polls. At least one poll is required."""
-    deciding = _deciding(healths)
-    worst = min(deciding, key=lambda health: _WORST_FIRST.index(health.state))
+    """Return a source's status from the health of its polls, at least one."""
+    deciding = _deciding_polls(healths)
+    worst = min(deciding, key=lambda health: _STATES_BY_SEVERITY.index(health.state))
     up = None if worst.state in NEITHER_UP_NOR_DOWN else all(is_up(health, now) for health in deciding)
     fresh_reports = [report.report for report in sorted(reports, key=lambda item: item.poll)]
     problems = (problem for report in fresh_reports for problem in report.problems)
@@ -167,7 +167,7 @@ def status(
         detail=worst.detail,
         up=up,
         version={key: value for report in fresh_reports for key, value in report.facts}.get("tool_version"),
-        problems=_distinct((*_failure_problem(worst), *problems, *merge_problems)),
+        problems=_distinct((*_problem_of_failure(worst), *problems, *merge_problems)),
         unknown_fields=tuple(sorted({field for report in fresh_reports for field in report.unknown_fields})),
         polls=tuple(healths),
         cpu_seconds=cpu_seconds,
@@ -175,26 +175,26 @@ def status(
     )
 
 
-def _deciding(healths: Sequence[Health]) -> Sequence[Health]:
-    """Return the polls that decide the source's state. A source that cannot list its devices has failed."""
+def _deciding_polls(healths: Sequence[Health]) -> Sequence[Health]:
+    """Return the polls that decide the source's state. If no list is supported, they count as failed."""
     listing = [health for health in healths if health.lists_devices]
     if listing and all(health.state == "not_supported" for health in listing):
         return [replace(health, state="failed", reason="not_understood") for health in listing]
-    answering = [health for health in healths if health.state not in OF_ONE_POLL]
-    return [health for health in answering if health.lists_devices or health.tier == "fast"] or answering or healths
+    attempted = [health for health in healths if health.state not in OF_ONE_POLL]
+    return [health for health in attempted if health.lists_devices or health.tier == "fast"] or attempted or healths
 
 
 def _distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Return the problems without duplicates, up to the limit. Each poll may report the same lost card."""
+    """Return the problems without duplicates, up to the limit. Several polls may report the same lost card."""
     distinct = tuple(dict.fromkeys(problems))
     if len(distinct) <= bounds.MOST_PROBLEMS:
         return tuple(map(cut_problem, distinct))
-    more = Problem(TOO_MUCH, f"and {len(distinct) - bounds.MOST_PROBLEMS} more problems")
-    return (*map(cut_problem, distinct[: bounds.MOST_PROBLEMS]), more)
+    omitted = Problem(TOO_MUCH, f"and {len(distinct) - bounds.MOST_PROBLEMS} more problems")
+    return (*map(cut_problem, distinct[: bounds.MOST_PROBLEMS]), omitted)
 
 
-def _failure_problem(health: Health) -> tuple[Problem, ...]:
-    """Return the problem of a failed poll in the source's own words. A missing tool is no problem."""
+def _problem_of_failure(health: Health) -> tuple[Problem, ...]:
+    """Return the problem of a failed poll. A missing tool is not a problem."""
     if health.state in ("failed", "stuck") and health.detail:
         return (Problem(health.poll, health.detail),)
     return ()
@@ -202,7 +202,7 @@ def _failure_problem(health: Health) -> tuple[Problem, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """The facts about a source that the store needs. A source that lists no devices is polled for its vendor's devices."""
+    """What the store needs to know about a source. A source without lists is polled for its vendor's devices."""
 
     source: str
     vendor: str
@@ -210,15 +210,15 @@ class SourceFacts:
     lists_devices: bool = True
 
     @classmethod
-    def of(cls, parser: Parser) -> SourceFacts:
+    def from_parser(cls, parser: Parser) -> SourceFacts:
         """Return the facts that a parser declares."""
-        lists = any(poll.lists_devices for poll in parser.polls)
-        return cls(parser.name, parser.vendor, parser.gives, lists)
+        lists_devices = any(poll.lists_devices for poll in parser.polls)
+        return cls(parser.name, parser.vendor, parser.gives, lists_devices)
 
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """The input of a source's status: the health and fresh reports of its polls, and the problems of the merge."""
+    """The data from which a source's status is derived: health and current reports of its polls, and merge problems."""
 
     source: str
     vendor: str
@@ -230,23 +230,23 @@ class Basis:
 
 
 class Statuses:
-    """Caches the newest status of each source."""
+    """Caches the status of each source."""
 
     def __init__(self) -> None:
-        self._kept: Mapping[str, tuple[Basis, tuple[bool, ...], SourceStatus]] = {}
+        self._cache: Mapping[str, tuple[Basis, tuple[bool, ...], SourceStatus]] = {}
 
-    def of(self, bases: Iterable[Basis], now: float) -> tuple[SourceStatus, ...]:
-        """Return the status of each source, the same object as before if nothing changed."""
-        self._kept = {basis.source: self._status(basis, now) for basis in bases}
-        return tuple(status for _, _, status in self._kept.values())
+    def update(self, bases: Iterable[Basis], now: float) -> tuple[SourceStatus, ...]:
+        """Return the status of each source. If nothing changed, it is the same object as before."""
+        self._cache = {basis.source: self._status(basis, now) for basis in bases}
+        return tuple(status for _, _, status in self._cache.values())
 
     def _status(self, basis: Basis, now: float) -> tuple[Basis, tuple[bool, ...], SourceStatus]:
-        # A poll that was up is down as soon as its report has expired, even if nothing else happens.
-        ups = tuple([is_up(item, now) for item in basis.healths])
-        kept = self._kept.get(basis.source)
-        if kept is not None and kept[0] == basis and kept[1] == ups:
-            return kept
-        made = status(
+        # When a report expires, its poll is no longer up, although its health is unchanged.
+        are_up = tuple([is_up(item, now) for item in basis.healths])
+        cached = self._cache.get(basis.source)
+        if cached is not None and cached[0] == basis and cached[1] == are_up:
+            return cached
+        status = source_status(
             basis.source,
             basis.vendor,
             basis.healths,
@@ -256,4 +256,4 @@ class Statuses:
             now=now,
             refused=basis.refused,
         )
-        return basis, ups, made
+        return basis, are_up, status

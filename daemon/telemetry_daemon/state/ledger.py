@@ -1,4 +1,4 @@
-"""The ledger: the use of each card by each owner and the unallocated use, which add up to the card's use."""
+"""The ledger: the use of each card by each owner. With the unallocated use, it adds up to the card's total use."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from telemetry_daemon.state.ledger_entry import (
     Entry,
     Key,
     Totals,
-    begun_of,
-    entry_of,
+    entry_key,
     is_another,
-    key_of,
+    reported_start,
+    restored_entry,
     with_totals,
 )
 from telemetry_daemon.state.ledger_file import SCHEMA, Saved
@@ -29,19 +29,19 @@ from telemetry_parsers.ownership import Allocation, Claim
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Readings
 
-# At most this many owners that have gone wait for late reports.
+# The most owners without cards that wait for late reports.
 MOST_WAITING = 256
-# The claim of an ended job is repeated for a minute.
-_REPEATED_SECONDS = 300.0
-_NEVER = (-math.inf, -math.inf)
-# Unallocated use never ends, so its record is written once a day.
+# How long an end is remembered. The claim of an ended job is reported for a minute.
+_REMEMBERED_END_SECONDS = 300.0
+_NO_END = (-math.inf, -math.inf)
+# The record of unallocated use has no end, so it is completed once a day.
 _DAY_SECONDS = 86_400.0
-# Owners that the first polls report were present when the daemon started.
+# Owners that are reported this soon after the start were present before it.
 _START_SECONDS = 15.0
 
 
 class Ledger:
-    """Adds up each owner's use of each card. Not thread-safe: the caller must hold a lock. `boot` is the boot id."""
+    """Records each owner's use of each card. Not thread-safe: the caller holds a lock. `boot` is the boot id."""
 
     def __init__(self, hostname: str, boot: str = "", saved: Saved | None = None) -> None:
         self._hostname = hostname
@@ -53,55 +53,55 @@ class Ledger:
         self._allocations: dict[str, Sequence[Allocation]] = {}
         self._unallocated = Entry(Who(NOBODY), Moment(0.0, "daemon_start"))
         self._entries: dict[Key, Entry] = {}
-        # When the newest run of each owner ended (Unix seconds), and when this was noted (monotonic), oldest first.
+        # The end of each owner's newest run (Unix time), and when it was recorded (monotonic), oldest first.
         self._finished: dict[Key, tuple[float, float]] = {}
-        # Owners that have gone; those with an end are no longer in `_entries`.
+        # Owners without cards. If their end is known, they are no longer in `_entries`.
         self._waiting: dict[Entry, None] = {}
-        self._ended: list[JobRecord] = []
-        # Whether an owner has appeared since the last save.
-        self.has_news = False
+        self._completed: list[JobRecord] = []
+        # Whether an owner appeared since the state was last saved.
+        self.has_new_owner = False
 
-    def count(self, device_id: str, metric: str, increment: Increment) -> None:
-        """Add an increment of the integral of a reading of a card."""
+    def add_increment(self, device_id: str, metric: str, increment: Increment) -> None:
+        """Add the next part of a reading's curve."""
         card = self._cards.get(device_id)
         if card is not None:
-            card.count(metric, increment)
+            card.add_increment(metric, increment)
 
-    def event(self, event: PastEvent) -> None:
+    def add_event(self, event: PastEvent) -> None:
         """Add an event of a card."""
         card = self._cards.get(event.id)
         if card is not None:
-            card.event(self._passed(event.wall_time), event.code)
+            card.add_event(self._monotonic(event.wall_time), event.code)
 
-    def see(self, devices: Sequence[MergedDevice], now: float, wall: float, ended: Iterable[Claim] = ()) -> None:
-        """Read the current owners of the cards, and claims of owners that have ended, at this monotonic and Unix time."""
+    def update(self, devices: Sequence[MergedDevice], now: float, wall: float, ended: Iterable[Claim] = ()) -> None:
+        """Update the owners of the cards at this time, and close the entries of the claims that have ended."""
         self._now, self._wall = now, wall
         if self._began == -math.inf:
-            self._begin()
+            self._restore()
         present = set()
-        for device in _billed(devices):
+        for device in _whole_present_cards(devices):
             present.add(device.id)
-            self._look(device)
+            self._update_card(device)
         if len(present) < len(self._devices):
             for device_id in self._devices.keys() - present:
-                self._lose(device_id)
+                self._remove_card(device_id)
         for claim in ended:
-            self._end(claim, devices)
-        self._finish_waiting()
+            self._end_owner(claim, devices)
+        self._complete_waiting()
         if now - self._day_began >= _DAY_SECONDS:
             self._end_day()
 
     def counters(self, device_id: str) -> dict[Key, Totals]:
-        """Return the totals of each present owner's share of a card since the daemon started, by the owner's kind and name."""
+        """Return the totals since the daemon started, by owner, for the current owners of a card."""
         card = self._cards.get(device_id)
         if card is None:
             return {}
-        recent = card.recent((BUSY, ENERGY_COUNTED, ENERGY_ESTIMATED))
+        recent = card.preliminary_tallies((BUSY, ENERGY_COUNTED, ENERGY_ESTIMATED))
         parts = [(entry, entry.parts[device_id]) for entry in card.shares]
-        return {entry.key: part.count(recent.get(entry, Tally())) for entry, part in parts}
+        return {entry.key: part.update_totals(recent.get(entry, Tally())) for entry, part in parts}
 
     def with_totals(self, device: MergedDevice) -> MergedDevice:
-        """Return the device with the totals of its allocations."""
+        """Return the device with the totals in its allocations."""
         if not device.allocations or device.id not in self._cards:
             return device
         counters = self.counters(device.id)
@@ -109,12 +109,12 @@ class Ledger:
             device, allocations=tuple(with_totals(allocation, counters) for allocation in device.allocations)
         )
 
-    def saved(self) -> Saved | None:
-        """Return what to remember over a restart, or None before the first sighting."""
+    def state_to_save(self) -> Saved | None:
+        """Return the state to store over a restart, or None before the first update."""
         if self._began == -math.inf:
             return None
-        self.has_news = False
-        recent = {device_id: card.recent() for device_id, card in self._cards.items()}
+        self.has_new_owner = False
+        recent = {device_id: card.preliminary_tallies() for device_id, card in self._cards.items()}
         entries = dict.fromkeys((self._unallocated, *self._entries.values(), *self._waiting))
         records = (
             entry.record(self._hostname, {card: tallies[entry] for card, tallies in recent.items() if entry in tallies})
@@ -122,25 +122,25 @@ class Ledger:
         )
         return Saved(SCHEMA, self._boot, self._wall, self._now, tuple(records))
 
-    def take_ended(self) -> tuple[JobRecord, ...]:
-        """Return the records of the owners that have ended since the last call."""
-        ended, self._ended = self._ended, []
-        return tuple(ended)
+    def take_completed(self) -> tuple[JobRecord, ...]:
+        """Return the records that were completed since the last call."""
+        completed, self._completed = self._completed, []
+        return tuple(completed)
 
     def close(self) -> None:
-        """Finish all waiting owners at once, because the daemon exits."""
+        """Complete the records of all waiting owners, because the daemon exits."""
         for entry in list(self._waiting):
-            self._finish(entry)
+            self._complete(entry)
 
     def forget(self, device_id: str) -> None:
-        """Remove a card that is gone for good, after dividing its last counts among its owners."""
+        """Remove a forgotten card after settling its use."""
         if device_id in self._devices:
-            self._lose(device_id)
+            self._remove_card(device_id)
         card = self._cards.pop(device_id, None)
         if card is not None:
-            self._add(device_id, card.divide())
+            self._add_tallies(device_id, card.settle())
 
-    def _begin(self) -> None:
+    def _restore(self) -> None:
         """Continue from the saved state of the previous daemon."""
         self._began = self._day_began = self._now
         self._start_wall = self._wall
@@ -150,61 +150,61 @@ class Ledger:
         if saved is None:
             return
         is_same_boot = saved.boot == self._boot and saved.monotonic <= self._now
-        passed = self._now - saved.monotonic if is_same_boot else max(0.0, self._wall - saved.time)
+        elapsed = self._now - saved.monotonic if is_same_boot else max(0.0, self._wall - saved.time)
         for record in saved.jobs:
-            entry = entry_of(record)
+            entry = restored_entry(record)
             if entry.end is None:
-                entry.gap(saved.time, self._wall, passed)
-            if entry.who.kind == NOBODY:
+                entry.add_gap(saved.time, self._wall, elapsed)
+            if entry.owner.kind == NOBODY:
                 self._unallocated = entry
                 self._day_began -= min(max(0.0, self._wall - entry.start.time), _DAY_SECONDS)
                 continue
-            entry.last, entry.missing_since = Moment(self._wall, "daemon_start"), self._now
+            entry.last_seen, entry.missing_since = Moment(self._wall, "daemon_start"), self._now
             self._waiting[entry] = None
             if not is_same_boot:  # no process survives a reboot
-                entry.end = entry.end or entry.last
+                entry.end = entry.end or entry.last_seen
             if entry.end is None:
                 self._entries[entry.key] = entry
 
-    def _look(self, device: MergedDevice) -> None:
+    def _update_card(self, device: MergedDevice) -> None:
         card = self._cards.get(device.id)
         if card is None:
             card = self._cards[device.id] = BilledCard(self._unallocated, self._now)
             self._unallocated.part(device)
         elif device.id not in self._devices:
-            self._add(device.id, card.away(self._now))
+            self._add_tallies(device.id, card.skip_absence(self._now))
         self._devices[device.id] = device
         card.seen_until = self._now
-        card.look(Readings.of(device.readings))
+        card.integrate(Readings.of(device.readings))
         allocations = device.allocations
-        before = self._allocations.get(device.id)
-        if allocations is not before and allocations != before:
+        previous = self._allocations.get(device.id)
+        if allocations is not previous and allocations != previous:
             self._allocations[device.id] = allocations
-            self._arrange(card, device)
-        self._add(device.id, card.divide_old())
+            self._update_owners(card, device)
+        self._add_tallies(device.id, card.settle_old())
 
-    def _lose(self, device_id: str) -> None:
+    def _remove_card(self, device_id: str) -> None:
         card = self._cards[device_id]
         self._allocations.pop(device_id, None)
-        self._share(card, self._devices.pop(device_id), {})
+        self._set_shares(card, self._devices.pop(device_id), {})
 
-    def _arrange(self, card: BilledCard[Entry], device: MergedDevice) -> None:
+    def _update_owners(self, card: BilledCard[Entry], device: MergedDevice) -> None:
         shares: dict[Entry, float] = {}
-        came: list[tuple[Entry, float]] = []
+        extended: list[tuple[Entry, float]] = []
         for allocation in device.allocations:
-            entry = self._entry(allocation)
-            since = self._since(entry, allocation, device.id)
+            entry = self._entry_for(allocation)
+            since = self._start_by_hook(entry, allocation, device.id)
             if since is not None:
-                came.append((entry, since))
-            entry.part(device).see(allocation)
+                extended.append((entry, since))
+            entry.part(device).update(allocation)
             shares[entry] = shares.get(entry, 0.0) + allocation.share
         whole = max(1.0, sum(shares.values()))
-        self._share(card, device, {entry: share / whole for entry, share in shares.items()})
-        for entry, since in came:
-            counted_from = card.came(entry, since)
+        self._set_shares(card, device, {entry: share / whole for entry, share in shares.items()})
+        for entry, since in extended:
+            counted_from = card.extend_back(entry, since)
             self._add_unknown_begin(entry, counted_from)
 
-    def _share(self, card: BilledCard[Entry], device: MergedDevice, shares: Mapping[Entry, float]) -> None:
+    def _set_shares(self, card: BilledCard[Entry], device: MergedDevice, shares: Mapping[Entry, float]) -> None:
         for entry in [holder for holder in shares if holder not in card.shares]:
             if entry.missing_since is not None:
                 self._close_gap(entry)
@@ -215,44 +215,44 @@ class Ledger:
             entry.cards.discard(device.id)
             if not entry.cards:
                 entry.missing_since = self._now
-                entry.last = Moment(self._wall, "seen")
+                entry.last_seen = Moment(self._wall, "seen")
                 self._waiting[entry] = None
-        card.change(shares)
+        card.set_shares(shares)
 
-    def _entry(self, allocation: Allocation) -> Entry:
-        key = key_of(allocation.owner)
+    def _entry_for(self, allocation: Allocation) -> Entry:
+        key = entry_key(allocation.owner)
         entry = self._entries.get(key)
-        begun = begun_of(allocation, self._wall)
-        if entry is not None and begun is not None and is_another(entry, begun):
-            self._replace(entry, begun)
+        start = reported_start(allocation, self._wall)
+        if entry is not None and start is not None and is_another(entry, start):
+            self._end_previous_run(entry, start)
             entry = None
         if entry is None:
             is_first = self._now - self._began < _START_SECONDS
             origin: TimeOrigin = "daemon_start" if is_first else "seen"
-            entry = self._entries[key] = Entry(Who(*key), begun or Moment(self._wall, origin))
-            self.has_news = True
-        entry.learn(allocation.owner)
+            entry = self._entries[key] = Entry(Who(*key), start or Moment(self._wall, origin))
+            self.has_new_owner = True
+        entry.add_details(allocation.owner)
         return entry
 
-    def _since(self, entry: Entry, allocation: Allocation, device_id: str) -> float | None:
-        """Return since when an owner has a new card by its hook, or None if the change was seen."""
-        begun = begun_of(allocation, self._wall)
-        if begun is None:
+    def _start_by_hook(self, entry: Entry, allocation: Allocation, device_id: str) -> float | None:
+        """Return when an owner got this card according to its hook, or None if the polls observed the change."""
+        start = reported_start(allocation, self._wall)
+        if start is None:
             return None
-        is_news = begun.told_by == "hook" != entry.start.told_by
-        if is_news:
-            entry.start = begun
-        return self._passed(begun.time) if is_news or device_id not in entry.parts else None
+        is_new = start.told_by == "hook" != entry.start.told_by
+        if is_new:
+            entry.start = start
+        return self._monotonic(start.time) if is_new or device_id not in entry.parts else None
 
-    def _replace(self, entry: Entry, begun: Moment) -> None:
+    def _end_previous_run(self, entry: Entry, start: Moment) -> None:
         del self._entries[entry.key]
-        last = entry.last if entry.missing_since is not None and entry.last is not None else Moment(self._wall, "seen")
-        entry.end = Moment(min(last.time, begun.time), last.told_by)
+        last_seen = (entry.last_seen if entry.missing_since is not None else None) or Moment(self._wall, "seen")
+        entry.end = Moment(min(last_seen.time, start.time), last_seen.told_by)
         entry.cut_gap(entry.end.time)
-        self._left(entry, self._passed(begun.time))
+        self._remove_from_cards(entry, self._monotonic(start.time))
 
-    def _end(self, claim: Claim, devices: Sequence[MergedDevice]) -> None:
-        entry = self._entries.get(key_of(claim.owner))
+    def _end_owner(self, claim: Claim, devices: Sequence[MergedDevice]) -> None:
+        entry = self._entries.get(entry_key(claim.owner))
         ended = claim.ended
         if ended is None or not math.isfinite(ended) or ended > self._wall:
             return
@@ -267,16 +267,16 @@ class Ledger:
         entry.end = Moment(ended, "hook")
         entry.cut_gap(ended)
         self._remember_end(entry.key, ended)
-        self._left(entry, self._passed(ended))
+        self._remove_from_cards(entry, self._monotonic(ended))
 
     def _add_unseen(self, claim: Claim, ended: float, devices: Sequence[MergedDevice]) -> None:
-        """Add an owner that began and ended between two polls, with the readings of that time."""
-        key, started = key_of(claim.owner), claim.started
-        is_news = started is not None and started >= self._finished.get(key, _NEVER)[0] - SAME_SECONDS
-        if started is None or not is_news or not started <= ended or ended <= self._start_wall:
+        """Add an owner that began and ended between two polls, with the use of that time."""
+        key, started = entry_key(claim.owner), claim.started
+        is_new = started is not None and started >= self._finished.get(key, _NO_END)[0] - SAME_SECONDS
+        if started is None or not is_new or not started <= ended or ended <= self._start_wall:
             return
-        found = DeviceNames(devices).find(claim) if claim.names else None
-        device = self._devices.get(found.parent or found.id) if found is not None else None
+        named = DeviceNames(devices).find(claim) if claim.names else None
+        device = self._devices.get(named.parent or named.id) if named is not None else None
         if device is None:
             return
         entry = next(
@@ -284,95 +284,98 @@ class Ledger:
         )
         if entry is None:
             entry = Entry(Who(*key), Moment(started, "hook"), end=Moment(ended, "hook"), missing_since=self._now)
-            entry.learn(claim.owner)
+            entry.add_details(claim.owner)
             self._waiting[entry] = None
-            self.has_news = True
+            self.has_new_owner = True
         if device.id in entry.parts:
             return
         part = entry.part(device)
         part.is_allocated, part.basis = True, ("whole",)
-        counted = self._cards[device.id].visited(entry, self._passed(started), self._passed(ended), self._gives_way)
+        since, until = self._monotonic(started), self._monotonic(ended)
+        counted = self._cards[device.id].add_past(entry, since, until, self._is_displaceable)
         if ended - started - counted > SAME_SECONDS and not entry.gaps:
-            entry.gap(started, ended, ended - started - counted)
+            entry.add_gap(started, ended, ended - started - counted)
 
-    def _gives_way(self, entry: Entry) -> bool:
+    def _is_displaceable(self, entry: Entry) -> bool:
         return not any(part.is_allocated for part in entry.parts.values())
 
     def _remember_end(self, key: Key, ended: float) -> None:
         self._finished.pop(key, None)
         self._finished[key] = (ended, self._now)
-        while self._now - next(iter(self._finished.values()))[1] > _REPEATED_SECONDS:
+        while self._now - next(iter(self._finished.values()))[1] > _REMEMBERED_END_SECONDS:
             del self._finished[next(iter(self._finished))]
 
-    def _left(self, entry: Entry, moment: float) -> None:
+    def _remove_from_cards(self, entry: Entry, time: float) -> None:
         for device_id in entry.parts:
             if device_id in self._cards:
-                self._cards[device_id].left(entry, moment)
+                self._cards[device_id].remove_holder(entry, time)
 
     def _close_gap(self, entry: Entry) -> None:
-        """Record the time since the owner was last seen as a gap."""
-        if entry.last is None or entry.missing_since is None:
+        """Record the time since the owner was last present as a gap."""
+        if entry.last_seen is None or entry.missing_since is None:
             return
         if self._now > entry.missing_since:
-            entry.gap(entry.last.time, self._wall, self._now - entry.missing_since)
+            entry.add_gap(entry.last_seen.time, self._wall, self._now - entry.missing_since)
 
     def _add_unknown_begin(self, entry: Entry, counted_from: float) -> None:
-        """Record the time before the card was seen as a gap, for the first card of an owner only."""
+        """Record a gap from the owner's start to the first counted time, for its first card only."""
         start, begin = entry.start.time, self._wall - (self._now - counted_from)
         if begin - start > SAME_SECONDS and not entry.gaps and len(entry.parts) == 1:
-            entry.gap(start, begin, begin - start)
+            entry.add_gap(start, begin, begin - start)
 
-    def _finish_waiting(self) -> None:
-        """End owners that no late report can change any more, and those above the limit."""
+    def _complete_waiting(self) -> None:
+        """Complete the records that no late report can change, and the oldest records above the limit."""
         too_many = len(self._waiting) - MOST_WAITING
         for number, entry in enumerate(list(self._waiting)):
             since = self._now if entry.missing_since is None else entry.missing_since
             if number < too_many or self._now - since >= self._patience(entry):
-                self._finish(entry)
+                self._complete(entry)
 
     def _patience(self, entry: Entry) -> float:
         cards = [self._cards[device_id] for device_id in entry.parts if device_id in self._cards]
         return max((card.patience for card in cards), default=PATIENCE_SECONDS)
 
-    def _finish(self, entry: Entry) -> None:
-        gone = self._now if entry.missing_since is None else entry.missing_since
+    def _complete(self, entry: Entry) -> None:
+        last_present = self._now if entry.missing_since is None else entry.missing_since
         for device_id in entry.parts:
             card = self._cards.get(device_id)
             if card is not None:
-                self._add(device_id, card.divide(gone + card.longest))
-        entry.end = entry.end or entry.last or Moment(self._wall, "seen")
+                self._add_tallies(device_id, card.settle(last_present + card.longest_increment))
+        entry.end = entry.end or entry.last_seen or Moment(self._wall, "seen")
         self._waiting.pop(entry, None)
         if self._entries.get(entry.key) is entry:
             del self._entries[entry.key]
         self._remember_end(entry.key, entry.end.time)
         entry.is_over = True
-        self._ended.append(entry.record(self._hostname, {}))
+        self._completed.append(entry.record(self._hostname, {}))
 
     def _end_day(self) -> None:
-        """Write the record of unallocated use since the last record, up to the time for which all readings have arrived."""
+        """Write a record of the unallocated use since the previous record. Use that is not settled goes to the next record."""
         patience = self._patience(self._unallocated)
         for device_id, card in self._cards.items():
-            self._add(device_id, card.divide(self._now - patience))
+            self._add_tallies(device_id, card.settle(self._now - patience))
         self._unallocated.end = Moment(self._wall - patience, "day")
-        self._ended.append(self._unallocated.record(self._hostname, {}))
+        self._completed.append(self._unallocated.record(self._hostname, {}))
         parts = {
-            device_id: part.emptied() for device_id, part in self._unallocated.parts.items() if device_id in self._cards
+            device_id: part.without_use()
+            for device_id, part in self._unallocated.parts.items()
+            if device_id in self._cards
         }
         self._unallocated = Entry(Who(NOBODY), self._unallocated.end, parts=parts)
         self._day_began = self._now
         for card in self._cards.values():
             card.replace_unallocated(self._unallocated)
 
-    def _add(self, device_id: str, divided: Tallies[Entry]) -> None:
-        for entry, tally in divided.items():
+    def _add_tallies(self, device_id: str, tallies_by_entry: Tallies[Entry]) -> None:
+        for entry, tally in tallies_by_entry.items():
             (self._unallocated if entry.is_over else entry).parts[device_id].tally.add(tally)
 
-    def _passed(self, wall_time: float) -> float:
-        """Convert a Unix time to the monotonic clock; at most the current time."""
+    def _monotonic(self, wall_time: float) -> float:
+        """Convert a Unix time to monotonic time. Future times become the current time."""
         return min(self._now, self._now - (self._wall - wall_time))
 
 
-def _billed(devices: Sequence[MergedDevice]) -> Iterator[MergedDevice]:
+def _whole_present_cards(devices: Sequence[MergedDevice]) -> Iterator[MergedDevice]:
     ids = {device.id for device in devices}
     for device in devices:
         is_whole = device.parent is None or device.parent not in ids

@@ -1,4 +1,4 @@
-"""An owner's entry in the ledger: its start and end, its cards, and what was counted on them."""
+"""An owner's entry in the ledger: start, end, cards, and the use of each card."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from telemetry_parsers.ownership import Allocation, Owner
 
 BUSY, THROTTLED = "utilization_ratio", "throttled"
 _ENERGY = (ENERGY_COUNTED, ENERGY_ESTIMATED)
-# These have fields of their own in a record, so they are not among its readings.
+# Not in the `readings` of a record, because the record has other fields for them.
 _NOT_READINGS = frozenset({THROTTLED, *_ENERGY})
 MOST_GAPS = 16
 # Sources report the time of a hook with different precision.
@@ -28,7 +28,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The totals of an owner's share of a card; None if never measured."""
+    """An owner's totals on one card since the daemon started. None: never measured."""
 
     seconds: float
     busy_seconds: float | None
@@ -37,7 +37,7 @@ class Totals:
 
 @dataclass(slots=True)
 class Part:
-    """An owner's part of one card."""
+    """An owner's use of one card."""
 
     id: str
     vendor: str
@@ -48,40 +48,40 @@ class Part:
     basis: tuple[str, ...] = ()
     memory_peak: float | None = None
     tally: Tally = field(default_factory=Tally)
-    # The counts of the previous daemon: counters begin at 0 with each daemon.
+    # The use that the previous daemon recorded. The exposed counters begin at 0 with each daemon.
     before: Tally = field(default_factory=Tally)
-    # The exposed values: if a counter decreased, even by its last digit, it would look like a reset.
+    # The exposed values. A counter that decreased, even by its last digit, would look like a reset.
     shown: Totals = Totals(0.0, None, None)
 
-    def see(self, allocation: Allocation) -> None:
-        """Update the part from a current allocation."""
+    def update(self, allocation: Allocation) -> None:
+        """Update the use from a current allocation."""
         self.is_allocated = self.is_allocated or allocation.is_allocated
         self.is_used = self.is_used or bool(allocation.is_used)
         if allocation.basis not in self.basis:
             self.basis = (*self.basis, allocation.basis)
-        held = allocation.memory_used_bytes
-        if held is not None:
-            self.memory_peak = max(held, self.memory_peak or 0.0)
+        memory = allocation.memory_used_bytes
+        if memory is not None:
+            self.memory_peak = max(memory, self.memory_peak or 0.0)
 
-    def emptied(self) -> Part:
-        """Return the part without counts."""
+    def without_use(self) -> Part:
+        """Return the same card without use."""
         return Part(self.id, self.vendor, self.device, self.model)
 
-    def count(self, recent: Tally) -> Totals:
-        """Return the counters, including the counts of the last minutes."""
+    def update_totals(self, recent: Tally) -> Totals:
+        """Return the totals, including the use that is not settled yet. They never decrease."""
         shown = self.shown
         seconds = self.tally.seconds + recent.seconds - self.before.seconds
-        busy = _grown(shown.busy_seconds, self.tally, recent, self.before, (BUSY,))
-        energy = _grown(shown.energy_joules, self.tally, recent, self.before, _ENERGY)
+        busy = _growth(shown.busy_seconds, self.tally, recent, self.before, (BUSY,))
+        energy = _growth(shown.energy_joules, self.tally, recent, self.before, _ENERGY)
         self.shown = Totals(max(seconds, shown.seconds), busy, energy)
         return self.shown
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """An owner's time on the node. `cards` are the owner's current cards; without any, the owner is missing since `missing_since`."""
+    """An owner's time on the node. `cards` are the current cards; an owner without cards is missing since `missing_since`."""
 
-    who: Who
+    owner: Who
     start: Moment
     id: str = field(default_factory=lambda: os.urandom(8).hex())
     parts: dict[str, Part] = field(default_factory=dict)
@@ -89,107 +89,107 @@ class Entry:
     end: Moment | None = None
     cards: set[str] = field(default_factory=set)
     missing_since: float | None = None
-    # The last sighting, possibly by the previous daemon.
-    last: Moment | None = None
+    # When the owner was last seen, possibly by the previous daemon.
+    last_seen: Moment | None = None
     is_over: bool = False
-    _owner: Owner | None = None
+    _last_owner: Owner | None = None
 
     def part(self, device: MergedDevice) -> Part:
-        """Return the owner's part of this card, creating it if necessary."""
-        found = self.parts.get(device.id)
-        if found is None:
-            found = self.parts[device.id] = Part(device.id, device.vendor, device.device, device.model)
-        return found
+        """Return the owner's use of this card, creating it if necessary."""
+        part = self.parts.get(device.id)
+        if part is None:
+            part = self.parts[device.id] = Part(device.id, device.vendor, device.device, device.model)
+        return part
 
     @property
     def key(self) -> Key:
         """Return the owner's kind and name."""
-        return self.who.kind, self.who.name
+        return self.owner.kind, self.owner.name
 
-    def learn(self, owner: Owner) -> None:
-        """Add details of the owner that were unknown."""
-        if owner != self._owner:
-            self._owner = owner
-            fields = asdict(self.who)
-            self.who = Who(**{name: fields[name] or value for name, value in asdict(cleaned(owner)).items()})
+    def add_details(self, owner: Owner) -> None:
+        """Add details of the owner that were unknown before."""
+        if owner != self._last_owner:
+            self._last_owner = owner
+            fields = asdict(self.owner)
+            self.owner = Who(**{name: fields[name] or value for name, value in asdict(cleaned(owner)).items()})
 
-    def gap(self, start: float, end: float, seconds: float) -> None:
-        """Record a period without counts. It extends an adjoining gap, and the last gap beyond the limit."""
-        last = self.gaps[-1] if self.gaps else None
-        if last is not None and (last.end == start or len(self.gaps) >= MOST_GAPS):
-            self.gaps[-1] = Gap(last.start, end, last.seconds + seconds)
+    def add_gap(self, start: float, end: float, seconds: float) -> None:
+        """Record a period without measurements. It extends the last gap if that adjoins or if there are too many gaps."""
+        gap = self.gaps[-1] if self.gaps else None
+        if gap is not None and (gap.end == start or len(self.gaps) >= MOST_GAPS):
+            self.gaps[-1] = Gap(gap.start, end, gap.seconds + seconds)
         else:
             self.gaps.append(Gap(start, end, seconds))
 
     def cut_gap(self, end: float) -> None:
-        """Shorten the last gap to the owner's end."""
-        last = self.gaps[-1] if self.gaps else None
-        if last is not None and last.end > end:
-            self.gaps[-1] = Gap(last.start, max(last.start, end), max(0.0, min(last.seconds, end - last.start)))
+        """Shorten the last gap so that it ends no later than this Unix time."""
+        gap = self.gaps[-1] if self.gaps else None
+        if gap is not None and gap.end > end:
+            self.gaps[-1] = Gap(gap.start, max(gap.start, end), max(0.0, min(gap.seconds, end - gap.start)))
 
-    def _gone(self) -> Moment | None:
-        is_gone = self.missing_since is not None and self.last is not None and self.last.told_by == "seen"
-        return self.last if is_gone else None
+    def _end_by_absence(self) -> Moment | None:
+        is_absent = self.missing_since is not None and self.last_seen is not None and self.last_seen.told_by == "seen"
+        return self.last_seen if is_absent else None
 
     def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
-        """Return the record, including the counts of the last minutes on each card."""
-        shares = [_card_share(part, recent.get(part.id, Tally())) for part in self.parts.values()]
-        cards = tuple(card for card in shares if card.seconds or card.readings or card.events)
+        """Return the record. `recent` is the use that is not settled yet, by device id."""
+        documents = [_card_document(part, recent.get(part.id, Tally())) for part in self.parts.values()]
+        cards = tuple(card for card in documents if card.seconds or card.readings or card.events)
         return JobRecord(
             SCHEMA,
             self.id,
             hostname,
-            self.who,
+            self.owner,
             self.start,
-            self.end or self._gone(),
+            self.end or self._end_by_absence(),
             sum(card.seconds for card in cards),
             sum(card.measured_seconds for card in cards),
-            _total([card.busy_seconds for card in cards]),
-            _total([card.energy_joules for card in cards]),
-            _total([card.throttled_seconds for card in cards]),
+            _sum_of_known([card.busy_seconds for card in cards]),
+            _sum_of_known([card.energy_joules for card in cards]),
+            _sum_of_known([card.throttled_seconds for card in cards]),
             tuple(self.gaps),
             cards,
         )
 
 
-def entry_of(record: JobRecord) -> Entry:
-    """Return the entry of a record that an earlier daemon saved."""
-    parts = {card.id: _part(card) for card in record.cards}
+def restored_entry(record: JobRecord) -> Entry:
+    """Return the entry of a record that an earlier daemon stored."""
+    parts = {card.id: _restored_part(card) for card in record.cards}
     return Entry(record.owner, record.start, record.id, parts, list(record.gaps), record.end)
 
 
-def key_of(owner: Owner) -> Key:
+def entry_key(owner: Owner) -> Key:
     """Return the key of an owner's entry."""
     return owner.kind, clean(owner.name)
 
 
-def begun_of(allocation: Allocation, wall: float) -> Moment | None:
-    """Return the reported begin, or None if it is missing or in the future."""
+def reported_start(allocation: Allocation, wall: float) -> Moment | None:
+    """Return the reported start of an allocation, or None if it is missing or in the future."""
     started = allocation.started
     if started is None or not 0.0 <= started <= wall + SAME_SECONDS:
         return None
     return Moment(min(started, wall), "hook" if allocation.is_allocated else "process")
 
 
-def is_another(entry: Entry, begun: Moment) -> bool:
-    """Return whether a hook reports that an owner of this name started again."""
-    return begun.told_by == "hook" == entry.start.told_by and begun.time > entry.start.time + SAME_SECONDS
+def is_another(entry: Entry, start: Moment) -> bool:
+    """Return whether the hook reports a later start: another run of an owner with the same name."""
+    return start.told_by == "hook" == entry.start.told_by and start.time > entry.start.time + SAME_SECONDS
 
 
 def with_totals(allocation: Allocation, counters: Mapping[Key, Totals]) -> Allocation:
-    """Return the allocation with the totals of its owner's share."""
-    found = counters.get(key_of(allocation.owner))
-    if found is None:
+    """Return the allocation with its owner's totals."""
+    totals = counters.get(entry_key(allocation.owner))
+    if totals is None:
         return allocation
     return replace(
         allocation,
-        seconds_total=found.seconds,
-        busy_seconds_total=found.busy_seconds,
-        energy_joules_total=found.energy_joules,
+        seconds_total=totals.seconds,
+        busy_seconds_total=totals.busy_seconds,
+        energy_joules_total=totals.energy_joules,
     )
 
 
-def _card_share(part: Part, recent: Tally) -> CardShare:
+def _card_document(part: Part, recent: Tally) -> CardShare:
     tally = Tally()
     tally.add(part.tally)
     tally.add(recent)
@@ -209,10 +209,10 @@ def _card_share(part: Part, recent: Tally) -> CardShare:
         tally.seconds,
         tally.sums[BUSY].seconds if BUSY in sums else 0.0,
         _integral(sums, BUSY),
-        _total([_integral(sums, metric) for metric in _ENERGY]),
+        _sum_of_known([_integral(sums, metric) for metric in _ENERGY]),
         _integral(sums, THROTTLED),
         part.memory_peak,
-        {metric: _course(metric_sum) for metric, metric_sum in sums.items() if metric not in _NOT_READINGS},
+        {metric: _reading_document(metric_sum) for metric, metric_sum in sums.items() if metric not in _NOT_READINGS},
         {clean(code)[: bounds.LONGEST_NAME]: count for code, count in sorted(tally.events.items())},
         _energy_source(sums),
     )
@@ -224,7 +224,7 @@ def _energy_source(sums: Mapping[str, Sum]) -> EnergySource:
     return "counter" if _integral(sums, ENERGY_COUNTED) is not None else ""
 
 
-def _part(card: CardShare) -> Part:
+def _restored_part(card: CardShare) -> Part:
     tally = Tally(card.seconds)
     for metric, course in card.readings.items():
         tally.sums[metric] = Sum(
@@ -244,7 +244,7 @@ def _part(card: CardShare) -> Part:
     )  # fmt: skip
 
 
-def _course(metric_sum: Sum) -> Course:
+def _reading_document(metric_sum: Sum) -> Course:
     return Course(
         metric_sum.seconds,
         metric_sum.integral / metric_sum.seconds if metric_sum.seconds > 0.0 else None,
@@ -256,8 +256,8 @@ def _integral(sums: Mapping[str, Sum], metric: str) -> float | None:
     return sums[metric].integral if metric in sums and sums[metric].seconds > 0.0 else None
 
 
-def _grown(shown: float | None, settled: Tally, recent: Tally, before: Tally, metrics: Sequence[str]) -> float | None:
-    """Return the integrals since the daemon's start together, never less than before; None if nothing was measured."""
+def _growth(shown: float | None, settled: Tally, recent: Tally, before: Tally, metrics: Sequence[str]) -> float | None:
+    """Return the growth of the integrals since the daemon started. It never decreases. None: nothing was measured."""
     sums = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
     if not any(metric_sum.seconds > 0.0 for metric_sum in sums):
         return shown
@@ -265,6 +265,6 @@ def _grown(shown: float | None, settled: Tally, recent: Tally, before: Tally, me
     return max(sum(metric_sum.integral for metric_sum in sums) - earlier, shown or 0.0)
 
 
-def _total(values: list[float | None]) -> float | None:
+def _sum_of_known(values: list[float | None]) -> float | None:
     numbers = [value for value in values if value is not None]
     return sum(numbers) if numbers else None

@@ -1,4 +1,4 @@
-"""The ledger's files in the state directory: `ledger.json`, which is replaced whole, and `jobs.jsonl`, with a line per ended owner."""
+"""The ledger's files in the state directory: `ledger.json` with current records, and `jobs.jsonl` with completed records."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ OLDER = JOBS + ".1"
 LARGEST_LEDGER_BYTES = 64 << 20
 LARGEST_JOBS_BYTES = 16 << 20
 WRITE_SECONDS = 60.0
-# Records that wait for a full disk.
+# The most records that wait while the disk is full.
 MOST_UNWRITTEN = 1024
-# If the daemon was killed, the newest records may be in both files.
+# How much of the end of `jobs.jsonl` is read. If the daemon was killed, the newest records may be in both files.
 _TAIL_BYTES = 4 << 20
-_PATIENCE_SECONDS = 1.0
+_LOCK_TIMEOUT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The file `ledger.json`: the records that have not ended, and the time and boot in which they were written."""
+    """The content of `ledger.json`: the records of current owners, with the time and the boot id of writing."""
 
     schema: _Schema
     boot: str
@@ -45,55 +45,55 @@ class Saved:
     jobs: tuple[JobRecord, ...]
 
 
-def text_of(saved: Saved) -> str:
+def content_of(saved: Saved) -> str:
     """Return the content of the file."""
     return encode_line(to_plain(Saved, cleaned(saved))) + "\n"
 
 
 def saved_in(content: bytes | str) -> Saved:
-    """Return the saved state in this content. Raises CodecError."""
+    """Return the state in this content. Raises CodecError."""
     saved = from_plain(Saved, decode_line(content))
     return replace(saved, jobs=tuple(checked(job) for job in saved.jobs))
 
 
 class LedgerFile:
-    """The files. Thread-safe: a thread gives up instead of waiting for a disk that hangs. A failure is logged once."""
+    """Reads and writes both files. Thread-safe: a thread gives up if another write hangs. A failure is logged once."""
 
     def __init__(self, directory: str, monotonic: Callable[[], float]) -> None:
         self._folder = Path(directory)
         self._monotonic = monotonic
         self._changes = ChangeLog()
-        self._turn = threading.Lock()
+        self._write_lock = threading.Lock()
         self._written = -math.inf
         self._unwritten: tuple[JobRecord, ...] = ()
 
     def load(self) -> Saved | None:
-        """Return the saved state without records that have ended, or None, with a warning if the file cannot be used."""
+        """Return the stored state without completed records, or None, with a warning if the file is unusable."""
         path = self._folder / LEDGER
         try:
             with OwnFolder.at(self._folder) as folder:
                 saved = saved_in(folder.read(LEDGER, LARGEST_LEDGER_BYTES))
-                ended = _newest(folder)
+                completed = _newest_records(folder)
         except FileNotFoundError:  # the first start
             return None
         except (OSError, CodecError) as error:
-            log.warning("the ledger starts again: its file is unusable", extra={"path": str(path), "error": error})
+            log.warning("a new ledger begins: the stored ledger is unusable", extra={"path": str(path), "error": error})
             return None
-        return replace(saved, jobs=tuple(job for job in saved.jobs if job.id.encode() not in ended))
+        return replace(saved, jobs=tuple(job for job in saved.jobs if job.id.encode() not in completed))
 
     @property
     def is_due(self) -> bool:
-        """Return whether nothing was written yet, or not for a minute."""
+        """Return whether the last write of `ledger.json` was at least a minute ago."""
         return self._monotonic() - self._written >= WRITE_SECONDS
 
-    def keep(self, ended: Sequence[JobRecord], saved: Saved | None) -> None:
-        """Write the records of ended owners and the saved state, if any. A failed write is repeated."""
-        if not self._turn.acquire(timeout=_PATIENCE_SECONDS):
-            self._unwritten = (*self._unwritten, *ended)[-MOST_UNWRITTEN:]
+    def write(self, completed: Sequence[JobRecord], saved: Saved | None) -> None:
+        """Append the completed records, and replace the state unless it is None. Failed records are written next time."""
+        if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
+            self._unwritten = (*self._unwritten, *completed)[-MOST_UNWRITTEN:]
             return
         try:
-            self._unwritten = (*self._unwritten, *ended)[-MOST_UNWRITTEN:]
-            self._keep(saved)
+            self._unwritten = (*self._unwritten, *completed)[-MOST_UNWRITTEN:]
+            self._write(saved)
         except OSError as error:
             if self._changes.changed("files", error.errno):
                 facts = {"path": str(self._folder), "error": error}
@@ -101,9 +101,9 @@ class LedgerFile:
         else:
             self._changes.changed("files", None)
         finally:
-            self._turn.release()
+            self._write_lock.release()
 
-    def _keep(self, saved: Saved | None) -> None:
+    def _write(self, saved: Saved | None) -> None:
         if not self._unwritten and saved is None:
             return
         with OwnFolder.made(self._folder) as folder:
@@ -112,11 +112,11 @@ class LedgerFile:
                 folder.append(JOBS, lines.encode(), LARGEST_JOBS_BYTES, OLDER)
                 self._unwritten = ()
             if saved is not None:
-                folder.replace(LEDGER, text_of(saved).encode())
+                folder.replace(LEDGER, content_of(saved).encode())
                 self._written = self._monotonic()
 
 
-def _newest(folder: OwnFolder) -> bytes:
+def _newest_records(folder: OwnFolder) -> bytes:
     try:
         return folder.read(JOBS, 2 * LARGEST_JOBS_BYTES)[-_TAIL_BYTES:]
     except FileNotFoundError:  # no records yet

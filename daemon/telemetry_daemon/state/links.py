@@ -1,4 +1,4 @@
-"""Detects links that were up and are down. Tools report only the current state."""
+"""Detects lost links. Tools report only the current state, so the earlier state is recorded here."""
 
 from __future__ import annotations
 
@@ -11,62 +11,62 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_parsers.readings import Readings, Shape
 
-# A single result may be wrong.
-_ENOUGH_ANSWERS = 2
+# A link counts as up after this many results, because a single result may be wrong.
+_ENOUGH_RESULTS = 2
 _MOST_SHAPES = 64
 
 
 @dataclass(slots=True)
 class _Link:
-    """How many results reported the link as up, whether the newest reports it as down, and when that was read."""
+    """A link: how many results reported it as up, whether the newest reports it as down, and the time of the newest."""
 
-    answers_up: int = 0
+    results_up: int = 0
     is_down: bool = False
     taken: float = -math.inf
 
 
 class Links:
-    """Reads each result once. Not thread-safe: the caller holds a lock."""
+    """The links of all devices. Not thread-safe: the caller holds a lock."""
 
     def __init__(self) -> None:
         self._devices: dict[str, dict[str, _Link]] = {}
         self._seen: dict[str, MergedDevice] = {}
 
-    def look(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:
-        """Return for each device with new results the links that were up and are down."""
-        news = {}
+    def update(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:
+        """Return the links that are down after they were up, for each device with new results."""
+        lost_links = {}
         for device in devices:
             if self._seen.get(device.id) is device:
                 continue
             self._seen[device.id] = device
             readings = Readings.of(device.readings)
-            if places := _links(readings.shape):
+            if places := _link_positions(readings.shape):
                 links = self._devices.setdefault(device.id, {})
                 for label, position in places:
-                    _take(links.setdefault(label, _Link()), readings, position)
-                if len(links) > bounds.MOST_WORDS:  # a source may invent labels
+                    _update_link(links.setdefault(label, _Link()), readings, position)
+                if len(links) > bounds.MOST_WORDS:  # for a source that reports ever new labels
                     links = self._devices[device.id] = {label: links[label] for label, _ in places}
-                news[device.id] = _down(links)
-        return news
+                lost_links[device.id] = _lost_labels(links)
+        return lost_links
 
     def forget(self, device_id: str) -> bool:
-        """Accept the current state of a device's links, and return whether any was missed."""
+        """Forget a device's earlier link states, and return whether any link was lost."""
         self._seen.pop(device_id, None)
-        return bool(_down(self._devices.pop(device_id, {})))
+        return bool(_lost_labels(self._devices.pop(device_id, {})))
 
 
-def _take(link: _Link, readings: Readings, position: int) -> None:
+def _update_link(link: _Link, readings: Readings, position: int) -> None:
     value, taken = readings.values[position], readings.origins[readings.shape.origins[position]].taken
     if isinstance(value, Absent) or taken == link.taken:
         return
     link.taken, link.is_down = taken, value == 0.0
-    link.answers_up += value == 1.0
+    link.results_up += value == 1.0
 
 
-def _down(links: dict[str, _Link]) -> tuple[str, ...]:
-    return tuple(label for label, link in links.items() if link.is_down and link.answers_up >= _ENOUGH_ANSWERS)
+def _lost_labels(links: dict[str, _Link]) -> tuple[str, ...]:
+    return tuple(label for label, link in links.items() if link.is_down and link.results_up >= _ENOUGH_RESULTS)
 
 
 @lru_cache(maxsize=_MOST_SHAPES)
-def _links(shape: Shape) -> tuple[tuple[str, int], ...]:
+def _link_positions(shape: Shape) -> tuple[tuple[str, int], ...]:
     return tuple((label, position) for (metric, label), position in shape.places.items() if metric == "link_up")

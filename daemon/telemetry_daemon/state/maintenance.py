@@ -1,4 +1,4 @@
-"""The maintenance that an operator announced: its end and reason, stored in `maintenance.json` over restarts."""
+"""The announced maintenance: its end and reason, stored in `maintenance.json` over restarts."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _Schema = Literal["telemetry.maintenance/1"]
 SCHEMA: _Schema = "telemetry.maintenance/1"
 LONGEST_SECONDS = 30 * 86_400.0
 LONGEST_REASON = 200
-# It is exposed for a day after its end, so that rules over the last hour do not count its events.
-_SHOWN_AFTER_SECONDS = 86_400.0
+# An ended maintenance is exposed for a day, so that alert rules over the last hour ignore its events.
+_EXPOSED_AFTER_END_SECONDS = 86_400.0
 _LARGEST_FILE_BYTES = 1 << 16
-# Setting the wall clock moves the end on it. Two clocks are never read at the same instant.
-_SAME_SECONDS = 1.0
-_PATIENCE_SECONDS = 1.0
+# The stored end is rewritten if it differs by more than this, because the wall clock was set.
+_TOLERANCE_SECONDS = 1.0
+_LOCK_TIMEOUT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """The file. `until` is Unix time; `seconds` is the time left when it was written."""
+    """The content of the file. `until` is Unix time; `seconds` is the time left when the file was written."""
 
     schema: _Schema
     until: float
@@ -43,45 +43,45 @@ class _Document:
 
 
 @dataclass(frozen=True, slots=True)
-class _Announced:
-    """The end by each clock that counts, and the reason."""
+class _Announcement:
+    """An announced maintenance. It has an end for each clock that limits it."""
 
     ends: tuple[tuple[float, Callable[[], float]], ...]
     reason: str
 
     def ends_in(self) -> float:
-        """Return the seconds until the first of the ends."""
+        """Return the seconds until the first end, negative after it."""
         return min(end - clock() for end, clock in self.ends)
 
 
 class MaintenanceBook:
-    """The announced maintenance, by the monotonic clock; one from the file by the wall clock, at most for what was left."""
+    """Holds the announced maintenance and stores it. Neither clock changes nor suspension can prolong it."""
 
     def __init__(self, path: Path | None, clock: Clock) -> None:
         self.path = path
         self._clock = clock
         self._lock = threading.Lock()
-        # The holder of this lock may write the file. Readers, such as a scrape, need only the other lock.
-        self._turn = threading.Lock()
+        # Held while the file is written. Readers, such as a scrape, need only the other lock and never wait for a disk.
+        self._write_lock = threading.Lock()
         self._written: _Document | None = None
-        self._announced: _Announced | None = None
+        self._announced: _Announcement | None = None
         self._was_on = False
         if path is not None:
             self._load(path)
 
     def announce(self, seconds: float, reason: str | None) -> None:
-        """Announce a maintenance of this many seconds, which replaces an earlier one."""
+        """Announce a maintenance. It replaces an earlier one. None keeps the reason of a current maintenance."""
         with self._lock:
-            before = self._announced.reason if self._announced is not None and self._now().is_on else ""
-            kept = before if reason is None else clean(reason)[:LONGEST_REASON]
-            self._announced = _Announced(((self._passed() + seconds, self._passed),), kept)
+            current_reason = self._announced.reason if self._announced is not None and self._now().is_on else ""
+            new_reason = current_reason if reason is None else clean(reason)[:LONGEST_REASON]
+            self._announced = _Announcement(((self._uptime() + seconds, self._uptime),), new_reason)
 
     def end(self) -> None:
-        """End the maintenance, even if none is stored: the node may have exposed one before it was reinstalled."""
+        """End the maintenance. An end is exposed even if none is known, because the state may be lost after a reinstallation."""
         with self._lock:
             if self._announced is None or self._now().is_on:
                 reason = self._announced.reason if self._announced is not None else ""
-                self._announced = _Announced(((self._passed(), self._passed),), reason)
+                self._announced = _Announcement(((self._uptime(), self._uptime),), reason)
                 self._was_on = False
 
     def now(self) -> Maintenance:
@@ -89,23 +89,23 @@ class MaintenanceBook:
         with self._lock:
             return self._now()
 
-    def keep(self) -> None:
-        """Log an end by timeout, and write the file if it differs. Raises OSError."""
-        if not self._turn.acquire(timeout=_PATIENCE_SECONDS):
+    def save(self) -> None:
+        """Log a maintenance that has timed out, and write the file if it differs. Raises OSError."""
+        if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             raise TimeoutError(errno.ETIMEDOUT, "the disk does not answer")
         try:
-            self._write(self._settled())
+            self._write(self._expire())
         finally:
-            self._turn.release()
+            self._write_lock.release()
 
-    def _settled(self) -> Maintenance:
-        """Return the current maintenance, after an end by timeout was logged and an old maintenance was dropped."""
+    def _expire(self) -> Maintenance:
+        """Return the maintenance. Log it if it has timed out, and drop it a day after its end."""
         with self._lock:
             now = self._now()
             if self._was_on and not now.is_on:
                 log.info("maintenance has ended", extra={"reason": now.reason})
             self._was_on = now.is_on
-            if now.ends_in is not None and now.ends_in < -_SHOWN_AFTER_SECONDS:
+            if now.ends_in is not None and now.ends_in < -_EXPOSED_AFTER_END_SECONDS:
                 self._announced, now = None, Maintenance()
             return now
 
@@ -113,8 +113,8 @@ class MaintenanceBook:
         announced = self._announced
         return Maintenance() if announced is None else Maintenance(announced.ends_in(), announced.reason)
 
-    def _passed(self) -> float:
-        """Return the time of a clock that cannot be set and that includes suspension."""
+    def _uptime(self) -> float:
+        """Return seconds on a clock that cannot be set and that includes suspension."""
         return self._clock.monotonic() + self._clock.slept()
 
     def _load(self, path: Path) -> None:
@@ -126,14 +126,14 @@ class MaintenanceBook:
         except (OSError, CodecError) as error:
             log.warning("the maintenance file cannot be used", extra={"path": str(path), "error": error})
             return
-        left = min(written.seconds, LONGEST_SECONDS)
-        ends = ((self._passed() + left, self._passed), (written.until, self._clock.wall))
-        self._announced = _Announced(ends, clean(written.reason)[:LONGEST_REASON])
+        seconds_left = min(written.seconds, LONGEST_SECONDS)
+        ends = ((self._uptime() + seconds_left, self._uptime), (written.until, self._clock.wall))
+        self._announced = _Announcement(ends, clean(written.reason)[:LONGEST_REASON])
         self._written = written
         now = self._now()
         self._was_on = now.is_on
         if now.is_on:
-            log.info("maintenance goes on", extra={"seconds": now.ends_in, "reason": now.reason})
+            log.info("maintenance continues", extra={"seconds": now.ends_in, "reason": now.reason})
 
     def _write(self, now: Maintenance) -> None:
         if self.path is None or self._is_written(now):
@@ -151,15 +151,15 @@ class MaintenanceBook:
     def _is_written(self, now: Maintenance) -> bool:
         if now.ends_in is None or self._written is None:
             return now.ends_in is None and self._written is None
-        moved = abs(self._clock.wall() + now.ends_in - self._written.until)
-        return moved < _SAME_SECONDS and now.reason == self._written.reason
+        difference = abs(self._clock.wall() + now.ends_in - self._written.until)
+        return difference < _TOLERANCE_SECONDS and now.reason == self._written.reason
 
 
 def path_in(directory: str) -> Path:
-    """Return the path of the file."""
+    """Return the path of the file in a state directory."""
     return Path(directory) / "maintenance.json"
 
 
 def is_announceable(seconds: float) -> bool:
-    """Return whether a maintenance may last this long."""
+    """Return whether this is a valid duration of a maintenance."""
     return math.isfinite(seconds) and 0 < seconds <= LONGEST_SECONDS

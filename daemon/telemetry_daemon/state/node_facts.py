@@ -1,4 +1,4 @@
-"""Facts about the whole node that no source reports: ranks, peaks, announced maintenance and the daemon's own metrics."""
+"""Facts about the node that no source reports: ranks, peaks, announced maintenance and the daemon's own metrics."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from telemetry_parsers.model import MergedDevice, Sample
 class NodeFacts:
     """The node's facts. Each change requests a new snapshot."""
 
-    def __init__(self, lock: threading.RLock, changed: Callable[[], None]) -> None:
-        """The lock is held while a fact changes, and `changed` is called under it."""
+    def __init__(self, lock: threading.RLock, request_snapshot: Callable[[], None]) -> None:
+        """Use this lock for changes, and call `request_snapshot` while it is held."""
         self._lock = lock
-        self._changed = changed
+        self._request_snapshot = request_snapshot
         self._ranks = NodeRanks()
         self._peaks: Peaks | None = Peaks()
         self._maintenance: Callable[[], Maintenance] | None = None
-        # Only for holders of the lock.
-        self.own: dict[str, tuple[Sample, ...]] = {}
+        # Accessed only while the lock is held.
+        self.daemon_samples: dict[str, tuple[Sample, ...]] = {}
 
     def set_daemon_metric(self, metric: str, samples: tuple[Sample, ...]) -> None:
-        """Set all samples of a metric of the daemon."""
+        """Set all samples of one of the daemon's metrics."""
         with self._lock:
-            self.own[metric] = samples
-            self._changed()
+            self.daemon_samples[metric] = samples
+            self._request_snapshot()
 
     def set_ranks(self, ranks: NodeRanks) -> None:
-        """Set which rank of a job runs on which chip."""
+        """Set the ranks of the chips."""
         with self._lock:
             self._ranks = ranks
-            self._changed()
+            self._request_snapshot()
 
     def set_peaks(self, peaks: Peaks | None) -> None:
-        """Set the peaks of the cards in place of the built-in table; None shows no peaks."""
+        """Set the peaks of the card models. None: no peaks are shown."""
         with self._lock:
             self._peaks = peaks
-            self._changed()
+            self._request_snapshot()
 
     def set_maintenance(self, maintenance: Callable[[], Maintenance]) -> None:
-        """Set the function that returns the maintenance. Call this again when the maintenance has changed."""
+        """Set the function that returns the maintenance. Call this method again when the maintenance has changed."""
         with self._lock:
             self._maintenance = maintenance
-            self._changed()
+            self._request_snapshot()
 
-    def on(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
+    def applied_to(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
         """Return the devices with their ranks and peaks."""
         ranked = with_ranks(devices, self._ranks)
         return ranked if self._peaks is None else self._peaks.with_peaks(ranked)
@@ -59,4 +59,4 @@ class NodeFacts:
 
     def samples(self) -> tuple[Sample, ...]:
         """Return all samples of the daemon's metrics, sorted by metric."""
-        return tuple(sample for metric in sorted(self.own) for sample in self.own[metric])
+        return tuple(sample for metric in sorted(self.daemon_samples) for sample in self.daemon_samples[metric])

@@ -1,4 +1,4 @@
-"""The ranks of this node's chips in a rank table, which is watched for changes. A child process reads a large table."""
+"""Reads the ranks of this node's chips from a rank table, and watches the file. A child process reads a large table."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from telemetry_parsers.vendors.ascend.rank_table import COMPLETED, RankTable, Ra
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 10.0
+CHECK_SECONDS = 10.0
 LARGEST_FILE_BYTES = 8 << 20
-# The daemon itself reads a table of this size, which is that of 250 chips.
+# A table of up to this size (250 chips) is read in the daemon, a larger table in a child process.
 SMALL_FILE_BYTES = 64 << 10
 _MOST_CHIPS = 1024
 _DEADLINE_SECONDS = 10.0
@@ -37,69 +37,69 @@ _CHILD_MEMORY_BYTES = 384 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class RanksHere:
-    """The ranks on this node, and a line about the table for a person: `version 1.0, 16 ranks on 2 servers, 8 here`."""
+class LocalRanks:
+    """The ranks on this node, and a description such as `version 1.0, 16 ranks on 2 servers, 8 here`."""
 
     ranks: NodeRanks
     text: str
 
 
-def read(settings: RankSettings, names: Callable[[], Collection[str]]) -> RanksHere:
-    """The ranks on the node that has these names. Raises RankTableError and OSError."""
+def read(settings: RankSettings, names: Callable[[], Collection[str]]) -> LocalRanks:
+    """Return the ranks of the node that has one of these names. Raises RankTableError and OSError."""
     try:
-        return _ranks_here(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
-    except TooLargeError:  # a child process reads it
+        return _local_ranks(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
+    except TooLargeError:  # read in a child process
         return _read_in_child(settings, names())
 
 
 def main() -> int:
-    """Read a request from standard input and print the ranks: the entry point of the child process."""
-    signal.alarm(int(_DEADLINE_SECONDS))  # in case the daemon is gone
+    """Read a request from standard input and write the ranks to standard output. Entry point of the child process."""
+    signal.alarm(int(_DEADLINE_SECONDS))  # ends this process if the daemon has exited
     resource.setrlimit(resource.RLIMIT_AS, (_CHILD_MEMORY_BYTES, _CHILD_MEMORY_BYTES))
-    question = json.load(sys.stdin)
-    settings = RankSettings(**question["settings"])
+    request = json.load(sys.stdin)
+    settings = RankSettings(**request["settings"])
     try:
-        ranks_here = _ranks_here(settings, question["names"], read_file(settings.table, LARGEST_FILE_BYTES))
-        answer = {
-            "server": ranks_here.ranks.server,
-            "ranks": list(ranks_here.ranks.by_chip.items()),
-            "text": ranks_here.text,
+        local_ranks = _local_ranks(settings, request["names"], read_file(settings.table, LARGEST_FILE_BYTES))
+        response = {
+            "server": local_ranks.ranks.server,
+            "ranks": list(local_ranks.ranks.by_chip.items()),
+            "text": local_ranks.text,
         }
     except RankTableError as error:
-        answer = {"error": str(error)}
+        response = {"error": str(error)}
     except OSError as error:
-        answer = {"error": error.strerror or str(error)}
-    except MemoryError:  # the limit that this process gave itself
-        answer = {"error": f"to read it takes more than {_CHILD_MEMORY_BYTES >> 20} MiB of memory"}
-    json.dump(answer, sys.stdout)
+        response = {"error": error.strerror or str(error)}
+    except MemoryError:  # the limit set above
+        response = {"error": f"reading it needs more than {_CHILD_MEMORY_BYTES >> 20} MiB of memory"}
+    json.dump(response, sys.stdout)
     return exits.OK
 
 
-def _read_in_child(settings: RankSettings, names: Collection[str]) -> RanksHere:
-    question = json.dumps({"settings": asdict(settings), "names": list(names)})
+def _read_in_child(settings: RankSettings, names: Collection[str]) -> LocalRanks:
+    request = json.dumps({"settings": asdict(settings), "names": list(names)})
     try:
-        ended = short_lived.ask(short_lived.running(__name__), question, _DEADLINE_SECONDS)
+        result = short_lived.ask(short_lived.running(__name__), request, _DEADLINE_SECONDS)
     except short_lived.NoAnswerError as error:
         raise RankTableError(f"could not be read: {error}") from error
-    if ended.status != exits.OK:
-        raise RankTableError(f"could not be read: the process for it ended with status {ended.status}")
-    answer: dict[str, Any] = json.loads(ended.output)
-    if "error" in answer:
-        raise RankTableError(answer["error"])
-    return RanksHere(NodeRanks(answer["server"], MappingProxyType(dict(answer["ranks"]))), answer["text"])
+    if result.status != exits.OK:
+        raise RankTableError(f"could not be read: the child process exited with status {result.status}")
+    response: dict[str, Any] = json.loads(result.output)
+    if "error" in response:
+        raise RankTableError(response["error"])
+    return LocalRanks(NodeRanks(response["server"], MappingProxyType(dict(response["ranks"]))), response["text"])
 
 
-def _ranks_here(settings: RankSettings, names: Collection[str], content: bytes) -> RanksHere:
+def _local_ranks(settings: RankSettings, names: Collection[str], content: bytes) -> LocalRanks:
     table = read_rank_table(_text(content))
     if table.status != COMPLETED:
-        return RanksHere(NodeRanks(), f"version {table.version}, status {table.status}: its ranks are not used yet")
-    of_node = ranks_of(table, names, settings.server)
-    if len(of_node) > _MOST_CHIPS:
-        raise RankTableError(f"lists {len(of_node)} chips of this node; a node has at most {_MOST_CHIPS}")
-    server = of_node[0].server if of_node else None
-    shown = "" if server is None else str(server.ordinal) if settings.map_addresses else server.id
-    ranks = NodeRanks(shown, MappingProxyType({rank.chip: rank.rank for rank in of_node}))
-    return RanksHere(ranks, _in_words(table, len(of_node)))
+        return LocalRanks(NodeRanks(), f"version {table.version}, status {table.status}: its ranks are not used yet")
+    rows = ranks_of(table, names, settings.server)
+    if len(rows) > _MOST_CHIPS:
+        raise RankTableError(f"lists {len(rows)} chips of this node; a node has at most {_MOST_CHIPS}")
+    server = rows[0].server if rows else None
+    server_name = "" if server is None else str(server.ordinal) if settings.map_addresses else server.id
+    ranks = NodeRanks(server_name, MappingProxyType({rank.chip: rank.rank for rank in rows}))
+    return LocalRanks(ranks, _description(table, len(rows)))
 
 
 def _text(content: bytes) -> str:
@@ -109,9 +109,9 @@ def _text(content: bytes) -> str:
         raise RankTableError(f"byte {error.start}: is not valid UTF-8") from None
 
 
-def _in_words(table: RankTable, here: int) -> str:
+def _description(table: RankTable, local_count: int) -> str:
     servers = len(table.servers)
-    return f"version {table.version}, {len(table.ranks)} ranks on {servers} {'server' if servers == 1 else 'servers'}, {here} here"
+    return f"version {table.version}, {len(table.ranks)} ranks on {servers} {'server' if servers == 1 else 'servers'}, {local_count} here"
 
 
 def names_of_node() -> frozenset[str]:
@@ -127,55 +127,55 @@ def names_of_node() -> frozenset[str]:
 
 
 def ranked(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
-    """Return the snapshot with the ranks on its devices, or unchanged after a warning if the table is unusable."""
+    """Return the snapshot with ranks on its devices. If the table is unusable, log a warning and return it unchanged."""
     if not settings.table:
         return snapshot
     try:
-        ranks_here = read(settings, names_of_node)
+        local_ranks = read(settings, names_of_node)
     except (RankTableError, OSError) as error:
         log.warning("the rank table is not used", extra={"path": settings.table, "error": error_text(error)})
         return snapshot
-    return replace(snapshot, devices=with_ranks(snapshot.devices, ranks_here.ranks))
+    return replace(snapshot, devices=with_ranks(snapshot.devices, local_ranks.ranks))
 
 
 def error_text(error: Exception) -> str:
-    """Return what is wrong with a rank table."""
+    """Return what is wrong with the rank table."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
 class RankWatch:
-    """Checks the file periodically, and reads it after a change."""
+    """Reads the rank table when the file, the settings or the node's names have changed."""
 
     def __init__(
         self,
         settings: RankSettings,
-        put: Callable[[NodeRanks], None],
+        set_ranks: Callable[[NodeRanks], None],
         names: Callable[[], frozenset[str]] = names_of_node,
     ) -> None:
         self._settings = settings
-        self._put = put
+        self._set_ranks = set_ranks
         self._names = names
         self._changes = ChangeLog()
         self._last_state: tuple[RankSettings, tuple[int, int, int, int] | None, frozenset[str]] | None = None
 
     def configure(self, settings: RankSettings) -> None:
-        """Use other settings from the next check on."""
+        """Use these settings from the next check on."""
         self._settings = settings
 
-    def look(self) -> None:
-        """Read the table if it, the settings or this node's names changed. A bad table gives no ranks, never old ones."""
+    def check(self) -> None:
+        """Read the table after a change. Call this periodically. An unusable table removes the ranks."""
         settings = self._settings
         names = self._names() if settings.table else frozenset[str]()
-        state = (settings, _mark(settings.table), names)
+        state = (settings, _file_state(settings.table), names)
         if state == self._last_state:
             return
         self._last_state = state
-        self._put(self._read(settings, names) if settings.table else NodeRanks())
+        self._set_ranks(self._read(settings, names) if settings.table else NodeRanks())
 
     def _read(self, settings: RankSettings, names: frozenset[str]) -> NodeRanks:
         facts = {"path": settings.table}
         try:
-            ranks_here = read(settings, lambda: names)
+            local_ranks = read(settings, lambda: names)
         except FileNotFoundError:
             if self._changes.changed("rank table", "missing"):
                 log.info("there is no rank table yet", extra=facts)
@@ -184,16 +184,16 @@ class RankWatch:
             if self._changes.changed("rank table", error_text(error)):
                 log.warning("the rank table is not used", extra={**facts, "error": error_text(error)})
             return NodeRanks()
-        if self._changes.changed("rank table", ranks_here.text):
-            log.info("rank table read", extra={**facts, "ranks": ranks_here.text})
-        return ranks_here.ranks
+        if self._changes.changed("rank table", local_ranks.text):
+            log.info("rank table read", extra={**facts, "ranks": local_ranks.text})
+        return local_ranks.ranks
 
 
-def _mark(path: str) -> tuple[int, int, int, int] | None:
+def _file_state(path: str) -> tuple[int, int, int, int] | None:
     if not path:
         return None
     try:
         status = Path(path).stat()
-    except OSError:  # opening the file reports why
+    except OSError:  # the attempt to open the file reports the reason
         return None
     return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns

@@ -1,4 +1,4 @@
-"""The samples of the jobs' step counters, recomputed when a counter or the devices have changed."""
+"""The samples of the jobs' step counters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Devices = tuple[tuple[str, str | None, str | None, int | None], ...]
 
 
 class Steps:
-    """Caches the samples of the previous counters. `privacy` hides the ids of jobs."""
+    """Computes the samples when a counter or a device has changed. `privacy` decides how job ids are exposed."""
 
     def __init__(self, privacy: Privacy) -> None:
         self._privacy = privacy
@@ -29,22 +29,22 @@ class Steps:
     def samples(
         self, counts: tuple[StepCounts, ...], devices: Sequence[MergedDevice]
     ) -> Mapping[str, tuple[Sample, ...]]:
-        """Return the newest counters by metric. All four metrics are present, so that old samples disappear."""
+        """Return the samples by metric. All metrics are present, even without samples, so that old samples are replaced."""
         identities = tuple((device.id, device.uuid, device.bus_id, device.index) for device in devices)
         if counts != self.counts or identities != self._devices:
             self.counts, self._devices = counts, identities
-            self._resolved = steps.resolved([self._disguised(count) for count in counts], devices)
+            self._resolved = steps.resolved([self._with_exposed_id(count) for count in counts], devices)
         return self._resolved.samples
 
     def problems(self) -> tuple[tuple[str, Problem], ...]:
-        """Return the problems of the files, by source."""
+        """Return the problems of the step files, each with its source."""
         return tuple((steps.SOURCE, problem) for problem in self._resolved.problems)
 
-    def _disguised(self, counts: StepCounts) -> StepCounts:
+    def _with_exposed_id(self, counts: StepCounts) -> StepCounts:
         owner = self._privacy.hide_owner(Owner("job", counts.job_id, job_id=counts.job_id))
         return replace(counts, job_id=owner.name)  # without a name, all jobs would be the same job
 
 
 def of_node(attribution: Attribution | None) -> Steps:
-    """Return the steps of a node with this attribution."""
+    """Return the step counters for a node with this attribution."""
     return Steps(BY_NAME if attribution is None else attribution.privacy)

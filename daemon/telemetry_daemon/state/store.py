@@ -29,12 +29,12 @@ if TYPE_CHECKING:  # imported only if attribution is on
     from telemetry_daemon.state.steps import Steps
 
 FIRST_INVENTORY_SECONDS = 15.0
-SHORTEST_SLEEP_SECONDS = 1.0  # two clocks are never read at the same instant
+SHORTEST_SLEEP_SECONDS = 1.0  # the clocks are read one after the other, so they differ slightly
 UNRESOLVED = "telemetry_claims_unresolved"
 
 
 class Store:
-    """Accepts the results of polls and returns snapshots, from any thread. Without an accumulator there are no derived counters."""
+    """Accepts results of polls and returns snapshots. Thread-safe. Without an accumulator it has no derived counters."""
 
     def __init__(
         self,
@@ -57,13 +57,13 @@ class Store:
         self._steps: Steps | None = None
         self._statuses = Statuses()
         self._merged: Merged | None = None
-        self._owned: Merged | None = None  # `merged` with the owners of its devices
+        self._owned: Merged | None = None  # `_merged` with owners and steps
         self._snapshot: Snapshot | None = None
-        self._still: Snapshot | None = None  # the snapshot that is shown while a replay seeks
+        self._frozen: Snapshot | None = None  # shown while a replay jumps to another position
         self._on_change: Callable[[], None] = lambda: None
 
     def reset(self) -> None:
-        """Drop all reports and their results, because a recording seeks."""
+        """Drop all reports, because the replay jumps to another position."""
         with self._lock:
             self._state = self._state.reset()
             self._state.wall_ahead = self._clock.boot_time()
@@ -71,26 +71,26 @@ class Store:
                 self._accumulator = self._accumulator.reset()
             self._merged = self._owned = self._snapshot = None
 
-    def renew(self) -> None:
-        """Request a new snapshot, because the state of the replay has changed."""
+    def refresh(self) -> None:
+        """Drop the cached snapshot, because the state of the replay has changed."""
         with self._lock:
             self._snapshot = None
-            if self._still is not None and self._still.recorded is not None and self._recorded is not None:
-                replay = replace(self._recorded(), shown=self._still.recorded.shown)
-                self._still = replace(self._still, recorded=replay)
+            if self._frozen is not None and self._frozen.recorded is not None and self._recorded is not None:
+                replay = replace(self._recorded(), shown=self._frozen.recorded.shown)
+                self._frozen = replace(self._frozen, recorded=replay)
         self._on_change()
 
     @contextlib.contextmanager
     def frozen_view(self) -> Iterator[None]:
-        """Have `snapshot` return the current state until the block ends."""
+        """Freeze what `snapshot` returns until the block ends."""
         with self._lock:
             self._snapshot = None
-            self._still = self.current()
+            self._frozen = self.current()
         try:
             yield
         finally:
             with self._lock:
-                self._still = None
+                self._frozen = None
 
     def add_source(self, facts: SourceFacts, metrics: tuple[Metric, ...] = ()) -> None:
         """Add a source before its first report."""
@@ -112,25 +112,25 @@ class Store:
                 self._accumulator.events.remove_source(source)
             self._merged = self._snapshot = None
 
-    def await_first(self, polls: Mapping[Key, str]) -> None:
-        """Name new devices of these vendors only when these polls have ended, or after 15 s."""
+    def await_inventories(self, polls: Mapping[Key, str]) -> None:
+        """Do not add new devices of these vendors until these polls have ended, at most for 15 s."""
         with self._lock:
             self._state.awaited = dict(polls)
             self._state.awaited_until = self._clock.monotonic() + FIRST_INVENTORY_SECONDS
 
-    def on_change(self, call: Callable[[], None]) -> None:
-        """Call this function after each attempt, in the thread that brought it."""
-        self._on_change = call
+    def set_change_callback(self, callback: Callable[[], None]) -> None:
+        """Set the function that is called after each accepted attempt, in the thread of the caller of `put`."""
+        self._on_change = callback
 
     def put(
         self, source: str, poll: Poll, capture: Capture, report: Report | None, result: PollResult, interval: float
     ) -> Accepted:
-        """Accept an attempt with its report, within the bounds. Attempts of removed sources are ignored."""
-        taken = self._take(source, poll, capture, report, result, interval)
+        """Store the result of an attempt, with limits on the report. Attempts of removed sources are ignored."""
+        accepted = self._accept(source, poll, capture, report, result, interval)
         self._on_change()
-        return taken
+        return accepted
 
-    def _take(
+    def _accept(
         self, source: str, poll: Poll, capture: Capture, report: Report | None, result: PollResult, interval: float
     ) -> Accepted:
         key = (source, poll.name)
@@ -143,61 +143,61 @@ class Store:
             report = admitted.report if report is not None else None
             result = replace(result, detail=cut_text(result.detail, bounds.LONGEST_TEXT))
             previous = state.healths.get(key) or state.removed.get(key)
-            state.healths[key] = health.attempt(source, poll, capture, result, interval, previous)
+            state.healths[key] = health.health_after(source, poll, capture, result, interval, previous)
             state.cpu_seconds[source] = state.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
             state.awaited.pop(key, None)
-            before = state.reports.pop(key, None)
+            previous_report = state.reports.pop(key, None)
             if health.ends_source(result, poll):
                 state.reports = {other: stored for other, stored in state.reports.items() if other[0] != source}
             state.refused[key] = admitted.dropped_devices
             if report is not None and result.state in ("ok", "no_devices"):
                 source_report = state.source_report(source, poll, capture, report, interval)
-                state.reports[key] = check_report(source_report, state.metrics, before)
-            elif before is not None and before.report.report.claims:
-                state.reports[key] = before  # a restarting kubelet removes no claims: they expire
+                state.reports[key] = check_report(source_report, state.metrics, previous_report)
+            elif previous_report is not None and previous_report.report.report.claims:
+                state.reports[key] = previous_report  # claims remain until they expire, even if the kubelet restarts
             merged = self._merge(self._clock.monotonic())
             if report is not None and self._accumulator is not None:
                 ids = merged.positions.get(key, ())
-                self._accumulator.take(key, ids, report.events, capture.wall_time)
-            events, state.unreported = state.unreported, ()
-            needs_counters, state.has_limits = state.has_limits, False
+                self._accumulator.add_events(key, ids, report.events, capture.wall_time)
+            events, state.pending_events = state.pending_events, ()
+            needs_counters, state.needs_counters = state.needs_counters, False
             problems = admitted.report.problems if result.state == "ok" else ()
             return Accepted(report, events, (*problems, *merged.problems_of(source)), needs_counters)
 
     def count_overrun(self, key: Key) -> None:
-        """Note that a poll was due while it was still running."""
+        """Count that a poll was due while it was still running."""
         with self._lock:
             if key in self._state.healths:
-                self._state.healths[key] = health.overrun(self._state.healths[key])
+                self._state.healths[key] = health.with_overrun(self._state.healths[key])
                 self._snapshot = None
 
     def snapshot(self) -> Snapshot:
-        """Return the node as shown: the same object until something changes or expires."""
-        return self._still or self.current()
+        """Return the snapshot to show. It is the same object until something changes or expires."""
+        return self._frozen or self.current()
 
     def current(self) -> Snapshot:
-        """Return the current state of the node, even while `frozen_view` shows an older one."""
-        kept = self._valid()  # without the lock: a scrape does not wait for the store to accept a poll
-        if kept is not None:
-            return kept
+        """Return the newest snapshot, even while `frozen_view` freezes the shown snapshot."""
+        cached = self._valid_snapshot()  # without the lock, so that scrapes do not wait for `put`
+        if cached is not None:
+            return cached
         with self._lock:
             self._notice_sleep()
-            kept = self._valid()
-            if kept is not None:
-                return kept
+            cached = self._valid_snapshot()
+            if cached is not None:
+                return cached
             now, merged = self._clock.monotonic(), self._owned
-            if self._merged is None or merged is None or merged.valid_until <= now or self._state.end_waiting(now):
+            if self._merged is None or merged is None or merged.valid_until <= now or self._state.stop_waiting(now):
                 merged = self._merge(now)
             self._snapshot = self._assemble(merged, now)
             return self._snapshot
 
-    def _valid(self) -> Snapshot | None:
-        kept = self._snapshot
-        holds = kept is not None and self._clock.monotonic() < kept.valid_until and not self._has_slept()
-        return kept if holds else None
+    def _valid_snapshot(self) -> Snapshot | None:
+        cached = self._snapshot
+        is_valid = cached is not None and self._clock.monotonic() < cached.valid_until and not self._has_slept()
+        return cached if is_valid else None
 
-    def ready(self) -> tuple[bool, str]:
-        """Return whether every source has ended its first poll or used up its time, and the sources that are still awaited as a text."""
+    def readiness(self) -> tuple[bool, str]:
+        """Return whether all first polls have ended or their time is over, and a text that lists the awaited sources."""
         with self._lock:
             waiting = sorted({source for source, _ in self._state.awaited})
             if not waiting or self._clock.monotonic() >= self._state.awaited_until:
@@ -205,7 +205,7 @@ class Store:
             return False, "waiting for the first poll of " + ", ".join(waiting)
 
     def targets(self, source: str) -> Targets:
-        """Return the devices of the source's newest list, else of its vendor's; a source without a vendor gets the processes on all devices, too."""
+        """Return the devices to poll, from the newest lists of the source or its vendor. Without a vendor, also all PIDs."""
         with self._lock:
             facts = self._state.sources.get(source, SourceFacts(source, "", ()))
             reports = [checked.report for checked in self._state.reports.values()]
@@ -220,50 +220,50 @@ class Store:
         )
 
     def health_of(self, key: Key) -> Health | None:
-        """Return the health of one poll, or None before its first attempt."""
+        """Return the health of a poll, or None before its first attempt."""
         with self._lock:
             self._notice_sleep()
             return self._state.healths.get(key)
 
     def identities(self) -> tuple[Identity, ...]:
-        """Return the identities to remember over a restart."""
+        """Return the identities of the recorded devices, which are stored over a restart."""
         with self._lock:
             return self._state.merge.identities
 
     def open_events(self) -> tuple[OpenEvents, ...]:
-        """Return the events to remember over a restart."""
+        """Return the open events, which are stored over a restart."""
         with self._lock:
-            return self._accumulator.events.opened() if self._accumulator is not None else ()
+            return self._accumulator.events.open_events() if self._accumulator is not None else ()
 
     def close_events(self, device_id: str) -> tuple[str, ...]:
-        """Close the open events of a device, and return their codes."""
+        """Close a device's open events and return their codes."""
         with self._lock:
             self._snapshot = None
-            return self._accumulator.close(device_id) if self._accumulator is not None else ()
+            return self._accumulator.close_events(device_id) if self._accumulator is not None else ()
 
-    def lost(self) -> tuple[str, ...]:
-        """Return the ids of the lost devices, which can be forgotten."""
+    def lost_ids(self) -> tuple[str, ...]:
+        """Return the ids of the lost devices."""
         return tuple(identity.id for identity in self.identities() if identity.lost_since is not None)
 
-    def unchanged(self) -> threading.RLock:
-        """Return the lock that prevents changes while it is held."""
+    def lock(self) -> threading.RLock:
+        """Return the lock that guards the state."""
         return self._lock
 
-    def forget(self, chosen: Callable[[Identity], bool]) -> tuple[str, ...]:
-        """Forget the chosen lost devices, and return their ids."""
+    def forget(self, is_chosen: Callable[[Identity], bool]) -> tuple[str, ...]:
+        """Forget the lost devices for which `is_chosen` is true, and return their ids."""
         with self._lock:
             state = self._state.merge
-            gone = tuple(
-                identity.id for identity in state.identities if identity.lost_since is not None and chosen(identity)
+            forgotten = tuple(
+                identity.id for identity in state.identities if identity.lost_since is not None and is_chosen(identity)
             )
-            if gone:
-                kept = tuple(identity for identity in state.identities if identity.id not in frozenset(gone))
+            if forgotten:
+                kept = tuple(identity for identity in state.identities if identity.id not in frozenset(forgotten))
                 self._state.merge = replace(state, identities=kept, forgotten={})
                 self._merged = self._snapshot = None
             if self._accumulator is not None:
-                for device_id in gone:
+                for device_id in forgotten:
                     self._accumulator.forget(device_id)
-            return gone
+            return forgotten
 
     def _drop_snapshot(self) -> None:
         self._snapshot = None
@@ -272,7 +272,7 @@ class Store:
         return self._clock.slept() - self._state.slept >= SHORTEST_SLEEP_SECONDS
 
     def _notice_sleep(self) -> None:
-        """Drop all reports after a suspension, during which the clock of their age did not advance."""
+        """Drop all reports if the machine was suspended, because the monotonic clock does not count that time."""
         if not self._has_slept():
             return
         state = self._state
@@ -284,7 +284,7 @@ class Store:
 
     def _merge(self, now: float) -> Merged:
         state = self._state
-        state.notice_step(self._clock.boot_time(), self._clock.wall())
+        state.apply_clock_step(self._clock.boot_time(), self._clock.wall())
         merged = merge(
             self._state.current_reports(now),
             state.merge,
@@ -293,32 +293,32 @@ class Store:
             pending_vendors=frozenset(state.awaited.values()) if now < state.awaited_until else (),
             before=self._merged,
         )
-        before, state.merge = state.merge, merged.state
-        state.unreported += merged.events
+        previous, state.merge = state.merge, merged.state
+        state.pending_events += merged.events
         self._merged, self._snapshot = merged, None
         self._owned = owned = self._with_steps(self._with_owners(merged))
         if self._accumulator is not None:
-            if merged.state.identities is not before.identities:
-                for device_id in {identity.id for identity in before.identities} - {
+            if merged.state.identities is not previous.identities:
+                for device_id in {identity.id for identity in previous.identities} - {
                     identity.id for identity in merged.state.identities
                 }:
                     self._accumulator.forget(device_id)
-            self._accumulator.moved(merged.events, self._clock.wall())
-            self._accumulator.see(owned, state.healths)
-            self._accumulator.look_at_links(merged.devices, self._clock.wall())
+            self._accumulator.record_presence(merged.events, self._clock.wall())
+            self._accumulator.update(owned, state.healths)
+            self._accumulator.check_links(merged.devices, self._clock.wall())
         if self._attribution is not None:
-            self._attribution.see(owned.devices)
+            self._attribution.update_ledger(owned.devices)
         return owned
 
     def _with_owners(self, merged: Merged) -> Merged:
         if self._attribution is None:
             return merged
-        before = self._attribution.owners
-        owned = self._attribution.look(merged)
-        self._state.has_limits |= self._attribution.owners != before
-        if self._state.awaited:  # a claim may name a card that no list has reported yet
+        previous = self._attribution.owners
+        owned = self._attribution.with_owners(merged)
+        self._state.needs_counters |= self._attribution.owners != previous
+        if self._state.awaited:  # the device of a claim may not have been listed yet
             return replace(owned, problems=merged.problems)
-        self.facts.own[UNRESOLVED] = self._attribution.unresolved()
+        self.facts.daemon_samples[UNRESOLVED] = self._attribution.unresolved()
         return owned
 
     def _with_steps(self, merged: Merged) -> Merged:
@@ -329,17 +329,17 @@ class Store:
             self._steps = of_node(self._attribution)
         if self._steps is None:
             return merged
-        before, samples = self._steps.counts, self._steps.samples(counts, merged.devices)
-        self._state.has_limits |= self._steps.counts != before
-        self.facts.own.update(samples)
+        previous, samples = self._steps.counts, self._steps.samples(counts, merged.devices)
+        self._state.needs_counters |= self._steps.counts != previous
+        self.facts.daemon_samples.update(samples)
         return merged if self._state.awaited else replace(merged, problems=(*merged.problems, *self._steps.problems()))
 
     def _assemble(self, merged: Merged, now: float) -> Snapshot:
         state = self._state
-        ends = [merged.valid_until, *(item.expires for item in state.healths.values() if item.expires > now)]
+        expiries = [merged.valid_until, *(item.expires for item in state.healths.values() if item.expires > now)]
         if now < state.awaited_until and state.awaited:
-            ends.append(state.awaited_until)
-        devices = self._shown(merged, now)
+            expiries.append(state.awaited_until)
+        devices = self._shown_devices(merged, now)
         if self._accumulator is not None:
             devices = self._accumulator.with_counters(devices)
         if self._attribution is not None:
@@ -348,31 +348,31 @@ class Store:
             devices = tuple(replace(device, replayed=True) for device in devices)
         maintenance = self.facts.maintenance()
         if maintenance and maintenance.seconds_left is not None:
-            ends.append(now + maintenance.seconds_left)
+            expiries.append(now + maintenance.seconds_left)
         return Snapshot(
             hostname=self._hostname,
             wall_time=self._clock.wall(),
             monotonic_time=now,
-            valid_until=min(ends),
-            devices=self.facts.on(devices),
+            valid_until=min(expiries),
+            devices=self.facts.applied_to(devices),
             host=merged.host,
-            sources=self._statuses.of(state.bases(merged, now), now),
+            sources=self._statuses.update(state.bases(merged, now), now),
             own=self.facts.samples(),
             maintenance=maintenance,
             recorded=self._recorded() if self._recorded is not None else None,
         )
 
-    def _shown(self, merged: Merged, now: float) -> tuple[MergedDevice, ...]:
-        """Return the devices, and the remembered devices that no source can list or that have open events."""
+    def _shown_devices(self, merged: Merged, now: float) -> tuple[MergedDevice, ...]:
+        """Return the devices, with recorded devices that have open events or whose source cannot list devices now."""
         merged_ids = {device.id for device in merged.devices}
         missing = [identity for identity in self._state.merge.identities if identity.id not in merged_ids]
         if not missing:
             return merged.devices
-        codes = self._accumulator.events.codes() if self._accumulator is not None else {}
+        codes = self._accumulator.events.open_codes() if self._accumulator is not None else {}
         last_lists = self._state.last_lists(now)
-        unread = [
+        unlisted = [
             (identity, max(filter(None, map(last_lists.get, identity.listed_by)), default=None))
             for identity in missing
             if identity.id in codes or not last_lists.keys().isdisjoint(identity.listed_by)
         ]
-        return include_unread(merged.devices, unread)
+        return include_unread(merged.devices, unlisted)

@@ -59,7 +59,7 @@ class PolledNode:
 
     def start(self, wake: Callable[[], None]) -> None:
         """Start polling. A simulation first plays its past on a separate thread, while the screen shows the progress."""
-        self._store.on_change(partial(self._wake_screen, wake))
+        self._store.set_change_callback(partial(self._wake_screen, wake))
         self._starting = threading.Thread(
             target=self._start_polling, args=(self._node.sources(self._settings),), name="start", daemon=True
         )
@@ -70,7 +70,7 @@ class PolledNode:
         snapshot, now = self._store.snapshot(), time.monotonic()
         if now >= self._past_until:
             self._past, self._past_until = self._history.past(), now + 1.0
-        ready, words = self._store.ready()
+        ready, words = self._store.readiness()
         age = max(0.0, self._clock.monotonic() - snapshot.monotonic_time)
         trouble = "" if ready or snapshot.devices else words
         self._state = NodeState(self._state.name, snapshot, self._past, trouble, age, memory=self._state.memory)
@@ -95,7 +95,7 @@ class PolledNode:
         self._node.play(self._store, self._history, sources)
         self._is_ready = True
         self._poller.start(sources)
-        self._poller.run_every("history", SLOT_SECONDS, lambda: self._history.look(self._store.snapshot))
+        self._poller.run_every("history", SLOT_SECONDS, lambda: self._history.end_slots(self._store.snapshot))
 
     def _end(self) -> None:
         if self._starting is not None:
