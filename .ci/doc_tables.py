@@ -28,7 +28,7 @@ def conditions_table() -> str:
 def _condition_row(condition: Condition) -> str:
     alert = f"[{condition.alert}](alerts.md#{condition.alert.lower()})" if condition.alert else ""
     remedy = condition.remedy.replace("{id}", "ID")
-    return f"| `{condition.like}` | {condition.severity.value} | {condition.meaning} | {remedy} | {alert} |"
+    return f"| `{condition.example}` | {condition.severity.value} | {condition.meaning} | {remedy} | {alert} |"
 
 
 def peaks_table() -> str:

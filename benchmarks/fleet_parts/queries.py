@@ -17,7 +17,7 @@ from fleet_parts.nodes import STEP_SECONDS
 from fleet_parts.series import table
 from fleet_parts.servers import JOB, ROOT, RULES, Server
 from fleet_parts.serving import put_targets
-from telemetry_exporters.judgement.thresholds import in_promql
+from telemetry_exporters.judgement.thresholds import values_in_promql
 
 BOARDS = ROOT / "grafana" / "dashboards"
 # Six hours on a panel of a 1,600 px wide screen: a point each 15 s.
@@ -79,7 +79,7 @@ def of_rules(server: Server, data: Data) -> str:
     """Return a table of the cost of one evaluation of each group."""
     rows = []
     # The rules that average half an hour of busy cards use the data that exists.
-    patience = f">= {in_promql()['busy_minutes']}"
+    patience = f">= {values_in_promql()['busy_minutes']}"
     files = sorted(RULES.glob("*.yml"))
     for group in (group for file in files for group in yaml.safe_load(file.read_text())["groups"]):
         named = [(rule.get("record") or rule["alert"], rule["expr"]) for rule in group["rules"]]

@@ -15,7 +15,7 @@ from kits.planted_faults import FAULTS, NO_FAULTS, node_with
 from kits.snapshots import device, reading, snapshot, source
 from telemetry_exporters.documents import check_formats
 from telemetry_exporters.judgement.checkup import Status, examine, worst
-from telemetry_exporters.judgement.thresholds import changed
+from telemetry_exporters.judgement.thresholds import overridden
 from telemetry_exporters.snapshot_filter import screen
 from telemetry_parsers.model import Snapshot
 
@@ -113,7 +113,7 @@ def test_the_worst_is_critical_then_warning_then_unknown() -> None:
 def test_other_numbers_hold_for_their_judge_alone() -> None:
     node, ids = node_with({"pages": FAULTS["pages retired"]})
     shown = screen(node)
-    with changed({"retired_pages": 11.0}):
+    with overridden({"retired_pages": 11.0}):
         assert examine(shown, {}, {ids["pages"]}).status is Status.OK
     assert examine(shown, {}, {ids["pages"]}).status is Status.WARNING
 

@@ -42,7 +42,7 @@ def test_every_condition_reads_as_the_table_says():
         (shape(finding.word), finding.severity) for fault in FAULTS.values() for finding in findings(*planted(0, fault))
     }
     in_fleet = {("0 links down", Severity.WARNING)}
-    assert {(shape(condition.like), condition.severity) for condition in CONDITIONS} <= found | in_fleet
+    assert {(shape(condition.example), condition.severity) for condition in CONDITIONS} <= found | in_fleet
 
 
 def test_findings_are_ordered_worst_first():

@@ -128,7 +128,7 @@ def _checkup(arguments: argparse.Namespace) -> Checkup:
         wanted = {device.id for device in shown.devices if options.is_called(device, arguments.device)}
         if not wanted:
             raise CommandError(f"no device is called {arguments.device!r}; `telemetry snapshot` lists them")
-    with thresholds.changed(changes.numbers):
+    with thresholds.overridden(changes.numbers):
         expected, has_accelerators = _should_have(arguments)
         return examine(shown, changes.expected or expected, wanted, has_accelerators=has_accelerators)
 

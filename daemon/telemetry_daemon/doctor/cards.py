@@ -11,7 +11,7 @@ from string import digits
 from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.machine import DeviceNode, Machine, patterns_of
 from telemetry_daemon.polling.pci_bus import WHERE as PCI_BUS
-from telemetry_exporters.judgement.checkup import name_of
+from telemetry_exporters.judgement.checkup import device_name
 from telemetry_exporters.judgement.verdict import Severity, judge
 from telemetry_exporters.text import first_names
 from telemetry_parsers.dataclass import dataclass
@@ -93,7 +93,9 @@ def broken(snapshots: Sequence[Snapshot], recorded: Mapping[str, str]) -> Iterat
                     path = recorded.get(condition.word)
                     before = f"; telemetry top --replay {path} shows what the tools printed before" if path else ""
                     yield Finding(
-                        name_of(device), f"{condition.words}{address}: {condition.meaning}", condition.remedy + before
+                        device_name(device),
+                        f"{condition.words}{address}: {condition.meaning}",
+                        condition.remedy + before,
                     )
             reported |= {(device.id, condition.meaning) for condition in bad}
 

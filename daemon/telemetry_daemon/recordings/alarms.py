@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 
-from telemetry_exporters.judgement.evidence import READ, Positions, View, over_critical
+from telemetry_exporters.judgement.evidence import TEMPERATURES, DeviceView, Positions, over_critical
 from telemetry_exporters.judgement.thresholds import pattern
 from telemetry_parsers import bounds
 from telemetry_parsers.dataclass import dataclass, replace
@@ -28,7 +28,7 @@ _READINGS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("recovery_needed", "recovery_action", re.compile("(?!none$).*")),
     ("row_remap_failed", "row_remap_failed", re.compile(".*")),
 )
-_TEMPERATURE = READ[0]
+_TEMPERATURE = TEMPERATURES[0]
 _MOST_SHAPES = 64
 
 
@@ -151,7 +151,7 @@ def _heat(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[
     places = _places_of_heat(readings.shape)
     if any(not isinstance(readings.values[position], Absent) for _, position in places["throttled"]):
         return
-    view = View(device, readings, places, 0.0)
+    view = DeviceView(device, readings, places, 0.0)
     if view.numbers(_TEMPERATURE):
         yield OVER_CRITICAL, {(OVER_CRITICAL, ""): float(bool(over_critical(view)))}
 
@@ -160,7 +160,7 @@ def _heat(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[
 def _places_of_heat(shape: Shape) -> Positions:
     return {
         metric: tuple((label, position) for (name, label), position in shape.places.items() if name == metric)
-        for metric in (*READ, "throttled")
+        for metric in (*TEMPERATURES, "throttled")
     }
 
 

@@ -51,7 +51,7 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
             _head(shown),
             _header(shown),
             '<main id="main" class="plain" tabindex="-1">\n',
-            _tiles(overview.tiles_of((overview.figures(rows),))),
+            _tiles(overview.node_tiles((overview.node_figures(rows),))),
             _troubles(overview.troubles(shown)),
             _devices(sorted(rows, key=lambda row: row.condition.urgency)),
             _sources(shown),
@@ -71,7 +71,7 @@ def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping
     metrics = usable_metrics(extra)
     lines = (*details.facts(row.device), *details.readings(row.device, metrics))
     counters = {
-        details.name_of(reading, metrics): reading
+        details.reading_name(reading, metrics): reading
         for reading in row.device.readings
         if reading.metric in metrics and metrics[reading.metric].kind == "counter"
     }
@@ -224,7 +224,7 @@ def _bar(share: float) -> str:
 
 def _share(part: Value | None, whole: Value | None) -> float | None:
     """Return the part's share of the whole, or None if one is unknown."""
-    number, limit = overview.number_of(part), overview.number_of(whole)
+    number, limit = overview.as_number(part), overview.as_number(whole)
     return number / limit if number is not None and limit is not None and limit > 0 else None
 
 
@@ -242,7 +242,7 @@ def _words(value: Value | None, in_words: Callable[[float], str]) -> str:
 
 def _part(part: Value | None, whole: Value | None, in_words: Callable[[float], str]) -> tuple[str, float | None]:
     """Return the part in words, with the whole if known, and the part's share."""
-    if overview.number_of(whole) is None:
+    if overview.as_number(whole) is None:
         return _words(part, in_words), None
     return f'{_words(part, in_words)} <span class="dim">of {_words(whole, in_words)}</span>', _share(part, whole)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from telemetry_exporters.documents.json_values import utc_time
 from telemetry_exporters.judgement.checkup import Checkup, Status
-from telemetry_exporters.judgement.overview import number_of, slowdown_celsius, temperature, value_of
+from telemetry_exporters.judgement.overview import as_number, reading_value, slowdown_celsius, temperature
 from telemetry_exporters.text import clean, cut
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.codec.json_types import Schema, Word
@@ -158,7 +158,7 @@ def _perf_data_texts(checkup: Checkup) -> Iterator[str]:
 
 
 def _perf_data(device: MergedDevice) -> Iterator[PerfData]:
-    yield PerfData("temperature", number_of(temperature(device)), "", slowdown_celsius(device))
+    yield PerfData("temperature", as_number(temperature(device)), "", slowdown_celsius(device))
     yield PerfData("power", _value(device, "power_watts"), "", minimum=0.0, maximum=_value(device, "power_cap_watts"))
     for name, metric in (("memory", "memory_used_ratio"), ("utilization", "utilization_ratio")):
         ratio = _value(device, metric)
@@ -167,7 +167,7 @@ def _perf_data(device: MergedDevice) -> Iterator[PerfData]:
 
 
 def _value(device: MergedDevice, metric: str) -> float | None:
-    return number_of(value_of(device, metric))
+    return as_number(reading_value(device, metric))
 
 
 def _number(value: float | None) -> str:

@@ -218,7 +218,7 @@ def without_ages(state: Entry) -> Entry:
 
 def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
     """Return a device without its numbers as plain data."""
-    total = overview.number_of(overview.value_of(device, "memory_total_bytes"))
+    total = overview.as_number(overview.reading_value(device, "memory_total_bytes"))
     findings_json = [
         FindingJson(finding.word, finding.severity.value, finding.remedy, finding.words, finding.meaning)
         for finding in findings

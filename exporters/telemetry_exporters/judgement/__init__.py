@@ -1,1 +1,1 @@
-"""The verdict on a node and its devices: conditions with evidence and thresholds, and an overview for operators."""
+"""The conditions of devices and sources with their thresholds, the checkup of a node, and the overview for operators."""

@@ -1,4 +1,4 @@
-"""A node judged for schedulers and monitoring: a status for each device, source and vendor, and for the node."""
+"""The checkup of a node for schedulers and monitoring: a status for the node, and for each device and source."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from telemetry_exporters.judgement.overview import device_list, model_of, source_condition
+from telemetry_exporters.judgement.overview import current_model, device_list, source_condition
 from telemetry_exporters.judgement.verdict import Finding, Severity, judge, remedy_of_several
 from telemetry_exporters.text import clean
 from telemetry_parsers.dataclass import dataclass, replace
@@ -14,7 +14,7 @@ from telemetry_parsers.model import MergedDevice, Snapshot, SourceStatus
 
 
 class Status(enum.IntEnum):
-    """The result of a check: the exit statuses of monitoring plugins."""
+    """The result of a check. The numbers are the exit statuses of monitoring plugins."""
 
     OK = 0
     WARNING = 1
@@ -22,17 +22,17 @@ class Status(enum.IntEnum):
     UNKNOWN = 3
 
 
-# A known fault is worse than an unknown state.
+# A warning precedes an unknown state, because its fault is known.
 _WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.UNKNOWN, Status.OK)
-_OF_SEVERITY = {Severity.BAD: Status.CRITICAL, Severity.WARNING: Status.WARNING}
-# The word of a quiet condition that makes the status unknown.
+_STATUS_BY_SEVERITY = {Severity.BAD: Status.CRITICAL, Severity.WARNING: Status.WARNING}
+# The quiet condition whose status is UNKNOWN. Other quiet conditions are OK.
 _UNKNOWN_WORD = "unknown"
-_OF_SOURCE = {"stuck": Status.CRITICAL, "failed": Status.UNKNOWN}
+_STATUS_BY_STATE = {"stuck": Status.CRITICAL, "failed": Status.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The status of one device (`device` is its id), source or count, in words with a remedy. `rank` sorts checks of one status, worst first."""
+    """The status of a device (`device` is its id), of a source or of a count. `rank` sorts equal statuses, worst first."""
 
     name: str
     status: Status
@@ -43,13 +43,13 @@ class Check:
     rank: int = 0
 
 
-_UNREPORTED = Check("devices", Status.UNKNOWN, "none is reported", "`telemetry doctor` shows which sources were read")
+_UNREPORTED = Check("devices", Status.UNKNOWN, "none reported", "`telemetry doctor` shows which sources were read")
 _NO_ACCELERATORS = Check("devices", Status.OK, "this node has no accelerators")
 
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """All checks, the worst status, and the devices that were judged."""
+    """All checks of a node, their worst status, and the devices that were checked."""
 
     hostname: str
     wall_time: float
@@ -58,7 +58,7 @@ class Checkup:
     devices: tuple[MergedDevice, ...]
 
     def troubles(self) -> Iterator[Check]:
-        """Yield all failing checks, worst first; devices with the same words are one check: `nvidia 3, 7`."""
+        """Yield the failing checks, worst first. Checks of devices with the same words are merged: `nvidia 3, 7`."""
         groups: dict[tuple[Status, str, str], list[Check]] = {}
         for check in sorted(self.checks, key=lambda check: (_WORST_FIRST.index(check.status), check.rank)):
             if check.status is not Status.OK:
@@ -76,16 +76,16 @@ class Checkup:
 def examine(
     snapshot: Snapshot,
     expected: Mapping[str, int],
-    wanted: Collection[str] | None = None,
+    device_ids: Collection[str] | None = None,
     *,
     has_accelerators: bool = True,
 ) -> Checkup:
-    """Return the checkup of a screened snapshot, or only of the devices with these ids. `expected` counts whole devices by vendor."""
+    """Return the checkup of a screened snapshot, or only of these devices. `expected`: number of whole devices by vendor."""
     verdict = judge(snapshot)
-    devices = tuple(device for device in snapshot.devices if wanted is None or device.id in wanted)
-    checks = [_of_device(device, verdict[device.id]) for device in devices]
-    if wanted is None:
-        checks += [*_of_counts(snapshot.devices, expected), *_of_sources(snapshot.sources)]
+    devices = tuple(device for device in snapshot.devices if device_ids is None or device.id in device_ids)
+    checks = [_device_check(device, verdict[device.id]) for device in devices]
+    if device_ids is None:
+        checks += [*_count_checks(snapshot.devices, expected), *_source_checks(snapshot.sources)]
         if not snapshot.devices and not expected:
             checks.append(_UNREPORTED if has_accelerators else _NO_ACCELERATORS)
     status = worst(check.status for check in checks)
@@ -93,44 +93,44 @@ def examine(
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """Return the worst status; OK without any."""
+    """Return the worst status, or OK if there are no statuses."""
     return min(statuses, key=_WORST_FIRST.index, default=Status.OK)
 
 
-def name_of(device: MergedDevice) -> str:
-    """Return the device as its lines begin: vendor and `device` label."""
+def device_name(device: MergedDevice) -> str:
+    """Return the name of a device in lists and messages: vendor and `device` label."""
     return clean(f"{device.vendor} {device.device}")
 
 
-def _of_device(device: MergedDevice, findings: tuple[Finding, ...]) -> Check:
-    """Return the check of a device. Its words begin with the worst condition."""
+def _device_check(device: MergedDevice, findings: tuple[Finding, ...]) -> Check:
+    """Return the check of a device. The worst condition comes first in its words."""
     status = worst(map(_status, findings))
     shown = (finding for finding in findings if status is Status.OK or _status(finding) is not Status.OK)
     words = ", ".join(finding.words for finding in shown)
     remedy = next((finding.remedy for finding in findings if _status(finding) is status), "")
-    about = f"{words} ({clean(model_of(device))})" if model_of(device) else words
-    return Check(name_of(device), status, about, remedy, device=device.id, rank=findings[0].rank)
+    with_model = f"{words} ({clean(current_model(device))})" if current_model(device) else words
+    return Check(device_name(device), status, with_model, remedy, device=device.id, rank=findings[0].rank)
 
 
 def _status(finding: Finding) -> Status:
     if finding.severity is Severity.QUIET and finding.word == _UNKNOWN_WORD:
         return Status.UNKNOWN
-    return _OF_SEVERITY.get(finding.severity, Status.OK)
+    return _STATUS_BY_SEVERITY.get(finding.severity, Status.OK)
 
 
-def _of_counts(devices: Iterable[MergedDevice], expected: Mapping[str, int]) -> Iterator[Check]:
+def _count_checks(devices: Iterable[MergedDevice], expected: Mapping[str, int]) -> Iterator[Check]:
     present = Counter(device.vendor for device in devices if device.parent is None and device.up)
     for vendor, count in sorted(expected.items()):
-        found = present[vendor]
-        status = Status.OK if found == count else Status.CRITICAL if found < count else Status.WARNING
-        remedy = "" if found == count else "see `dmesg` and `telemetry doctor`, or correct `expect.devices`"
-        yield Check(f"{vendor} devices", status, f"{found} of {count} present", remedy)
+        number = present[vendor]
+        status = Status.OK if number == count else Status.CRITICAL if number < count else Status.WARNING
+        remedy = "" if number == count else "see `dmesg` and `telemetry doctor`, or correct `expect.devices`"
+        yield Check(f"{vendor} devices", status, f"{number} of {count} present", remedy)
 
 
-def _of_sources(sources: Iterable[SourceStatus]) -> Iterator[Check]:
-    """Yield a check for each source that should report something. Sources that the node does not have are left out."""
+def _source_checks(sources: Iterable[SourceStatus]) -> Iterator[Check]:
+    """Yield a check for each source that the node has."""
     for source in sources:
-        status = _OF_SOURCE.get(source.state, Status.UNKNOWN if source.up is False else Status.OK)
+        status = _STATUS_BY_STATE.get(source.state, Status.UNKNOWN if source.up is False else Status.OK)
         condition = source_condition(source)
         words = condition.word if source.up is not False or source.state != "ok" else "its readings have expired"
         detail = f": {clean(source.detail)}" if source.detail and status is not Status.OK else ""

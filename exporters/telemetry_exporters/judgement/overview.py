@@ -1,4 +1,4 @@
-"""The overview of a node on the terminal and on the page: devices, their state, what is wrong."""
+"""The overview of a node for the terminal and the page: its devices, their conditions, and all problems."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A problem of devices or a source: the cause and the remedy. `age` says when unread devices were last read."""
+    """A problem of devices or of a source, with cause and remedy. For unread devices, `age` is the time of the last reading."""
 
     what: str
     why: str
@@ -47,13 +47,13 @@ class Trouble:
 
     @property
     def reason(self) -> str:
-        """Return the cause, with the age of the last reading."""
+        """Return the cause, followed by the age of the last reading if it is known."""
         return ": ".join(filter(None, (self.why, self.age)))
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure of the whole node; the note says if it covers only some devices."""
+    """A figure of the node. The note shows whether it covers only some of the devices."""
 
     label: str
     value: str
@@ -72,7 +72,7 @@ _REMEDIES: Mapping[Reason, str] = {
     "internal": "a bug of device telemetry: please report it with `telemetry record`",
 }
 _RESTARTED = "a worker process reads the library and is restarted automatically"
-# Sources that call a vendor's library: there is no tool that a user could run.
+# Sources that call a vendor's library, with a tool that uses the same driver.
 _LIBRARIES = {"nvml": "`nvidia-smi`", "mtml": "`mthreads-gmi`"}
 _LIBRARY_REMEDIES: Mapping[Reason, str] = {
     "timeout": f"{_RESTARTED}; if {{tool}} hangs as well, the driver hangs: see `dmesg`, reset the device or reboot",
@@ -84,107 +84,107 @@ _STUCK_LIBRARY_REMEDY = (
     "a call of the driver does not return: see `dmesg` and whether {tool} hangs, too; reset the device or reboot"
 )
 _STUCK_REMEDY = "end its process; one in state D hangs in the driver (see `dmesg`): reset the device or reboot"
-_BUSY_REMEDY = "see which user runs it; if the source is polled automatically, nothing is to be done"
+_BUSY_REMEDY = "see which user runs it; if the source is polled automatically, nothing needs to be done"
 _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Severity.BAD, "stuck": Severity.BAD}
 
 
 def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[Row, ...]:
-    """Return a row for each device. If the snapshot has only some of the node's devices, pass the verdict on all of them."""
+    """Return a row for each device. If the snapshot has only some devices of the node, pass the verdict on all devices."""
     verdict = judge(snapshot) if verdict is None else verdict
-    return tuple(row_of(device, verdict[device.id]) for device in snapshot.devices)
+    return tuple(device_row(device, verdict[device.id]) for device in snapshot.devices)
 
 
-def row_of(device: MergedDevice, findings: tuple[Finding, ...]) -> Row:
-    """Return the row of one device."""
+def device_row(device: MergedDevice, findings: tuple[Finding, ...]) -> Row:
+    """Return the row of a device."""
     return Row(
         device=device,
-        model=model_of(device),
+        model=current_model(device),
         findings=findings,
         temperature=temperature(device),
-        power=value_of(device, "power_watts"),
-        power_cap=value_of(device, "power_cap_watts"),
-        memory_used=value_of(device, "memory_used_bytes"),
-        memory_total=value_of(device, "memory_total_bytes"),
-        utilization=value_of(device, "utilization_ratio"),
+        power=reading_value(device, "power_watts"),
+        power_cap=reading_value(device, "power_cap_watts"),
+        memory_used=reading_value(device, "memory_used_bytes"),
+        memory_total=reading_value(device, "memory_total_bytes"),
+        utilization=reading_value(device, "utilization_ratio"),
     )
 
 
-def model_of(device: MergedDevice) -> str:
-    """Return the current model."""
+def current_model(device: MergedDevice) -> str:
+    """Return the model. A later, better name of the model replaces the first one."""
     return device.current_model or device.model
 
 
 def shares_host_memory(device: MergedDevice) -> bool:
-    """Return whether the device has no memory of its own, but uses the host's."""
+    """Return whether the device uses the host's memory instead of its own."""
     return ("memory_kind", "unified") in device.facts
 
 
 def slowdown_celsius(device: MergedDevice) -> float | None:
-    """Return the lowest temperature at which the device slows down, of its main sensors."""
-    shown = Readings.of(device.readings)
+    """Return the lowest slowdown temperature of the main sensors, or None without a reading."""
+    readings = Readings.of(device.readings)
     limits = [
         value
-        for (metric, label), value in zip(shown.shape.keys, shown.values, strict=True)
+        for (metric, label), value in zip(readings.shape.keys, readings.values, strict=True)
         if metric == "temperature_slowdown_celsius" and is_main_temperature(label) and not isinstance(value, Absent)
     ]
     return min(limits, default=None)
 
 
-def value_of(device: MergedDevice, metric: str) -> Value | None:
+def reading_value(device: MergedDevice, metric: str) -> Value | None:
     """Return the reading of a metric without labels, or None if no source reports it."""
     return Readings.of(device.readings).value(metric)
 
 
-def number_of(value: Value | None) -> float | None:
-    """Return the number, or None if it is absent."""
+def as_number(value: Value | None) -> float | None:
+    """Return the number, or None instead of the reason of its absence."""
     return None if isinstance(value, Absent) else value
 
 
 def temperature(device: MergedDevice) -> Value | None:
-    """Return the hottest sensor other than memory, HBM and board, or the reason of its absence."""
+    """Return the highest temperature except those of memory and board, or the reason of its absence."""
     return kept_value(device, "temperature_celsius")
 
 
 def source_condition(source: SourceStatus) -> Finding:
-    """Return a source's state, with its reason, and with a remedy if it fails."""
+    """Return the state of a source as a finding, with a remedy if the source fails."""
     word = f"{source.state}: {source.reason}" if source.reason else source.state
     severity = _SOURCE_SEVERITIES.get(source.state, Severity.QUIET)
     return Finding(word.replace("_", " "), severity, _remedy(source) if severity is Severity.BAD else "")
 
 
 def inventory(snapshot: Snapshot) -> str:
-    """Return the number of whole devices of each model: `8 × H100, 2 × MTT S4000 unread`."""
+    """Return the number of whole devices by model: `8 × H100, 2 × MTT S4000 unread`."""
     present = [device for device in snapshot.devices if device.parent is None and device.up is not False]
-    counts = Counter((model_of(device) or f"{device.vendor} device", device.up is None) for device in present)
+    counts = Counter((current_model(device) or f"{device.vendor} device", device.up is None) for device in present)
     words = (f"{count} × {model}{' unread' if unread else ''}" for (model, unread), count in counts.items())
     return ", ".join(words) or "no devices"
 
 
 def title(snapshot: Snapshot) -> str:
-    """Return the node in a line: its name, its devices, the time."""
+    """Return a line with the node's name, its devices and the time."""
     return ", ".join(filter(None, (snapshot.hostname, inventory(snapshot), human.utc(snapshot.wall_time))))
 
 
 def notes(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return warnings about everything shown: simulated or recorded devices, maintenance."""
-    every = (simulation_note(snapshot), replay_note(snapshot), maintenance_note(snapshot))
-    return tuple(note for note in every if note)
+    """Return warnings that concern the whole node: simulated or recorded devices, and maintenance."""
+    all_notes = (simulation_note(snapshot), replay_note(snapshot), maintenance_note(snapshot))
+    return tuple(note for note in all_notes if note)
 
 
 def replay_note(snapshot: Snapshot) -> str:
-    """Return a warning if a recording is played, else an empty text."""
+    """Return a warning if a recording is being replayed, else an empty text."""
     recorded = snapshot.recorded
     if recorded is None:
         return ""
     host = recorded.hostname or "a host without a name"
     note = f"Replay: this is a recording of {human.utc(recorded.wall_time)} from {host}, and not the present."
     shown = "" if recorded.shown is None else f"shown: {human.utc(recorded.shown)}"
-    more = ", ".join(filter(None, (shown, recorded.how)))
-    return f"{note} {more[0].upper()}{more[1:]}." if more else note
+    details = ", ".join(filter(None, (shown, recorded.how)))
+    return f"{note} {details[0].upper()}{details[1:]}." if details else note
 
 
 def maintenance_note(snapshot: Snapshot) -> str:
-    """Return the end and the reason of a maintenance; empty without one."""
+    """Return the end and the reason of the maintenance, or an empty text without maintenance."""
     maintenance = snapshot.maintenance
     if maintenance is None or maintenance.seconds_left is None:
         return ""
@@ -194,36 +194,38 @@ def maintenance_note(snapshot: Snapshot) -> str:
 
 def simulation_note(snapshot: Snapshot) -> str:
     """Return a warning if devices are simulated, else an empty text."""
-    simulated = [device.simulated for device in snapshot.devices]
-    if not any(simulated):
+    is_simulated = [device.simulated for device in snapshot.devices]
+    if not any(is_simulated):
         return ""
     return (
-        "Simulated: these devices do not exist." if all(simulated) else "Simulated: some of these devices do not exist."
+        "Simulated: these devices do not exist."
+        if all(is_simulated)
+        else "Simulated: some of these devices do not exist."
     )
 
 
 def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Trouble]:
-    """Yield what is wrong, worst first: broken devices, failing sources, then warnings. Devices with one condition are together."""
+    """Yield the problems, worst first: broken devices, failing sources, then warnings. Equal problems of devices are merged."""
     verdict = judge(snapshot) if verdict is None else verdict
-    of_devices = sorted(_of_devices(snapshot, verdict), key=lambda item: item[0].rank)
-    yield from (trouble for finding, trouble in of_devices if finding.severity is Severity.BAD)
+    device_troubles = sorted(_device_troubles(snapshot, verdict), key=lambda item: item[0].rank)
+    yield from (trouble for finding, trouble in device_troubles if finding.severity is Severity.BAD)
     for source in snapshot.sources:
         condition = source_condition(source)
         if condition.severity is Severity.BAD:
             why = f"{condition.word} ({source.detail})" if source.detail else condition.word
             yield Trouble(source.source, why, condition.remedy, Severity.BAD)
     yield from _unread(snapshot)
-    yield from (trouble for finding, trouble in of_devices if finding.severity is Severity.WARNING)
+    yield from (trouble for finding, trouble in device_troubles if finding.severity is Severity.WARNING)
 
 
-def _of_devices(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Finding, Trouble]]:
-    """Yield each condition that needs attention, with all devices that have it."""
-    found: dict[tuple[int, str], list[tuple[MergedDevice, Finding]]] = {}
+def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Finding, Trouble]]:
+    """Yield each bad condition and warning, with all devices that have it."""
+    groups: dict[tuple[int, str], list[tuple[MergedDevice, Finding]]] = {}
     for device in snapshot.devices:
         for finding in verdict[device.id]:
             if finding.severity in (Severity.BAD, Severity.WARNING):
-                found.setdefault((finding.rank, finding.word), []).append((device, finding))
-    for group in found.values():
+                groups.setdefault((finding.rank, finding.word), []).append((device, finding))
+    for group in groups.values():
         device, finding = group[0]
         remedy = finding.remedy if len(group) == 1 else remedy_of_several(finding.remedy, device.id)
         names = _names([device for device, _ in group])
@@ -231,7 +233,7 @@ def _of_devices(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Finding,
 
 
 def _unread(snapshot: Snapshot) -> Iterator[Trouble]:
-    """Yield the whole devices whose sources fail, with the age of their last list."""
+    """Yield the whole devices that were not read because their sources fail, grouped by age."""
     by_age: dict[str, list[MergedDevice]] = {}
     for device in snapshot.devices:
         if device.up is None and device.parent is None:
@@ -244,11 +246,11 @@ def _unread(snapshot: Snapshot) -> Iterator[Trouble]:
 
 
 def _names(devices: list[MergedDevice]) -> str:
-    """Return one device with all its names, or several by their labels."""
+    """Return one device with model and id, or several devices only with their labels."""
     if len(devices) > 1:
         return device_list(devices)
     (device,) = devices
-    name = " ".join(filter(None, (device.vendor, device.device, model_of(device))))
+    name = " ".join(filter(None, (device.vendor, device.device, current_model(device))))
     return f"{name} ({device.id})"
 
 
@@ -263,7 +265,7 @@ def _remedy(source: SourceStatus) -> str:
 
 
 def device_list(devices: Iterable[MergedDevice]) -> str:
-    """Return all devices by vendor and `device` label: `nvidia 0-7, 9; amd 0, 1`."""
+    """Return the devices by vendor and `device` label: `nvidia 0-7, 9; amd 0, 1`."""
     by_vendor: dict[str, list[str]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device.device)
@@ -271,17 +273,17 @@ def device_list(devices: Iterable[MergedDevice]) -> str:
 
 
 def _ranges(labels: Sequence[str]) -> Iterator[str]:
-    """Yield the labels, with three or more successive numbers as a range."""
+    """Yield the labels. Three or more successive numbers become a range."""
     first = 0
     for end in range(1, len(labels) + 1):
-        if end < len(labels) and labels[end] == _next(labels[end - 1]):
+        if end < len(labels) and labels[end] == _successor(labels[end - 1]):
             continue
-        row = labels[first:end]
-        yield from (f"{row[0]}-{row[-1]}",) if len(row) > 2 else row
+        run = labels[first:end]
+        yield from (f"{run[0]}-{run[-1]}",) if len(run) > 2 else run
         first = end
 
 
-def _next(label: str) -> str:
+def _successor(label: str) -> str:
     return str(int(label) + 1) if label.isascii() and label.isdigit() else ""
 
 
@@ -295,15 +297,15 @@ _FIGURES: tuple[tuple[str, Callable[[Row], Value | None], Callable[[Sequence[flo
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The numbers behind a node's tiles: whole devices, devices that are up, and their numbers for each tile."""
+    """The data of a node's tiles: number of whole devices, number of them that are up, and their values for each tile."""
 
     whole: int
     up: int
     values: tuple[tuple[float, ...], ...]
 
 
-def figures(all_rows: Iterable[Row]) -> Figures:
-    """Return the figures of whole devices; partitions do not count."""
+def node_figures(all_rows: Iterable[Row]) -> Figures:
+    """Return the figures of whole devices, without partitions."""
     whole = [row for row in all_rows if row.device.parent is None]
     up = [row for row in whole if row.device.up]
     numbers = (
@@ -313,13 +315,13 @@ def figures(all_rows: Iterable[Row]) -> Figures:
     return Figures(len(whole), len(up), tuple(numbers))
 
 
-def tiles_of(nodes: Sequence[Figures]) -> tuple[Tile, ...]:
-    """Return the figures of one or more nodes: devices up, highest temperature, total power and memory, mean utilization."""
+def node_tiles(nodes: Sequence[Figures]) -> tuple[Tile, ...]:
+    """Return the tiles of all nodes together: devices up, highest temperature, total power and memory, mean utilization."""
     whole, up = sum(node.whole for node in nodes), sum(node.up for node in nodes)
-    all_tiles = [Tile("Devices up", str(up), "" if up == whole else f"of {whole}")] if whole else []
-    for index, (label, _, in_words) in enumerate(_FIGURES):
+    tiles = [Tile("Devices up", str(up), "" if up == whole else f"of {whole}")] if whole else []
+    for index, (label, _, combine) in enumerate(_FIGURES):
         values = [value for node in nodes for value in node.values[index]]
         if values:
             note = "" if len(values) == up else f"from {len(values)} of {up} devices"
-            all_tiles.append(Tile(label, in_words(values), note))
-    return tuple(all_tiles)
+            tiles.append(Tile(label, combine(values), note))
+    return tuple(tiles)

@@ -1,4 +1,4 @@
-"""Every number with which an alert or a device's condition compares, and its origin."""
+"""All thresholds of alerts and conditions, with their meaning and origin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_parsers.metrics import POWER_LIMIT_REASONS, VAGUE_REASONS
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The value of `$name` in a rule: a number, a span of time, or a pattern of words."""
+    """The value of `$name` in a rule: a number, a duration, or a regular expression for whole words."""
 
     value: float | str | timedelta
     meaning: str
@@ -33,12 +33,12 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "slow_seconds": Threshold(5, "seconds that a poll may take", "nvidia_gpu_exporter; precedes a wedged driver"),
     "up_share": Threshold(0.5, "share of ten minutes in which a node or source must answer"),
     "restarts": Threshold(3, "starts of the daemon in an hour"),
-    "event_window": Threshold(timedelta(hours=1), "time for which an Xid that asks for no repair fires"),
+    "event_window": Threshold(timedelta(hours=1), "how long the alert of an Xid fires if no repair is needed"),
     "xid_critical": Threshold(
         "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end jobs", "nvidia_gpu_exporter, Azure NHC, Crusoe"
     ),
-    "xid_application": Threshold("xid_(13|31|43|45)", "Xid codes that an application or its end causes", "NVIDIA"),
-    "application_window": Threshold(timedelta(minutes=30), "time for which an Xid that an application causes is shown"),
+    "xid_application": Threshold("xid_(13|31|43|45)", "Xid codes that applications or their end cause", "NVIDIA"),
+    "application_window": Threshold(timedelta(minutes=30), "how long an Xid that an application causes is shown"),
     "own_alert": Threshold(
         "gpu_lost|link_down", "codes with an alert of their own", "AcceleratorLost, AcceleratorLinkDown"
     ),
@@ -53,8 +53,8 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "critical_celsius": Threshold(95, "degrees if the device reports no critical temperature", "VESSL"),
     "critical_junction_celsius": Threshold(105, "the same at the junction or hotspot", "ten more, as above"),
     "outlier_celsius": Threshold(15, "degrees above the mean of the node's cards of that model"),
-    "busier_ratio": Threshold(0.1, "utilization above that mean which explains a higher temperature"),
-    "busier_power": Threshold(1.2, "power as a multiple of their mean which explains it, too"),
+    "busier_ratio": Threshold(0.1, "utilization above the mean that explains a higher temperature"),
+    "busier_power": Threshold(1.2, "power as a multiple of the mean that explains a higher temperature"),
     "fan_stopped_celsius": Threshold(70, "degrees at which a fan should turn"),
     "heat_reasons": Threshold(
         ".*thermal.*|.*over_temperature|prochot",
@@ -66,48 +66,48 @@ THRESHOLDS: Mapping[str, Threshold] = {
         POWER_LIMIT_REASONS, "reasons of throttling that mean the power limit", "NVIDIA, AMD, MetaX"
     ),
     "vague_reasons": Threshold(VAGUE_REASONS, "reasons of throttling that may hide another", "NVIDIA; AMD; MetaX"),
-    "at_cap_ratio": Threshold(0.98, "power as a share of its limit at which a card is at it"),
+    "at_cap_ratio": Threshold(0.98, "power as a share of the power limit from which a card is at its limit"),
     "throttled_share": Threshold(0.6, "share of ten minutes in which heat or the power brake throttles", "gpud"),
     "often_throttled_share": Threshold(0.05, "the same share of each of three hours, for heat"),
     "flaps": Threshold(6, "changes of a card or link within an hour: three times down and up", "gpud, for links"),
-    "long_flaps": Threshold(3, "the same of a card that was away for long: lost, back, and lost again"),
-    "flapping_up_share": Threshold(0.9, "share of that hour below which it was away for long"),
+    "long_flaps": Threshold(3, "the same for a card that was missing for a long time: lost, back, and lost again"),
+    "flapping_up_share": Threshold(0.9, "share of that hour; below it, the card was missing for a long time"),
     "link_crc_per_second": Threshold(100, "checksum errors a second", "DCGM hardware limits"),
     "pcie_replays_per_minute": Threshold(8, "packets sent again a minute", "widely used, no source: tune it"),
     "busy_ratio": Threshold(0.5, "utilization at which a link must run at full speed"),
     "idle_ratio": Threshold(0.02, "utilization below which a device counts as idle", "Meta, jobstats"),
     "held_ratio": Threshold(0.5, "memory held while the device is idle"),
     "foreign_bytes": Threshold(
-        268_435_456, "bytes that non-owners use on an allocated card", "our choice: a CUDA context has more"
+        268_435_456, "bytes that others than the owner use on a card", "our choice: a CUDA context has more"
     ),
     "unowned_ratio": Threshold(0.05, "memory in use on an unallocated card; drivers themselves keep less"),
     "straggler_ratio": Threshold(0.2, "utilization below the median of the node's cards"),
-    "alike_ratio": Threshold(0.05, "median distance from that median of cards that do the same work"),
+    "alike_ratio": Threshold(0.05, "median distance from the median for cards that do the same work"),
     "same_work_memory": Threshold(
         0.03, "distance from the peers' memory use at the same work", "our choice: a job's ranks"
     ),
     "node_less_share": Threshold(0.25, "utilization of a job's node below the median of its nodes, as a share of it"),
-    "job_nodes": Threshold(3, "minimum nodes of a job for a meaningful median", "the fewest of which one can be alone"),
+    "job_nodes": Threshold(3, "minimum nodes of a job for a meaningful median", "one node can differ from the others"),
     "hot_share": Threshold(0.75, "share of a node's cards that are hot together when its cooling fails"),
     "hung_seconds": Threshold(3000, "seconds for which a job's card with memory held is idle"),
-    "slower_ratio": Threshold(0.5, "steps a second of a job as a share of the most within an hour"),
+    "slower_ratio": Threshold(0.5, "step rate of a job as a share of its highest rate within an hour"),
     "straggler_peers": Threshold(4, "minimum devices of a model for a meaningful median"),
     "hung_busy_ratio": Threshold(0.99, "utilization while a kernel never ends", "hung jobs on V100, H100, GB200"),
     "rest_share": Threshold(
         0.2,
-        "power above idle, as a share of what the model adds at most, of a card whose memory is quiet",
+        "power above idle as a share of the largest increase of the model, for a card with idle memory",
         "hung jobs: V100 47 of 250 W, H100 100 to 152 of 700 W, GB200 280 of 1,200 W, MI250X 130 of 560 W",
     ),
     "rest_share_alone": Threshold(
-        0.05, "the same of a card without readings of memory activity", "below decoding on an H200: 137 to 300 of 700 W"
+        0.05, "the same for cards without memory activity readings", "below decoding on an H200: 137 to 300 of 700 W"
     ),
     "quiet_ratio": Threshold(0.05, "activity or bandwidth of idle memory", "our choice; 0 in a hung job on V100s"),
-    "empty_ratio": Threshold(0.02, "memory in use on a card that no job has"),
+    "empty_ratio": Threshold(0.02, "memory in use on an unallocated card"),
     "power_follows": Threshold(
         2, "highest power as a multiple of idle power", "our choice; some tools show a constant"
     ),
-    "same_load_ratio": Threshold(0.9, "utilization of cards that are compared by their speed"),
-    "busy_minutes": Threshold(15, "minutes of the last thirty in which what is compared was busy"),
+    "same_load_ratio": Threshold(0.9, "minimum utilization of cards whose speed is compared"),
+    "busy_minutes": Threshold(15, "busy minutes within the last thirty, for a card to be compared"),
     "slower_share": Threshold(
         0.85, "clock and power as a share of the peers' median", "our choice: cards differ by up to 8 %"
     ),
@@ -118,44 +118,44 @@ THRESHOLDS: Mapping[str, Threshold] = {
 }
 
 
-def in_promql() -> dict[str, str]:
-    """Return the value of each `$name` in a rule."""
+def values_in_promql() -> dict[str, str]:
+    """Return the value of each threshold in PromQL, by name."""
     return {name: threshold.promql for name, threshold in THRESHOLDS.items()}
 
 
-# Numbers that one caller overrides while it judges.
-_CHANGED: ContextVar[Mapping[str, float]] = ContextVar("changed thresholds", default=MappingProxyType({}))
+# Numbers that replace those of the table within the context `overridden`.
+_OVERRIDES: ContextVar[Mapping[str, float]] = ContextVar("changed thresholds", default=MappingProxyType({}))
 
 
 @contextmanager
-def changed(numbers: Mapping[str, float]) -> Iterator[None]:
-    """Judge with these numbers instead of the table's, within the context."""
-    token = _CHANGED.set(numbers)
+def overridden(numbers: Mapping[str, float]) -> Iterator[None]:
+    """Use these numbers instead of those of the table within the context."""
+    token = _OVERRIDES.set(numbers)
     try:
         yield
     finally:
-        _CHANGED.reset(token)
+        _OVERRIDES.reset(token)
 
 
 def number(name: str) -> float:
-    """Return the number of that name. Raises TypeError if it is something else."""
-    value = _CHANGED.get().get(name, THRESHOLDS[name].value)
+    """Return the threshold of that name. Raises TypeError if it is not a number."""
+    value = _OVERRIDES.get().get(name, THRESHOLDS[name].value)
     if isinstance(value, str | timedelta):
-        raise TypeError(f"{name} is no number")
+        raise TypeError(f"{name} is not a number")
     return value
 
 
 def seconds(name: str) -> float:
-    """Return the span of time of that name. Raises TypeError if it is something else."""
+    """Return the threshold of that name in seconds. Raises TypeError if it is not a duration."""
     value = THRESHOLDS[name].value
     if not isinstance(value, timedelta):
-        raise TypeError(f"{name} is no span of time")
+        raise TypeError(f"{name} is not a duration")
     return value.total_seconds()
 
 
 def pattern(name: str) -> str:
-    """Return the pattern of that name, which must match whole words. Raises TypeError if it is something else."""
+    """Return the threshold of that name, a regular expression for whole words. Raises TypeError if it is not a pattern."""
     value = THRESHOLDS[name].value
     if not isinstance(value, str):
-        raise TypeError(f"{name} is no pattern")
+        raise TypeError(f"{name} is not a pattern")
     return value

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from telemetry_exporters.judgement import evidence
-from telemetry_exporters.judgement.evidence import Evidence, View, views
+from telemetry_exporters.judgement.evidence import DeviceView, Evidence, device_views
 from telemetry_exporters.judgement.thresholds import number, seconds
 from telemetry_exporters.text import clean, cut
 from telemetry_parsers.dataclass import dataclass
@@ -26,7 +26,7 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A condition of a device or source: word, remedy, meaning, and its `rank` in the table of conditions, 0 being the worst."""
+    """A condition that a device or source has. `rank` is its position in the table of conditions; 0 is the worst."""
 
     word: str
     severity: Severity
@@ -36,12 +36,12 @@ class Finding:
 
     @property
     def urgency(self) -> int:
-        """Return the rank for sorting. All conditions that need no attention are equal."""
+        """Return the sort key, worst first. All conditions that need no attention have the same key."""
         return self.rank if self.severity in (Severity.BAD, Severity.WARNING) else len(CONDITIONS)
 
     @property
     def words(self) -> str:
-        """Return the word, with an explanation for NVIDIA's codes: `Xid 79, fell off the bus`."""
+        """Return the word. A known Xid is explained: `Xid 79, fell off the bus`."""
         number = self.word.removeprefix("xid_")
         if number == self.word:
             return self.word
@@ -50,12 +50,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition of devices."""
+    """A condition that devices may have: a row of the table."""
 
     severity: Severity
-    like: str  # an example of its word
+    example: str  # a word that `evidence` may return
     meaning: str
-    reads: tuple[str, ...]  # the metrics that `evidence` reads
+    metrics: tuple[str, ...]  # the metrics that `evidence` reads
     evidence: Evidence
     remedy: str = ""
     alert: str = ""  # the alert that also reports it
@@ -66,38 +66,38 @@ _warning = partial(Condition, Severity.WARNING)
 _quiet = partial(Condition, Severity.QUIET)
 _COOL = "clean filters and coolers, check fans and flow; lower the power limit meanwhile"
 _CODE = "see `dmesg` and the vendor's table of the code"
-# A table, worst first: a condition is a line.
+# A table with one condition per line, worst first.
 # fmt: off
 CONDITIONS = (
     _bad("lost", "its driver no longer lists it", (), evidence.lost, "drain the node and power-cycle it: a reboot alone often does not bring the device back; `telemetry forget {id}` if it was taken out", "AcceleratorLost"),
     _bad("needs reset", "the driver asks for this action", ("recovery_action",), evidence.recovery_action, "do what it asks once the jobs have ended; `telemetry release` lets go of the device for a reset", "AcceleratorRecoveryNeeded"),
     _bad("alarm", "the device reports this health", ("health",), evidence.health("alarm", "critical"), "see the error codes in the vendor's tool; usually reset the device, else replace it", "AcceleratorUnhealthy"),
-    _bad("uncorrected errors", "memory held wrong data since the driver was loaded", ("ecc_uncorrected_total",), evidence.uncorrected_errors, "reset the device, so that bad rows are remapped; repeated after a reset: replace it", "AcceleratorUncorrectedErrors"),
+    _bad("uncorrected errors", "memory returned wrong data since the driver was loaded", ("ecc_uncorrected_total",), evidence.uncorrected_errors, "reset the device, so that bad rows are remapped; repeated after a reset: replace it", "AcceleratorUncorrectedErrors"),
     _bad("row remap failed", "a bad memory row could not be replaced", ("row_remap_failed",), evidence.is_one("row_remap_failed", "row remap failed"), "replace the device; vendors take it back for this", "AcceleratorRowRemapFailed"),
-    _bad("xid_79", "an error that ends jobs; it counts until the device is repaired", evidence.EVENTS, evidence.critical_events, f"{_CODE}; drain the device, then reset it, reload its driver or power-cycle the node; repeated: replace it; if it stays after a repair: `telemetry forget {{id}}`", "AcceleratorEventCritical"),
-    _bad("critical 110 °C", f"a sensor is as hot as the vendor calls critical; without such a limit: {number('critical_celsius')} °C, {number('critical_junction_celsius')} °C at the junction", evidence.READ, evidence.over_critical, "stop the jobs on the device: it may switch itself off; check the cooling", "AcceleratorTemperatureCritical"),
+    _bad("xid_79", "an error that ends jobs; it stays open until the device is repaired", evidence.EVENTS, evidence.critical_events, f"{_CODE}; drain the device, then reset it, reload its driver or power-cycle the node; repeated: replace it; if it stays after a repair: `telemetry forget {{id}}`", "AcceleratorEventCritical"),
+    _bad("critical 110 °C", f"a sensor has reached the vendor's critical temperature; without such a limit: {number('critical_celsius')} °C, {number('critical_junction_celsius')} °C at the junction", evidence.TEMPERATURES, evidence.over_critical, "stop the jobs on the device: it may switch itself off; check the cooling", "AcceleratorTemperatureCritical"),
     _warning("warning", "the device reports this health", ("health",), evidence.health("warning"), "see the vendor's tool for details"),
     _warning("row remap pending", "bad memory stays in use until a reset", ("row_remap_pending",), evidence.is_one("row_remap_pending", "row remap pending"), "end the jobs, `telemetry release`, reset the device", "AcceleratorResetNeededForMemory"),
     _warning("pages to retire", "bad memory stays in use until a restart", ("retired_pages_pending",), evidence.is_one("retired_pages_pending", "pages to retire"), "end the jobs, `telemetry release`, reset the device", "AcceleratorResetNeededForMemory"),
     _warning("ECC error storm", "so many corrected errors often precede uncorrected ones", ("ecc_corrected_total",), evidence.corrected_errors, "plan a replacement", "AcceleratorCorrectedErrorStorm"),
     _warning("memory wearing out", f"more than {number('retired_pages')} pages, or {number('remapped_rows')} rows of memory, are out of use", ("retired_pages", "remapped_rows"), evidence.worn_memory, "plan a replacement", "AcceleratorMemoryWearingOut"),
-    _warning("error_80e01801", "an event that may come before worse; it counts while it is open", evidence.EVENTS, evidence.lasting_events, f"{_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
-    _warning("xid_94", f"an event that may come before worse; it counts for {seconds('event_window') / 60:.0f} min", evidence.EVENTS, evidence.late_events, f"{_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
+    _warning("error_80e01801", "an event that may precede worse ones; shown while it is open", evidence.EVENTS, evidence.lasting_events, f"{_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
+    _warning("xid_94", f"an event that may precede worse ones; shown for {seconds('event_window') / 60:.0f} min", evidence.EVENTS, evidence.late_events, f"{_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
     _warning("2 links down", "they were up before, or are up on most devices of the model", ("link_up", "event_open"), evidence.links_down, "reseat or replace bridge, cable or module; a reset of the device brings some links back", "AcceleratorLinkDown"),
-    _warning("over 87 °C", "hotter than the limit at which the device slows down", evidence.READ, evidence.over_limit, _COOL, "AcceleratorHot"),
-    _warning("near 87 °C", f"less than {number('limit_margin_celsius')} K below the limit at which the device slows down", evidence.READ, evidence.near_limit, _COOL, "AcceleratorHot"),
-    _warning("over 85 °C", f"too hot for most devices, and the device reports no limit ({number('hot_junction_celsius')} °C at the junction)", evidence.READ, evidence.over_common, _COOL, "AcceleratorHot"),
+    _warning("over 87 °C", "hotter than the limit at which the device slows down", evidence.TEMPERATURES, evidence.over_limit, _COOL, "AcceleratorHot"),
+    _warning("near 87 °C", f"less than {number('limit_margin_celsius')} K below the limit at which the device slows down", evidence.TEMPERATURES, evidence.near_limit, _COOL, "AcceleratorHot"),
+    _warning("over 85 °C", f"too hot for most devices, and the device reports no limit ({number('hot_junction_celsius')} °C at the junction)", evidence.TEMPERATURES, evidence.over_common_limit, _COOL, "AcceleratorHot"),
     _warning("throttled by heat", "the clocks are held down because of heat", ("throttled",), evidence.throttled_by("heat_reasons", "throttled by heat"), _COOL, "AcceleratorThermalThrottling"),
     _warning("power brake", "the power supply or the board asks the device to slow down", ("throttled",), evidence.throttled_by("brake_reasons", "power brake"), "check the power supplies of the node; spread the load", "AcceleratorPowerBrake"),
-    _warning("fan stopped", f"the fan stands still above {number('fan_stopped_celsius')} °C, while one of the same model turns", ("fan_ratio",), evidence.fan_stopped, "replace the fan, or give its control back to the device", "AcceleratorFanStopped"),
+    _warning("fan stopped", f"the fan does not turn above {number('fan_stopped_celsius')} °C, but a fan of the same model does", ("fan_ratio",), evidence.fan_stopped, "replace the fan, or give its control back to the device", "AcceleratorFanStopped"),
     _warning("PCIe x8 of x16", "the PCIe link has fewer lanes than it can have", ("pcie_link_width",), evidence.narrow_pcie, "reseat the device; check the slot's setting in the BIOS", "AcceleratorPcieDegraded"),
-    _quiet("unknown", "its source fails, so that its presence is unknown, or no reading shows its condition", (), evidence.unknown),
+    _quiet("unknown", "its source fails, so its presence is unknown, or no reading shows its condition", (), evidence.unknown),
     _quiet("asleep", "the device sleeps, so it is not read", ("suspended",), evidence.asleep),
-    _quiet("health unknown", "the device does not know its health", ("health",), evidence.health_unknown),
-    _quiet("xid_13", f"an event that an application causes; it counts for {seconds('application_window') / 60:.0f} min", evidence.EVENTS, evidence.application_events),
+    _quiet("health unknown", "the device reports that its health is unknown", ("health",), evidence.health_unknown),
+    _quiet("xid_13", f"an event that an application causes; shown for {seconds('application_window') / 60:.0f} min", evidence.EVENTS, evidence.application_events),
     _quiet("2 links down", "other links are up; whether these were ever connected is unknown", ("link_up",), evidence.links_without_peer),
     _quiet("throttled", "the clocks are held down for an unknown reason", ("throttled",), evidence.throttled_by("vague_reasons", "throttled")),
-    _quiet("at power cap", "the device draws all the power that it may, as it should under load", ("power_watts", "throttled"), evidence.at_power_cap),
+    _quiet("at power cap", "the device draws as much power as its limit allows, which is normal under load", ("power_watts", "throttled"), evidence.at_power_cap),
 )
 # NVIDIA's Xid codes that operators are likely to see.
 _XIDS: Mapping[str, str] = {
@@ -127,32 +127,34 @@ _XIDS: Mapping[str, str] = {
 }
 # fmt: on
 _ID = "{id}"
-# Codes come from tools and may be long.
+# Codes come from tools and can have any length.
 _LONGEST_WORD = 26
-_WELL = (Finding("ok", Severity.GOOD, rank=len(CONDITIONS)),)
-_READ = frozenset(metric for condition in CONDITIONS for metric in condition.reads) | frozenset(evidence.LOOKED_AT)
+_OK = (Finding("ok", Severity.GOOD, rank=len(CONDITIONS)),)
+_READ = frozenset(metric for condition in CONDITIONS for metric in condition.metrics) | frozenset(
+    evidence.PROOF_OF_READING
+)
 # The findings of each device by its id.
 Verdict = Mapping[str, tuple[Finding, ...]]
 
 
 def judge(snapshot: Snapshot) -> Verdict:
-    """Return the findings of each device by its id, worst first; there is always one, such as `ok` or `unknown`."""
+    """Return the findings by device id, worst first. Each device has at least one finding, such as `ok` or `unknown`."""
     verdict = {}
-    usable: dict[int, tuple[tuple[int, Condition], ...]] = {}
-    for view in views(snapshot, _READ):
-        # The devices of a model usually share their positions.
+    conditions: dict[int, tuple[tuple[int, Condition], ...]] = {}
+    for view in device_views(snapshot, _READ):
+        # The devices of a model usually share this object, so the conditions are selected once.
         key = id(view.positions)
-        if key not in usable:
-            usable[key] = tuple(
+        if key not in conditions:
+            conditions[key] = tuple(
                 (rank, condition)
                 for rank, condition in enumerate(CONDITIONS)
-                if not condition.reads or view.positions.keys() & condition.reads
+                if not condition.metrics or view.positions.keys() & condition.metrics
             )
-        verdict[view.device.id] = tuple(_findings(view, usable[key])) or _WELL
+        verdict[view.device.id] = tuple(_findings(view, conditions[key])) or _OK
     return verdict
 
 
-def _findings(view: View, conditions: tuple[tuple[int, Condition], ...]) -> Iterator[Finding]:
+def _findings(view: DeviceView, conditions: tuple[tuple[int, Condition], ...]) -> Iterator[Finding]:
     for rank, condition in conditions:
         for word in condition.evidence(view):
             remedy = _filled(condition.remedy, view.device.id)
@@ -160,7 +162,7 @@ def _findings(view: View, conditions: tuple[tuple[int, Condition], ...]) -> Iter
 
 
 def remedy_of_several(remedy: str, device_id: str) -> str:
-    """Return one device's remedy in words that fit other devices as well."""
+    """Return the remedy for several devices: the id of the first device is replaced by `ID`."""
     return remedy.replace(_quoted(device_id), "ID")
 
 
@@ -169,5 +171,5 @@ def _filled(remedy: str, device_id: str) -> str:
 
 
 def _quoted(device_id: str) -> str:
-    """Return the id quoted for a shell, because an Ascend id has blanks."""
+    """Return the id quoted for a shell, because the id of an Ascend device contains blanks."""
     return clean(shlex.quote(device_id))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from telemetry_exporters import human
-from telemetry_exporters.judgement.overview import Row, number_of, shares_host_memory, value_of
+from telemetry_exporters.judgement.overview import Row, as_number, reading_value, shares_host_memory
 from telemetry_exporters.judgement.verdict import Finding, Severity
 from telemetry_exporters.terminal.style import ABSENT, Style
 from telemetry_parsers.dataclass import dataclass, replace
@@ -66,7 +66,7 @@ def text_cell(text: str | None) -> Cell:
 
 def _value_cell(value: Value | None, words: Callable[[float], str]) -> Cell:
     """Return the number in words, or the mark of its absence."""
-    number = number_of(value)
+    number = as_number(value)
     return text_cell(None if number is None else words(number))
 
 
@@ -107,7 +107,7 @@ def number_column(
     return Column(
         heading,
         lambda row: _value_cell(read(row), words),
-        lambda row: number_of(read(row)),
+        lambda row: as_number(read(row)),
         priority,
         usual=usual,
         slot=slot,
@@ -137,7 +137,7 @@ def condition_column(read: Callable[[_T], Finding], priority: int) -> Column[_T]
 
 
 def _power_cell(row: Row) -> Cell:
-    cap = number_of(row.power_cap)
+    cap = as_number(row.power_cap)
     if cap is None:
         return _value_cell(row.power, human.watts)
     power = _value_cell(row.power, human.watts).text.removesuffix(" W")
@@ -145,7 +145,7 @@ def _power_cell(row: Row) -> Cell:
 
 
 def _memory_cell(row: Row) -> Cell:
-    used, total = number_of(row.memory_used), number_of(row.memory_total)
+    used, total = as_number(row.memory_used), as_number(row.memory_total)
     if total is None:
         return _shared_cell(row) or _value_cell(row.memory_used, human.byte_size)
     if used is None:
@@ -154,7 +154,7 @@ def _memory_cell(row: Row) -> Cell:
 
 
 def _memory_share_cell(row: Row) -> Cell:
-    used, total = number_of(row.memory_used), number_of(row.memory_total)
+    used, total = as_number(row.memory_used), as_number(row.memory_total)
     return (
         Cell(human.percent(used / total))
         if used is not None and total
@@ -164,17 +164,17 @@ def _memory_share_cell(row: Row) -> Cell:
 
 def _shared_cell(row: Row) -> Cell | None:
     """Return the cell of a device that uses the host's memory, or None for a device with memory of its own."""
-    if number_of(row.memory_used) is not None or not shares_host_memory(row.device):
+    if as_number(row.memory_used) is not None or not shares_host_memory(row.device):
         return None
-    taken = number_of(value_of(row.device, "memory_processes_bytes"))
+    taken = as_number(reading_value(row.device, "memory_processes_bytes"))
     return Cell(human.SHARED if taken is None else f"{human.byte_size(taken)} shared")
 
 
 def _fan_cell(row: Row) -> Cell:
-    ratio = value_of(row.device, "fan_ratio")
-    if number_of(ratio) is not None:
+    ratio = reading_value(row.device, "fan_ratio")
+    if as_number(ratio) is not None:
         return _value_cell(ratio, human.percent)
-    return _value_cell(value_of(row.device, "fan_rpm"), lambda rpm: f"{human.digits(rpm)} rpm")
+    return _value_cell(reading_value(row.device, "fan_rpm"), lambda rpm: f"{human.digits(rpm)} rpm")
 
 
 def throttled_by(device: MergedDevice) -> tuple[str, ...] | None:
@@ -201,12 +201,12 @@ def _clock(row: Row) -> Value | None:
 
 
 def _memory_activity(row: Row) -> Value | None:
-    return value_of(row.device, "memory_activity_ratio")
+    return reading_value(row.device, "memory_activity_ratio")
 
 
 def _processes(row: Row) -> Value | None:
-    reported = value_of(row.device, "processes")
-    return float(len(row.device.processes)) if number_of(reported) is None and row.device.processes else reported
+    reported = reading_value(row.device, "processes")
+    return float(len(row.device.processes)) if as_number(reported) is None and row.device.processes else reported
 
 
 def _owner_text(row: Row) -> str | None:
@@ -224,16 +224,16 @@ DEVICE_COLUMNS: tuple[Column[Row], ...] = (
     text_column("MODEL", lambda row: row.model, 10, 14, is_kept=True),
     number_column("TEMP", lambda row: row.temperature, human.celsius, 2, 6, is_kept=True),
     number_column("POWER", lambda row: row.power, human.watts, 5, 5, slot="power", is_kept=True),
-    Column("POWER / CAP", _power_cell, lambda row: number_of(row.power), 6, usual=11, slot="power", is_kept=True),
-    Column("MEM", _memory_share_cell, lambda row: number_of(row.memory_used), 4, usual=5, slot="memory", is_kept=True),
-    Column("MEMORY", _memory_cell, lambda row: number_of(row.memory_used), 8, usual=14, slot="memory", is_kept=True),
+    Column("POWER / CAP", _power_cell, lambda row: as_number(row.power), 6, usual=11, slot="power", is_kept=True),
+    Column("MEM", _memory_share_cell, lambda row: as_number(row.memory_used), 4, usual=5, slot="memory", is_kept=True),
+    Column("MEMORY", _memory_cell, lambda row: as_number(row.memory_used), 8, usual=14, slot="memory", is_kept=True),
     number_column("UTIL", lambda row: row.utilization, human.percent, 3, 5, is_kept=True),
     condition_column(lambda row: row.condition, 0),
     text_column("OWNER", _owner_text, 11, 14, is_kept=True),
     text_column("THROTTLED", _throttled_text, 18, 9, is_kept=True),
     number_column("CLOCK", _clock, human.hertz, 17, 8, is_kept=True),
     number_column("MEM ACT", _memory_activity, human.percent, 21, 5, is_kept=True),
-    Column("FAN", _fan_cell, lambda row: number_of(value_of(row.device, "fan_ratio")), 20, usual=5),
+    Column("FAN", _fan_cell, lambda row: as_number(reading_value(row.device, "fan_ratio")), 20, usual=5),
     number_column("PROCS", _processes, human.digits, 22, 3),
     text_column("BUS ID", lambda row: row.device.bus_id, 25, 12, is_kept=True),
     text_column("DRIVER", lambda row: row.device.driver, 24, 12),

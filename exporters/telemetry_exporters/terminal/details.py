@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from telemetry_exporters import human
-from telemetry_exporters.judgement.overview import model_of, source_condition
+from telemetry_exporters.judgement.overview import current_model, source_condition
 from telemetry_exporters.judgement.verdict import Finding, Verdict
 from telemetry_exporters.prometheus.labels import info_labels
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
@@ -49,7 +49,7 @@ def blocks(
 
 
 def _heading(device: MergedDevice, findings: tuple[Finding, ...]) -> str:
-    name = " ".join(filter(None, (device.vendor, device.device, model_of(device))))
+    name = " ".join(filter(None, (device.vendor, device.device, current_model(device))))
     return f"{name} ({', '.join(finding.word for finding in findings)})"
 
 
@@ -75,13 +75,13 @@ def readings(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
     return lines
 
 
-def name_of(reading: MergedReading, metrics: Mapping[str, Metric]) -> str:
+def reading_name(reading: MergedReading, metrics: Mapping[str, Metric]) -> str:
     """Return the name of a reading in words, with its label."""
     return f"{human.metric_name(metrics[reading.metric])} {reading.label}".strip()
 
 
 def _reading_line(reading: MergedReading, metrics: Mapping[str, Metric]) -> Line:
-    metric, name = metrics[reading.metric], name_of(reading, metrics)
+    metric, name = metrics[reading.metric], reading_name(reading, metrics)
     if isinstance(reading.value, Absent):
         return name, ABSENT, f"{reading.value.value.replace('_', ' ')} ({reading.source})"
     return name, human.value_text(reading.value, metric), reading.source

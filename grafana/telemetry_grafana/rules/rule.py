@@ -9,7 +9,7 @@ from functools import partial
 from string import Template
 from typing import Literal
 
-from telemetry_exporters.judgement.thresholds import in_promql
+from telemetry_exporters.judgement.thresholds import values_in_promql
 from telemetry_exporters.judgement.verdict import CONDITIONS
 from telemetry_grafana.promql import DEVICE
 
@@ -134,4 +134,4 @@ class RecordingGroup:
 
 def with_thresholds(text: str) -> str:
     """Return the text with a threshold's value in place of each `$name`."""
-    return Template(text).substitute(in_promql())
+    return Template(text).substitute(values_in_promql())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from telemetry_exporters import human
-from telemetry_exporters.judgement.overview import Row, number_of, source_condition
+from telemetry_exporters.judgement.overview import Row, as_number, source_condition
 from telemetry_exporters.judgement.verdict import Severity
 from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, Cell, Column, of_vendors
 from telemetry_exporters.terminal.frames.drawing import Glyphs, Window, bar, scale_of, sparkline
@@ -70,7 +70,7 @@ def _drawn_bar(part: Callable[[Card], float | None], style: Style, priority: int
 
 
 def _memory_part(card: Card) -> float | None:
-    used, total = number_of(card.row.memory_used), number_of(card.row.memory_total)
+    used, total = as_number(card.row.memory_used), as_number(card.row.memory_total)
     return used / total if used is not None and total else None
 
 
@@ -96,7 +96,7 @@ _DRAWN: Mapping[str, tuple[Column[Card], ...]] = {
     "POWER / CAP": (_trend("POWER 30 MIN", "power_watts", 19),),
     "MEMORY": (_drawn_bar(_memory_part, Style.ACCENT, 14),),
     "UTIL": (
-        _drawn_bar(lambda card: number_of(card.row.utilization), Style.GOOD, 13),
+        _drawn_bar(lambda card: as_number(card.row.utilization), Style.GOOD, 13),
         _trend("UTIL 30 MIN", "utilization_ratio", 12, Style.GOOD),
     ),
 }

@@ -6,7 +6,7 @@ import math
 from array import array
 from collections.abc import Iterator, Sequence
 
-from telemetry_exporters.judgement.overview import Row, number_of, slowdown_celsius, value_of
+from telemetry_exporters.judgement.overview import Row, as_number, reading_value, slowdown_celsius
 from telemetry_exporters.text import display_width
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.past import SLOTS, Series
@@ -123,8 +123,8 @@ def _most(metric: str, row: Row) -> float:
         return 1.0
     bound = {
         "temperature_celsius": slowdown_celsius(row.device) or _HOT,
-        "power_watts": number_of(row.power_cap),
-        "power_cap_watts": number_of(row.power_cap),
-        "memory_used_bytes": number_of(value_of(row.device, "memory_total_bytes")),
+        "power_watts": as_number(row.power_cap),
+        "power_cap_watts": as_number(row.power_cap),
+        "memory_used_bytes": as_number(reading_value(row.device, "memory_total_bytes")),
     }
     return bound.get(metric) or 0.0

@@ -11,10 +11,10 @@ from telemetry_exporters.judgement.overview import (
     Trouble,
     inventory,
     maintenance_note,
+    node_tiles,
     replay_note,
     simulation_note,
     source_condition,
-    tiles_of,
     troubles,
 )
 from telemetry_exporters.judgement.verdict import Severity
@@ -162,7 +162,7 @@ def _clock(state: State, scenes: Sequence[Scene], size: Size) -> str:
 
 
 def _totals(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
-    found = tiles_of([scene.figures for scene in scenes])
+    found = node_tiles([scene.figures for scene in scenes])
     # Which devices were up in the past is unknown.
     labels = _SHORT if size.columns < _NARROW else {}
     words = [_tile_text(tile, labels) for tile in (found if state.moment is None else found[1:])]

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
-from telemetry_exporters.judgement.overview import Figures, Row, figures, row_of, rows, simulation_note
+from telemetry_exporters.judgement.overview import Figures, Row, device_row, node_figures, rows, simulation_note
 from telemetry_exporters.judgement.verdict import Finding, Severity
 from telemetry_exporters.snapshot_filter import screen
 from telemetry_exporters.terminal.frames.counters import Counters
@@ -201,8 +201,8 @@ class Scene:
     def figures(self) -> Figures:
         """Return the figures of the node; no figures if its readings have expired."""
         if self.seen is None or self.is_old:
-            return figures(())
-        return self.seen.figures if self.slot is None else self.node.memory.of(figures, self.rows)
+            return node_figures(())
+        return self.seen.figures if self.slot is None else self.node.memory.of(node_figures, self.rows)
 
 
 def scene_at(node: NodeState, moment: float | None) -> Scene:
@@ -219,7 +219,7 @@ def scene_at(node: NodeState, moment: float | None) -> Scene:
 def _look_through(snapshot: Snapshot) -> Seen:
     shown = screen(snapshot)
     all_rows = rows(shown)
-    return Seen(shown, all_rows, figures(all_rows), tuple(filter(None, (simulation_note(shown),))))
+    return Seen(shown, all_rows, node_figures(all_rows), tuple(filter(None, (simulation_note(shown),))))
 
 
 def _is_old(node: NodeState) -> bool:
@@ -230,7 +230,7 @@ def _is_old(node: NodeState) -> bool:
 
 def _past_rows(seen: Seen, past: Past, slot: int) -> tuple[Row, ...]:
     return tuple(
-        row_of(_past_device(row.device, past.devices.get(row.device.id, NO_SERIES), slot), (NOT_KEPT,))
+        device_row(_past_device(row.device, past.devices.get(row.device.id, NO_SERIES), slot), (NOT_KEPT,))
         for row in seen.rows
     )
 
