@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import BY_KEY, in_range, reading
 from telemetry_parsers.model import Absent, Device, Output, Plain, Problem, Reading, Report, Value
-from telemetry_parsers.reports.draft import Draft, why
+from telemetry_parsers.reports.draft import Draft, absence_reason
 from telemetry_parsers.sentinels import ALL_BITS
 from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.lines import bus_address, quote
@@ -88,7 +88,7 @@ class RecordedLibrary:
 
 def _by_source(item: Reading, source: str) -> str:
     """Return `GpuTemperature: temperature_celsius is implausible`."""
-    return f"{source}: {item.metric} is {why(item).replace('_', ' ')}"
+    return f"{source}: {item.metric} is {absence_reason(item).replace('_', ' ')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +189,8 @@ class Readings:
         """Keep a value. An implausible value becomes a problem of its source."""
         item = reading(self.device, metric, value, label)
         if isinstance(item.value, Absent):
-            self.draft.complain_of(item, source or metric, self.where)
-        self.draft.keep(item)
+            self.draft.complain_if_bad(item, source or metric, self.where)
+        self.draft.add_reading(item)
 
     def complain(self, text: str) -> None:
         """Report a problem of the device."""

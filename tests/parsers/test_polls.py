@@ -7,7 +7,7 @@ import pytest
 from kits.captures import registered_parsers
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Capture, Command, Device, Failure, Library, Poll, Problem, Reading, Report
-from telemetry_parsers.reports.draft import Draft, by_text
+from telemetry_parsers.reports.draft import Draft, problem_by_text
 from telemetry_parsers.reports.targets import fact, identity, metric, special, state, switch, value_of
 from telemetry_parsers.text.answers import MOST_PROBLEMS, ErrorText, capped, error_report, failed_midway, not_read
 from telemetry_parsers.text.lines import lines
@@ -189,12 +189,12 @@ def test_a_text_is_read_by_its_target() -> None:
 
 
 def test_the_first_number_stays_and_what_is_known_of_a_device_too() -> None:
-    draft = Draft("amd", wording=by_text, words={"failed": Absent.NOT_REPORTED})
+    draft = Draft("amd", wording=problem_by_text, words={"failed": Absent.NOT_REPORTED})
     card = draft.device("0000:01:00.0", Device("hygon", 3))
     for text in ("Failed", "-40", "57", "60"):
-        draft.take(card, (metric("temperature_celsius", "core", unit="C"),), text, "line 1")
+        draft.store(card, (metric("temperature_celsius", "core", unit="C"),), text, "line 1")
     draft.describe(card, Device("amd", 7, model="one"), {"slot": "4", "node": None})
-    draft.take(card, (identity("model"), fact("slot")), "another", "line 2")
+    draft.store(card, (identity("model"), fact("slot")), "another", "line 2")
     report = draft.report()
     assert report.devices == (Device("hygon", 3, model="one", facts=(("slot", "4"),)),)
     assert report.readings == (Reading(0, "temperature_celsius", 57.0, "core"),)
@@ -205,9 +205,9 @@ def test_readings_keep_their_order_when_one_is_overruled() -> None:
     draft = Draft("amd")
     one, other = draft.device(0), draft.device(1)
     for position, key in ((one, "fan_ratio"), (other, "fan_ratio"), (one, "utilization_ratio")):
-        draft.give(position, metric(key), 0.0)
-    draft.overrule(Reading(one, "fan_ratio", Absent.IMPLAUSIBLE))
-    draft.rewrite(one, replace(draft.device_at(one), up=False))
+        draft.set_value(position, metric(key), 0.0)
+    draft.replace_reading(Reading(one, "fan_ratio", Absent.IMPLAUSIBLE))
+    draft.replace_device(one, replace(draft.device_at(one), up=False))
     assert [item.metric for item in draft.readings_of(one)] == ["fan_ratio", "utilization_ratio"]
     assert [(item.device, item.value) for item in draft.report().readings] == [
         (0, Absent.IMPLAUSIBLE),

@@ -60,9 +60,9 @@ def _read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tu
     for position, address in scan.addresses.items():
         if len(address) == len(shape.address):
             domain, bus, slot, function = (address[key] for key in shape.address)
-            draft.take(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
-    if scan.card_count is not None and scan.card_count != draft.size():
-        draft.complain("text", miscounted(scan.card_count, draft.size()))
+            draft.store(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
+    if scan.card_count is not None and scan.card_count != draft.device_count():
+        draft.complain("text", miscounted(scan.card_count, draft.device_count()))
     return scan.sections_by_card
 
 
@@ -137,7 +137,7 @@ def _add_card(draft: Draft, shape: CardList, card: re.Match[str], line: Line) ->
         draft.complain(line.where, listed_twice(f"card {key}"))
     device = draft.device(key)
     for text, target in zip(texts, shape.card_targets, strict=False):
-        draft.take(device, (target,), text or "", line.where)
+        draft.store(device, (target,), text or "", line.where)
     return device
 
 
@@ -168,7 +168,7 @@ def _section_at(draft: Draft, shape: CardList, text: str, previous: str) -> str:
     if previous in shape.quiet_sections and _DIGIT.search(text):
         return previous
     if len(text) <= 60 and text[0].isalpha() and "log" not in section.split():
-        draft.name_unknown(text)
+        draft.add_unknown(text)
     return section
 
 
@@ -176,11 +176,11 @@ def _read_value(draft: Draft, device: int, shape: CardList, key: Key, text: str,
     section, name = key
     targets = shape.keys.get(key) or shape.keys.get(("*", name))
     if targets is not None:
-        draft.take(device, targets, text, line.where)
+        draft.store(device, targets, text, line.where)
     elif name.endswith("error") and units.whole(text) is None and units.placeholder(text) is None:
         draft.complain(line.where, f"{quote(name)}: {quote(text)}")
     elif section not in shape.quiet_sections and key not in shape.quiet and ("*", name) not in shape.quiet:
-        draft.name_unknown(f"{section}/{name}".removeprefix("/"))
+        draft.add_unknown(f"{section}/{name}".removeprefix("/"))
 
 
 def _plain_key(name: str, shape: CardList) -> str:

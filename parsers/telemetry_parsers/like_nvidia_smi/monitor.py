@@ -73,7 +73,7 @@ def _report_unknown(headings: Sequence[Sequence[str]], shape: Monitor, draft: Dr
     names, units_below = headings
     for name, unit in zip(names[1:], units_below[1:], strict=False):
         if (name, unit) not in shape.columns and name not in shape.quiet:
-            draft.name_unknown(f"{name} ({unit})")
+            draft.add_unknown(f"{name} ({unit})")
 
 
 def _read_row(line: Line, headings: Sequence[Sequence[str]], shape: Monitor, draft: Draft) -> None:
@@ -88,7 +88,7 @@ def _read_row(line: Line, headings: Sequence[Sequence[str]], shape: Monitor, dra
         for name, unit, word in zip(names[1:], units_below[1:], complete_words, strict=False):
             target = shape.columns.get((name, unit))
             if target is not None:
-                draft.take(device, (target,), word, line.where)
+                draft.store(device, (target,), word, line.where)
 
 
 # The fields that identify the card of a row, the best first.
@@ -133,7 +133,7 @@ def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
         if names:
             head = names
             unknown = [name for name, _ in head if name not in query.fields and name not in query.quiet]
-            draft.name_unknown(*unknown)
+            draft.add_unknown(*unknown)
         elif head and line.text.strip():
             _keep_row(draft, head, line, newest)
     for card, (line, headings, cells) in newest.items():
@@ -142,7 +142,7 @@ def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
         for (name, unit), cell in zip(headings, cells, strict=True):
             target = query.fields.get(name)
             if target is not None:
-                draft.take(device, (target,), _with_unit(cell, unit), line.where)
+                draft.store(device, (target,), _with_unit(cell, unit), line.where)
 
 
 def query_names(line: Line, query: Query) -> _Head:

@@ -109,4 +109,4 @@ def _add_process(draft: Draft, match: re.Match[str], unit: str | None, line: Lin
 def _store_counts(draft: Draft, counted: _ProcessCounts) -> None:
     for position in draft.positions().values():
         count: Value = counted.absence or float(counted.counts[position])
-        draft.give(position, _TARGET, count)
+        draft.set_value(position, _TARGET, count)

@@ -175,7 +175,7 @@ def _add_headings(scan: _Scan, line: Line) -> None:
     readers: list[CellReader | None] = []
     for cell in _split_cells(line.text, has_border=scan.has_border):
         names = headings_in(cell, all_headings)
-        scan.draft.name_unknown(*(name for name in names if name not in all_headings))
+        scan.draft.add_unknown(*(name for name in names if name not in all_headings))
         readers.append(cell_reader(names, scan.box.columns) if names else None)
     scan.headings.append(readers)
 
@@ -266,8 +266,8 @@ def _read_record(scan: _Scan, absence: Absent = Absent.NOT_REPORTED) -> None:
     for line, row in rows_read:
         _store_row(scan.draft, device, line, _with_model(row, model_rest))
     for target in _certain_targets([reader for readers in scan.headings for reader in readers if reader]):
-        if not scan.draft.is_given(device, target):
-            scan.draft.give(device, target, absence)
+        if not scan.draft.has_reading(device, target):
+            scan.draft.set_value(device, target, absence)
 
 
 def _index_in(cells: Iterable[Pairs]) -> int | None:
@@ -302,9 +302,9 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
         if texts is None:
             has_mismatch = True
             for target in _certain_targets([reader] if reader else []):
-                draft.give(device, target, Absent.NOT_UNDERSTOOD)
+                draft.set_value(device, target, Absent.NOT_UNDERSTOOD)
         for targets, text in texts or ():
-            draft.take(device, targets, text, line.where)
+            draft.store(device, targets, text, line.where)
     if has_mismatch:
         draft.complain(line.where, f"cells do not match their headings: {quote(line.text)}")
 
@@ -313,7 +313,7 @@ def _certain_targets(readers: Sequence[CellReader]) -> list[Target]:
     """Return the targets for which these cells always have a reading."""
     targets = [target for reader in readers for target in _all_targets(reader)]
     states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in targets)]
-    return [target for target in targets if target.is_sure] + states
+    return [target for target in targets if target.is_always_read] + states
 
 
 def _all_targets(reader: CellReader) -> list[Target]:

@@ -1,4 +1,4 @@
-"""A report under construction: devices in the order of their first mention, the first number of each reading."""
+"""A report under construction. Devices are in the order in which they are first mentioned."""
 
 from __future__ import annotations
 
@@ -13,60 +13,60 @@ from telemetry_parsers.reports.targets import Target, metric, value_of, with_dom
 from telemetry_parsers.text.answers import capped, failed
 from telemetry_parsers.text.lines import bus_address, quote
 
-# Absences shown to the operator: the tool printed a text that is not a valid number.
-LOUD = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
-# Words a problem about such an absence, from the reading and the printed text.
+# Absences that become problems, because the tool printed a text that is not a valid number.
+REPORTED_ABSENCES = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
+# Returns the text of a problem about such an absence, from the reading and the printed text.
 Wording = Callable[[Reading, str], str]
 # A metric and its label.
 Key = tuple[str, str]
 
 
-def by_metric(item: Reading, text: str) -> str:
+def problem_by_metric(item: Reading, text: str) -> str:
     """Return `power_watts: "57" is implausible`."""
-    return f'{item.metric}: "{quote(text)}" is {why(item)}'
+    return f'{item.metric}: "{quote(text)}" is {absence_reason(item)}'
 
 
-def by_text(item: Reading, text: str) -> str:
+def problem_by_text(item: Reading, text: str) -> str:
     """Return `"57" is implausible`, for tools whose problems name the key in `where`."""
-    return f'"{quote(text)}" is {why(item)}'
+    return f'"{quote(text)}" is {absence_reason(item)}'
 
 
-def why(item: Reading) -> str:
-    """Return why a reading has no number, such as `implausible`; empty if it has one."""
+def absence_reason(item: Reading) -> str:
+    """Return the reason for an absence, such as `implausible`; empty for a number."""
     return item.value.value if isinstance(item.value, Absent) else ""
 
 
 @dataclass(slots=True)
 class Draft:
-    """The contents read from one text, for a tool that lists only devices of one vendor."""
+    """The content of one text of a tool. All its devices belong to one vendor."""
 
     vendor: str
-    wording: Wording = by_metric
-    words: Mapping[str, Value] = field(default_factory=dict)  # printed instead of any number, in lower case: `failed`
+    wording: Wording = problem_by_metric
+    words: Mapping[str, Value] = field(default_factory=dict)  # in lower case, printed instead of any number: `failed`
     index_space: str = ""
     tool_version: str | None = None
     driver: str | None = None
     is_cut: bool = False  # the text shows that its list may be truncated
-    is_open: bool = False  # no end mark was found, so that the list is ignored if the tool failed
-    has_gaps: bool = False  # the list is complete, but a device in it is not understood
+    is_open: bool = False  # the list has no end mark, so that it is ignored if the tool failed
+    has_gaps: bool = False  # the list is complete, but some device could not be parsed
     problems: list[Problem] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
     _devices: list[Device] = field(default_factory=list)
-    # Positions by key: the text's name for a device, such as an index, a bus address, a pair of numbers.
+    # The position of each device by its key in the text, such as an index or a bus address.
     _positions: dict[Hashable, int] = field(default_factory=dict)
-    # The readings of each device, and their order in the text.
+    # The readings of each device by key, and the order of all readings.
     _readings: list[dict[Key, Reading]] = field(default_factory=list)
     _order: list[tuple[int, Key]] = field(default_factory=list)
 
     def has(self, key: Hashable) -> bool:
-        """Return whether the text has already named this device."""
+        """Return whether there is a device with this key."""
         return key in self._positions
 
     def device(self, key: Hashable, template: Device | None = None) -> int:
-        """Return the position of the device with this key, created at the first mention from `template`. A whole number is its index."""
+        """Return the position of the device with this key. A new device is created from `template`, or with the key as index."""
         position = self._positions.get(key)
         if position is None:
             position = self._positions[key] = len(self._devices)
@@ -76,19 +76,19 @@ class Draft:
         return position
 
     def add(self, template: Device) -> int:
-        """Return the position of a new device, for an answer that lists each device once."""
+        """Add a device without a key, and return its position."""
         return self.device(len(self._devices), template)
 
     def device_at(self, position: int) -> Device:
-        """Return the current description of a device."""
+        """Return the device at this position."""
         return self._devices[position]
 
     def devices(self) -> list[Device]:
-        """Return the current descriptions of all devices, by position."""
+        """Return all devices, in the order of their positions."""
         return list(self._devices)
 
-    def rewrite(self, position: int, device: Device) -> None:
-        """Replace the description of a device, for example because its readings show that it is not up."""
+    def replace_device(self, position: int, device: Device) -> None:
+        """Replace a device, for example if its readings show that it is not up."""
         self._devices[position] = device
 
     def device_keys(self) -> list[Hashable]:
@@ -96,86 +96,86 @@ class Draft:
         return list(self._positions)
 
     def positions(self) -> dict[int, int]:
-        """Return the position of each device that has an index, by that index."""
-        return {device.index: at for at, device in enumerate(self._devices) if device.index is not None}
+        """Return the position of each device with an index, by index."""
+        return {device.index: position for position, device in enumerate(self._devices) if device.index is not None}
 
-    def size(self) -> int:
+    def device_count(self) -> int:
         """Return the number of devices."""
         return len(self._devices)
 
-    def number(self, position: int, index: int | None) -> None:
-        """Set the printed index of a device, which replaces the one derived from its key."""
+    def set_index(self, position: int, index: int | None) -> None:
+        """Set the printed index of a device, instead of the index from its key. None is ignored."""
         if index is not None:
             self._devices[position] = replace(self._devices[position], index=index)
 
-    def partition(self, position: int, parent: int, name: str) -> None:
-        """Make a device a partition of another."""
+    def set_partition(self, position: int, parent: int, name: str) -> None:
+        """Make a device a partition of its parent."""
         self._devices[position] = replace(self._devices[position], index=None, parent=parent, partition=name)
 
-    def forget_devices(self) -> None:
-        """Remove all devices with their readings, for a text whose devices cannot be determined. Problems are kept."""
-        for per_device in (self._devices, self._positions, self._readings, self._order):
-            per_device.clear()
+    def clear_devices(self) -> None:
+        """Remove all devices and readings, if the devices of a text cannot be identified. Problems are kept."""
+        for collection in (self._devices, self._positions, self._readings, self._order):
+            collection.clear()
 
     def describe(self, position: int, device: Device, facts: Mapping[str, str | None]) -> None:
-        """Fill in unknown fields of a device except its index, and add unknown facts. Known values are kept."""
-        before = self._devices[position]
+        """Fill in unknown fields of a device except its index, and add unknown facts."""
+        previous = self._devices[position]
         added = {name: text for name, text in facts.items() if text is not None}
-        device = combine(before, replace(device, index=None, facts=()))
+        device = combine(previous, replace(device, index=None, facts=()))
         self._devices[position] = replace(device, facts=tuple({**added, **dict(device.facts)}.items()))
 
-    def take(self, position: int, targets: Iterable[Target], text: str, where: str, unit: str = "") -> None:
-        """Store a text in its targets; `unit` is the unit in its key or heading."""
+    def store(self, position: int, targets: Iterable[Target], text: str, where: str, unit: str = "") -> None:
+        """Store a printed text in its targets. `unit` is the unit in its key or heading."""
         for target in targets:
             if target.kind == "metric":
                 value = self.value_in(target, text, unit)
                 if value is not None:
-                    self.give(position, target, value, text, where)
+                    self.set_value(position, target, value, text, where)
             elif target.kind == "health":
-                self._take_health(position, target, text, where)
+                self._store_health(position, target, text, where)
             elif target.kind == "fact":
-                self._take_fact(position, target.key, text)
+                self._store_fact(position, target.key, text)
             else:
-                self._take_identity(position, target.key, text, where)
+                self._store_identity(position, target.key, text, where)
 
     def value_in(self, target: Target, text: str, unit: str = "") -> Value | None:
-        """Return the value of a text for a metric, or None if the text is about something else."""
+        """Return the value of a text for a metric, or None if the text gives no reading."""
         word = self.words.get(text.strip().lower()) if self.words else None
         return value_of(target, text, unit) if word is None else word
 
-    def give(self, position: int, target: Target, value: Value, text: str = "", where: str = "") -> None:
-        """Keep a reading. If `where` is given, report a bad value as a problem."""
+    def set_value(self, position: int, target: Target, value: Value, text: str = "", where: str = "") -> None:
+        """Store a reading. If `where` is not empty, report a bad value as a problem."""
         item = reading(position, target.key, value, target.label, self.vendor)
         if where:
-            self.complain_of(item, text, where)
-        self.keep(item)
+            self.complain_if_bad(item, text, where)
+        self.add_reading(item)
 
-    def complain_of(self, item: Reading, text: str, where: str) -> None:
-        """Report a bad reading as a problem."""
-        if isinstance(item.value, Absent) and item.value in LOUD:
+    def complain_if_bad(self, item: Reading, text: str, where: str) -> None:
+        """Report a problem if the reading is not understood or implausible."""
+        if isinstance(item.value, Absent) and item.value in REPORTED_ABSENCES:
             self.complain(where, self.wording(item, text))
 
-    def keep(self, item: Reading) -> None:
-        """Keep a reading of the catalogue, unless it already has a number."""
+    def add_reading(self, item: Reading) -> None:
+        """Add a reading, or replace an absence with its number. The first number of a reading is kept."""
         readings = self._readings[item.device or 0]
         key = (item.metric, item.label)
-        before = readings.get(key)
-        if before is None:
+        previous = readings.get(key)
+        if previous is None:
             readings[key] = item
             self._order.append((item.device or 0, key))
-        elif isinstance(before.value, Absent) and not isinstance(item.value, Absent):
+        elif isinstance(previous.value, Absent) and not isinstance(item.value, Absent):
             readings[key] = item
 
-    def overrule(self, item: Reading) -> None:
-        """Replace a reading that other readings of the device show to be wrong."""
+    def replace_reading(self, item: Reading) -> None:
+        """Replace a reading, if other readings of the device show that it is wrong."""
         self._readings[item.device or 0][item.metric, item.label] = item
 
-    def is_given(self, position: int, target: Target) -> bool:
-        """Return whether there is a reading for this target, present or absent."""
+    def has_reading(self, position: int, target: Target) -> bool:
+        """Return whether there is a number or an absence for this target."""
         return (target.key, target.label) in self._readings[position]
 
     def value(self, position: int, key: str, label: str = "") -> Value | None:
-        """Return the value read so far, or None."""
+        """Return the value of a reading, or None if there is no such reading."""
         item = self._readings[position].get((key, label))
         return None if item is None else item.value
 
@@ -187,19 +187,19 @@ class Draft:
         """Report a problem."""
         self.problems.append(Problem(where, text))
 
-    def name_unknown(self, *names: str) -> None:
-        """Report unknown keys or headings as unknown fields."""
+    def add_unknown(self, *names: str) -> None:
+        """Add unknown keys or headings to the unknown fields of the report."""
         for name in names:
             self.unknown[quote(name) or "(blank)"] = None
 
-    def happens(self, position: int, code: str, text: str) -> None:
-        """Report an ongoing event of a device."""
+    def add_event(self, position: int, code: str, text: str) -> None:
+        """Add an ongoing event of a device."""
         event = Event(position, code, text, is_ongoing=True)
         if event not in self.events:
             self.events.append(event)
 
     def report(self, form: Form = "text") -> Report:
-        """Return the report."""
+        """Return the report with the content of this draft."""
         if len(self._devices) > bounds.MOST_LISTED:
             text = f"{len(self._devices)} devices in one output are more than any tool prints"
             return failed("not_understood", "text", text)
@@ -220,37 +220,37 @@ class Draft:
         )
 
     def _with_driver(self, device: Device) -> Device:
-        """Return a whole device with the driver that the text names for all devices."""
+        """Return the device. Whole devices get the driver that the text prints for all devices."""
         if self.driver is None or device.driver or device.parent is not None:
             return device
         return replace(device, driver=self.driver)
 
-    def _take_health(self, position: int, target: Target, text: str, where: str) -> None:
-        """Keep a reading for each state of health; all are absent for an unknown word."""
+    def _store_health(self, position: int, target: Target, text: str, where: str) -> None:
+        """Store a reading for each state of health. All are absent if the word is unknown."""
         word = target.states.get(" ".join(text.lower().split()))
-        gap = None if word else units.placeholder(text) or Absent.NOT_UNDERSTOOD
+        absence = None if word else units.placeholder(text) or Absent.NOT_UNDERSTOOD
         for name in HEALTH_STATES:
-            value = gap or (1.0 if name == word else 0.0)
-            self.give(position, metric("health", name), value, text, where if name == HEALTH_STATES[0] else "")
+            value = absence or (1.0 if name == word else 0.0)
+            self.set_value(position, metric("health", name), value, text, where if name == HEALTH_STATES[0] else "")
 
-    def _take_fact(self, position: int, key: str, text: str) -> None:
+    def _store_fact(self, position: int, key: str, text: str) -> None:
         device = self._devices[position]
         if units.placeholder(text) is None and key not in dict(device.facts):
             self._devices[position] = replace(device, facts=(*device.facts, (key, text.strip())))
 
-    def _take_identity(self, position: int, key: str, text: str, where: str) -> None:
-        text_value = units.text_or_none(text)
-        if text_value is None or getattr(self._devices[position], key) is not None:
+    def _store_identity(self, position: int, key: str, text: str, where: str) -> None:
+        identifier = units.text_or_none(text)
+        if identifier is None or getattr(self._devices[position], key) is not None:
             return
         if key == "index":
-            self._devices[position] = replace(self._devices[position], index=units.whole(text_value))
+            self._devices[position] = replace(self._devices[position], index=units.whole(identifier))
             return
         if key == "bus_id":
-            address = bus_address(with_domain(text_value))
+            address = bus_address(with_domain(identifier))
             if address is None:
-                self.complain(where, f'"{quote(text_value)}" is not a bus address')
-            text_value = address
-        if key == "driver" and text_value is not None:
-            text_value = text_value.removeprefix("v")
-        changes: dict[str, str | None] = {key: text_value}
+                self.complain(where, f'"{quote(identifier)}" is not a bus address')
+            identifier = address
+        if key == "driver" and identifier is not None:
+            identifier = identifier.removeprefix("v")
+        changes: dict[str, str | None] = {key: identifier}
         self._devices[position] = replace(self._devices[position], **changes)  # type: ignore[arg-type]  # str fields only

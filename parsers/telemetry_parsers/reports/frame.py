@@ -1,4 +1,4 @@
-"""Parses the texts of every tool: finds the shape of each output, reads it, and reports what is left over."""
+"""Parses the output of every tool: finds the shape of each output, parses it, and reports errors and unknown text."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 def report_on(
     capture: Capture, read: Callable[[Output], Report], silent: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return one report on all outputs of a capture without prompts and notes of ssh or kubectl, or why there are none."""
+    """Return one report on all outputs of a capture. Shell prompts and notes of ssh or kubectl are removed before."""
     commands = _commands(capture.request)
-    outputs = tuple(_on_texts(output, lambda text: without_echoes(text, commands)) for output in capture.outputs)
+    outputs = tuple(_change_texts(output, lambda text: without_echoes(text, commands)) for output in capture.outputs)
     return _report_on_runs(replace(capture, outputs=outputs), read, silent, quiet_statuses)
 
 
 def _report_on_runs(
     capture: Capture, read: Callable[[Output], Report], silent: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return the report of a parser that reads the commands in a text itself, because they show the request."""
+    """Return one report on all outputs of a capture. The command lines in the texts are kept for the parser."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
-    outputs = [_on_texts(output, without_notes) for output in capture.outputs]
+    outputs = [_change_texts(output, without_notes) for output in capture.outputs]
     reports = [_with_status(read(output), output, quiet_statuses) for output in outputs]
     return combine_reports(reports or [failed("not_understood", "text", silent)])
 
 
 def _commands(request: Request) -> frozenset[str]:
-    """Return the names by which a poll runs its tool, such as `mx-smi` and `ht-smi`."""
+    """Return the names with which a poll runs its tool, such as `mx-smi` and `ht-smi`."""
     return frozenset(line[0] for line in request.alternatives) if isinstance(request, Command) else frozenset()
 
 
-def _on_texts(output: Output, change: Callable[[str], str]) -> Output:
+def _change_texts(output: Output, change: Callable[[str], str]) -> Output:
     text, stderr = change(output.text), change(output.stderr)
     is_same = (text, stderr) == (output.text, output.stderr)
     return output if is_same else replace(output, text=text, stderr=stderr)
@@ -64,8 +64,8 @@ def _with_status(report: Report, output: Output, quiet_statuses: Container[int])
     return replace(report, problems=(*report.problems, problem))
 
 
-def _too_long(output: Output, tool: str) -> Report | None:
-    """Return a report on an output with more lines than any tool prints, or None if it can be parsed."""
+def _report_on_long_output(output: Output, tool: str) -> Report | None:
+    """Return a report on an output with too many lines, or None if the output can be parsed."""
     count = output.text.count("\n") + output.stderr.count("\n")
     if count <= MOST_LINES:
         return None
@@ -73,7 +73,7 @@ def _too_long(output: Output, tool: str) -> Report | None:
 
 
 def _report_on_silence(output: Output, printed: Sequence[Line], silent: str) -> Report | None:
-    """Return a report on an empty output, or None for any other."""
+    """Return a report on an empty output, or None if the output is not empty."""
     if any(line.text.strip() for line in printed):
         return None
     if output.status:
@@ -82,7 +82,7 @@ def _report_on_silence(output: Output, printed: Sequence[Line], silent: str) -> 
 
 
 def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Report | None:
-    """Return a report on a printed error or on another tool's output, or None if there is neither."""
+    """Return a report on a printed error or on output of another tool, or None if there is neither."""
     foreign = foreign_tool(output.text + output.stderr, tool.name)
     if foreign is not None:
         return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool.name}"),))
@@ -90,15 +90,15 @@ def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Rep
 
 
 def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
-    """Return the error in one of several answers; empty if the product merely lacks a feature."""
+    """Return the known error in an answer, or nothing. An unsupported feature is not an error."""
     report = error_report(printed, None, errors)
-    # Some keys only begin like an error, such as `Error Count`.
+    # Some keys begin like an unknown error, such as `Error Count`.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
     return report.problems if report is not None and is_known else ()
 
 
 def _report_on_unknown(output: Output, printed: Sequence[Line], tool: str) -> Report:
-    """Return a report on a text without any known content, which the report quotes."""
+    """Return a report that quotes the first line of an unknown output."""
     first = next(line for line in printed if line.text.strip())
     reason: Reason = "exit_status" if output.status else "not_understood"
     return failed(reason, first.where, f"not a known output of {tool}: {quote(first.text)}")
@@ -106,14 +106,14 @@ def _report_on_unknown(output: Output, printed: Sequence[Line], tool: str) -> Re
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The report on one text. If it `is_open`, the list has no end mark."""
+    """The report on one answer. `is_open` means that its list has no end mark."""
 
     report: Report
     is_open: bool = False
 
 
 def parse(capture: Capture, tool: Tool) -> Report:
-    """Return the report of a tool's outputs: devices and readings, or the reason why there are none."""
+    """Return the report on a tool's outputs: devices and readings, or the reason why there are none."""
     report = report_on if tool.several is None else _report_on_runs
     return report(
         capture, lambda output: tool.finish(_report_of(output, tool), output), tool.silent, tool.quiet_statuses
@@ -121,12 +121,12 @@ def parse(capture: Capture, tool: Tool) -> Report:
 
 
 def _report_of(output: Output, tool: Tool) -> Report:
-    refusal = _too_long(output, tool.name)
+    refusal = _report_on_long_output(output, tool.name)
     if refusal is not None:
         return refusal
     is_foreign = tool.marks_first and foreign_tool(output.text + output.stderr, tool.name) is not None
     stdout = lines(output.text)
-    answers = [] if is_foreign else _best(stdout, output, tool)
+    answers = [] if is_foreign else _best_answers(stdout, output, tool)
     if not answers:
         printed = stdout if tool.several is None else without_commands(stdout, tool.several.command)
         return _without_shape(output, [*printed, *lines(output.stderr, "stderr")], tool)
@@ -138,24 +138,24 @@ def _report_of(output: Output, tool: Tool) -> Report:
     return _with_complaints(report, output, tool)
 
 
-def _best(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
-    """Return the answers of the first way to read the lines that lists a device (any answer of a tool for one device counts), else the first answers."""
-    best: list[_Answer] = []
-    for way in _ways_to_read(stdout, tool):
-        answers = _answers(way, output, tool)
+def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
+    """Return the answers of the first reading of the lines that lists a device, else the first answers."""
+    fallback: list[_Answer] = []
+    for printed in _ways_to_read(stdout, tool):
+        answers = _answers(printed, output, tool)
         if answers and (tool.several is not None or any(answer.report.devices for answer in answers)):
             return answers
-        best = best or answers
-    return best
+        fallback = fallback or answers
+    return fallback
 
 
 def _ways_to_read(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
-    """Yield the lines without and with a launcher's prefix (the certain way first), then without command lines."""
+    """Yield the lines with and without a launcher's prefix (the more certain reading first), then without commands."""
     bare = without_prefix(stdout)
     ways = [stdout] if bare == stdout else [bare, stdout] if begins_a_document(stdout, bare) else [stdout, bare]
     yield from ways
-    if tool.several is not None and (left := without_commands(stdout, tool.several.command)) != stdout:
-        yield left
+    if tool.several is not None and (without_typed := without_commands(stdout, tool.several.command)) != stdout:
+        yield without_typed
 
 
 def _answers(printed: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
@@ -172,7 +172,7 @@ def _answers(printed: Sequence[Line], output: Output, tool: Tool) -> list[_Answe
 
 
 def _answers_in(parts: Sequence[Run], output: Output, tool: Tool, unclear: str | None) -> Iterator[_Answer]:
-    """Yield the answers after a command line. Among several, an answer without the name of its device is not read."""
+    """Yield the answers after a command line. An answer without the index of its device is `unclear` if there are several."""
     for part in parts:
         answer = _answer(Text(part.lines, part.arguments, output), tool)
         if answer is not None and unclear and any(device.index is None for device in answer.report.devices):
@@ -182,17 +182,17 @@ def _answers_in(parts: Sequence[Run], output: Output, tool: Tool, unclear: str |
 
 
 def _failures(run: Run, tool: Tool, several: Several) -> Iterator[_Answer]:
-    """Yield the failures of a command whose other outputs have answers."""
+    """Yield the failure of a command without an answer, if other commands have answers."""
     if not run.arguments:
         return
-    missing = several.missing(run)
-    problems = (missing,) if missing is not None else tuple(failure_of(run.lines, tool.errors))
+    problem = several.missing(run)
+    problems = (problem,) if problem is not None else tuple(failure_of(run.lines, tool.errors))
     if problems:
         yield _Answer(Report(problems=problems))
 
 
 def _answer(text: Text, tool: Tool) -> _Answer | None:
-    """Return the answer in the first shape that fits the text."""
+    """Return the answer in the first shape that matches the text, or None."""
     for shape in tool.shapes if text.lines else ():
         draft = tool.draft()
         if shape.read(text, draft):
@@ -204,42 +204,42 @@ def _answer(text: Text, tool: Tool) -> _Answer | None:
 
 
 def _with_complaints(report: Report, output: Output, tool: Tool) -> Report:
-    """Return the report with the lines of the error stream as problems."""
+    """Return the report with the lines of the error stream added as problems."""
     stderr = [line for line in lines(output.stderr, "stderr") if line.text.strip() and tool.is_complaint(line.text)]
     problems = capped([*report.problems, *(Problem(line.where, quote(line.text)) for line in stderr)])
     return replace(report, problems=problems)
 
 
 def _without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Report:
-    """Return a report on a text that fits no shape of the tool."""
-    why = _report_on_silence(output, printed, tool.silent)
+    """Return a report on a text that matches no shape of the tool."""
+    report = _report_on_silence(output, printed, tool.silent)
     for refusal in tool.refusals:
-        why = why or refusal(output, printed)
-    why = why or _report_on_error(output, printed, tool)
+        report = report or refusal(output, printed)
+    report = report or _report_on_error(output, printed, tool)
     for remnant in tool.remnants:
-        why = why or remnant(output, printed)
-    return why or _report_on_unknown(output, printed, tool.name)
+        report = report or remnant(output, printed)
+    return report or _report_on_unknown(output, printed, tool.name)
 
 
 def parser_of(
     tool: Tool,
     *polls: Poll,
-    also: Iterable[str] = (),  # metrics that no table names, such as a number of rows
-    keeps: Callable[[str, Reading], bool] | None = None,  # whether a poll keeps a reading that a faster poll may repeat
+    more_metrics: Iterable[str] = (),  # metrics that are in no table, such as a number of rows
+    is_kept: Callable[[str, Reading], bool] | None = None,  # returns whether this poll keeps a reading
 ) -> SourceParser:
-    """Return the parser of a tool. Its source is named after the tool, such as `hccn-tool` for hccn_tool."""
-    gives = dict.fromkeys((*_metrics([shape.tables for shape in tool.shapes]), *also))
-    read = partial(parse, tool=tool) if keeps is None else partial(_parse_kept, tool=tool, keeps=keeps)
+    """Return the parser of a tool. The source has the name of the tool, such as `hccn-tool` for hccn_tool."""
+    gives = dict.fromkeys((*_metrics([shape.tables for shape in tool.shapes]), *more_metrics))
+    read = partial(parse, tool=tool) if is_kept is None else partial(_parse_and_filter, tool=tool, is_kept=is_kept)
     return SourceParser(tool.name.replace("_", "-"), tool.vendor, tuple(gives), polls, read)
 
 
-def _parse_kept(capture: Capture, tool: Tool, keeps: Callable[[str, Reading], bool]) -> Report:
+def _parse_and_filter(capture: Capture, tool: Tool, is_kept: Callable[[str, Reading], bool]) -> Report:
     report = parse(capture, tool)
-    return replace(report, readings=tuple(item for item in report.readings if keeps(capture.poll, item)))
+    return replace(report, readings=tuple(item for item in report.readings if is_kept(capture.poll, item)))
 
 
 def _metrics(table: object) -> Iterator[str]:
-    """Yield the metrics of all targets in a table, in nested tables and in the fields of rows."""
+    """Yield the metrics of all targets in a table, including nested tables and fields of rows."""
     if isinstance(table, Target):
         yield from (table.key,) if table.kind in ("metric", "health") else ()
     elif isinstance(table, Mapping):

@@ -1,4 +1,4 @@
-"""The declaration of a tool: vendor, shapes of its output, meaning of its errors and of no output; used by frame.py."""
+"""The declaration of a tool: its vendor, the shapes of its output, and its errors. frame.py uses it to parse output."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import TypeVar
 
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Form, Output, Problem, Report, Value
-from telemetry_parsers.reports.draft import Draft, Wording, by_metric
+from telemetry_parsers.reports.draft import Draft, Wording, problem_by_metric
 from telemetry_parsers.text.answers import ErrorText, error_report, failed
 from telemetry_parsers.text.echoes import Run, arguments_of
 from telemetry_parsers.text.lines import Line, lines, quote
 
-# A vendor's words for one shape: a Box, a List, a Monitor.
+# The keys, headings and targets of one vendor in a shared shape.
 _Words = TypeVar("_Words")
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One answer of a tool; `arguments` are those of the command line repeated before the answer."""
+    """One answer of a tool. `arguments` are from the command line before the answer, if the text contains it."""
 
     lines: Sequence[Line]
     arguments: tuple[str, ...] = ()
@@ -26,29 +26,29 @@ class Text:
 
     @property
     def joined(self) -> str:
-        """Return the lines as one text, for shapes that do not consist of lines, such as JSON."""
+        """Return the lines as one text, for shapes that are not parsed by line, such as JSON."""
         return "".join(line.text + "\n" * line.ended for line in self.lines)
 
     def command_of(self, tool: str) -> Run:
-        """Return the command line of the answer: the one repeated in the text, else the one in the output's name."""
+        """Return the command line of the answer, which is in the text or in the output's name."""
         return Run(self.arguments or arguments_of(self.output.name, tool) or (), ())
 
     @property
     def all_lines(self) -> list[Line]:
-        """Return the lines of both streams of the whole output, which are searched for errors."""
+        """Return the lines of both streams of the whole output."""
         return [*lines(self.output.text), *lines(self.output.stderr, "stderr")]
 
 
-# Reads a text into a draft and returns True, if the text has this shape.
+# Returns whether the text has a shape. If so, the text was read into the draft.
 Reader = Callable[[Text, Draft], bool]
-# Makes the report on a text that lists no device, from its draft report.
+# Returns the final report on a text without a device, from the draft's report.
 Empty = Callable[[Report, Text, "Tool"], Report]
-# Makes the report on an output without any known shape from the lines of both streams; None if it is another output.
+# Returns a report on an output without a known shape, or None if this refusal does not apply.
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
 def _needs_devices(report: Report, text: Text, tool: Tool) -> Report:
-    """Return the report on an empty list of devices: its error, what was not understood, or `no_devices`."""
+    """Return a report on an empty list: a printed error, a text that was not understood, or `no_devices`."""
     error = error_report(text.all_lines, text.output.status, tool.errors)
     if error is not None:
         return replace(error, facts=report.facts)
@@ -58,27 +58,27 @@ def _needs_devices(report: Report, text: Text, tool: Tool) -> Report:
     return Report("no_devices", problems=(Problem("text", f"{tool.name} lists no device"),), facts=report.facts)
 
 
-def must_be_whole(report: Report, text: Text, _tool: Tool) -> Report:
-    """Return the report on a list with an end mark: an empty complete list means no devices, a truncated one does not."""
+def must_be_complete(report: Report, text: Text, _tool: Tool) -> Report:
+    """Return a report on an empty list with an end mark: `no_devices` if complete, a failure if truncated."""
     if report.is_cut and not text.output.status:
         return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
     return replace(report, outcome="no_devices")
 
 
 def may_be_empty(report: Report, text: Text, tool: Tool) -> Report:
-    """Return the report on a shape without a device list, such as processes; an empty one is fine."""
-    listed = _needs_devices(report, text, tool)
-    return Report(facts=report.facts) if listed.outcome == "no_devices" else listed
+    """Return a report on an empty output that need not list devices, such as a list of processes."""
+    result = _needs_devices(report, text, tool)
+    return Report(facts=report.facts) if result.outcome == "no_devices" else result
 
 
-def is_fine(report: Report, _text: Text, _tool: Tool) -> Report:
-    """Return the report unchanged: other answers may list the devices."""
+def accept_empty(report: Report, _text: Text, _tool: Tool) -> Report:
+    """Return a successful report, because other answers may list the devices."""
     return replace(report, outcome="ok")
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One shape of a tool's output; `empty` makes the report if no device is listed. `tables` has the shape's targets."""
+    """One form of a tool's output. `empty` returns the report if no device is listed. `tables` contain the targets."""
 
     read: Reader
     form: Form = "text"
@@ -92,35 +92,35 @@ def of_lines(
     empty: Empty = _needs_devices,
     tables: tuple[object, ...] = (),
 ) -> Shape:
-    """Return a shape of one tool: some line is true for `is_mark`, and `read` reads all lines."""
+    """Return the shape of texts with a line for which `is_mark` is true. `read` parses all lines."""
 
-    def read_if(text: Text, draft: Draft) -> bool:
+    def read_if_matching(text: Text, draft: Draft) -> bool:
         has_shape = any(map(is_mark, text.lines))
         if has_shape:
             read(text.lines, draft)
         return has_shape
 
-    return Shape(read_if, "text", empty, tables)
+    return Shape(read_if_matching, "text", empty, tables)
 
 
 def shape(
     is_mark: Callable[[Line, _Words], object], read: Callable[[Sequence[Line], _Words, Draft], None], words: _Words
 ) -> Shape:
-    """Return a shape shared by several vendors' tools, in one vendor's words."""
+    """Return a shape that several vendors' tools share, with the words of one vendor."""
     return of_lines(lambda line: is_mark(line, words), lambda lines, draft: read(lines, words, draft), tables=(words,))
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """A text with several answers of a tool that is called for one device at a time, each after its command line."""
+    """A tool that reports one device per call. A text may contain several answers, each after its command line."""
 
     command: str
-    unclear: str  # the problem of an answer among others without an index: it could be of any device and is not read
+    unclear: str  # the problem with an answer that does not identify its device, among several answers
     parts: Callable[[Run], Sequence[Run]]  # the answers after one command line
     missing: Callable[[Run], Problem | None]  # the problem of a command without an answer
 
 
-def _as_it_is(report: Report, _output: Output) -> Report:
+def _unchanged(report: Report, _output: Output) -> Report:
     return report
 
 
@@ -130,27 +130,27 @@ def _any_line(_text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: the shapes of its output in the order in which they are tried, its errors, the meaning of no output."""
+    """A tool. The shapes of its output are tried in order. `silent` is the problem with an empty output."""
 
     name: str
     vendor: str
     shapes: tuple[Shape, ...]
     silent: str
     errors: tuple[ErrorText, ...] = ()
-    index_space: str | None = None  # whose numbering the device indices follow; None: the tool's own
+    index_space: str | None = None  # the numbering to which its device indices belong; None: its own
     words: Mapping[str, Value] = field(default_factory=dict)  # printed instead of any number
-    wording: Wording = by_metric  # how problems word a bad number
-    quiet_statuses: frozenset[int] = frozenset()  # exit statuses that are no problem if there is output
-    several: Several | None = None  # for a tool that answers for one device at a time
-    # Marks of other tools make a text foreign before any shape is tried, because kindred tools have the same shapes.
-    # False if the shapes are unique, since a device's name may contain another tool's mark.
+    wording: Wording = problem_by_metric  # how problems word a bad number
+    quiet_statuses: frozenset[int] = frozenset()  # exit statuses that are ignored if there is output
+    several: Several | None = None  # for a tool that reports one device per call
+    # Reject texts with marks of other tools before trying the shapes, which related tools share. False if the shapes are
+    # unique, since a device's name may contain the mark of another tool.
     marks_first: bool = True
     refusals: tuple[Refusal, ...] = ()  # texts printed instead of devices, checked before `errors`
     remnants: tuple[Refusal, ...] = ()  # … and checked after `errors`
     is_complaint: Callable[[str], bool] = _any_line  # lines of the error stream that are shown to the operator
-    finish: Callable[[Report, Output], Report] = _as_it_is
+    finish: Callable[[Report, Output], Report] = _unchanged
 
     def draft(self) -> Draft:
-        """Return an empty draft for one of the tool's texts."""
+        """Return an empty draft for a text of the tool."""
         space = self.name if self.index_space is None else self.index_space
         return Draft(self.vendor, self.wording, self.words, space)

@@ -194,7 +194,7 @@ _ZEROED_METRICS = frozenset(
 def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
     """Put the cards into the draft. Keys of metrics that are not in `gives` are reported as unknown fields."""
     draft.problems.extend(listing.problems)
-    draft.name_unknown(*listing.unknown)
+    draft.add_unknown(*listing.unknown)
     draft.is_cut = listing.is_cut
     driver = _identity_text(texts_of(listing.system), "driver")
     if driver:
@@ -222,7 +222,7 @@ def _read_card(device: int, where: str, entries: Sequence[Entry], gives: Collect
     if not is_up:
         draft.complain(where, "temperature, power and utilization cannot be read: the card does not answer")
     facts = tuple(sorted((*described.facts, ("power_kind", kind)))) if kind else described.facts
-    draft.rewrite(device, replace(described, up=is_up, facts=facts))
+    draft.replace_device(device, replace(described, up=is_up, facts=facts))
 
 
 def _read_entry(entry: Entry, device: int, gives: Collection[str], draft: Draft) -> None:
@@ -234,16 +234,16 @@ def _read_entry(entry: Entry, device: int, gives: Collection[str], draft: Draft)
     elif keys.is_level_only(key, entry.text):
         return
     elif readable:
-        draft.take(device, readable, entry.text, f"{entry.where} {quote(entry.key)}", key.unit)
+        draft.store(device, readable, entry.text, f"{entry.where} {quote(entry.key)}", key.unit)
     elif targets or not keys.is_quiet(key, entry.text):
-        draft.name_unknown(entry.key)
+        draft.add_unknown(entry.key)
 
 
 def _read_level(entry: Entry, device: int, draft: Draft) -> None:
     level = level_of(entry.text)
     if not isinstance(level, Absent):
         for item in states(device, "performance_level", level):
-            draft.keep(item)
+            draft.add_reading(item)
     elif level is Absent.NOT_UNDERSTOOD or not entry.text.strip():
         draft.complain(entry.where, f'"{quote(entry.text)}" is not a known performance level')
 
@@ -254,7 +254,7 @@ def _store_main_power(device: int, draft: Draft) -> str:
     values = [(kind, value) for kind, value in printed.items() if value is not None]
     numbers = [(kind, value) for kind, value in values if not isinstance(value, Absent)]
     for _, value in numbers[:1] or values[:1]:
-        draft.give(device, metric("power_watts"), value)
+        draft.set_value(device, metric("power_watts"), value)
     return numbers[0][0] if numbers else ""
 
 
@@ -263,7 +263,7 @@ def _discard_zeros(readings: Sequence[Reading], draft: Draft) -> None:
     if not _may_be_up(readings, _BASIC_METRICS - {"utilization_ratio"}):
         for item in readings:
             if item.metric in _ZEROED_METRICS and item.value == 0.0:
-                draft.overrule(replace(item, value=Absent.IMPLAUSIBLE))
+                draft.replace_reading(replace(item, value=Absent.IMPLAUSIBLE))
 
 
 def _may_be_up(readings: Iterable[Reading], metrics: Collection[str]) -> bool:

@@ -209,8 +209,8 @@ def _add_process(entry: _Entry, seen: set[tuple[int, int]], draft: Draft) -> boo
 def _count_processes(draft: Draft) -> None:
     """Set the number of processes of each device, from a complete list."""
     counts = Counter(process.device for process in draft.processes)
-    for device in range(draft.size()):
-        draft.give(device, metric("processes"), float(counts[device]))
+    for device in range(draft.device_count()):
+        draft.set_value(device, metric("processes"), float(counts[device]))
 
 
 def _read_list(lines: Sequence[Line]) -> _List:

@@ -8,8 +8,8 @@ from functools import partial
 
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Form, Output, Problem, Report
-from telemetry_parsers.reports.draft import Draft, by_text
-from telemetry_parsers.reports.tool import Refusal, Shape, Text, Tool, is_fine, must_be_whole
+from telemetry_parsers.reports.draft import Draft, problem_by_text
+from telemetry_parsers.reports.tool import Refusal, Shape, Text, Tool, accept_empty, must_be_complete
 from telemetry_parsers.rocm import messages, processes
 from telemetry_parsers.rocm.broken_json import read_document
 from telemetry_parsers.rocm.cards import mentions_vendor, read_cards, texts_of, vendor_of
@@ -122,13 +122,13 @@ def tool_of(brand: Brand) -> Tool:
             _listing_shape(brand, lambda text: read_document(text.joined), "json"),
             _listing_shape(brand, lambda text: read_csv(text.lines), "json"),
             _listing_shape(brand, lambda text: _read_tables(text.lines, brand.plain_sensor), "text"),
-            Shape(_read_processes, empty=is_fine),
-            Shape(_read_versions, empty=is_fine),
+            Shape(_read_processes, empty=accept_empty),
+            Shape(_read_versions, empty=accept_empty),
         ),
         silent=brand.silent,
         errors=messages.ERRORS,
         words=messages.NO_NUMBERS,
-        wording=by_text,
+        wording=problem_by_text,
         quiet_statuses=messages.QUIET_STATUSES,
         marks_first=False,
         # Checked before the marks of other tools, because rocm-smi also prints some lines that accompany Hygon's errors.
@@ -161,7 +161,7 @@ def _listing_shape(brand: Brand, listing_in: Callable[[Text], Listing | None], f
         if (listing is not None and listing.system) or processes.usage_in(text.lines) is not None:
             return replace(report, outcome="ok")
         problem = Problem("text", "the list of devices is empty")
-        list_report = must_be_whole(replace(report, problems=capped([*report.problems, problem])), text, tool)
+        list_report = must_be_complete(replace(report, problems=capped([*report.problems, problem])), text, tool)
         return error_report(text.lines, None, messages.ERRORS) or list_report
 
     return Shape(read, form, without_cards)

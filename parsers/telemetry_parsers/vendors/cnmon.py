@@ -85,5 +85,7 @@ _TOOL = Tool(
 )
 
 PARSER = parser_of(
-    _TOOL, Poll("readings", Command(((TOOL,),), folders=("/usr/bin", "/usr/local/neuware/bin"))), also=("processes",)
+    _TOOL,
+    Poll("readings", Command(((TOOL,),), folders=("/usr/bin", "/usr/local/neuware/bin"))),
+    more_metrics=("processes",),
 )

@@ -53,5 +53,5 @@ PARSER = parser_of(
     # The other name is not tried: AMD's tool supports these flags, and would wake AMD's cards.
     Poll("processes", _command(f"{TOOL} --showpids"), "slow", 60.0, lists_devices=False),
     Poll("driver", _command(f"{TOOL} --showdriverversion"), "inventory", 300.0, lists_devices=False),
-    also=GIVES,
+    more_metrics=GIVES,
 )

@@ -150,14 +150,14 @@ def _take(fields: Sequence[str], line: Line, draft: Draft) -> None:
         return
     device = draft.device(index)
     for position, target in _POSITIONS.items():
-        draft.take(device, (target,), fields[position], line.where)
+        draft.store(device, (target,), fields[position], line.where)
     unit = next((unit for model, unit in _POWER_UNITS.items() if fields[MODEL].startswith(model)), None)
     if unit is None:
         text = f"power_watts: the unit is unknown for the model {quote(fields[MODEL])}"
         draft.complain(line.where, text)
-        draft.give(device, metric("power_watts"), Absent.NOT_UNDERSTOOD)
+        draft.set_value(device, metric("power_watts"), Absent.NOT_UNDERSTOOD)
     else:
-        draft.take(device, (metric("power_watts", unit=unit),), fields[POWER], line.where)
+        draft.store(device, (metric("power_watts", unit=unit),), fields[POWER], line.where)
 
 
 _COMMANDS = ("xpu-smi", "xpu_smi")

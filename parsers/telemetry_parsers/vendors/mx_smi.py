@@ -202,7 +202,7 @@ def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
             _take_slice(readers, cells, line, draft)
         else:
             names = [headings_in(cell, frozenset(_SLICE_COLUMNS)) for cell in cells]
-            draft.name_unknown(*(name for cell_names in names for name in cell_names if name not in _SLICE_COLUMNS))
+            draft.add_unknown(*(name for cell_names in names for name in cell_names if name not in _SLICE_COLUMNS))
             readers = [cell_reader(cell_names, _SLICE_COLUMNS) for cell_names in names]
 
 
@@ -216,9 +216,9 @@ def _take_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line,
         draft.complain(line.where, f"a slice of an unlisted GPU: {quote(line.text)}")
         return
     part = draft.device((gpu, slice_))
-    draft.partition(part, parent, str(slice_))
+    draft.set_partition(part, parent, str(slice_))
     for targets, text in read:
-        draft.take(part, [target for target in targets if target.kind == "metric"], text, line.where)
+        draft.store(part, [target for target in targets if target.kind == "metric"], text, line.where)
 
 
 # No poll requests the JSON of `-j` and the names of `-L`: only `telemetry parse` reads them.
@@ -255,17 +255,17 @@ def _take_document(document: dict[str, Any], draft: Draft) -> None:
             draft.driver = str(item)
         elif name in _DOCUMENT_VERSIONS:
             draft.tool_version = str(item)
-    if str(document.get("attached_gpus")) != str(draft.size()):
-        draft.complain("JSON", miscounted(quote(str(document.get("attached_gpus"))), draft.size()))
+    if str(document.get("attached_gpus")) != str(draft.device_count()):
+        draft.complain("JSON", miscounted(quote(str(document.get("attached_gpus"))), draft.device_count()))
 
 
 def _take_card(address: str, item: dict[str, Any], draft: Draft) -> None:
     device = draft.device(address)
-    draft.take(device, (identity("bus_id"),), address, "JSON")
+    draft.store(device, (identity("bus_id"),), address, "JSON")
     for path, target in _DOCUMENT.items():
         text = _at(item, path)
         if text is not None:
-            draft.take(device, (target,), text, f"JSON {'/'.join(path)}")
+            draft.store(device, (target,), text, f"JSON {'/'.join(path)}")
     reason = _at(item, ("unavailable_reason",))
     if reason:
         draft.complain(f"JSON {quote(address)}", f"not available: {quote(reason)}")
@@ -289,12 +289,12 @@ def _read_names(answer: Text, draft: Draft) -> bool:
             continue
         device = draft.device(int(match[1]))
         for target, text in ((identity("model"), match[2]), (identity("bus_id"), match[3]), (STATE, match[4])):
-            draft.take(device, (target,), text, line.where)
+            draft.store(device, (target,), text, line.where)
         if match[5]:
-            draft.take(device, (identity("uuid"),), match[5], line.where)
+            draft.store(device, (identity("uuid"),), match[5], line.where)
         else:
             draft.complain(line.where, f"GPU {match[1]}: {quote(match[4])} ({quote(match[6])})")
-    return bool(draft.size())
+    return bool(draft.device_count())
 
 
 # The tool, and the other name under which it is sold.
@@ -306,8 +306,8 @@ _ATTACHED = re.compile(r"[ \t]{0,8}Attached GPUs[ \t]{0,60}:[ \t]{0,8}([0-9]{1,4
 def _read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
     read_table(lines, box, draft)
     attached = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED.match(line.text))), None)
-    if attached is not None and attached != draft.size():
-        draft.complain("text", miscounted(attached, draft.size()))
+    if attached is not None and attached != draft.device_count():
+        draft.complain("text", miscounted(attached, draft.device_count()))
     _read_slices(lines, draft)
 
 
@@ -345,5 +345,5 @@ PARSER = parser_of(
     Poll("readings", _ask()),
     Poll("temperatures", _ask("--show-temperature"), lists_devices=False),
     Poll("errors", _ask("--count-ecc"), "slow", 60.0, lists_devices=False),
-    also=("processes",),
+    more_metrics=("processes",),
 )

@@ -59,5 +59,5 @@ PARSER = parser_of(
     Poll("processes", _ASK_PROCESSES, "slow", 60.0, lists_devices=False, wakes=True),
     Poll("facts", _ASK_FACTS, "inventory", 300.0, lists_devices=False, wakes=True),
     Poll("version", _ASK_VERSION, "inventory", 300.0, lists_devices=False, wakes=True),
-    also=GIVES,
+    more_metrics=GIVES,
 )

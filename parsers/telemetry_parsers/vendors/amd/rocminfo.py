@@ -12,7 +12,7 @@ from telemetry_parsers.model import Value as Number
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import metric, special
-from telemetry_parsers.reports.tool import Shape, Text, Tool, must_be_whole
+from telemetry_parsers.reports.tool import Shape, Text, Tool, must_be_complete
 from telemetry_parsers.text.answers import CUT_LINE, ErrorText, failed, not_understood
 from telemetry_parsers.text.echoes import without_prefix
 from telemetry_parsers.text.lines import Line, quote
@@ -272,7 +272,7 @@ def _read(text: Text, draft: Draft) -> bool:
         index += _add_agent(agent, index, listing, draft)
     for line in listing.unread_lines:
         draft.complain(line.where, not_understood(line.text))
-    draft.name_unknown(*listing.unknown)
+    draft.add_unknown(*listing.unknown)
     draft.tool_version = listing.system["runtime version"].text if "runtime version" in listing.system else None
     return True
 
@@ -299,9 +299,9 @@ def _store_values(agent: Agent, device: int, draft: Draft) -> None:
         (_MEMORY, pool.get("size")),
     ):
         if value is None:
-            draft.give(device, target, Absent.NOT_REPORTED)
+            draft.set_value(device, target, Absent.NOT_REPORTED)
         else:
-            draft.take(device, (target,), value.text, value.line.where)
+            draft.store(device, (target,), value.text, value.line.where)
     address = agent.text("bdfid")
     if units.whole(address) != 0 and address and _bus_id(address) is None:
         draft.complain(agent.values["bdfid"].line.where, f'BDFID: "{quote(address)}" is not a bus address')
@@ -375,7 +375,7 @@ _MEMORY = special("memory_total_bytes", _size)
 _TOOL = Tool(
     name=TOOL,
     vendor="amd",
-    shapes=(Shape(_read, empty=must_be_whole, tables=((_COMPUTE_UNITS, _CLOCK, _MEMORY),)),),
+    shapes=(Shape(_read, empty=must_be_complete, tables=((_COMPUTE_UNITS, _CLOCK, _MEMORY),)),),
     silent="no output",
     errors=_ERRORS,
     marks_first=False,

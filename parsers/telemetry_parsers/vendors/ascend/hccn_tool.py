@@ -11,7 +11,7 @@ from telemetry_parsers.model import Absent, Command, Poll, Problem
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import failure_of, parser_of
 from telemetry_parsers.reports.targets import Target, fact, metric, switch
-from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, is_fine
+from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, accept_empty
 from telemetry_parsers.text.answers import CUT_LINE, ErrorText, no_row, without_key
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.framed import TableShape, is_rule, read_table
@@ -184,7 +184,7 @@ class _Answer:
         elif key in _QUIET:
             self.is_understood = True
         elif not self.is_listing:
-            self.draft.name_unknown(key)
+            self.draft.add_unknown(key)
 
     def _read_port(self, value: str) -> None:
         """Read the port in `port_id: 4`, or `0x4` in the answer about bit errors."""
@@ -207,16 +207,16 @@ class _Answer:
         device = self.draft.device(_DEVICE)
         if name in dict(self.draft.device_at(device).facts):
             self._report_repeated(where, name)
-        self.draft.take(device, (fact(name),), value, where)
+        self.draft.store(device, (fact(name),), value, where)
 
     def take(self, target: Target, value: str, where: str) -> None:
         """Store a reading. A repeated reading is reported and ignored."""
         self.is_understood = True
         device = self.draft.device(_DEVICE)
-        if self.draft.is_given(device, target):
+        if self.draft.has_reading(device, target):
             self._report_repeated(where, f"{target.key} of {target.label}")
         else:
-            self.draft.take(device, (target,), value, where)
+            self.draft.store(device, (target,), value, where)
 
     def _report_repeated(self, where: str, what: str) -> None:
         """Report a repeated reading: the command lines between answers about several devices are missing."""
@@ -233,7 +233,7 @@ class _Answer:
     def finish_answer(self, flags: Sequence[str], where: str) -> None:
         """Set the answer's device, and report the readings that are missing in the answer to these flags."""
         if self.device is not None:
-            self.draft.number(self.draft.device(_DEVICE), self.device)
+            self.draft.set_index(self.draft.device(_DEVICE), self.device)
         readings = self.draft.readings_of(self.draft.device(_DEVICE)) if self.draft.has(_DEVICE) else []
         metrics = {FLAGS[flag] for flag in flags if flag in FLAGS} - {""}
         if _KEYS_WITH_FLAPS & self.keys:
@@ -245,15 +245,15 @@ class _Answer:
         elif _STATISTICS in self.keys:
             self._add_absences()
         if self.has_several_devices:
-            self.draft.forget_devices()
+            self.draft.clear_devices()
 
     def _add_absences(self) -> None:
         """Store an absence for each counter that the statistics do not print."""
         device = self.draft.device(_DEVICE)
         for counter in (_PORT_COUNTERS if self.port.number else _ROCE_COUNTERS).values():
             target = replace(counter, label=self.port.label)
-            if not self.draft.is_given(device, target):
-                self.draft.give(device, target, Absent.NOT_REPORTED)
+            if not self.draft.has_reading(device, target):
+                self.draft.set_value(device, target, Absent.NOT_REPORTED)
 
 
 def _read_tables(answer: _Answer, lines: Sequence[Line]) -> None:
@@ -303,7 +303,7 @@ def _missing_answer(run: Run) -> Problem | None:
 _TOOL = Tool(
     name=TOOL,
     vendor="ascend",
-    shapes=(Shape(_read_answer, empty=is_fine, tables=(COUNTERS,)),),
+    shapes=(Shape(_read_answer, empty=accept_empty, tables=(COUNTERS,)),),
     silent="no output: the tool prints nothing for a port without this setting",
     errors=ERRORS,
     index_space=INDEX_SPACE,
@@ -330,5 +330,5 @@ PARSER = parser_of(
     _poll("statistics", 60.0, ("-i", "{device}", "-stat", "-g")),
     _poll("speed", 300.0, ("-i", "{device}", "-speed", "-g")),
     _poll("net-health", 300.0, ("-i", "{device}", "-net_health", "-g")),
-    also=("link_up",),
+    more_metrics=("link_up",),
 )

@@ -159,9 +159,9 @@ def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
     if grid.kind == "config":
         _take_setting(grid, name, text.strip(), line)
     elif name in keys.DISCOVERY:
-        grid.draft.take(grid.device, (keys.DISCOVERY[name],), text, line.where)
+        grid.draft.store(grid.device, (keys.DISCOVERY[name],), text, line.where)
     elif name not in keys.QUIET_DISCOVERY:
-        grid.draft.name_unknown(key)
+        grid.draft.add_unknown(key)
 
 
 def _take_setting(grid: _Grid, name: str, text: str, line: Line) -> None:
@@ -170,9 +170,9 @@ def _take_setting(grid: _Grid, name: str, text: str, line: Line) -> None:
     if (grid.last, name) == (keys.POWER_LIMIT, keys.POWER_RANGE):
         span = _RANGE.match(text)
         for target, number in zip(keys.CAP_RANGE, span.groups() if span else (text, text), strict=True):
-            grid.draft.take(grid.device, (target,), number, line.where)
+            grid.draft.store(grid.device, (target,), number, line.where)
     elif (setting := keys.CONFIG.get((grid.section, name)) or keys.CONFIG.get(("", name))) is not None:
-        grid.draft.take(grid.device, (setting,), text, line.where)
+        grid.draft.store(grid.device, (setting,), text, line.where)
     elif not text:
         grid.section = name
     grid.last = name
@@ -224,15 +224,15 @@ def _end_label(grid: _Grid) -> None:
     target, is_known = target_of(label)
     if target is None or device is None:
         if label and not is_known:
-            grid.draft.name_unknown(label)
+            grid.draft.add_unknown(label)
         return
     for tile, part in _tiles(text):
         position = _position(grid, tile, device)
         value = _stated(part)
         if value is None:
-            grid.draft.give(position, target, Absent.NOT_UNDERSTOOD, part, grid.where)
+            grid.draft.set_value(position, target, Absent.NOT_UNDERSTOOD, part, grid.where)
         else:
-            grid.draft.take(position, (target,), value, grid.where)
+            grid.draft.store(position, (target,), value, grid.where)
 
 
 def _tiles(text: str) -> Iterator[tuple[str, str]]:
@@ -248,7 +248,7 @@ def _position(grid: _Grid, tile: str, device: int) -> int:
     if not tile:
         return device
     part = grid.draft.device((grid.index, tile))
-    grid.draft.partition(part, device, tile)
+    grid.draft.set_partition(part, device, tile)
     return part
 
 
@@ -278,7 +278,7 @@ def _take_health(grid: _Grid, text: str, line: Line) -> None:
     target = keys.HEALTH.get((grid.section, name))
     if target is not None and grid.device is not None:
         match = _THRESHOLD.match(value)
-        grid.draft.take(grid.device, (target,), match[1] if match else value, line.where)
+        grid.draft.store(grid.device, (target,), match[1] if match else value, line.where)
     elif name == "status" and grid.device is not None:
         grid.states.setdefault(grid.device, {})[grid.item] = value.lower()
         if value.lower() not in keys.HEALTHY:

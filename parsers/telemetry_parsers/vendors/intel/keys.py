@@ -264,4 +264,4 @@ def judge(draft: Draft, device: int, states: Mapping[str, str]) -> None:
     if _HEALTH_ITEMS - set(states) or not reported or not set(reported) <= set(_STATES_WORST_FIRST):
         return
     worst = min(reported, key=_STATES_WORST_FIRST.index)
-    draft.take(device, (HEALTH_STATE,), worst, "health")
+    draft.store(device, (HEALTH_STATE,), worst, "health")

@@ -33,7 +33,7 @@ def read_csv(lines: Sequence[Line], draft: Draft) -> None:
         names = csv_headings(line)
         if names:
             header = names
-            draft.name_unknown(*(name for name in header if not _is_known(name)))
+            draft.add_unknown(*(name for name in header if not _is_known(name)))
         elif header and line.text.strip():
             _keep(draft, header, line, newest)
     for (index, tile), (line, headings, cells) in newest.items():
@@ -64,9 +64,9 @@ def _take_row(draft: Draft, index: str, tile: str, header: Sequence[str], cells:
     device = draft.device(number)
     if units.whole(tile) is not None:
         parent, device = device, draft.device((number, tile))
-        draft.partition(device, parent, tile)
+        draft.set_partition(device, parent, tile)
     for target, cell in _given(header, cells):
-        draft.take(device, (target,), cell, line.where)
+        draft.store(device, (target,), cell, line.where)
 
 
 def _given(header: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:

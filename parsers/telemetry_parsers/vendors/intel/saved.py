@@ -63,7 +63,7 @@ def take_stats(stats: _Object, draft: Draft) -> None:
         name = str(tile.get("tile_id", ""))
         if units.whole(name) is not None:
             part = draft.device((index, name))
-            draft.partition(part, device, name)
+            draft.set_partition(part, device, name)
             _take_counters(tile.get("data_list"), part, draft)
             _take_engines(tile.get("engine_util"), part, draft)
 
@@ -76,7 +76,7 @@ def _take_counters(entries: Any, device: int, draft: Draft) -> None:
         if name == keys.MEMORY_USED:
             _take_memory(text, device, where, draft)
         elif name in keys.STATS_JSON:
-            draft.take(device, (keys.STATS_JSON[name],), text, where)
+            draft.store(device, (keys.STATS_JSON[name],), text, where)
 
 
 def _take_memory(text: str, device: int, where: str, draft: Draft) -> None:
@@ -84,9 +84,9 @@ def _take_memory(text: str, device: int, where: str, draft: Draft) -> None:
     number = units.number(text)
     in_bytes = not isinstance(number, Absent) and number >= keys.FEWEST_BYTES
     if not in_bytes and not isinstance(number, Absent) and number > keys.MOST_MEBIBYTES:
-        draft.give(device, metric("memory_used_bytes"), Absent.NOT_UNDERSTOOD, text, where)
+        draft.set_value(device, metric("memory_used_bytes"), Absent.NOT_UNDERSTOOD, text, where)
     else:
-        draft.take(device, (metric("memory_used_bytes", unit="B" if in_bytes else "MiB"),), text, where)
+        draft.store(device, (metric("memory_used_bytes", unit="B" if in_bytes else "MiB"),), text, where)
 
 
 def _take_engines(kinds: Any, device: int, draft: Draft) -> None:
@@ -96,7 +96,7 @@ def _take_engines(kinds: Any, device: int, draft: Draft) -> None:
         readable = [text for text in numbers if not isinstance(units.number(text), Absent)]
         if numbers and kind in keys.ENGINE_KINDS:
             target = metric("engine_utilization_ratio", kind, unit="%")
-            draft.take(device, (target,), max(readable, key=float, default=numbers[0]), f"JSON {quote(kind)}")
+            draft.store(device, (target,), max(readable, key=float, default=numbers[0]), f"JSON {quote(kind)}")
 
 
 def take_sample(place: str, sample: _Object, draft: Draft) -> None:
@@ -109,9 +109,9 @@ def take_sample(place: str, sample: _Object, draft: Draft) -> None:
     for name, value in sample.items():
         target = keys.QUERY.fields.get(name)
         if target is not None and isinstance(value, str):
-            draft.take(device, (target,), value, f"JSON {quote(name)}")
+            draft.store(device, (target,), value, f"JSON {quote(name)}")
         elif target is None and name not in keys.QUERY.quiet:
-            draft.name_unknown(name)
+            draft.add_unknown(name)
 
 
 def objects(items: Any) -> Iterable[_Object]:

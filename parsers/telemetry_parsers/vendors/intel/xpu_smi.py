@@ -58,7 +58,7 @@ def _take_document(document: _Object, newest: dict[str, _Object], draft: Draft) 
     elif "device_id" in document:
         _take_device(document, draft)
     else:
-        draft.name_unknown(*document)
+        draft.add_unknown(*document)
 
 
 def _take_device(item: _Object, draft: Draft) -> None:
@@ -70,9 +70,9 @@ def _take_device(item: _Object, draft: Draft) -> None:
     for name, value in item.items():
         target = keys.JSON_KEYS.get(name)
         if target is not None and isinstance(value, str):
-            draft.take(device, (target,), value, f"JSON {quote(name)}")
+            draft.store(device, (target,), value, f"JSON {quote(name)}")
         elif target is None and name not in keys.QUIET_JSON and name not in keys.HEALTH_JSON:
-            draft.name_unknown(name)
+            draft.add_unknown(name)
     _take_health(item, device, draft)
 
 
@@ -88,7 +88,7 @@ def _take_health(item: _Object, device: int, draft: Draft) -> None:
         if state.lower() not in keys.HEALTHY:
             draft.complain(f"JSON {name}", f"{name}: {quote(state)}")
         for key, target in keys.THRESHOLDS.get(sensor, {}).items():
-            draft.take(device, (target,), str(component.get(key, "")), f"JSON {name}/{key}")
+            draft.store(device, (target,), str(component.get(key, "")), f"JSON {name}/{key}")
     if states:
         judge(draft, device, states)
 
@@ -160,5 +160,5 @@ PARSER = parser_of(
     Poll("limits", _ask(("config", "-d", "{device}"), per="device"), "inventory", 300.0, lists_devices=False),
     Poll("health", _ask(("health", "-l")), "slow", 60.0, lists_devices=False),
     Poll("processes", _ask(("ps",)), "slow", 60.0, lists_devices=False, costs=_PS_COSTS),
-    also=("processes",),
+    more_metrics=("processes",),
 )

@@ -55,10 +55,10 @@ _READINGS = tuple(
 def read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
     """Put the cards and their processes into the draft. Metrics without a column in this layout are not reported."""
     below = read_cards(lines, box, draft)
-    for device in range(draft.size()):
+    for device in range(draft.device_count()):
         for target in _READINGS:
-            if not draft.is_given(device, target):
-                draft.give(device, target, Absent.NOT_REPORTED)
+            if not draft.has_reading(device, target):
+                draft.set_value(device, target, Absent.NOT_REPORTED)
     _read_processes(below, draft)
 
 
@@ -116,7 +116,7 @@ def _give(rows: _Rows, draft: Draft) -> None:
         if row.index in positions:
             draft.processes.append(Process(positions[row.index], row.pid, row.name, row.memory_used_bytes))
     for index, position in positions.items():
-        draft.give(position, _TARGET, rows if isinstance(rows, Absent) else float(counts[index]))
+        draft.set_value(position, _TARGET, rows if isinstance(rows, Absent) else float(counts[index]))
 
 
 def _rows(lines: Sequence[Line], draft: Draft) -> _Rows:
@@ -127,7 +127,7 @@ def _rows(lines: Sequence[Line], draft: Draft) -> _Rows:
     names = [name for line in lines[1:start] for name in headings_in(line.text, _HEADINGS)]
     unknown = [name for name in names if name not in _HEADINGS]
     if unknown or (names and tuple(names[: len(_PROCESS_COLUMNS)]) != _PROCESS_COLUMNS):
-        draft.name_unknown(*unknown)
+        draft.add_unknown(*unknown)
         draft.complain(lines[start].where, f"the process table has other columns: {quote(' | '.join(names))}")
         return Absent.NOT_UNDERSTOOD
     return _body(lines, start + is_rule(lines[start].text), draft)

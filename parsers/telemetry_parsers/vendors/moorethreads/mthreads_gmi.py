@@ -12,7 +12,7 @@ from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Rep
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import identity
-from telemetry_parsers.reports.tool import Shape, Text, Tool, is_fine, may_be_empty, of_lines, shape
+from telemetry_parsers.reports.tool import Shape, Text, Tool, accept_empty, may_be_empty, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import arguments_of
 from telemetry_parsers.text.lines import Line
@@ -107,7 +107,7 @@ _TOOL = Tool(
         of_lines(query.is_card, query.read_list, tables=_QUERY),
         Shape(query.read_json, "json", tables=_QUERY),
         shape(is_card, read_list, _NAMES),
-        Shape(_read_version, empty=is_fine),
+        Shape(_read_version, empty=accept_empty),
     ),
     silent=_SILENT,
     errors=ERRORS,
@@ -121,6 +121,6 @@ PARSER = parser_of(
     _TOOL,
     Poll("readings", Command(((TOOL, "-q", "--json"), (TOOL, "-q"), (TOOL,)), folders=_FOLDERS)),
     Poll(_PROCESSES, Command(((TOOL,),), folders=_FOLDERS), tier="slow", interval=60.0, lists_devices=False),
-    also=(_PROCESSES,),
-    keeps=_is_kept,
+    more_metrics=(_PROCESSES,),
+    is_kept=_is_kept,
 )

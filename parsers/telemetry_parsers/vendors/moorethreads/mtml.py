@@ -95,7 +95,7 @@ def take(calls: dict[str, Plain], readings: Readings) -> None:
         elif name.startswith(LINK_CALLS):
             _link(quote(name.removeprefix(LINK_CALLS)), answer, name, readings)
         elif not name.startswith(FAN_CALLS) and name not in _QUIET:
-            readings.draft.name_unknown(name)
+            readings.draft.add_unknown(name)
     readings.greatest(FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_CALLS)})
 
 

@@ -9,7 +9,7 @@ from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Plain, Value
-from telemetry_parsers.reports.draft import Draft, by_text
+from telemetry_parsers.reports.draft import Draft, problem_by_text
 from telemetry_parsers.reports.tool import Text
 from telemetry_parsers.text.answers import CUT_LINE, cut_document, listed_twice, miscounted, without_key
 from telemetry_parsers.text.documents import find_documents
@@ -83,7 +83,7 @@ def read_list(lines: Sequence[Line], draft: Draft) -> None:
             _take_line(query, section, line)
         elif text and query.cards:
             section = _plain(text)
-            draft.name_unknown(*([] if section in SECTIONS else [text]))
+            draft.add_unknown(*([] if section in SECTIONS else [text]))
     cards = _read_cards(query)
     for card_read in cards:
         _check_end(card_read, draft)
@@ -142,13 +142,13 @@ def _flatten(query: _Query, values: dict[str, Plain], section: str, depth: int) 
         elif value is None or isinstance(value, str):
             query.cards[-1].values.append(((section, key), value or ""))
         else:
-            query.draft.name_unknown(_field_name(section, key))
+            query.draft.add_unknown(_field_name(section, key))
 
 
 def _read_cards(query: _Query) -> list[_Card]:
     """Put each card into the draft once. Return the cards."""
     draft, cards = query.draft, _together(query)
-    draft.wording = by_text
+    draft.wording = problem_by_text
     draft.driver = units.text_or_none(query.head.get("driver version"))
     for position, card in enumerate(cards):
         _read_card(draft, draft.device(position, _device(card)), card)
@@ -219,7 +219,7 @@ def _read_card(draft: Draft, device: int, card: _Card) -> None:
     for key, text in printed.items():
         target = FIELDS.get(key)
         if target is not None and INSTEAD.get(key) not in printed:
-            draft.take(device, (target,), text, f"{card.where} {key[1]}")
+            draft.store(device, (target,), text, f"{card.where} {key[1]}")
         elif target is None and not _is_fan(key):
             _name_unknown(card, draft, key)
     fans = {f"{card.where} {key[1]}": text for key, text in printed.items() if _is_fan(key)}
@@ -232,7 +232,7 @@ def _name_unknown(card: _Card, draft: Draft, key: Key) -> None:
     if section in QUIET_SECTIONS and name in _READ_SOMEWHERE:
         draft.complain(card.where, f"{name} stands below {section}: the heading of its section is lost")
     elif section not in QUIET_SECTIONS and key not in QUIET:
-        draft.name_unknown(_field_name(section, name))
+        draft.add_unknown(_field_name(section, name))
 
 
 def _is_fan(key: Key) -> bool:
@@ -246,13 +246,13 @@ def _give_fastest(draft: Draft, device: int, fans: Mapping[str, str], count: int
     values = [_speed(draft, device, text, where) for where, text in fans.items()]
     speeds = [value for value in values if not isinstance(value, Absent)]
     gaps = [value for value in values if isinstance(value, Absent)] or [Absent.NOT_REPORTED]
-    draft.give(device, FANS, max(speeds) if len(speeds) == len(fans) == count else gaps[0])
+    draft.set_value(device, FANS, max(speeds) if len(speeds) == len(fans) == count else gaps[0])
 
 
 def _speed(draft: Draft, device: int, text: str, where: str) -> Value:
     value = draft.value_in(FANS, text)
     item = reading(device, FANS.key, Absent.NOT_UNDERSTOOD if value is None else value)
-    draft.complain_of(item, text, where)
+    draft.complain_if_bad(item, text, where)
     return item.value
 
 

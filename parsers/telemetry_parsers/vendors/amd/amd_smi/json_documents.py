@@ -116,7 +116,7 @@ def _add_document(blocks: list[Block], draft: Draft, value: Plain) -> bool:
             _add_item(blocks, draft, item)
     if lists:
         other_names = (name for name in value if name not in lists and plain_key(name) not in _NOT_DEVICES)
-        draft.name_unknown(*(name for name in other_names if value[name]))
+        draft.add_unknown(*(name for name in other_names if value[name]))
     return bool(lists)
 
 

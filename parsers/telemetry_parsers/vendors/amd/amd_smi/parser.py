@@ -159,7 +159,7 @@ PARSER = parser_of(
     Poll("list", _command("list"), "inventory", 300.0, 20.0, wakes=True),
     Poll("static", _command("static"), "inventory", 300.0, 30.0, wakes=True),
     Poll("process", _command("process"), "slow", 60.0, 20.0, lists_devices=False, wakes=True),
-    also=(
+    more_metrics=(
         *keys.ECC_COUNTS.values(), "performance_level", "processes", "retired_pages", "retired_pages_pending",
         "link_up", "link_receive_bytes_total", "link_transmit_bytes_total",
     ),

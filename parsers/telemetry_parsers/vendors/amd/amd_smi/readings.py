@@ -42,13 +42,13 @@ def read_links(draft: Draft, device: int, block: Block) -> None:
     for neighbour, link in _links(block, _XGMI):
         for key, name in _BYTES:
             if key in link:
-                draft.take(device, (metric(name, neighbour),), link[key], f"{block.where} {neighbour} {key}")
+                draft.store(device, (metric(name, neighbour),), link[key], f"{block.where} {neighbour} {key}")
     for number, text in enumerate(entry.text for entry in block.entries if entry.path == _STATUS):
         _store_link_state(draft, device, str(number), text, block)
 
 
 def _store_link_state(draft: Draft, device: int, link: str, text: str, block: Block) -> None:
-    draft.take(device, (special("link_up", link_up, link),), text, f"{block.where} link {link}")
+    draft.store(device, (special("link_up", link_up, link),), text, f"{block.where} link {link}")
 
 
 def _links(block: Block, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
@@ -80,13 +80,13 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
     if groups or message is not None:
         listed = [item for group in groups if (item := _process(device, group)) is not None]
         draft.processes += listed
-        draft.give(device, metric("processes"), _process_count(block, message, len(listed), len(groups)))
+        draft.set_value(device, metric("processes"), _process_count(block, message, len(listed), len(groups)))
     retired, pending = _page_count(block, "retired"), _page_count(block, "pending")
     if retired is not None:
-        draft.give(device, metric("retired_pages", "all"), retired)
+        draft.set_value(device, metric("retired_pages", "all"), retired)
     if pending is not None:
         has_pending = pending if isinstance(pending, Absent) else float(pending > 0)
-        draft.give(device, metric("retired_pages_pending"), has_pending)
+        draft.set_value(device, metric("retired_pages_pending"), has_pending)
 
 
 def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
@@ -160,7 +160,7 @@ def read_readings(draft: Draft, device: int, block: Block) -> None:
     }
     for item in (*items, *choice.levels):
         if not (item.metric in by_location and item.label == _TOTAL):
-            draft.keep(item)
+            draft.add_reading(item)
 
 
 class _Choice:
@@ -183,14 +183,14 @@ class _Choice:
         if path == ("perf_level",):
             self._read_level(entry)
         elif not targets and not (is_quiet(path) or path[0] in _ELSEWHERE) and printed_text(entry.text) is not None:
-            self._draft.name_unknown("/".join(path[:4]))
+            self._draft.add_unknown("/".join(path[:4]))
 
     def _add_candidate(self, target: Target, entry: Entry, path: Path) -> None:
         value = self._draft.value_in(target, entry.text)
         if value is None:
             return
         item = reading(self._device, target.key, value, target.label)
-        self._draft.complain_of(item, entry.text, entry.where)
+        self._draft.complain_if_bad(item, entry.text, entry.where)
         is_repeated = may_repeat(path)
         if is_repeated and not entry.text.strip():
             self._draft.complain(entry.where, f"{target.key}: one of several values is missing")
@@ -217,7 +217,7 @@ class _Choice:
             self.levels = ()
             if printed_text(entry.text) is not None or not entry.text.strip():
                 item = reading(self._device, "performance_level", Absent.NOT_UNDERSTOOD)
-                self._draft.complain_of(item, entry.text, entry.where)
+                self._draft.complain_if_bad(item, entry.text, entry.where)
 
 
 def _better(first: tuple[Reading, bool], second: tuple[Reading, bool], *, is_repeated: bool) -> tuple[Reading, bool]:

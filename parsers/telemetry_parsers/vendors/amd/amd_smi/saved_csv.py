@@ -99,7 +99,7 @@ class _Scan:
         if "" in names:
             self._draft.complain("heading", "a column has no name; the rows below it are not read")
         self._names, self._paths = names, _paths_of(names)
-        self._draft.name_unknown(*(name for name in names if name not in _NOT_VALUES and not self._paths.get(name)))
+        self._draft.add_unknown(*(name for name in names if name not in _NOT_VALUES and not self._paths.get(name)))
 
     def _read_row(self, line: Line) -> bool:
         try:

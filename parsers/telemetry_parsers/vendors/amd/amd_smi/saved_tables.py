@@ -99,7 +99,7 @@ class _Scan:
         self._headings = headings
         known = _PROCESS_HEADINGS if "PID" in headings else _HEADINGS
         expected = (*known, "GPU", "NAME", "TIMESTAMP", "XCP")
-        self._draft.name_unknown(*(name for name in headings if name not in expected))
+        self._draft.add_unknown(*(name for name in headings if name not in expected))
 
     def _read_card(self, line: Line) -> bool:
         cells = _cells_of(line.text.split(maxsplit=_MOST_WORDS))
@@ -275,7 +275,7 @@ def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
     if not is_closed:
         draft.complain(lines[-1].where, CUT_PROCESSES)
     for position in draft.positions().values():
-        draft.give(position, metric("processes"), absence or float(counts[position]))
+        draft.set_value(position, metric("processes"), absence or float(counts[position]))
 
 
 def _is_last_rule(line: Line) -> bool:

@@ -45,7 +45,7 @@ def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
         position = draft.add(_device(card, tree.versions.get(card.module)))
         if card.has_folder and not card.files:
             # The folder exists, but its files were not read, because the card is suspended.
-            draft.keep(reading(position, "suspended", 1.0))
+            draft.add_reading(reading(position, "suspended", 1.0))
             continue
         _read_card(position, card, draft)
         if any(name in values.FILES or name in values.CLOCKS for name in card.files):
@@ -55,11 +55,13 @@ def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
 
 def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
     if card.text("power/runtime_status"):
-        draft.keep(reading(position, "suspended", float(card.text("power/runtime_status") == "suspended")))
+        draft.add_reading(reading(position, "suspended", float(card.text("power/runtime_status") == "suspended")))
     for name, target in values.FILES.items():
         if name in card.files:
             value = values.value_in(card.files[name], target)
-            draft.give(position, target, _checked_power(position, value, draft) if target.key in _POWERS else value)
+            draft.set_value(
+                position, target, _checked_power(position, value, draft) if target.key in _POWERS else value
+            )
     _read_sensors(position, card, draft)
     _read_clocks(position, card, draft)
     _read_voltages(position, card, draft)
@@ -71,12 +73,12 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
         if not item.partition:
             is_power = item.metric in _POWERS
             value = _checked_power(position, item.value, draft) if is_power else item.value
-            draft.keep(reading(position, item.metric, value, item.label))
+            draft.add_reading(reading(position, item.metric, value, item.label))
     kind = kind or _store_main_power(position, draft)
     if kind:
         device = draft.device_at(position)
         facts = {**dict(device.facts), "power_kind": kind}
-        draft.rewrite(position, replace(device, facts=tuple(sorted(facts.items()))))
+        draft.replace_device(position, replace(device, facts=tuple(sorted(facts.items()))))
 
 
 def _checked_power(position: int, value: Value, draft: Draft) -> Value:
@@ -89,7 +91,7 @@ def read_partition(position: int, partition: str, card: CardFiles, draft: Draft)
     """Put the readings of a partition from the card's gpu_metrics into the draft."""
     for item in _blob_readings(card, draft):
         if str(item.partition) == partition:
-            draft.keep(reading(position, item.metric, item.value, item.label))
+            draft.add_reading(reading(position, item.metric, item.value, item.label))
 
 
 def _device(card: CardFiles, driver: str | None) -> Device:
@@ -121,11 +123,11 @@ def _read_sensors(position: int, card: CardFiles, draft: Draft) -> None:
             )
             continue
         label = values.sensor_label(card.text(f"temp{number}_label"), number)
-        draft.keep(reading(position, "temperature_celsius", values.value_in(source, values.TEMPERATURE), label))
+        draft.add_reading(reading(position, "temperature_celsius", values.value_in(source, values.TEMPERATURE), label))
         for suffix, target in values.LIMITS.items():
             limit = card.files.get(f"temp{number}_{suffix}")
             if limit is not None:
-                draft.keep(reading(position, target.key, values.value_in(limit, target), label))
+                draft.add_reading(reading(position, target.key, values.value_in(limit, target), label))
 
 
 def _read_clocks(position: int, card: CardFiles, draft: Draft) -> None:
@@ -133,13 +135,13 @@ def _read_clocks(position: int, card: CardFiles, draft: Draft) -> None:
         levels = card.files.get(name)
         if levels is not None:
             absence = values.absence_of(levels)
-            draft.keep(reading(position, "clock_hertz", absence or values.current_clock(levels.text), domain))
+            draft.add_reading(reading(position, "clock_hertz", absence or values.current_clock(levels.text), domain))
             highest = absence or values.highest_clock(levels.text)
             if highest is Absent.NOT_UNDERSTOOD or (not isinstance(highest, Absent) and highest > 0):
-                draft.keep(reading(position, "clock_max_hertz", highest, domain))
+                draft.add_reading(reading(position, "clock_max_hertz", highest, domain))
     for name, target in values.HWMON_CLOCKS.items():
         if name in card.files:
-            draft.give(position, target, values.value_in(card.files[name], target))
+            draft.set_value(position, target, values.value_in(card.files[name], target))
 
 
 def _read_voltages(position: int, card: CardFiles, draft: Draft) -> None:
@@ -148,7 +150,7 @@ def _read_voltages(position: int, card: CardFiles, draft: Draft) -> None:
             draft.complain(f"{card.bus_id or card.number} in{number}_label", "the file is empty; the rail is unknown")
         source, rail = card.files.get(f"in{number}_input"), values.RAILS.get(card.text(f"in{number}_label"))
         if source is not None and rail is not None:
-            draft.keep(reading(position, "voltage_volts", values.value_in(source, values.VOLTAGE), rail))
+            draft.add_reading(reading(position, "voltage_volts", values.value_in(source, values.VOLTAGE), rail))
 
 
 def _read_fan(position: int, card: CardFiles, draft: Draft) -> None:
@@ -156,7 +158,7 @@ def _read_fan(position: int, card: CardFiles, draft: Draft) -> None:
     for name, highest_name in (("fan1_input", "fan1_max"), ("pwm1", "pwm1_max")):
         current, highest = units.number(card.text(name)), units.number(card.text(highest_name))
         if not isinstance(current, Absent) and not isinstance(highest, Absent) and highest > 0:
-            draft.keep(reading(position, "fan_ratio", current / highest))
+            draft.add_reading(reading(position, "fan_ratio", current / highest))
 
 
 def _read_faults(position: int, card: CardFiles, draft: Draft) -> None:
@@ -164,13 +166,13 @@ def _read_faults(position: int, card: CardFiles, draft: Draft) -> None:
         if name.startswith(_RAS) and name.endswith(_RAS_END) and not output.status:
             block = values.label_word(name.removeprefix(_RAS).removesuffix(_RAS_END)) or "other"
             for kind, value in values.error_counts(output.text).items():
-                draft.keep(reading(position, _RAS_METRICS[kind], value, block))
+                draft.add_reading(reading(position, _RAS_METRICS[kind], value, block))
     pages = values.page_counts(card.text("ras/gpu_vram_bad_pages"))
     if pages is None and card.text("ras/gpu_vram_bad_pages"):
-        draft.keep(reading(position, "retired_pages", Absent.NOT_UNDERSTOOD, "all"))
+        draft.add_reading(reading(position, "retired_pages", Absent.NOT_UNDERSTOOD, "all"))
     if pages is not None:
-        draft.keep(reading(position, "retired_pages", pages[0], "all"))
-        draft.keep(reading(position, "retired_pages_pending", pages[1]))
+        draft.add_reading(reading(position, "retired_pages", pages[0], "all"))
+        draft.add_reading(reading(position, "retired_pages_pending", pages[1]))
 
 
 def _blob_readings(card: CardFiles, draft: Draft) -> list[gpu_metrics.BlobReading]:
@@ -181,7 +183,7 @@ def _blob_readings(card: CardFiles, draft: Draft) -> list[gpu_metrics.BlobReadin
     try:
         return gpu_metrics.read_blob(gpu_metrics.content_of(output.data))
     except gpu_metrics.UnknownBlobError as error:
-        draft.name_unknown(f"gpu_metrics {error}")
+        draft.add_unknown(f"gpu_metrics {error}")
         return []
 
 
@@ -189,7 +191,7 @@ def _read_level(position: int, card: CardFiles, draft: Draft) -> None:
     word = level_of(card.text("power_dpm_force_performance_level"))
     if not isinstance(word, Absent):
         for item in states(position, "performance_level", word):
-            draft.keep(item)
+            draft.add_reading(item)
 
 
 def _store_main_power(position: int, draft: Draft) -> str:
@@ -201,5 +203,7 @@ def _store_main_power(position: int, draft: Draft) -> str:
             reported[kind] = value
     chosen = next((kind for kind, value in reported.items() if not isinstance(value, Absent)), "")
     if reported:
-        draft.keep(reading(position, "power_watts", reported[chosen] if chosen else next(iter(reported.values()))))
+        draft.add_reading(
+            reading(position, "power_watts", reported[chosen] if chosen else next(iter(reported.values())))
+        )
     return chosen

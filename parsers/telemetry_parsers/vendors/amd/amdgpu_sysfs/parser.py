@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Absent, Capture, Device, Files, Output, Poll, Report
-from telemetry_parsers.reports.draft import LOUD, Draft
+from telemetry_parsers.reports.draft import REPORTED_ABSENCES, Draft
 from telemetry_parsers.text.answers import failed, not_read
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.cards import read_cards
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.saved import files_in
@@ -116,7 +116,7 @@ def _report_on(outputs: Sequence[Output]) -> Report:
     read_nodes(nodes, awake, draft)
     read_processes(tree, nodes, draft)
     forbidden = [output for output in outputs if output.status in (errno.EPERM, errno.EACCES)]
-    if not draft.size() and forbidden:
+    if not draft.device_count() and forbidden:
         return failed("no_permission", forbidden[0].name, "no permission; run the command as a user who may read /sys")
     for position, device in enumerate(draft.devices()):
         _report_implausible(draft, position, device)
@@ -130,7 +130,7 @@ def _report_implausible(draft: Draft, position: int, device: Device) -> None:
     """Report the implausible readings of a device after all files have been read."""
     name = device.bus_id or (f"card{device.index}" if device.index is not None else "card")
     for item in draft.readings_of(position):
-        if isinstance(item.value, Absent) and item.value in LOUD:
+        if isinstance(item.value, Absent) and item.value in REPORTED_ABSENCES:
             where = f"{name} {item.metric} {item.label}".rstrip()
             draft.complain(where, f"the driver's value is {item.value.value}")
 

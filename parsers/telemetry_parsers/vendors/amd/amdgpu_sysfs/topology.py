@@ -192,7 +192,7 @@ def read_nodes(nodes: Iterable[Node], awake: Mapping[str, CardFiles], draft: Dra
         position = _position_of(node, positions, draft)
         if position is None:
             continue
-        draft.rewrite(position, _with_facts(draft.device_at(position), node))
+        draft.replace_device(position, _with_facts(draft.device_at(position), node))
         if node.bus_id in only_in_kfd or node.bus_id in awake:
             _keep(draft, position, "compute_units", node.compute_units)
         if node.bus_id in only_in_kfd:
@@ -219,7 +219,7 @@ def _read_partition(node: Node, partition: str, position: int, card: CardFiles |
 def _read_without_files(node: Node, position: int, draft: Draft) -> None:
     """Store readings of a card without files."""
     if node.max_clock_megahertz is not None:
-        draft.keep(reading(position, "clock_max_hertz", node.max_clock_megahertz * _MEGAHERTZ, "graphics"))
+        draft.add_reading(reading(position, "clock_max_hertz", node.max_clock_megahertz * _MEGAHERTZ, "graphics"))
     if not node.is_partitioned:
         _keep(draft, position, "memory_total_bytes", node.memory_total_bytes)
         _keep(draft, position, "memory_used_bytes", node.memory_used_bytes)
@@ -227,7 +227,7 @@ def _read_without_files(node: Node, position: int, draft: Draft) -> None:
 
 def _keep(draft: Draft, position: int, metric: str, value: float | None) -> None:
     if value is not None:
-        draft.keep(reading(position, metric, value))
+        draft.add_reading(reading(position, metric, value))
 
 
 def _device(node: Node, parent: int | None) -> Device:
@@ -254,4 +254,4 @@ def read_processes(tree: Tree, nodes: Iterable[Node], draft: Draft) -> None:
             draft.processes.append(Process(position, pid, "", memory))
     for position in sorted(set(positions_by_gpu.values())):
         count = sum(process.device == position for process in draft.processes)
-        draft.keep(reading(position, "processes", float(count)))
+        draft.add_reading(reading(position, "processes", float(count)))

@@ -120,7 +120,7 @@ def _read_section(answer: _CardAnswer, section: Section) -> None:
         ends = keys.ENDS_OF_CARDS if names_only_card else keys.ENDS_OF_CHIPS
         _store_section(answer, chip_at(draft, slot), section, ends)
     else:
-        draft.name_unknown(*section.entries)
+        draft.add_unknown(*section.entries)
 
 
 def _why_not_read(answer: _CardAnswer, section: Section) -> str:
@@ -160,7 +160,7 @@ def _store_section(answer: _CardAnswer, device: int, section: Section, ends: Seq
         read_block(draft, device, section.entries, evidence)
     draft.processes.extend(Process(device, row.pid, row.name, row.memory_bytes) for row in section.rows)
     if section.is_idle and not section.rows:
-        draft.give(device, metric("processes"), 0.0)
+        draft.set_value(device, metric("processes"), 0.0)
 
 
 def _check_end(
@@ -181,9 +181,9 @@ def _add_events(draft: Draft, device: int, block: Block) -> None:
     """Report an event for each active fault."""
     words = block[keys.ERROR_CODES].text.replace(",", " ").split() if keys.ERROR_CODES in block else []
     for match in filter(None, map(_CODE.match, words)):
-        draft.happens(device, f"error_{match[1].lower()}", quote(f"{keys.ERROR_CODES}: {match[1]}"))
+        draft.add_event(device, f"error_{match[1].lower()}", quote(f"{keys.ERROR_CODES}: {match[1]}"))
     for match in _EVENT.finditer(block[keys.FAULT_EVENTS].text) if keys.FAULT_EVENTS in block else ():
-        draft.happens(device, f"error_{match[1].lower().removeprefix('0x')}", quote(block[keys.FAULT_EVENTS].text))
+        draft.add_event(device, f"error_{match[1].lower().removeprefix('0x')}", quote(block[keys.FAULT_EVENTS].text))
 
 
 def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
@@ -195,7 +195,7 @@ def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
         if not entry.text:
             answer.draft.complain(entry.line.where, f"{key} has no value")
         for slot in answer.all_chips() if units.whole(entry.text) else ():
-            answer.draft.happens(chip_at(answer.draft, slot), "chip_fault", quote(f"{key}: {entry.text}"))
+            answer.draft.add_event(chip_at(answer.draft, slot), "chip_fault", quote(f"{key}: {entry.text}"))
 
 
 def _describe(draft: Draft, device: int, block: Block) -> None:

@@ -76,7 +76,7 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
     # Each pair becomes one word, and a pair of placeholders one placeholder.
     joined_lines = [replace(line, text=_SLASH.sub("/", line.text).replace("N/A/N/A", "N/A")) for line in lines[:title]]
     table = read_table(joined_lines, shape)
-    draft.name_unknown(*table.unknown)
+    draft.add_unknown(*table.unknown)
     if runs > 1:
         draft.complain("text", several_runs(runs))
     driver = _read_versions(lines[:title], draft)
@@ -156,7 +156,7 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[s
     )
     if "chip" in ids - cells.keys() and not record.misfits:
         draft.complain(record.line.where, f"NPU {card} is listed without the number of its chip")
-    draft.number(device, physical)
+    draft.set_index(device, physical)
     draft.describe(device, described, {"device_id": _text(cells, "device")})
     _store_readings(draft, device, cells)
     for line in record.misfits:
@@ -166,17 +166,17 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[s
 
 def _store_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
     """Store the readings of the table. Readings without a cell are absent, except those of engines."""
-    draft.take(device, (TO_HEALTH,), cells["health"].text, cells["health"].line.where)
+    draft.store(device, (TO_HEALTH,), cells["health"].text, cells["health"].line.where)
     for headings, target in _READINGS:
         cell = next((cells[heading] for heading in headings if heading in cells), None)
         if cell is None:
-            draft.give(device, target, Absent.NOT_REPORTED)
+            draft.set_value(device, target, Absent.NOT_REPORTED)
         else:
-            draft.take(device, (target,), cell.text, cell.line.where, split_key(cell.heading)[1])
+            draft.store(device, (target,), cell.text, cell.line.where, split_key(cell.heading)[1])
     for heading, target in _ENGINES:
         if heading in cells:
             cell = cells[heading]
-            draft.take(device, (target,), cell.text, cell.line.where, split_key(heading)[1])
+            draft.store(device, (target,), cell.text, cell.line.where, split_key(heading)[1])
     _store_memory(draft, device, cells)
 
 
@@ -192,12 +192,12 @@ def _store_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
     halves = cell.text.split("/") if cell and units.placeholder(cell.text) is None else []
     for position, target in enumerate(_MEMORY):
         if cell is None:
-            draft.give(device, target, Absent.NOT_REPORTED)
+            draft.set_value(device, target, Absent.NOT_REPORTED)
         elif len(halves) == 2:
-            draft.take(device, (target,), halves[position], cell.line.where, split_key(cell.heading)[1])
+            draft.store(device, (target,), halves[position], cell.line.where, split_key(cell.heading)[1])
         else:
             value = units.placeholder(cell.text) or Absent.NOT_UNDERSTOOD
-            draft.give(device, target, value, cell.text, cell.line.where)
+            draft.set_value(device, target, value, cell.text, cell.line.where)
 
 
 def _number_in(cells: Mapping[str, Cell], *headings: str) -> int | None:
@@ -259,7 +259,7 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
     table = read_table(lines, _NEW if is_new else _OLD)
     counted = _ProcessCounts()
-    draft.name_unknown(*table.unknown)
+    draft.add_unknown(*table.unknown)
     for line in table.unread:
         _read_other_line(draft, line, counted)
     last_rule = max((line.number for line in lines if is_rule(line.text) and "=" in line.text), default=0)
@@ -274,7 +274,7 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
         for card in sorted((counted.idle | counted.closed) - {slot.card for slot in slots_in(draft)}):
             chip_at(draft, Slot(card))
     for slot in slots_in(draft):
-        draft.give(chip_at(draft, slot), metric("processes"), _complete_count(counted, slot))
+        draft.set_value(chip_at(draft, slot), metric("processes"), _complete_count(counted, slot))
 
 
 def _read_other_line(draft: Draft, line: Line, counted: _ProcessCounts) -> None:

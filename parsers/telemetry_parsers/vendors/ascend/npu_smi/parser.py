@@ -9,7 +9,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
-from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, is_fine, must_be_whole, of_lines
+from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, accept_empty, must_be_complete, of_lines
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.lines import Line, quote
@@ -121,12 +121,12 @@ _TOOL = Tool(
     name=TOOL,
     vendor="ascend",
     shapes=(
-        of_lines(default_table.is_table, default_table.read, empty=must_be_whole, tables=default_table.TABLES),
-        of_lines(readings.mapping_headings, readings.read_mapping, empty=is_fine),
-        of_lines(saved.watch_headings, saved.read_watch, empty=is_fine),
-        of_lines(saved.topology_row, saved.read_topology, empty=is_fine),
-        Shape(_read_blocks, empty=is_fine, tables=keys.TABLES),
-        Shape(_read_version, empty=is_fine),
+        of_lines(default_table.is_table, default_table.read, empty=must_be_complete, tables=default_table.TABLES),
+        of_lines(readings.mapping_headings, readings.read_mapping, empty=accept_empty),
+        of_lines(saved.watch_headings, saved.read_watch, empty=accept_empty),
+        of_lines(saved.topology_row, saved.read_topology, empty=accept_empty),
+        Shape(_read_blocks, empty=accept_empty, tables=keys.TABLES),
+        Shape(_read_version, empty=accept_empty),
     ),
     silent=_SILENT,
     errors=ERRORS,
@@ -162,6 +162,6 @@ PARSER = parser_of(
     _per_card("ecc", "ecc", 300.0),
     _per_card("health", "health", 300.0, first_chip=True),
     _per_card("pcie-errors", "pcie-err", 300.0, first_chip=True),
-    also=("processes", "retired_pages_pending"),
-    keeps=_is_added,
+    more_metrics=("processes", "retired_pages_pending"),
+    is_kept=_is_added,
 )

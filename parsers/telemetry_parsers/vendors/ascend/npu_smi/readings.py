@@ -97,7 +97,7 @@ def _add_mapped_chip(draft: Draft, row: Mapping[str, str]) -> str | None:
     if slot.chip is None or (logic_id is None and physical_id is None):
         return None
     device = chip_at(draft, slot)
-    draft.number(device, logic_id if physical_id is None else physical_id)
+    draft.set_index(device, logic_id if physical_id is None else physical_id)
     facts = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
     printed = {name: units.text_or_none(row.get(heading)) for name, heading in facts.items()}
     draft.describe(device, Device(draft.vendor, model=units.text_or_none(row.get(_NAME))), printed)
@@ -167,7 +167,7 @@ def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> N
         _store(draft, device, enabled, keys.TO_ECC_ENABLED)
     for key in block:
         if key not in KNOWN and not key.startswith(keys.QUIET_BEGINNINGS):
-            draft.name_unknown(key)
+            draft.add_unknown(key)
 
 
 def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None:
@@ -178,7 +178,7 @@ def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None
             for device in devices:
                 _store(draft, device, entry, target)
         elif key not in KNOWN:
-            draft.name_unknown(key)
+            draft.add_unknown(key)
 
 
 def _targets_of(block: Block, kind: int | None) -> Iterator[tuple[str, Target]]:
@@ -223,7 +223,7 @@ def _is_zero(block: Block, key: str) -> bool:
 
 
 def _store(draft: Draft, device: int, entry: Entry, target: Target) -> None:
-    draft.take(device, (target,), entry.text, entry.line.where, entry.unit)
+    draft.store(device, (target,), entry.text, entry.line.where, entry.unit)
 
 
 def _value_of(draft: Draft, entry: Entry, target: Target) -> Value:
@@ -241,7 +241,7 @@ def _store_jpeg(draft: Draft, device: int, block: Block) -> None:
     absences = [value for value in values if isinstance(value, Absent)] + [Absent.NOT_REPORTED] * (len(entries) == 1)
     chosen: Value = absences[0] if absences else max(numbers)
     position = values.index(chosen) if chosen in values else 0
-    draft.give(device, _JPEG, chosen, entries[position].text, entries[position].line.where)
+    draft.set_value(device, _JPEG, chosen, entries[position].text, entries[position].line.where)
 
 
 def _store_pending(draft: Draft, device: int, block: Block) -> None:
@@ -250,8 +250,8 @@ def _store_pending(draft: Draft, device: int, block: Block) -> None:
     values = [_value_of(draft, entry, metric("retired_pages")) for entry in entries]
     for entry, value in zip(entries, values, strict=True):
         if isinstance(value, Absent):
-            draft.give(device, _PENDING, value, entry.text, entry.line.where)
+            draft.set_value(device, _PENDING, value, entry.text, entry.line.where)
             return
     is_pending = any(value != 0 for value in values)
     if is_pending or (values and len(values) % len(keys.BITS) == 0):
-        draft.give(device, _PENDING, float(is_pending), "", entries[0].line.where)
+        draft.set_value(device, _PENDING, float(is_pending), "", entries[0].line.where)

@@ -72,8 +72,8 @@ def _store_row(draft: Draft, slot: Slot, line: Line, cells: Mapping[str, str]) -
     device = chip_at(draft, slot)
     for heading in sorted(cells, key=lambda name: name == _WHOLE_CHIP):
         if heading not in _WATCH:
-            draft.name_unknown(heading)
-        draft.take(device, _WATCHED.get(heading, ()), cells[heading], line.where, split_key(heading)[1])
+            draft.add_unknown(heading)
+        draft.store(device, _WATCHED.get(heading, ()), cells[heading], line.where, split_key(heading)[1])
 
 
 def read_topology(lines: Sequence[Line], draft: Draft) -> None:
@@ -87,7 +87,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
             slot, processors = row
             nodes.add(words[0])
             device = chip_at(draft, slot)
-            draft.number(device, slot.physical)
+            draft.set_index(device, slot.physical)
             draft.describe(device, Device(draft.vendor), {"cpu_affinity": processors})
         elif len(words) > 1 and all(map(_RELATION.match, words[:2])) and words[1] != "=":
             draft.complain(line.where, no_row(line.text, "the matrix"))

@@ -47,7 +47,7 @@ def _one(output: Output) -> Report:
         draft.complain("gpm", _DCGM.format(engine))
     unseen = items(answer.node.get("unseen"))
     _complain_of_unseen(unseen, draft)
-    if not draft.size():
+    if not draft.device_count():
         return _nothing(unseen, draft.report())
     readings.read_events(answer.data.get("events"), draft)
     return draft.report("data")

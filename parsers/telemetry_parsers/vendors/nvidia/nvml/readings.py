@@ -52,7 +52,7 @@ def _calls(calls: Mapping[str, Plain], recorded: dict[str, Plain], readings: Rea
         elif name == tables.PERFORMANCE_STATE:
             _performance_state(answer, readings)
         elif not _has_rules_of_its_own(name):
-            readings.draft.name_unknown(name)
+            readings.draft.add_unknown(name)
 
 
 def _row(row: Row, answer: Plain, recorded: dict[str, Plain], readings: Readings, source: str) -> None:
@@ -107,7 +107,7 @@ def _fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: R
             _recovery(answer, readings)
         elif row is None:
             if name not in tables.ECC_FIELDS:
-                readings.draft.name_unknown(name)
+                readings.draft.add_unknown(name)
         elif (reason := _why_none(name, answer, fields.get("power_average"), recorded)) is not None:
             readings.add(row.metric, reason, row.label)
         else:
@@ -207,7 +207,7 @@ def _gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Readings
     values = mapping(answer)
     for name in values:
         if name not in table and name != "error":
-            readings.draft.name_unknown(f"GPM {name}")
+            readings.draft.add_unknown(f"GPM {name}")
     for name, rows in table.items():
         for row in rows:
             if answer is None or error_in(answer) is not None:
@@ -250,7 +250,7 @@ def read_links(answer: Plain, readings: Readings) -> None:
         readings.complain("NVLink: a link without a valid number")
     for link, answers in links.items():
         for name in answers.keys() - _KNOWN:
-            readings.draft.name_unknown(f"link {name}")
+            readings.draft.add_unknown(f"link {name}")
         readings.add("link_up", _state(answers.get("state"), readings), link, "NvLinkState")
     together = mapping(mapping(answer).get("together"))
     for metric in _COUNTERS:
