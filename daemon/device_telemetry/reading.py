@@ -108,13 +108,13 @@ def _address(url: str | None) -> Address | None:
 def _over_http() -> Address | None:
     """Return where the daemon of this node answers a user who may not use its socket; None, with a warning, if nowhere."""
     # The checked configuration contains the addresses. Only these callers pay for its imports.
-    from telemetry_daemon.commands.daemons import daemon_here
+    from telemetry_daemon.commands.daemons import find_local_daemon
     from telemetry_daemon.config import file
     from telemetry_daemon.config.inputs import ConfigInputs
     from telemetry_daemon.terminal.exits import CommandError
 
     try:
-        return daemon_here(
+        return find_local_daemon(
             file.load(ConfigInputs(path=None, environment=dict(os.environ), overrides={})), _credentials()
         )
     except CommandError as error:

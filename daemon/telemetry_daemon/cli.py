@@ -203,7 +203,7 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments and not arguments[0].startswith("-"):
         from telemetry_daemon.commands import options
 
-        raise options.unknown("command", arguments[0], names)
+        raise options.unknown_name_error("command", arguments[0], names)
     namespace = build_parser(None).parse_args(arguments)
     if namespace.version:
         return _dispatch(["version"])

@@ -67,7 +67,7 @@ def test_the_deadline_holds_while_a_tool_hangs(tmp_path: Path) -> None:
         ('[thresholds]\nhot_celsius = "90"\n', "thresholds.hot_celsius: must be a number of at least 0, not '90'"),
         ("[thresholds]\nhot_celsius = nan\n", "must be a number of at least 0, not nan"),
         ("[expect]\nnvida = 8\n", "expect.nvida: no such vendor; did you mean nvidia?"),
-        ("[other]\n", "[other]: no such section; there are thresholds, expect"),
+        ("[other]\n", "[other]: no such section; the sections are thresholds and expect"),
         ("thresholds = 3\n", "thresholds: must be a section, as in [thresholds]"),
         ("hot_celsius =\n", "is not valid TOML"),
         pytest.param("a." * 50_000 + "a = 1\n", "more than 64 parts", id="a key of many parts"),

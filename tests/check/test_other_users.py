@@ -83,7 +83,7 @@ def test_snapshot_reads_the_tools_and_says_so(node: tuple[Daemon, ToolFolder]) -
     done = run(node, "snapshot")
     assert "MTT S80" in done.stdout
     assert "does not answer this user" in done.stderr
-    assert "read from the tools instead" in done.stderr
+    assert "the tools were read instead" in done.stderr
 
 
 def test_python_warns_and_reads_the_tools(node: tuple[Daemon, ToolFolder]) -> None:
@@ -113,4 +113,4 @@ def test_an_answer_of_another_users_process_does_not_count(
     settings = Settings(state=state, web=WebSettings(listen_address=(daemon.address,)))
     monkeypatch.setattr(listeners, "sockets_on", lambda port: [(("127.0.0.1", port), 4711, 1)])
     monkeypatch.setattr(daemons, "local_socket_in", lambda folder: Path(folder) / "missing.sock")
-    assert daemons.daemon_here(settings, Credentials()) is None
+    assert daemons.find_local_daemon(settings, Credentials()) is None

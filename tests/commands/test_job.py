@@ -125,7 +125,7 @@ def test_a_configuration_that_cannot_be_used_is_reported(tmp_path: Path, content
         file.write_text(content)
     command = [sys.executable, "-c", _WITH_USUAL_FOLDER, str(tmp_path / "usual"), str(file)]
     done = ended_well(command, {**PATIENT_JOB, **JOB})
-    assert "`telemetry config check` shows what is wrong with it" in done.stderr
+    assert "`telemetry config check` shows the error" in done.stderr
     assert record(tmp_path / "usual")["id"] == "1234"
 
 

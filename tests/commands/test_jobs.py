@@ -79,7 +79,7 @@ def test_since_leaves_out_who_ended_before(tmp_path: Path, config: str, since: s
 def test_a_bad_time_is_reported() -> None:
     status, _, error = run_main("jobs", "--since", "yesterday")
     assert status == 64
-    assert "'yesterday' is no time; write 7d, 12h, or a day such as 2026-11-01" in error
+    assert "'yesterday' is not a time; write 7d, 12h or a day such as 2026-11-01" in error
 
 
 def test_where_nothing_was_kept_it_says_what_to_do(config: str) -> None:
@@ -92,7 +92,7 @@ def test_before_the_first_record_is_written_it_says_when_that_is(tmp_path: Path)
     config = bare_config(tmp_path, more="[attribution]\nenabled = true\n")
     status, out, error = run_main("jobs", "--config", config)
     assert (status, out) == (3, "")
-    assert "a minute after the daemon has started" in error
+    assert "within a minute after its start" in error
     assert "attribution.enabled" not in error
 
 
@@ -112,7 +112,7 @@ def test_half_and_hostile_lines_are_skipped_with_their_number(tmp_path: Path) ->
     status, out, error = run_main("jobs", str(path), "--format", "json")
     assert status == 2
     assert json.loads(out)["total"]["owners"] == 1
-    assert f"{path}: 6 lines are no records and were skipped: line 1: " in error
+    assert f"{path}: 6 invalid lines were skipped: line 1: " in error
     assert "\x1b" not in error
     assert error.count("\n") == 1
 

@@ -59,9 +59,9 @@ def test_announced_reported_kept_over_a_restart_and_ended(tmp_path: Path) -> Non
         (("on", "--for", "4"), "'4' has no unit; write 4h, 90m or 2d"),
         (("on", "--for", "soon"), "is not a duration"),
         (("on", "--reason", "x" * 201), "at most 200 printable characters"),
-        (("on", "--reason", "two\nlines"), "printable characters on one line"),
-        (("off", "--for", "1h"), "go with 'telemetry maintenance on'"),
-        (("--reason", "why"), "go with 'telemetry maintenance on'"),
+        (("on", "--reason", "two\nlines"), "printable characters"),
+        (("off", "--for", "1h"), "need 'telemetry maintenance on'"),
+        (("--reason", "why"), "need 'telemetry maintenance on'"),
         (("begin",), "no such choice: 'begin'"),
     ],
 )

@@ -64,7 +64,7 @@ HANGS = "[sources.mthreads-gmi]\ndeadline = 0.5\n"
     ("hangs", "status", "named"),
     [
         (False, 3, "no tool, library or driver of an accelerator was found"),
-        (True, 2, "nothing is recorded: mthreads-gmi: "),
+        (True, 2, "nothing was recorded: mthreads-gmi: "),
     ],
 )
 def test_nothing_recorded_is_an_error(tmp_path: Path, tools: ToolFolder, hangs: bool, status: int, named: str) -> None:

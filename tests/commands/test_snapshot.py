@@ -130,10 +130,10 @@ def test_on_a_terminal_it_names_who_lets_it_wait(tools: ToolFolder, config: str)
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("--why", "--format", "json"), "--why is for the table"),
-        (("--width", "80", "--format", "csv"), "--width is for the table"),
+        (("--why", "--format", "json"), "--why is only for tables"),
+        (("--width", "80", "--format", "csv"), "--width is only for tables"),
         (("--width", "8"), "--width: must be a number from 20 to 10000"),
-        (("--all", "temp*", "--format", "json"), "--all takes metrics for the table only"),
+        (("--all", "temp*", "--format", "json"), "--all selects metrics only in tables"),
         (("--all", "temprature_celsius", "--demo"), "did you mean temperature_celsius or"),
         (("--node", "x", "--source", "nvml"), "a daemon reports all"),
         (("--node", "x", "--format", "prometheus"), "/metrics"),
@@ -141,7 +141,7 @@ def test_on_a_terminal_it_names_who_lets_it_wait(tools: ToolFolder, config: str)
         (("--node", "user:secret@x"), "--password-file"),
         (("--demo", "2xnvdia"), "did you mean 2xnvidia?"),
         (("--replay", "/no/such/file"), "/no/such/file: No such file or directory"),
-        (("--processes", "--format", "prometheus"), "--processes is for tables, JSON and CSV"),
+        (("--processes", "--format", "prometheus"), "--processes is only for tables, JSON and CSV"),
         (("--source", "nvidia-smi"), "did you mean 'nvml'?"),
         (("--source", "rocm_smi"), "did you mean 'rocm-smi'?"),
         (("--source", "ascend-dmi"), "did you mean 'npu-smi'?"),

@@ -192,7 +192,7 @@ def test_a_version_is_served_if_it_is_asked_for_and_the_request_wins(tmp_path: P
         (("--names", "dcgm"), 64, "no such choice: 'dcgm'; did you mean dcgm-exporter?"),
         (("--dashboard", "x.json"), 64, "--dashboard needs --names"),
         (("--names", "xpumd", "--dashboard", "no.json"), 64, "no such file: 'no.json'"),
-        (("--names", "xpumd", "--dashboard", "bad.json"), 64, "bad.json: is no JSON"),
+        (("--names", "xpumd", "--dashboard", "bad.json"), 64, "bad.json: is not JSON"),
         (("--names", "xpumd"), 0, "hw_power_watts"),
     ],
 )

@@ -240,8 +240,8 @@ def test_a_container_that_lost_one_of_its_cards(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--node", "n", "--source", "nvml"), "--source examines one source"),
-        (("--bundle", "f", "--source", "nvml"), "--source examines one source"),
+        (("--node", "n", "--source", "nvml"), "--source and --node exclude each other"),
+        (("--bundle", "f", "--source", "nvml"), "--source and --bundle exclude each other"),
         (("--bundle", "f", "--format", "json"), "--bundle writes both formats"),
         (("--bundle", "f", "--node", "n"), "not allowed with"),
     ],

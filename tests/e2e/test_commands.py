@@ -61,7 +61,7 @@ BAD_INPUT = {
 }
 BAD_SERVE = {
     ("--demo", "8xnvidia", "--fault", "lots"): (64, "'lots' is unknown; known: lost, hot, xid, hung, flapping"),
-    ("--fault", "lost"): (64, "give it with --demo"),
+    ("--fault", "lost"): (64, "--fault needs --demo"),
     ("--replay", __file__): (64, "line 1", "`telemetry record`"),
     ("--web.listen-address", "nowhere"): (78, "nowhere"),
     ("--web.config.file", "/no/such/file"): (78, "/no/such/file"),
@@ -208,7 +208,7 @@ def test_the_status_of_a_snapshot_says_what_there_is(config, tools):
     assert 0.0 <= document["host"]["readings"]["telemetry_host_cpu_utilization_ratio"] <= 1.0
     status, out, error = run_main(*arguments, "--vendor", "nvidia", "--device", "1", environment=environment)
     assert (status, json.loads(out)["devices"]) == (3, [])
-    assert error == "telemetry: no device matches --vendor nvidia --device 1; there are moorethreads 0\n"
+    assert error == "telemetry: no device matches --vendor nvidia --device 1; this node has moorethreads 0\n"
     tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n")
     assert run_main(*arguments, environment=environment)[0] == 2
     tools.hangs("mthreads-gmi")
@@ -245,7 +245,7 @@ def test_a_recording_to_a_dash_goes_to_standard_output(config, tools, tmp_path, 
     status, out, error = run_main("record", "-o", "-", "--for", "0.1", "--config", config, environment=environment)
     assert (status, '"source":"mthreads-gmi"' in out.replace(" ", "")) == (0, True)
     summary = (
-        r"telemetry: recorded \d+ captures of \d+ sources from the tools in \d+ s: \d+ identities have stand-ins.*\n"
+        r"telemetry: recorded \d+ captures of \d+ sources from the tools in \d+ s: \d+ identities were replaced.*\n"
     )
     assert re.fullmatch(summary, error)
     assert not (tmp_path / "-").exists()

@@ -171,7 +171,7 @@ def test_the_document_tells_the_rank_like_any_reading() -> None:
     ("text", "status", "error"),
     [
         (written(version_1()), 0, "version 1.0, 4 ranks on 2 servers, 2 here\n"),
-        (None, 0, "there is no such file yet"),
+        (None, 0, "the file does not exist yet"),
         ('{"status": "completed"  // yes\n}', 78, "line 1 is not valid JSON: JSON has no comments"),
         (written(version_1(servers=1)), 78, "none of the servers is rank_table_server 10.0.0.1: 10.0.0.0"),
     ],

@@ -119,9 +119,9 @@ def test_a_moment_is_begun_again_after_a_pause_at_any_speed(tmp_path: Path) -> N
         assert len(seen) <= 2 + (time.monotonic() - start) / PAUSE_SECONDS
 
 
-@pytest.mark.parametrize("tells_then", [True, False])
+@pytest.mark.parametrize("keeps_times", [True, False])
 def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tells_then: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keeps_times: bool
 ) -> None:
     """While the parser is busy at the new position; another seek does not wait for it."""
     goes_on, arrived = threading.Event(), threading.Event()
@@ -137,7 +137,7 @@ def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
         plays, "LOADED", Loaded((LoadedParser(replace(PARSER, parse=parse_held_up), "tests", isolated=False),))
     )
     hours = [capture(at, f"{at // 60} 50") for at in range(0, 7201, 10)]
-    with played(tmp_path, hours, PlaybackOptions(tells_then=tells_then), at="10m") as it:
+    with played(tmp_path, hours, PlaybackOptions(keeps_times=keeps_times), at="10m") as it:
         assert it.comes(10.0, 50.0)
         it.node.controls.pause()
         before = it.store.snapshot()

@@ -86,7 +86,7 @@ def test_a_simulation_does_not_pass_for_this_node(tmp_path: Path) -> None:
         nothing = ToolFolder(tmp_path / "tools").environment
         shown = run_main("snapshot", "--config", str(daemon.config_path), environment=nothing)
         if shown.status == NOTHING_FOUND:  # this machine has no card
-            assert "shows simulated cards; `telemetry snapshot --from daemon`" in shown.stderr
+            assert "has simulated cards; `telemetry snapshot --from daemon`" in shown.stderr
 
 
 def test_a_daemon_that_cannot_have_it_serves_all_the_same_and_says_so_once(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_what_is_wrong_with_a_recording_is_printed_beside_the_screen(tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("top", "--at", "5s"), "--at is for a recording: give it with --replay FILE"),
+        (("top", "--at", "5s"), "--at is for a recording: add --replay FILE"),
         (("top", "--once"), "--once is for a recording"),
         (("serve", "--speed", "3"), "--speed is for a recording"),
         (("snapshot", "--at", "end"), "--at is for a recording"),

@@ -1,4 +1,4 @@
-"""`telemetry check`: a verdict and exit status for schedulers and monitoring systems, in the style of monitoring plugins."""
+"""`telemetry check`: reports the node's health to schedulers and monitoring systems, like a monitoring plugin."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.dataclass import dataclass, field
 
 if TYPE_CHECKING:  # imported when a node is examined
-    from telemetry_daemon.commands.rendering import Answer
+    from telemetry_daemon.commands.rendering import Result
     from telemetry_exporters.judgement.checkup import Checkup
 
 EXAMPLES = {
-    "telemetry check": "Judge this node, as a plugin of Icinga or Nagios.",
-    "telemetry check --format nhc --thresholds /etc/telemetry/check.toml": "The same for a node health check, with numbers of your own.",
+    "telemetry check": "Check this node as a plugin of Icinga or Nagios.",
+    "telemetry check --format nhc --thresholds /etc/telemetry/check.toml": "Check it for Node Health Check, with other thresholds.",
 }
 
 FORMATS = ("nagios", "nhc", "npd", "json")
-_USUAL_SECONDS = 20.0
+_DEFAULT_SECONDS = 20.0
 _UNKNOWN = 3
 _EXPECTED = "telemetry_devices_expected"
 _ON_BUS = "telemetry_pci_devices"
 _COUNT_LINE = re.compile(rf'({_EXPECTED}|{_ON_BUS})\{{vendor="([a-z]{{1,32}})"\}} ([0-9.]{{1,9}})\n')
-# The exit status for unknown in these formats.
-_UNKNOWN_OF = {"nhc": 1, "npd": 2}
+# The exit status for "unknown" in formats that differ from monitoring plugins.
+_UNKNOWN_BY_FORMAT = {"nhc": 1, "npd": 2}
 _LARGEST_BYTES = 1 << 20
 _MOST_DEVICES = 4096
-# The thresholds of conditions. Prometheus evaluates those of alerts.
+# The thresholds that `check` evaluates. Prometheus evaluates the others.
 NUMBERS = (
     "ecc_corrected",
     "ecc_corrected_sram",
@@ -51,10 +51,10 @@ NUMBERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """The overriding thresholds in the file: numbers by name, and expected devices by vendor."""
+class Overrides:
+    """The content of the file of `--thresholds`: thresholds by name, and expected devices by vendor."""
 
-    numbers: Mapping[str, float] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
     expected: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -67,35 +67,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="output for Nagios and Icinga, node health checks, node-problem-detector, or JSON (default: nagios)",
     )
     parser.add_argument(
-        "--thresholds", metavar="FILE", help="TOML file with [thresholds] and [expect] instead of the usual numbers"
+        "--thresholds", metavar="FILE", help="TOML file with [thresholds] and [expect] that replace the defaults"
     )
-    parser.add_argument("--device", metavar="DEVICE", help="judge only devices with this index, `device` label or id")
+    parser.add_argument("--device", metavar="DEVICE", help="check only devices with this index, `device` label or id")
     parser.add_argument(
         "--timeout",
         type=options.up_to_a_day,
-        default=_USUAL_SECONDS,
+        default=_DEFAULT_SECONDS,
         metavar="TIME",
-        help="stop waiting for sources after TIME (default: 20s)",
+        help="do not wait longer than TIME for sources (default: 20s)",
     )
-    options.add_origins(parser, "judge", "--node", "--demo")
+    options.add_origins(parser, "check", "--node", "--demo")
     options.add_credentials(parser)
     options.add_config(parser)
-    # For the functions that read the tools.
+    # The functions that read the tools need these arguments.
     parser.set_defaults(source=[], all=None, replay=None, origin=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the verdict and return its status. A node that cannot be judged is unknown, with the reason."""
+    """Print the result and return its exit status. If the node cannot be checked, the result is unknown."""
     from telemetry_exporters.text import clean
 
     try:
         checkup = _checkup(arguments)
     except CommandError as error:
-        why = clean("; ".join(error.lines)).replace("|", "/")
-        print(f"TELEMETRY UNKNOWN - {why}", file=sys.stderr if arguments.format == "json" else sys.stdout)
-        # Node Health Check would drain a node just because of missing permissions.
-        is_harmless = arguments.format == "nhc" and isinstance(error, options.NotAskedError)
-        return 0 if is_harmless else _UNKNOWN_OF.get(arguments.format, _UNKNOWN)
+        reason = clean("; ".join(error.lines)).replace("|", "/")
+        print(f"TELEMETRY UNKNOWN - {reason}", file=sys.stderr if arguments.format == "json" else sys.stdout)
+        # Otherwise Node Health Check would drain a node because of missing permissions.
+        is_ignored = arguments.format == "nhc" and isinstance(error, options.DaemonRefusedError)
+        return 0 if is_ignored else _UNKNOWN_BY_FORMAT.get(arguments.format, _UNKNOWN)
     from telemetry_exporters.documents import check_formats
 
     writers: Mapping[str, Callable[[Checkup], str]] = {
@@ -120,36 +120,35 @@ def _checkup(arguments: argparse.Namespace) -> Checkup:
     from telemetry_exporters.judgement.checkup import examine
     from telemetry_exporters.snapshot_filter import screen
 
-    changes = Changes() if arguments.thresholds is None else changes_in(arguments.thresholds)
-    answer = _answer(arguments)
-    shown = screen(answer.snapshot)
-    wanted = None
+    overrides = Overrides() if arguments.thresholds is None else read_overrides(arguments.thresholds)
+    snapshot = screen(_read_snapshot(arguments).snapshot)
+    selected_ids = None
     if arguments.device is not None:
-        wanted = {device.id for device in shown.devices if options.is_called(device, arguments.device)}
-        if not wanted:
-            raise CommandError(f"no device is called {arguments.device!r}; `telemetry snapshot` lists them")
-    with thresholds.overridden(changes.numbers):
-        expected, has_accelerators = _should_have(arguments)
-        return examine(shown, changes.expected or expected, wanted, has_accelerators=has_accelerators)
+        selected_ids = {device.id for device in snapshot.devices if options.matches_device(device, arguments.device)}
+        if not selected_ids:
+            raise CommandError(f"no device matches {arguments.device!r}; `telemetry snapshot` lists the devices")
+    with thresholds.overridden(overrides.thresholds):
+        expected, has_accelerators = _expected_devices(arguments)
+        return examine(snapshot, overrides.expected or expected, selected_ids, has_accelerators=has_accelerators)
 
 
-def _answer(arguments: argparse.Namespace) -> Answer:
-    """Return the daemon's snapshot, or else one reading within the deadline. Raises CommandError."""
+def _read_snapshot(arguments: argparse.Namespace) -> Result:
+    """Return the daemon's snapshot, or read the sources once if there is no daemon. Raise CommandError on failure."""
     from telemetry_daemon.commands import daemons
 
     if arguments.node is not None:
-        return daemons.of_daemon(arguments)
-    reported = None if arguments.demo is not None else daemons.of_daemon_here(arguments)
-    if reported is not None:
-        return reported
+        return daemons.daemon_snapshot(arguments)
+    result = None if arguments.demo is not None else daemons.local_daemon_snapshot(arguments)
+    if result is not None:
+        return result
     from telemetry_daemon.commands import own_readings
 
-    with own_readings.of_tools(arguments) as read:
+    with own_readings.open_tools(arguments) as read:
         return read()
 
 
-def _should_have(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool]:
-    """Return how many devices of each vendor are expected, and whether there are signs of any accelerator. Raises CommandError."""
+def _expected_devices(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool]:
+    """Return the expected number of devices by vendor, and whether the node seems to have accelerators."""
     if arguments.demo is not None:
         return {}, True
     if arguments.node is None:
@@ -158,42 +157,42 @@ def _should_have(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool
 
     names = urlencode([("name[]", name) for name in (_EXPECTED, _ON_BUS)])
     (address,) = daemons.addresses([arguments.node], None)
-    page = daemons.fetched(arguments, address, f"/metrics?{names}", arguments.timeout).decode("utf-8", "replace")
-    found = [(match[1], match[2], int(float(match[3]))) for match in _COUNT_LINE.finditer(page)]
-    expected = {vendor: count for name, vendor, count in found if name == _EXPECTED}
-    return expected, any(count for name, _, count in found if name == _ON_BUS)
+    page = daemons.fetch(arguments, address, f"/metrics?{names}", arguments.timeout).decode("utf-8", "replace")
+    samples = [(match[1], match[2], int(float(match[3]))) for match in _COUNT_LINE.finditer(page)]
+    expected = {vendor: count for name, vendor, count in samples if name == _EXPECTED}
+    return expected, any(count for name, _, count in samples if name == _ON_BUS)
 
 
 def _has_accelerators() -> bool:
     from telemetry_daemon.readers.device_nodes import NODES
     from telemetry_daemon.readers.pci import scan
 
-    # Every graphics driver creates render nodes, even that of a server's console.
-    own_nodes = (pattern.removeprefix("/dev/") for pattern in NODES if not pattern.startswith("/dev/dri/"))
-    return bool(scan()) or any(any(Path("/dev").glob(pattern)) for pattern in own_nodes)
+    # Every graphics driver creates render nodes, even the driver of a server's console.
+    vendor_nodes = (pattern.removeprefix("/dev/") for pattern in NODES if not pattern.startswith("/dev/dri/"))
+    return bool(scan()) or any(any(Path("/dev").glob(pattern)) for pattern in vendor_nodes)
 
 
-def changes_in(path: str) -> Changes:
-    """Return the content of the file. Raises CommandError, which names all errors."""
+def read_overrides(path: str) -> Overrides:
+    """Return the overrides in a file. Raise CommandError with all errors if the file is invalid."""
     from telemetry_parsers.vendors import VENDOR_WORDS
 
-    document = _document(path)
-    numbers, expected = document.pop("thresholds", {}), document.pop("expect", {})
-    whole = f"a whole number from 0 to {_MOST_DEVICES}"
+    document = _read_toml(path)
+    thresholds, expected = document.pop("thresholds", {}), document.pop("expect", {})
+    count_text = f"a whole number from 0 to {_MOST_DEVICES}"
     problems = [
-        *(f"[{name}]: no such section; there are thresholds, expect" for name in document),
-        *_problems("thresholds", numbers, "number", NUMBERS, _is_number, "a number of at least 0"),
-        *_problems("expect", expected, "vendor", VENDOR_WORDS, _is_count, whole),
+        *(f"[{name}]: no such section; the sections are thresholds and expect" for name in document),
+        *_problems("thresholds", thresholds, "number", NUMBERS, _is_number, "a number of at least 0"),
+        *_problems("expect", expected, "vendor", VENDOR_WORDS, _is_count, count_text),
     ]
     if problems:
         raise CommandError(*(f"{path}: {problem}" for problem in problems))
-    return Changes({name: float(value) for name, value in numbers.items()}, expected)
+    return Overrides({name: float(value) for name, value in thresholds.items()}, expected)
 
 
-def _document(path: str) -> dict[str, Any]:
+def _read_toml(path: str) -> dict[str, Any]:
     from telemetry_daemon.config.inputs import toml_in
 
-    content = options.content_of(path, _LARGEST_BYTES, "give a TOML file that you may read")
+    content = options.content_of(path, _LARGEST_BYTES, "use a readable TOML file")
     try:
         return toml_in(content.decode())
     except ValueError as error:
@@ -201,18 +200,18 @@ def _document(path: str) -> dict[str, Any]:
 
 
 def _problems(
-    section: str, given: Any, kind: str, words: Sequence[str], fits: Callable[[Any], bool], wanted: str
+    section: str, table: Any, kind: str, names: Sequence[str], is_valid: Callable[[Any], bool], expected: str
 ) -> Iterator[str]:
     from telemetry_daemon.terminal.suggestions import nearest_or_all
 
-    if not isinstance(given, dict):
+    if not isinstance(table, dict):
         yield f"{section}: must be a section, as in [{section}]"
         return
-    for name, value in given.items():
-        if name not in words:
-            yield f"{section}.{name}: no such {kind}{nearest_or_all(name, words)}"
-        if not fits(value):
-            yield f"{section}.{name}: must be {wanted}, not {value!r}"
+    for name, value in table.items():
+        if name not in names:
+            yield f"{section}.{name}: no such {kind}{nearest_or_all(name, names)}"
+        if not is_valid(value):
+            yield f"{section}.{name}: must be {expected}, not {value!r}"
 
 
 def _is_number(value: Any) -> bool:

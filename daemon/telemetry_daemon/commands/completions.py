@@ -1,4 +1,4 @@
-"""`telemetry completions`: prints the shell completion, for installations without it."""
+"""`telemetry completions`: prints the completion script for a shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_daemon.terminal import exits
 
 EXAMPLES = {
     "source <(telemetry completions bash)": "Complete commands in this shell.",
-    "telemetry completions zsh > ~/.zfunc/_telemetry": "Complete them in every zsh whose fpath has that folder.",
+    "telemetry completions zsh > ~/.zfunc/_telemetry": "Complete them in every zsh with that folder in fpath.",
     "telemetry completions fish > ~/.config/fish/completions/telemetry.fish": "The same for fish.",
 }
 

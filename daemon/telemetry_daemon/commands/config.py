@@ -1,4 +1,4 @@
-"""`telemetry config check|show|default|peaks`: checks or prints the configuration, prints a default file, or a section from measurements."""
+"""`telemetry config`: checks or prints the configuration, or prints a default file or a section with measured peaks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 
 EXAMPLES = {
-    "telemetry config default > telemetry.toml": "Begin a configuration.",
-    "telemetry config check --config telemetry.toml": "Check it before it is used.",
-    "telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'": "What rocprofiler-compute measured, as a section of it.",
+    "telemetry config default > telemetry.toml": "Create a configuration file.",
+    "telemetry config check --config telemetry.toml": "Check the file before use.",
+    "telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'": "Print the measurements of rocprofiler-compute as a section of the file.",
 }
 
 _LARGEST_ROOFLINE_BYTES = 4 * 2**20
@@ -25,31 +25,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "what",
         metavar="check|show|default|peaks",
         choices=("check", "show", "default", "peaks"),
-        help="check: print what is wrong; show: print the settings in force; default: print a file with every setting; "
-        "peaks: print the rates that a roofline.csv of rocprofiler-compute measured, as a section of that file",
+        help="check: print all errors; show: print the effective settings; default: print a file with every setting; "
+        "peaks: print the rates in a roofline.csv of rocprofiler-compute as a section of the configuration file",
     )
     parser.add_argument("file", metavar="ROOFLINE", nargs="?", help="with peaks: the roofline.csv")
-    parser.add_argument("--model", help="with peaks: the cards' name, as in the label `model`")
+    parser.add_argument("--model", help="with peaks: the model of the cards, as in the label `model`")
     options.add_config(parser)
     options.add_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the answer. Return 78 for an unusable configuration."""
+    """Print the requested text. Return 78 if the configuration is invalid."""
     from telemetry_daemon.config import file, table
     from telemetry_daemon.plugins.loading import load
     from telemetry_daemon.plugins.sources import find
 
     if arguments.what == "peaks":
-        return _print_measured(arguments.file, arguments.model)
+        return _print_measured_peaks(arguments.file, arguments.model)
     if arguments.file is not None or arguments.model is not None:
-        raise CommandError(f"{arguments.what} takes no ROOFLINE and no --model; they belong to peaks")
+        raise CommandError(f"ROOFLINE and --model need 'telemetry config peaks', not {arguments.what}")
     if arguments.what == "default":
         sys.stdout.write(table.default_toml())
         return exits.OK
     loaded = file.load_with_origins(options.inputs(arguments))
     with load(find(loaded.settings.parsers.paths)) as parsers:
-        options.check_names(arguments, loaded.settings, parsers.polls)
+        options.check_sections(arguments, loaded.settings, parsers.polls)
         options.warn_of_failures(parsers)
     if loaded.settings.web.config_file:
         _check_web(loaded.settings.web.config_file)
@@ -62,8 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     return exits.OK
 
 
-def _print_measured(name: str | None, model: str | None) -> int:
-    """Print the content of a roofline.csv as a section of the configuration file."""
+def _print_measured_peaks(name: str | None, model: str | None) -> int:
+    """Print the peaks in a roofline.csv as a section of the configuration file."""
     from telemetry_daemon.config import rules, table
     from telemetry_parsers.roofline import NoRooflineError, measured_peak
 
@@ -73,10 +73,10 @@ def _print_measured(name: str | None, model: str | None) -> int:
         )
     try:
         heading = table.dotted(("peaks", rules.model_name(model)))
-        content = options.content_of(name, _LARGEST_ROOFLINE_BYTES, "give a roofline.csv that you may read")
+        content = options.content_of(name, _LARGEST_ROOFLINE_BYTES, "use a readable roofline.csv")
         peak = measured_peak(content.decode("utf-8-sig", "replace").splitlines())
     except NoRooflineError as error:
-        raise CommandError(f"'{name}': {error}; give the roofline.csv of rocprofiler-compute") from None
+        raise CommandError(f"'{name}': {error}; use the roofline.csv of rocprofiler-compute") from None
     except ValueError as error:
         raise CommandError(f"--model: {error}") from None
     rows: dict[str, object] = {"origin": peak.origin, "flops": {rate.dtype: rate.flops for rate in peak.rates}}
@@ -92,14 +92,14 @@ def _check_rank_table(settings: RankSettings) -> None:
     from telemetry_parsers.vendors.ascend.rank_table import RankTableError
 
     try:
-        local_ranks = rank_table.read(settings, ranks.names_of_node)
+        node_ranks = rank_table.read(settings, ranks.names_of_node)
     except FileNotFoundError:
-        streams.say(f"rank_table: {settings.table}: there is no such file yet")
+        streams.say(f"rank_table: {settings.table}: the file does not exist yet")
     except (RankTableError, OSError) as error:
         text = f"rank_table: {settings.table}: {ranks.error_text(error)}"
         raise CommandError(text, status=exits.CONFIGURATION) from None
     else:
-        streams.say(f"rank_table: {settings.table}: {local_ranks.text}")
+        streams.say(f"rank_table: {settings.table}: {node_ranks.text}")
 
 
 def _check_web(path: str) -> None:

@@ -1,4 +1,4 @@
-"""The work of `telemetry doctor`: collects facts about this node or another, examines them, and formats or bundles the result."""
+"""The work of `telemetry doctor`: collects and examines facts about a node, and prints or bundles the result."""
 
 from __future__ import annotations
 
@@ -30,60 +30,58 @@ from telemetry_daemon.version import __version__
 from telemetry_exporters.documents import json_values
 from telemetry_exporters.text import clean
 
-_PLUGIN = (
-    "install what it needs, correct it, or take it out of parsers.paths or the environment; docs/writing-a-parser.md"
-)
+_PLUGIN_REMEDY = "fix it, install its dependencies, or remove it from parsers.paths; see docs/writing-a-parser.md"
 
 
 def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
-    """Return the report on the node as text or document, and the number of findings. The kernel's files are below `root`."""
+    """Return the report as text or JSON, and the number of findings. The kernel's files are below `root`."""
     if arguments.node is not None:
-        examined = _of_other_node(arguments)
+        examined = _examine_other_node(arguments)
     else:
-        examined = _of_this_node(arguments, root, options.settings(arguments))[0]
+        examined = _examine_this_node(arguments, root, options.settings(arguments))[0]
     if arguments.format == "json":
         return json_values.text(document(examined)), len(examined.findings)
     lines = examination.lines(examined, clean, show_all=arguments.all)
     return "".join(f"{line}\n" for line in lines), len(examined.findings)
 
 
-def bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
-    """Write all facts about this node, masked, into one file. Return its list of contents and the number of findings."""
+def write_bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
+    """Write all masked facts about this node into one file. Return its list of contents and the number of findings."""
     try:
         bundles.check(arguments.bundle)
-        material = _material(arguments, root)
+        material = _collect_material(arguments, root)
         mask = Mask(secrets.token_bytes(32), {*names_here(), machine.user(), *machine.groups(machine.OF_PEOPLE)})
-        packing = bundles.Bundle(mask)
-        gather(packing, mask, material)
+        bundle = bundles.Bundle(mask)
+        gather(bundle, mask, material)
         time = material.examined.snapshot.wall_time
         head = _head(time, mask)
-        packed = packing.packed(head, time)
+        packed = bundle.packed(head, time)
         bundles.write(arguments.bundle, packed)
     except bundles.BundleError as error:
         raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     count = len(material.examined.findings)
-    written = f"written to {clean(str(arguments.bundle))}: {len(packed):,} bytes, {counted(count, 'finding')}"
-    return f"{packing.contents(head)}{written}\n", count
+    summary = f"written to {clean(str(arguments.bundle))}: {len(packed):,} bytes, {counted(count, 'finding')}"
+    return f"{bundle.contents(head)}{summary}\n", count
 
 
-def _of_other_node(arguments: argparse.Namespace) -> Examined:
+def _examine_other_node(arguments: argparse.Namespace) -> Examined:
     (address,) = daemons.addresses([arguments.node], None)
     try:
-        return examination.examined_afar(daemon.ask(address, daemons.credentials(arguments)))
+        return examination.examined_afar(daemon.ask(address, daemons.read_credentials(arguments)))
     except NodeError as error:
         raise CommandError(f"{address.name}: {error}", status=exits.UNAVAILABLE) from None
 
 
-def _of_this_node(
-    arguments: argparse.Namespace, root: Path, settings: Settings, found: Sequence[Finding] = ()
+def _examine_this_node(
+    arguments: argparse.Namespace, root: Path, settings: Settings, findings: Sequence[Finding] = ()
 ) -> tuple[Examined, sources.Read]:
-    """Return the examination of this node, or of the named sources, and everything that was read. `found` are earlier findings."""
+    """Return the examination of this node, with the earlier `findings`, and all outputs that were read."""
     with load(find(settings.parsers.paths)) as loaded:
         options.check_sources(sorted(arguments.source), [item.parser.name for item in loaded.parsers])
-        if not found:
-            options.check_names(arguments, settings, loaded.polls)
+        if not findings:
+            options.check_sections(arguments, settings, loaded.polls)
         read = sources.read(loaded, settings, arguments.source, root, streams.show_waiting)
-        failures = [Finding("plugins", options.failure_text(failure), _PLUGIN) for failure in loaded.failures]
+        failures = [Finding("plugins", options.failure_text(failure), _PLUGIN_REMEDY) for failure in loaded.failures]
     beside = Beside() if arguments.source else _daemon(arguments, settings)
     facts = Examined(
         snapshot=read.snapshot,
@@ -93,7 +91,7 @@ def _of_this_node(
         folders=limits.folders(settings),
         daemon=beside,
         listed=read.listed,
-        known=(*found, *failures),
+        known=(*findings, *failures),
         flights=_flights(settings.state.directory),
         expected=settings.expect.devices,
         owners_are_shown=settings.attribution.enabled,
@@ -104,33 +102,34 @@ def _of_this_node(
 
 def _daemon(arguments: argparse.Namespace, settings: Settings) -> Beside:
     beside = Beside(unit=daemon.unit(), reads=reads(settings), version=__version__)
-    given, page_path = daemons.credentials(arguments), settings.web.telemetry_path
-    return daemon.find(daemons.addresses_here(settings), given, page_path, beside)
+    credentials, page_path = daemons.read_credentials(arguments), settings.web.telemetry_path
+    return daemon.find(daemons.local_addresses(settings), credentials, page_path, beside)
 
 
 def _flights(state_directory: str) -> tuple[Flight, ...]:
     try:
         return kept(state_directory)
-    except OSError:  # a finding reports what is wrong with the folder
+    except OSError:  # a finding reports the problem of the folder
         return ()
 
 
-def _material(arguments: argparse.Namespace, root: Path) -> Material:
-    """Collect everything about this node. Each error of an unusable configuration is a finding, and the defaults apply."""
-    inputs, given = options.inputs(arguments), daemons.credentials(arguments)
+def _collect_material(arguments: argparse.Namespace, root: Path) -> Material:
+    """Collect all facts about this node. If the configuration is invalid, its errors are findings and defaults apply."""
+    inputs, credentials = options.inputs(arguments), daemons.read_credentials(arguments)
     try:
         loaded = load_with_origins(inputs)
-        return Material(*_of_this_node(arguments, root, loaded.settings), loaded, root, given)
+        return Material(*_examine_this_node(arguments, root, loaded.settings), loaded, root, credentials)
     except ConfigError as error:
-        found = [Finding("configuration", line, "`telemetry config check` says so, too") for line in error.lines]
+        remedy = "correct it; `telemetry config check` checks it"
+        findings = [Finding("configuration", line, remedy) for line in error.lines]
         loaded = Loaded(Settings(), path_of(inputs), {})
-        return Material(*_of_this_node(arguments, root, loaded.settings, found), loaded, root, given)
+        return Material(*_examine_this_node(arguments, root, loaded.settings, findings), loaded, root, credentials)
 
 
 def _head(time: float, mask: Mask) -> str:
     return (
         f"telemetry doctor --bundle, by telemetry {__version__}, {json_values.utc_time(time)}\n"
-        f"{mask.values} values that may identify this node, its cards or its people have stand-ins, the same everywhere in here;\n"
-        "the files of the flight recorder have others, since they were masked when they were written.\n"
-        "Look through it before you send it: docs/troubleshooting.md says what is masked, and what cannot be."
+        f"{mask.values} values that may identify this node, its cards or its users are replaced consistently by stand-ins.\n"
+        "The files of the flight recorder have other stand-ins, because they were masked when they were written.\n"
+        "Check the bundle before you send it. docs/troubleshooting.md describes what is masked and what cannot be masked."
     )

@@ -1,4 +1,4 @@
-"""`telemetry forget`: stops reporting one or all lost devices as lost, and closes the open events of a device."""
+"""`telemetry forget`: removes one or all lost devices from the daemon's reports, and closes the open events of a device."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.model import Identity
 
 EXAMPLES = {
-    "telemetry forget GPU-1f2e3d4c": "Forget a card that was taken out.",
-    "telemetry forget --all-lost": "Forget all cards that are lost.",
+    "telemetry forget GPU-1f2e3d4c": "Forget a removed card.",
+    "telemetry forget --all-lost": "Forget all lost cards.",
 }
 
 
@@ -31,52 +31,52 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "id",
         metavar="ID",
         nargs="?",
-        help="`id` label of a lost device, whose accelerator_up is 0, or of one whose open events are to end",
+        help="`id` label of a lost device, or of a device with open events",
     )
     which.add_argument(
-        "--all-lost", action="store_true", help="all lost devices, such as those that a faulty tool reported"
+        "--all-lost", action="store_true", help="all lost devices, for example after a tool reported wrong devices"
     )
     parser.add_argument(
-        "--vendor", metavar="VENDOR", help="with --all-lost: of this vendor only, as in the label `vendor`"
+        "--vendor", metavar="VENDOR", help="with --all-lost: only devices of this vendor, as in the label `vendor`"
     )
     options.add_config(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send the request to the running daemon, or change its state file if no daemon runs."""
+    """Send the request to the daemon, or change its state file if no daemon is running."""
     if arguments.vendor is not None and not arguments.all_lost:
-        raise CommandError("--vendor goes with --all-lost; an ID is one device's", status=exits.USAGE)
+        raise CommandError("--vendor needs --all-lost; an ID already selects one device", status=exits.USAGE)
     settings = options.settings(arguments)
     socket_path = control.path_in(settings.state.runtime_directory)
     if not socket_path.exists():
-        chosen = (
+        selects = (
             devices_file.of_vendor(arguments.vendor)
             if arguments.all_lost
             else lambda identity: identity.id == arguments.id
         )
-        done = _forget_in_file(arguments, chosen, settings.state.directory)
+        result = _forget_in_file(arguments, selects, settings.state.directory)
     elif arguments.all_lost:
-        done = ask_daemon(settings, Forgotten, "forget_lost", vendor=arguments.vendor)
+        result = ask_daemon(settings, Forgotten, "forget_lost", vendor=arguments.vendor)
     else:
-        done = ask_daemon(settings, Forgotten, "forget", id=arguments.id)
-    if not done.forgotten and not done.events:
-        _check_names(arguments, settings, done.lost)
-    print(_told(arguments, done))
+        result = ask_daemon(settings, Forgotten, "forget", id=arguments.id)
+    if not result.forgotten and not result.events:
+        _check_names(arguments, settings, result.lost)
+    print(_result_text(arguments, result))
     return exits.OK
 
 
-def _told(arguments: argparse.Namespace, done: Forgotten) -> str:
+def _result_text(arguments: argparse.Namespace, result: Forgotten) -> str:
     if arguments.all_lost:
-        return f"forgot {done.forgotten} lost {'device' if done.forgotten == 1 else 'devices'}"
-    events = f"the open events of {arguments.id}: {', '.join(done.events)}"
-    return f"forgot {events if done.events else arguments.id}"
+        return f"forgot {result.forgotten} lost {'device' if result.forgotten == 1 else 'devices'}"
+    events = f"the open events of {arguments.id}: {', '.join(result.events)}"
+    return f"forgot {events if result.events else arguments.id}"
 
 
-def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], bool], directory: str) -> Forgotten:
+def _forget_in_file(arguments: argparse.Namespace, selects: Callable[[Identity], bool], directory: str) -> Forgotten:
     path = devices_file.path_in(directory)
-    found = devices_file.load(path)
-    kept = found.filtered(lambda identity: identity.lost_since is None or not chosen(identity))
-    forgotten = len(found.devices) - len(kept.devices)
+    content = devices_file.load(path)
+    kept = content.filtered(lambda identity: identity.lost_since is None or not selects(identity))
+    forgotten = len(content.devices) - len(kept.devices)
     codes = tuple(code for event in kept.events if event.id == arguments.id for code in event.codes)
     if forgotten or codes:
         try:
@@ -85,7 +85,7 @@ def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], 
             )
         except OSError as error:
             raise CommandError(
-                f"cannot write '{path}': {error.strerror}; run it as root", status=exits.UNAVAILABLE
+                f"cannot write '{path}': {error.strerror}; run the command as root", status=exits.UNAVAILABLE
             ) from None
     return Forgotten(forgotten, codes, tuple(device.id for device in kept.devices if device.lost_since is not None))
 

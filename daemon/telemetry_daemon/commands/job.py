@@ -1,4 +1,4 @@
-"""`telemetry job`: a scheduler's hook reports that a job begins or ends. `cli.py` keeps errors from failing the hook."""
+"""`telemetry job`: reports the start or end of a job from a scheduler's hook. `cli.py` keeps errors from failing the hook."""
 
 from __future__ import annotations
 
@@ -32,46 +32,46 @@ _FOLDER_MODE = 0o755
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("action", metavar="start|end", choices=("start", "end"), help="what happens to the job now")
+    parser.add_argument("action", metavar="start|end", choices=("start", "end"), help="whether the job starts or ends")
     parser.add_argument(
         "--directory",
         metavar="FOLDER",
-        help="where the files of jobs are (default: `attribution.job_directory` of the configuration)",
+        help="the folder for the files of jobs (default: the setting `attribution.job_directory`)",
     )
     options.add_config(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the job's file from the environment, and notify the daemon."""
+    """Write a file about the job in the environment, and notify the daemon."""
     now = time.time()
     job = job_of(os.environ)
     if job is None:
         remedy = "call it from the prolog and epilog of Slurm or Flux, or from a hook of PBS"
         raise CommandError(f"no SLURM_JOB_ID, PBS_JOBID or FLUX_JOB_ID in the environment; {remedy}")
-    directory = arguments.directory or job_directory(arguments.config, os.environ) or _usual_directory()
-    of_daemon = runtime_directory(arguments.config, os.environ) or DEFAULT_RUNTIME_DIRECTORY
+    directory = arguments.directory or job_directory(arguments.config, os.environ) or _default_directory()
+    daemon_directory = runtime_directory(arguments.config, os.environ) or DEFAULT_RUNTIME_DIRECTORY
     try:
         with OwnFolder.made(Path(directory), _FOLDER_MODE) as folder:
-            _let_service_read(folder, of_daemon)
+            _grant_group_access(folder, daemon_directory)
             (files.begin if arguments.action == "start" else files.end)(folder, job, now)
     except (OSError, files.NoRoomError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise CommandError(f"{job.scheduler} job {job.id} is not recorded: {directory}: {why}") from None
-    nudge(of_daemon, job.scheduler)
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise CommandError(f"{job.scheduler} job {job.id} was not recorded: {directory}: {reason}") from None
+    nudge(daemon_directory, job.scheduler)
     return exits.OK
 
 
-def _usual_directory() -> str:
-    """Return the default folder of jobs after a warning: the daemon may read another folder."""
+def _default_directory() -> str:
+    """Return the default folder of jobs. Print a warning, because the daemon may read another folder."""
     streams.say(
-        f"the configuration does not define where jobs are recorded; using {DEFAULT_JOB_DIRECTORY}; "
-        "`telemetry config check` shows what is wrong with it"
+        f"the configuration defines no folder for jobs; using {DEFAULT_JOB_DIRECTORY}; "
+        "`telemetry config check` shows the error"
     )
     return DEFAULT_JOB_DIRECTORY
 
 
-def _let_service_read(folder: OwnFolder, runtime_directory: str) -> None:
-    """Give the folder to the group of the daemon's user, unless it already has another group."""
+def _grant_group_access(folder: OwnFolder, runtime_directory: str) -> None:
+    """Set the folder's group to the group of the daemon's user if the group is root's."""
     group = files.group_of_service(runtime_directory, _STATE_DIRECTORY)
     if os.geteuid() == 0 and folder.group == 0 != group:
         folder.lend(group)

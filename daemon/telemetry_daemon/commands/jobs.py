@@ -1,4 +1,4 @@
-"""`telemetry jobs`: how long owners had cards, and the cost."""
+"""`telemetry jobs`: shows how long owners used cards, and the cost."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:  # imported on demand: the help of all commands imports this m
     from telemetry_parsers.job_record import JobRecord
 
 EXAMPLES = {
-    "telemetry jobs --since 30d --by user": "Show each user's use of this node's cards in a month.",
+    "telemetry jobs --since 30d --by user": "Show how each user used this node's cards in the last 30 days.",
     "telemetry jobs gpu-17.jsonl gpu-18.jsonl --format csv": "Add up the records of two nodes for a spreadsheet.",
 }
 
 _BY = ("owner", "user", "account", "namespace")
 _LARGEST_FILE_BYTES = 64 << 20
 _QUOTED_LINES = 3
-_LEDGER_BEGINS = b'{"schema":"telemetry.ledger/1"'
+_LEDGER_PREFIX = b'{"schema":"telemetry.ledger/1"'
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,16 +37,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "files",
         metavar="FILE",
         nargs="*",
-        help="a jobs.jsonl or ledger.json, of any node; - reads standard input (default: those of this node)",
+        help="a jobs.jsonl or ledger.json of any node; - reads standard input (default: the files of this node)",
     )
     parser.add_argument(
         "--since",
         type=_since,
         metavar="TIME",
-        help="only owners that ended since TIME, such as 7d or 2026-11-01, or have not ended",
+        help="only running owners and owners that ended after TIME, such as 7d or 2026-11-01",
     )
     parser.add_argument("--user", metavar="NAME", help="only this user")
-    parser.add_argument("--by", choices=_BY, default="owner", help="a line for each (default: owner)")
+    parser.add_argument("--by", choices=_BY, default="owner", help="print one line for each (default: owner)")
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="output format (default: table)"
     )
@@ -59,29 +59,29 @@ def _since(text: str) -> float:
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"'{text}' is no time; write 7d, 12h, or a day such as 2026-11-01") from None
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time; write 7d, 12h or a day such as 2026-11-01") from None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the sums. Return 2 if lines were skipped, 3 without records."""
+    """Print the totals. Return 2 if lines were skipped, or 3 if there are no records."""
     from telemetry_exporters.terminal.job_bill import Bill
 
     bill = Bill(arguments.by)
     skipped: list[str] = []
-    found, users = False, set[str]()
+    has_records, users = False, set[str]()
     for name, content in _contents(arguments):
         for record in _records(name, content, skipped):
             users.add(record.owner.user)
-            if _is_wanted(record, arguments):
-                found = True
+            if _is_selected(record, arguments):
+                has_records = True
                 bill.add(record)
-    if found or not (skipped or arguments.user):
+    if has_records or not (skipped or arguments.user):
         sys.stdout.write(_text(bill, arguments.format))
     elif arguments.user and users:
-        raise options.unknown("user", arguments.user, users)
+        raise options.unknown_name_error("user", arguments.user, users)
     if skipped:
         return exits.PROBLEMS
-    return exits.OK if found else exits.NOTHING_FOUND
+    return exits.OK if has_records else exits.NOTHING_FOUND
 
 
 def _text(bill: Bill, form: str) -> str:
@@ -94,7 +94,7 @@ def _text(bill: Bill, form: str) -> str:
     return bill.table(colour())
 
 
-def _is_wanted(record: JobRecord, arguments: argparse.Namespace) -> bool:
+def _is_selected(record: JobRecord, arguments: argparse.Namespace) -> bool:
     if arguments.user is not None and record.owner.user != arguments.user:
         return False
     return arguments.since is None or record.end is None or record.end.time >= arguments.since
@@ -102,21 +102,21 @@ def _is_wanted(record: JobRecord, arguments: argparse.Namespace) -> bool:
 
 def _contents(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
     if arguments.files:
-        remedy = "give a jobs.jsonl that you may read"
+        remedy = "use a readable jobs.jsonl"
         yield from ((name, options.content_of(name, _LARGEST_FILE_BYTES, remedy)) for name in arguments.files)
         return
     settings = options.settings(arguments)
     folder = Path(settings.state.directory)
-    files = [(str(folder / name), content) for name, content in _own_files(folder)]
+    files = [(str(folder / name), content) for name, content in _node_files(folder)]
     if not files:
-        remedy = "they are kept where attribution.enabled is true"
+        remedy = "the daemon writes them if attribution.enabled is true"
         if settings.attribution.enabled:
-            remedy = "the first appear within a minute after the daemon has started"
-        raise CommandError(f"no records are in {folder}: {remedy}; or name a jobs.jsonl", status=exits.NOTHING_FOUND)
+            remedy = "the daemon writes the first records within a minute after its start"
+        raise CommandError(f"no records in {folder}: {remedy}; or name a jobs.jsonl", status=exits.NOTHING_FOUND)
     yield from files
 
 
-def _own_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+def _node_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     from telemetry_daemon.guarded.own_folder import OwnFolder
     from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER
 
@@ -128,34 +128,34 @@ def _own_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     except FileNotFoundError:  # no record was written yet
         return
     except OSError as error:
-        remedy = "ask as root, or name a file that you may read"
+        remedy = "run the command as root, or name a readable file"
         raise CommandError(f"cannot read {folder}: {error.strerror}; {remedy}", status=exits.UNAVAILABLE) from None
 
 
 def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecord]:
     from telemetry_parsers.codec.plain import CodecError
 
-    wrong: list[str] = []
+    errors: list[str] = []
     for number, line in enumerate(io.BytesIO(content), 1):
         try:
-            found = _read(line)
+            records = _read(line)
         except CodecError as error:  # a partial line, or a foreign file
-            wrong.append(f"line {number}: {error}")
+            errors.append(f"line {number}: {error}")
             continue
-        yield from found
-    if wrong:
-        quoted = "; ".join(wrong[:_QUOTED_LINES]) + ("; …" if len(wrong) > _QUOTED_LINES else "")
-        lines = "line is no record and was" if len(wrong) == 1 else "lines are no records and were"
-        remedy = "" if len(wrong) < number else "; give a jobs.jsonl or a ledger.json"
-        streams.say(f"{name}: {len(wrong)} {lines} skipped: {quoted}{remedy}")
-    skipped += wrong
+        yield from records
+    if errors:
+        quoted = "; ".join(errors[:_QUOTED_LINES]) + ("; …" if len(errors) > _QUOTED_LINES else "")
+        lines = "invalid line was" if len(errors) == 1 else "invalid lines were"
+        remedy = "" if len(errors) < number else "; use a jobs.jsonl or a ledger.json"
+        streams.say(f"{name}: {len(errors)} {lines} skipped: {quoted}{remedy}")
+    skipped += errors
 
 
 def _read(line: bytes) -> Sequence[JobRecord]:
-    """Return the records in a line; a ledger has many. Raises CodecError."""
+    """Return the records in a line. A line of a ledger has several. Raise CodecError if the line is invalid."""
     from telemetry_exporters.documents import job_json
 
-    if line.startswith(_LEDGER_BEGINS):
+    if line.startswith(_LEDGER_PREFIX):
         from telemetry_daemon.state.ledger_file import saved_in
 
         return saved_in(line).jobs

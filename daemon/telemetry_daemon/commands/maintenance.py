@@ -16,10 +16,10 @@ from telemetry_exporters.text import clean
 
 EXAMPLES = {
     "telemetry maintenance on --for 8h --reason 'new DIMMs'": "Hold the node's alerts back for eight hours.",
-    "telemetry maintenance off": "End it.",
+    "telemetry maintenance off": "End the maintenance.",
 }
 
-_USUAL_SECONDS = 4 * 3_600.0
+_DEFAULT_SECONDS = 4 * 3_600.0
 _MONTH_SECONDS = 30 * 86_400
 
 
@@ -31,25 +31,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=("on", "off", "status"),
         default="status",
-        help="`on` again sets a new end; `status`, the default, shows the maintenance",
+        help="repeated `on` sets a new end; `status`, the default, shows the maintenance",
     )
     parser.add_argument(
         "--for",
         dest="seconds",
         type=_up_to_a_month,
         metavar="TIME",
-        help="with `on`: end by itself after TIME, such as 90m or 2d, at most 30d (default: 4h)",
+        help="with `on`: end after TIME, such as 90m or 2d, at most 30d (default: 4h)",
     )
     parser.add_argument(
         "--reason",
         metavar="TEXT",
-        help=f"with `on`: why, at most {LONGEST_REASON} characters; on the page and in the log",
+        help=f"with `on`: the reason that the page and the log show, at most {LONGEST_REASON} characters",
     )
     options.add_config(parser)
 
 
 def _up_to_a_month(text: str) -> float:
-    """Return the seconds of a duration with a unit: a bare 4 might mean hours."""
+    """Return the seconds of a duration. A unit is required, because a bare 4 might mean hours."""
     if text.strip().replace(".", "", 1).isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' has no unit; write 4h, 90m or 2d")
     duration = options.seconds(text)
@@ -63,30 +63,30 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     settings = options.settings(arguments)
     if arguments.action == "on":
-        seconds = _USUAL_SECONDS if arguments.seconds is None else arguments.seconds
+        seconds = _DEFAULT_SECONDS if arguments.seconds is None else arguments.seconds
         state = ask_daemon(settings, MaintenanceState, "maintenance_on", seconds=seconds, reason=arguments.reason)
-        not_kept = state.not_kept
+        save_error = state.not_kept
         print(_in_words(state))
-        print("Let Prometheus scrape the node once more before it goes down; 'telemetry maintenance off' ends it.")
+        print("Let Prometheus scrape the node once more before a shutdown. To end: 'telemetry maintenance off'.")
     elif arguments.action == "off":
         ended = ask_daemon(settings, MaintenanceEnded, "maintenance_off")
-        not_kept = ended.not_kept
+        save_error = ended.not_kept
         print("maintenance is off" if ended.was_on else "the node was not in maintenance")
     else:
-        not_kept = ""
+        save_error = ""
         print(_in_words(ask_daemon(settings, MaintenanceState, "maintenance")))
-    if not_kept:
-        raise CommandError(f"a restart of the daemon undoes this: {not_kept}", status=exits.PROBLEMS)
+    if save_error:
+        raise CommandError(f"a restart of the daemon undoes this: {save_error}", status=exits.PROBLEMS)
     return exits.OK
 
 
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.action != "on" and (arguments.seconds is not None or arguments.reason is not None):
-        raise CommandError("--for and --reason go with 'telemetry maintenance on'", status=exits.USAGE)
+        raise CommandError("--for and --reason need 'telemetry maintenance on'", status=exits.USAGE)
     reason = arguments.reason or ""
     if len(reason) > LONGEST_REASON or clean(reason) != reason:
         raise CommandError(
-            f"--reason takes at most {LONGEST_REASON} printable characters on one line", status=exits.USAGE
+            f"--reason must be one line of at most {LONGEST_REASON} printable characters", status=exits.USAGE
         )
 
 

@@ -13,21 +13,21 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.documents import metrics_doc
 from telemetry_exporters.prometheus.compat import EXPORTERS
 
-if TYPE_CHECKING:  # listing our catalogue needs no tables of names
+if TYPE_CHECKING:  # imported only for another exporter's names
     from telemetry_exporters.prometheus.compat.table import ExporterTable
 
 EXAMPLES = {
     "telemetry metrics temperature": "Find a metric.",
-    "telemetry metrics --names dcgm-exporter --dashboard 12239.json": "See which of its metrics a board for another exporter finds here.",
+    "telemetry metrics --names dcgm-exporter --dashboard 12239.json": "Check whether this node has the metrics of a dashboard.",
 }
 
 _LARGEST_DASHBOARD_BYTES = 16 << 20
-_PATIENCE_SECONDS = 5.0
+_TIMEOUT_SECONDS = 5.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("words", metavar="WORD", nargs="*", help="list only metrics whose name or help has these words")
+    parser.add_argument("words", metavar="WORD", nargs="*", help="list only metrics with these words in name or help")
     parser.add_argument("--format", choices=("text", "markdown"), default="text", help="output format (default: text)")
     parser.add_argument(
         "--names",
@@ -41,9 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dashboard",
         metavar="FILE",
-        help="with --names: show the names that this Grafana dashboard asks for, and which of them the node reports",
+        help="with --names: show the metrics of this Grafana dashboard, and which of them the node reports",
     )
-    parser.add_argument("--node", metavar="NODE", help="with --dashboard: ask another node's daemon")
+    parser.add_argument("--node", metavar="NODE", help="with --dashboard: query another node's daemon")
     options.add_credentials(parser)
     options.add_config(parser)
 
@@ -51,9 +51,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the catalogue or the table of names."""
     if arguments.dashboard is not None and arguments.names is None:
-        raise CommandError("--dashboard needs --names, which says whose names the dashboard asks for")
+        raise CommandError("--dashboard needs --names EXPORTER, the exporter that the dashboard was made for")
     if arguments.names is None:
-        print(metrics_doc.metrics_markdown() if arguments.format == "markdown" else _listed(arguments.words), end="")
+        is_markdown = arguments.format == "markdown"
+        print(metrics_doc.metrics_markdown() if is_markdown else _matching_metrics(arguments.words), end="")
         return exits.OK
     from telemetry_exporters.prometheus.compat import doc, load_table, version_problem
 
@@ -67,46 +68,46 @@ def run(arguments: argparse.Namespace) -> int:
     return _compare(arguments, table)
 
 
-def _listed(words: Sequence[str]) -> str:
-    """Return the lines of the metrics with all these words. Raises CommandError if there is none."""
+def _matching_metrics(words: Sequence[str]) -> str:
+    """Return the lines of the metrics with all these words. Raise CommandError if no metric matches."""
     from telemetry_daemon.terminal.suggestions import did_you_mean, near_beginnings
     from telemetry_parsers.metrics import CATALOGUE
 
     lines = metrics_doc.metrics_list().splitlines(keepends=True)
-    found = [line for line in lines if all(word.lower() in line.lower() for word in words)]
-    if not found:
-        near = [hint for word in words for hint in near_beginnings(word, (metric.key for metric in CATALOGUE))]
+    matches = [line for line in lines if all(word.lower() in line.lower() for word in words)]
+    if not matches:
+        suggestions = [hint for word in words for hint in near_beginnings(word, (metric.key for metric in CATALOGUE))]
         raise CommandError(
-            f"no metric has the words '{' '.join(words)}'{did_you_mean(near)}", status=exits.NOTHING_FOUND
+            f"no metric has the words '{' '.join(words)}'{did_you_mean(suggestions)}", status=exits.NOTHING_FOUND
         )
-    return "".join(found)
+    return "".join(matches)
 
 
 def _compare(arguments: argparse.Namespace, table: ExporterTable) -> int:
     from telemetry_exporters.prometheus.compat import doc
     from telemetry_exporters.prometheus.compat.doc import names_in_queries
 
-    asked = names_in_queries(_document(arguments.dashboard))
-    if not asked:
-        raise CommandError(f"{arguments.dashboard}: no query asks for a metric; give a dashboard as Grafana exports it")
+    names = names_in_queries(_read_dashboard(arguments.dashboard))
+    if not names:
+        raise CommandError(f"{arguments.dashboard}: no query has a metric; use a dashboard that Grafana exported")
     reported = _reported_names(arguments)
-    print(doc.dashboard_list(table, asked, reported), end="")
-    return exits.OK if reported.issuperset(asked) else exits.PROBLEMS
+    print(doc.dashboard_list(table, names, reported), end="")
+    return exits.OK if reported.issuperset(names) else exits.PROBLEMS
 
 
-def _document(path: str) -> object:
-    content = options.content_of(path, _LARGEST_DASHBOARD_BYTES, "give a dashboard as Grafana exports it")
+def _read_dashboard(path: str) -> object:
+    content = options.content_of(path, _LARGEST_DASHBOARD_BYTES, "use a dashboard that Grafana exported")
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise CommandError(f"{path}: is no JSON: {error}; give a dashboard as Grafana exports it") from None
+        raise CommandError(f"{path}: is not JSON: {error}; use a dashboard that Grafana exported") from None
 
 
 def _reported_names(arguments: argparse.Namespace) -> frozenset[str]:
     from telemetry_daemon.commands import daemons
 
-    address = daemons.address_asked(arguments, "give --node")
+    address = daemons.requested_address(arguments, "give --node")
     version = f"?version={arguments.names_version}" if arguments.names_version else ""
-    page = daemons.fetched(arguments, address, f"/metrics/{arguments.names}{version}", _PATIENCE_SECONDS)
+    page = daemons.fetch(arguments, address, f"/metrics/{arguments.names}{version}", _TIMEOUT_SECONDS)
     lines = page.decode("utf-8", "replace").splitlines()
     return frozenset(line.partition("{")[0].partition(" ")[0] for line in lines if line[:1] not in ("#", ""))

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, the settings derived from them, and the errors for invalid ones."""
+"""Arguments that several commands share, their validation, and the settings that they define."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from telemetry_daemon.terminal import streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 
-if TYPE_CHECKING:  # the help and `snapshot` of a daemon need none of these
+if TYPE_CHECKING:  # imported on demand, so that the help and the snapshot of a daemon need no other module
     from telemetry_daemon.config.inputs import ConfigInputs
     from telemetry_daemon.config.settings import Settings
     from telemetry_daemon.plugins.candidates import PluginFailure
@@ -25,26 +25,26 @@ if TYPE_CHECKING:  # the help and `snapshot` of a daemon need none of these
     from telemetry_daemon.recordings.survey import Moment
     from telemetry_parsers.model import MergedDevice
 
-USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"  # the name of a variable
+USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"  # names of environment variables
 # Output formats of a snapshot.
 FORMATS = ("table", "json", "csv", "prometheus")
 _REPEATABLE = frozenset({"web.listen_address"})
 T = TypeVar("T")
 
 
-class NotAskedError(CommandError):
-    """A daemon runs on this node but refuses this user. Contains the reason for each address that was tried."""
+class DaemonRefusedError(CommandError):
+    """The daemon on this node does not answer this user. The message has the reason for each address."""
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add `--config`."""
-    where = f"${FILE_VARIABLE}, or {DEFAULT_FILE}"
-    parser.add_argument("--config", metavar="FILE", help=f"configuration file (default: {where})")
+    default = f"${FILE_VARIABLE}, or {DEFAULT_FILE}"
+    parser.add_argument("--config", metavar="FILE", help=f"configuration file (default: {default})")
 
 
 def add_credentials(parser: argparse.ArgumentParser) -> None:
-    """Add the credentials. A password is never an argument: every user of the node could read it."""
-    parser.add_argument("--ca", metavar="FILE", default="", help="certificates to trust, for https")
+    """Add `--ca` and `--password-file`. A password is never an argument, because all users could read it."""
+    parser.add_argument("--ca", metavar="FILE", default="", help="file with trusted certificates, for https")
     parser.add_argument(
         "--password-file",
         metavar="FILE",
@@ -53,13 +53,13 @@ def add_credentials(parser: argparse.ArgumentParser) -> None:
 
 
 def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Add `--source`. `verb` is what the command does with the source."""
+    """Add `--source`. The help begins with `verb`."""
     text = f"{verb} only this source; may be given several times"
     parser.add_argument("--source", action="append", default=[], metavar="NAME", help=text)
 
 
 def add_origins(parser: argparse.ArgumentParser, verb: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
-    """Add the named ones of `--node`, `--demo` and `--replay`, which exclude each other."""
+    """Add the given flags out of `--node`, `--demo` and `--replay`, which exclude each other."""
     options: Mapping[str, Mapping[str, Any]] = {
         "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
         "--demo": {
@@ -78,14 +78,14 @@ def add_origins(parser: argparse.ArgumentParser, verb: str, *flags: str) -> argp
 
 def add_faults(parser: argparse.ArgumentParser) -> None:
     """Add `--fault`."""
-    text = "with --demo: stage only these faults, such as lost,hot; an unknown name is answered with the known ones"
+    text = "with --demo: stage only these faults, such as lost,hot; an unknown name lists all faults"
     parser.add_argument("--fault", metavar="NAMES", help=text)
 
 
 def check_faults(arguments: argparse.Namespace) -> None:
-    """Refuse faults without simulated cards. Raises CommandError."""
+    """Raise CommandError for `--fault` without `--demo`."""
     if arguments.fault is not None and arguments.demo is None:
-        raise CommandError("--fault stages faults of simulated cards: give it with --demo")
+        raise CommandError("--fault needs --demo, because it stages faults of simulated cards")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +96,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "log.level": "debug, info, warning or error (default: info)",
         "log.format": "text or json (default: text)",
         "web.listen_address": (
-            f"where to listen: HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH; may be given several times (default: {DEFAULT_ADDRESS})"
+            f"listening address: HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH; may be given several times (default: {DEFAULT_ADDRESS})"
         ),
         "web.config_file": "web configuration file of the exporter-toolkit: TLS, passwords, headers",
         "web.telemetry_path": "path of the metrics page (default: /metrics)",
@@ -107,7 +107,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def inputs(arguments: argparse.Namespace) -> ConfigInputs:
-    """Return the inputs of the settings: file, environment and flags."""
+    """Return the inputs of the settings: the file, the environment and the flags."""
     from telemetry_daemon.config.inputs import ConfigInputs
     from telemetry_daemon.config.settings import FLAGS
 
@@ -117,14 +117,14 @@ def inputs(arguments: argparse.Namespace) -> ConfigInputs:
 
 
 def settings(arguments: argparse.Namespace) -> Settings:
-    """Return the effective settings. Raises ConfigError."""
+    """Return the effective settings. Raise ConfigError if they are invalid."""
     from telemetry_daemon.config import file
 
     return file.load(inputs(arguments))
 
 
-def check_names(arguments: argparse.Namespace, settings: Settings, polls: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse settings of unknown sources and polls. Raises ConfigError."""
+def check_sections(arguments: argparse.Namespace, settings: Settings, polls: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise ConfigError for settings of unknown sources or polls."""
     if not settings.all_known(polls, polls):
         from telemetry_daemon.config import file
 
@@ -140,7 +140,7 @@ def local_socket(arguments: argparse.Namespace) -> Path:
 
 
 def content_of(path: str, most_bytes: int, remedy: str) -> bytes:
-    """Return the content of a file that the user named; `-` is standard input. Raises CommandError."""
+    """Return the content of a file, or of standard input for `-`. Raise CommandError if it cannot be read."""
     from telemetry_daemon.guarded.reading import read_file, read_stream
 
     try:
@@ -151,26 +151,26 @@ def content_of(path: str, most_bytes: int, remedy: str) -> bytes:
         raise CommandError(f"cannot read '{path}': {error.strerror or error}; {remedy}") from None
 
 
-def is_called(device: MergedDevice, text: str) -> bool:
-    """Return whether a text is the device's index, `device` label, both with its vendor as `check` prints them, or id."""
+def matches_device(device: MergedDevice, text: str) -> bool:
+    """Return whether a text names the device: by id, index or `device` label, the latter two also after the vendor."""
     names = (str(device.index), device.device)
     return text in (*names, device.id, *(f"{device.vendor} {name}" for name in names))
 
 
 def warn_of_failures(loaded: Loaded) -> None:
-    """Print the plugins that were not loaded on standard error."""
+    """Print a warning for each plugin that was not loaded."""
     for failure in loaded.failures:
         streams.say(failure_text(failure))
 
 
 def failure_text(failure: PluginFailure) -> str:
-    """Return which plugin was not loaded, its origin, and the reason."""
+    """Return a text with the plugin that was not loaded, its origin and the reason."""
     origin = "" if failure.origin == failure.plugin else f" of {failure.origin}"
     return f"plugin {failure.plugin}{origin}: not loaded: {failure.text}"
 
 
 def seconds(text: str) -> float:
-    """Return the seconds of a duration. Raises ArgumentTypeError."""
+    """Return the seconds of a duration. Raise ArgumentTypeError if the text is not a positive duration."""
     from telemetry_daemon.times import parse_duration
 
     duration = parse_duration(text)
@@ -182,7 +182,7 @@ def seconds(text: str) -> float:
 
 
 def up_to_a_day(text: str) -> float:
-    """Return the seconds of a duration between a tenth of a second and a day. Raises ArgumentTypeError."""
+    """Return the seconds of a duration from 0.1 seconds to a day. Raise ArgumentTypeError for other texts."""
     duration = seconds(text)
     if not 0.1 <= duration <= 86_400:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 0.1 seconds to 1d")
@@ -191,34 +191,28 @@ def up_to_a_day(text: str) -> float:
 
 def add_at(parser: argparse.ArgumentParser) -> None:
     """Add `--at`."""
-    text = (
-        "moment of the recording: 90s from its beginning, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
-    )
-    parser.add_argument("--at", type=_moment, metavar="TIME", help=text)
+    text = "time in the recording: 90s after its start, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
+    parser.add_argument("--at", type=_recording_time, metavar="TIME", help=text)
 
 
 def add_pace(parser: argparse.ArgumentParser) -> None:
     """Add `--speed` and `--once`."""
     from telemetry_daemon.recordings import playback_clock
 
-    text = (
-        f"play a recording so many times as fast, {playback_clock.SLOWEST:g} to {playback_clock.FASTEST:g} (default: 1)"
-    )
-    speed = partial(_parsed, playback_clock.speed)
+    text = f"play a recording at this speed, from {playback_clock.SLOWEST:g} to {playback_clock.FASTEST:g} (default: 1)"
+    speed = partial(_parse_argument, playback_clock.speed)
     parser.add_argument("--speed", type=speed, metavar="TIMES", help=text)
-    parser.add_argument(
-        "--once", action="store_true", help="stop at the end of the recording instead of starting again"
-    )
+    parser.add_argument("--once", action="store_true", help="stop at the end of the recording instead of repeating it")
 
 
-def _moment(text: str) -> Moment:
+def _recording_time(text: str) -> Moment:
     from telemetry_daemon.recordings.survey import moment
 
-    return _parsed(moment, text)
+    return _parse_argument(moment, text)
 
 
-def _parsed(parse: Callable[[str], T], text: str) -> T:
-    """Return the parsed text. Errors keep the parser's words instead of argparse's."""
+def _parse_argument(parse: Callable[[str], T], text: str) -> T:
+    """Return the parsed text. Raise ArgumentTypeError with the parser's message, which argparse prints."""
     try:
         return parse(text)
     except ValueError as error:
@@ -226,29 +220,29 @@ def _parsed(parse: Callable[[str], T], text: str) -> T:
 
 
 def check_replay(arguments: argparse.Namespace) -> None:
-    """Refuse flags of a recording without `--replay`. Raises CommandError."""
-    given = [f"--{flag}" for flag in ("at", "speed", "once") if getattr(arguments, flag, None)]
-    if given and arguments.replay is None:
-        raise CommandError(f"{given[0]} is for a recording: give it with --replay FILE")
+    """Raise CommandError for flags of a recording without `--replay`."""
+    flags = [f"--{flag}" for flag in ("at", "speed", "once") if getattr(arguments, flag, None)]
+    if flags and arguments.replay is None:
+        raise CommandError(f"{flags[0]} is for a recording: add --replay FILE")
 
 
-def playing(arguments: argparse.Namespace, *, tells_then: bool) -> PlaybackOptions:
-    """Return how to play the recording."""
+def playback_options(arguments: argparse.Namespace, *, keeps_times: bool) -> PlaybackOptions:
+    """Return the options for playing the recording."""
     from telemetry_daemon.recordings.playback import PlaybackOptions
 
-    return PlaybackOptions(speed=arguments.speed or 1.0, loops=not arguments.once, tells_then=tells_then)
+    return PlaybackOptions(speed=arguments.speed or 1.0, loops=not arguments.once, keeps_times=keeps_times)
 
 
 def check_sources(names: Iterable[str], sources: Iterable[str]) -> None:
-    """Refuse unknown sources. Raises CommandError."""
+    """Raise CommandError for an unknown source."""
     sources = tuple(sources)
     for name in names:
         if name not in sources:
-            raise unknown("source", name, sources)
+            raise unknown_name_error("source", name, sources)
 
 
 def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
-    """Refuse a vendor that is neither built in nor of a plugin. Raises CommandError."""
+    """Raise CommandError for a vendor of no built-in parser and no plugin."""
     from telemetry_parsers.vendors import VENDOR_WORDS
 
     if name in VENDOR_WORDS:
@@ -259,13 +253,13 @@ def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
     with load(find(plugin_paths)) as loaded:
         vendors = {*VENDOR_WORDS, *(item.parser.vendor for item in loaded.parsers if item.parser.vendor)}
     if name not in vendors:
-        raise unknown("vendor", name, vendors)
+        raise unknown_name_error("vendor", name, vendors)
 
 
-def unknown(kind: str, name: str, choices: Iterable[str], otherwise: str = "") -> CommandError:
-    """Return the error for an unknown name: it suggests the nearest choice, or else ends with `otherwise` or lists all choices."""
+def unknown_name_error(kind: str, name: str, choices: Iterable[str], fallback: str = "") -> CommandError:
+    """Return an error that suggests the nearest choice. Without one, it has the fallback text or lists all choices."""
     from telemetry_daemon.terminal.suggestions import nearest
 
-    near = nearest(name, names := sorted(choices))
-    hint = f"did you mean '{near[0]}'?" if near else otherwise or f"the {kind}s are {', '.join(names)}"
+    suggestions = nearest(name, names := sorted(choices))
+    hint = f"did you mean '{suggestions[0]}'?" if suggestions else fallback or f"the {kind}s are {', '.join(names)}"
     return CommandError(f"unknown {kind} '{clean(name)}'; {hint}")

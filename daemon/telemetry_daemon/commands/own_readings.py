@@ -1,4 +1,4 @@
-"""Readings that a command takes itself: of this machine's tools, of simulated cards, or of a recording."""
+"""Readings that a command reads without a daemon: from this machine's tools, simulated cards or a recording."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import options
-from telemetry_daemon.commands.rendering import Answer
+from telemetry_daemon.commands.rendering import Result
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.polling.node_sources import Node, RealNode, reports_owners
 from telemetry_daemon.polling.oneshot import OneShot, Substitute, keep_answer
-from telemetry_daemon.polling.source import Answer as Polled
-from telemetry_daemon.polling.source import Source
+from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.readers import tool_lock
 from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.peaks import configured_peaks
@@ -30,21 +29,21 @@ if TYPE_CHECKING:  # imported only for recordings
     from telemetry_daemon.recordings.replay_node import ReplayNode
     from telemetry_daemon.state.store import Store
 
-# The CPU's load is counted between two readings.
+# The load of the CPU is the difference between two readings.
 _HOST_GAP_SECONDS = 0.2
-_USUAL_SECONDS = 20.0
+_DEFAULT_SECONDS = 20.0
 
-Read = Callable[[], Answer]
+ReadSnapshot = Callable[[], Result]
 
 
 @contextmanager
-def of_tools(arguments: argparse.Namespace) -> Iterator[Read]:
-    """Return a function that reads all sources of this machine, or simulated ones. They are closed with the block."""
+def open_tools(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
+    """Return a function that reads all sources, real or simulated. They are closed at the end of the `with` block."""
     exits.raise_on_signals()
     log.setup("error", "text")
     with ExitStack() as end:
-        settings, node = _opened(arguments, end)
-        substitute = _from_daemon(settings) if isinstance(node, RealNode) else keep_answer
+        settings, node = _open_node(arguments, end)
+        substitute = _substitute_from_daemon(settings) if isinstance(node, RealNode) else keep_answer
         sources = node.sources(settings, arguments.source)
         shot = OneShot(
             os.uname().nodename, sources, Clock(), substitute, streams.show_waiting, configured_peaks(settings)
@@ -52,11 +51,11 @@ def of_tools(arguments: argparse.Namespace) -> Iterator[Read]:
         end.callback(shot.close)
         shot.prime("host", _HOST_GAP_SECONDS)
         tiers: Sequence[Tier] = ("inventory", "fast") if arguments.all is None else ("inventory", "fast", "slow")
-        seconds = arguments.timeout or _USUAL_SECONDS
-        yield lambda: Answer(ranked(shot.read(tiers, seconds), settings.ranks), metrics=node.metrics())
+        seconds = arguments.timeout or _DEFAULT_SECONDS
+        yield lambda: Result(ranked(shot.read(tiers, seconds), settings.ranks), metrics=node.metrics())
 
 
-def _opened(arguments: argparse.Namespace, end: ExitStack) -> tuple[Settings, Node]:
+def _open_node(arguments: argparse.Namespace, end: ExitStack) -> tuple[Settings, Node]:
     if arguments.demo is not None:
         from telemetry_daemon.simulate.node import DemoNode
 
@@ -69,12 +68,12 @@ def _opened(arguments: argparse.Namespace, end: ExitStack) -> tuple[Settings, No
     loaded = end.enter_context(load(find(settings.parsers.paths)))
     node = RealNode(loaded, Clock())
     options.check_sources(arguments.source, node.names())
-    options.check_names(arguments, settings, loaded.polls)
+    options.check_sections(arguments, settings, loaded.polls)
     return settings, node
 
 
-def _from_daemon(settings: Settings) -> Substitute:
-    def substitute(source: Source, answer: Polled) -> Polled:
+def _substitute_from_daemon(settings: Settings) -> Substitute:
+    def substitute(source: Source, answer: Answer) -> Answer:
         if not tool_lock.is_busy(answer.capture.failure):
             return answer
         from telemetry_daemon.remote import control_socket as control
@@ -82,7 +81,7 @@ def _from_daemon(settings: Settings) -> Substitute:
 
         try:
             document = control.ask(control.path_in(settings.state.runtime_directory), "snapshot")
-            report = _report_of(snapshot_of(document), source.name)
+            report = _source_report(snapshot_of(document), source.name)
         except (control.ControlError, DocumentError) as error:
             logging.getLogger(__name__).info(
                 "the tool is in use by another process", extra={"source": source.name, "error": error}
@@ -91,27 +90,27 @@ def _from_daemon(settings: Settings) -> Substitute:
         if report is None:
             return answer
         capture = replace(answer.capture, failure=None)
-        return Polled(capture, report, judge(capture, report, 0))
+        return Answer(capture, report, judge(capture, report, 0))
 
     return substitute
 
 
-def _report_of(snapshot: Snapshot, source: str) -> Report | None:
-    """Return the daemon's report of one source: its devices and readings, or None if the daemon read nothing from it."""
+def _source_report(snapshot: Snapshot, source: str) -> Report | None:
+    """Return the devices and readings of one source in the daemon's snapshot, or None if the daemon has no reading."""
     is_read = any(status.source == source and status.state == "ok" for status in snapshot.sources)
     if snapshot.recorded is not None or not is_read:
         return None
     devices: list[Device] = []
     readings: list[Reading] = []
     for merged in snapshot.devices:
-        of_source = [
+        source_readings = [
             Reading(len(devices), reading.metric, reading.value, reading.label)
             for reading in merged.readings
             if reading.source == source and not isinstance(reading.value, Absent)
         ]
-        if merged.up and of_source:
+        if merged.up and source_readings:
             devices.append(_device(merged))
-            readings += of_source
+            readings += source_readings
     return Report(devices=tuple(devices), readings=tuple(readings))
 
 
@@ -130,8 +129,8 @@ def _device(merged: MergedDevice) -> Device:
 
 
 @contextmanager
-def of_recording(arguments: argparse.Namespace) -> Iterator[Read]:
-    """Return a function that shows a recording at the requested time, by default its end. With `--watch` it plays from there."""
+def open_recording(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
+    """Return a function that reads a recording at the requested time. With `--watch` the recording plays from there."""
     from telemetry_daemon.plugins.sources import find
     from telemetry_daemon.recordings.playback import PlaybackOptions
     from telemetry_daemon.recordings.replay_node import ReplayNode
@@ -147,11 +146,11 @@ def of_recording(arguments: argparse.Namespace) -> Iterator[Read]:
         options.check_sources(arguments.source, node.names())
         for warning in node.warnings():
             streams.say(warning)
-        store = _played(node, arguments, settings)
-        yield lambda: Answer(ranked(store.snapshot(), settings.ranks), metrics=node.metrics())
+        store = _play_into_store(node, arguments, settings)
+        yield lambda: Result(ranked(store.snapshot(), settings.ranks), metrics=node.metrics())
 
 
-def _played(node: ReplayNode, arguments: argparse.Namespace, settings: Settings) -> Store:
+def _play_into_store(node: ReplayNode, arguments: argparse.Namespace, settings: Settings) -> Store:
     from telemetry_daemon.state.accumulate import Accumulator
     from telemetry_daemon.state.attribution import Attribution
     from telemetry_daemon.state.events import Events

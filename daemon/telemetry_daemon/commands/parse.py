@@ -1,4 +1,4 @@
-"""`telemetry parse`: one parser on saved output of its tool."""
+"""`telemetry parse`: runs one parser on saved output of its tool."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Output, Poll, Problem, Report, Snapshot
 
 EXAMPLES = {
-    "telemetry parse rocm-smi saved.txt --format table": "Parse output that was saved elsewhere.",
+    "telemetry parse rocm-smi saved.txt --format table": "Parse saved output.",
     "npu-smi info | telemetry parse npu-smi -": "Parse the current output of a tool.",
 }
 
-_LIFE_SECONDS = 3600.0
+_VALID_SECONDS = 3600.0
 _LARGEST_INPUT_BYTES = 64 << 20
 _HEAD_BYTES = 200
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("source", metavar="SOURCE", help="the source whose output it is, such as mthreads-gmi")
+    parser.add_argument("source", metavar="SOURCE", help="the source of the output, such as mthreads-gmi")
     parser.add_argument(
         "files", metavar="FILE", nargs="+", help="a file with saved output, or a recording; - reads standard input"
     )
@@ -54,33 +54,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the parsed outputs as one document. Return 2 if they contain a problem."""
+    """Print the parsed outputs as one document. Return 2 if the parser reports a problem."""
     with load(find(arguments.paths)) as loaded:
         options.warn_of_failures(loaded)
         parsers = {item.parser.name: item.parser for item in loaded.parsers}
-        as_source = arguments.source.replace("_", "-")  # the tool hccn_tool belongs to the source hccn-tool
-        name = as_source if as_source in parsers else arguments.source
+        hyphenated = arguments.source.replace("_", "-")  # the source of the tool hccn_tool is hccn-tool
+        name = hyphenated if hyphenated in parsers else arguments.source
         options.check_sources([name], parsers)
         parser = parsers[name]
         captures = [capture for name in arguments.files for capture in _captures(parser, name)]
         snapshot = read_captures(parser, captures)
-        sys.stdout.write(_text(rendering.Answer(snapshot, metrics=loaded.metrics), arguments.format))
+        sys.stdout.write(_text(rendering.Result(snapshot, metrics=loaded.metrics), arguments.format))
     status = snapshot.sources[0]
     return exits.PROBLEMS if status.problems or status.state not in ("ok", "no_devices") else exits.OK
 
 
-def _text(answer: rendering.Answer, form: str) -> str:
+def _text(result: rendering.Result, form: str) -> str:
     if form != "table":
-        return rendering.document(answer, form)
+        return rendering.document(result, form)
     from telemetry_exporters.terminal.table import Detail
 
-    return rendering.table(answer, Detail.EVERYTHING)
+    return rendering.table(result, Detail.EVERYTHING)
 
 
 def _captures(parser: Parser, name: str) -> list[Capture]:
     content = _read(name)
     if is_packed(content) or b'"telemetry.capture/' in content.lstrip()[:_HEAD_BYTES]:
-        return _recorded(parser, name, content)
+        return _recorded_captures(parser, name, content)
     text = content.decode("utf-8", errors="replace")
     poll = parser.polls[0]
     return [Capture(source=parser.name, poll=name, request=poll.request, outputs=(Output(name=name, text=text),))]
@@ -94,42 +94,42 @@ def _read(name: str) -> bytes:
     except TooLargeError as error:
         raise CommandError(f"cannot read '{name}': {error.strerror}; give the output of one run of the tool") from None
     except OSError as error:
-        raise CommandError(f"cannot read '{name}': {error.strerror}; give a file that you may read") from None
+        raise CommandError(f"cannot read '{name}': {error.strerror}; use a readable file") from None
 
 
-def _recorded(parser: Parser, name: str, content: bytes) -> list[Capture]:
-    """Return the source's captures in a recording: the newest of each poll. Damage is reported on standard error."""
+def _recorded_captures(parser: Parser, name: str, content: bytes) -> list[Capture]:
+    """Return the source's newest capture of each poll in a recording. Damage is reported on standard error."""
     newest: dict[str, Capture] = {}
-    recorded: set[str] = set()
+    sources: set[str] = set()
     damage = Damage()
     for capture in captures_in(io.BytesIO(content), damage):
-        recorded.add(capture.source)
+        sources.add(capture.source)
         if capture.source == parser.name:
             newest[capture.poll] = capture
     lines = [f"'{name}': {text}" for text in damage.lines()]
-    if not recorded:
+    if not sources:
         raise CommandError(f"{lines[0] if lines else repr(name)}; give a recording, or output of the tool")
     for text in lines:
         streams.say(text)
     if not newest:
-        raise CommandError(f"'{name}' has no capture of '{parser.name}'; it has some of {', '.join(sorted(recorded))}")
+        raise CommandError(f"'{name}' has no capture of '{parser.name}', only of {', '.join(sorted(sources))}")
     return list(newest.values())
 
 
 def read_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
-    """Return one snapshot of all captures together."""
+    """Return one snapshot of all captures."""
     reports = [_report(parser, capture, many=len(captures) > 1) for capture in captures]
     report = combine_reports(reports)
     now, wall = time.monotonic(), time.time()
     store = Store("", Clock(lambda: now, lambda: wall))
-    store.facts.set_peaks(None)  # no tool printed the peaks
+    store.facts.set_peaks(None)  # peaks are not part of a tool's output
     store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives), parser.metrics)
     poll = Poll("outputs", parser.polls[0].request)
     capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall, monotonic_time=now)
-    # A tool that was missing when this was recorded is shown as missing, not as an output that was not understood.
+    # A tool that was missing during the recording is reported as missing, not as output that was not understood.
     failure = captures[0].failure if all(capture.failure for capture in captures) else None
     result = judge(replace(capture, failure=failure), report, 0)
-    store.put(parser.name, poll, capture, report, result, _LIFE_SECONDS)
+    store.put(parser.name, poll, capture, report, result, _VALID_SECONDS)
     return _with_failed_problems(store.snapshot(), report)
 
 
@@ -150,5 +150,5 @@ def _with_failed_problems(snapshot: Snapshot, report: Report) -> Snapshot:
     status = snapshot.sources[0]
     if status.state in ("ok", "no_devices"):
         return snapshot
-    problems = report.problems or (Problem("output", status.detail or "nothing in it was understood"),)
+    problems = report.problems or (Problem("output", status.detail or "the output was not understood"),)
     return replace(snapshot, sources=(replace(status, problems=problems, unknown_fields=report.unknown_fields),))

@@ -1,4 +1,4 @@
-"""`telemetry record`: writes everything that is read, with stand-ins for identities."""
+"""`telemetry record`: records all captures of the sources, with identities replaced by stand-ins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from telemetry_parsers.model import Capture, Report
 
 EXAMPLES = {
     "telemetry record -o node.jsonl.gz --for 60s": "Record a minute for a bug report.",
-    "telemetry record -o node.jsonl.gz --before --for 10s": "Record the two minutes before as well, which the daemon has.",
+    "telemetry record -o node.jsonl.gz --before --for 10s": "Include the last two minutes, which the daemon has recorded.",
 }
 
 _Record = Callable[[Loaded, Settings, argparse.Namespace, FromFirstAnswer, "_Progress"], None]
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help=(
-            "where to write it, in place of an earlier recording; packed with gzip if its name ends in .gz; "
+            "the file to write or replace; compressed if the name ends in .gz; "
             "- is standard output (default: standard output)"
         ),
     )
@@ -61,38 +61,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=options.up_to_a_day,
         default=30.0,
         metavar="TIME",
-        help="how long to record once each source has answered, such as 60s or 5m (default: 30s)",
+        help="how long to record after each source was polled once, such as 60s or 5m (default: 30s)",
     )
-    parser.add_argument(
-        "--before", action="store_true", help="begin with the two minutes that the daemon's flight recorder has"
-    )
+    parser.add_argument("--before", action="store_true", help="include the two minutes in the daemon's flight recorder")
     parser.add_argument(
         "--from",
         dest="origin",
         choices=("daemon", "tools"),
-        help="whom to ask (default: the running daemon if it reads the same, so that nothing is polled twice, else the tools)",
+        help="read from the daemon or from the tools (default: the daemon if it has the same sources, else the tools)",
     )
     parser.add_argument(
-        "--unmasked", action="store_true", help="keep serial numbers, UUIDs, addresses, names and passwords as they are"
+        "--unmasked", action="store_true", help="do not replace serial numbers, UUIDs, addresses, names and passwords"
     )
     options.add_config(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write each capture as a line. Return 2 if all sources failed, 3 without sources."""
+    """Write each capture as a line. Return 2 if all sources failed, or 3 if no source was found."""
     exits.raise_on_signals()
     log.setup("error", "text")
     settings = options.settings(arguments)
     with load(find(settings.parsers.paths)) as loaded:
-        options.check_names(arguments, settings, loaded.polls)
-        whom, record = _way(arguments)
+        options.check_sections(arguments, settings, loaded.polls)
+        origin, record = _choose_origin(arguments)
         mask = None if arguments.unmasked else Mask(secrets.token_bytes(32), names_here())
         recorder = _recorder(arguments.output)
         try:
-            with _told(recorder, mask, arguments, whom) as progress, recorder:
-                keep = FromFirstAnswer(_kept(recorder, mask, progress.tell), Reports(loaded))
+            with _progress(recorder, mask, arguments, origin) as progress, recorder:
+                keep = FromFirstAnswer(_keep_masked(recorder, mask, progress.show), Reports(loaded))
                 record(loaded, settings, arguments, keep, progress)
-                _check(keep)
+                _check_result(keep)
         except RecordError as error:
             raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     return exits.OK
@@ -107,33 +105,33 @@ def _recorder(output: Path | None) -> Recorder:
         raise CommandError(str(error)) from None
 
 
-def _check(keep: FromFirstAnswer) -> None:
+def _check_result(keep: FromFirstAnswer) -> None:
     if keep.has_begun:
         return
     if keep.failures:
-        lines = (f"nothing is recorded: {source}: {text}" for source, text in keep.failures.items())
+        lines = (f"nothing was recorded: {source}: {text}" for source, text in keep.failures.items())
         raise CommandError(*lines, status=exits.PROBLEMS)
-    text = "nothing is recorded: no tool, library or driver of an accelerator was found"
-    raise CommandError(f"{text}; `telemetry doctor` says where it was looked for", status=exits.NOTHING_FOUND)
+    text = "nothing was recorded: no tool, library or driver of an accelerator was found"
+    raise CommandError(f"{text}; `telemetry doctor --all` shows the search paths", status=exits.NOTHING_FOUND)
 
 
-def _kept(recorder: Recorder, mask: Mask | None, tell: Callable[[], None]) -> Keep:
+def _keep_masked(recorder: Recorder, mask: Mask | None, show_progress: Callable[[], None]) -> Keep:
     def keep(capture: Capture, report: Report | None) -> None:
         masked = replace(capture, hostname=platform.node()) if mask is None else mask.capture(capture, report)
         recorder.add(masked)
-        tell()
+        show_progress()
 
     return keep
 
 
-def _way(arguments: argparse.Namespace) -> tuple[str, _Record]:
-    """Return the origin of the captures and the function that records them. Raises CommandError before an earlier recording is replaced."""
+def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _Record]:
+    """Return the name of the origin and the function that records it. Raise CommandError if the origin is unavailable."""
     from telemetry_daemon.commands.daemons import daemon_reads_the_same
 
     if arguments.origin == "daemon" or (arguments.origin is None and daemon_reads_the_same(arguments)):
         return "the daemon", _record_daemon
     if arguments.before:
-        text = "--before needs a running daemon that reads the same, which keeps the minutes before; ask another one with --from daemon"
+        text = "--before needs a daemon with the same sources; use --from daemon for a daemon with other sources"
         raise CommandError(f"{text}, or leave --before out")
     return "the tools", _record_tools
 
@@ -142,7 +140,7 @@ def _record_daemon(
     loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FromFirstAnswer, progress: _Progress
 ) -> None:
     reports = Reports(loaded)
-    begun = time.monotonic()
+    start = time.monotonic()
     daemon = FromDaemon(
         settings.state.runtime_directory,
         arguments.duration,
@@ -150,112 +148,112 @@ def _record_daemon(
         longest_round=poll_intervals.round_seconds(
             (item.parser, settings.source(item.parser.name)) for item in loaded.parsers
         ),
-        goes_on=lambda: progress.goes_on(keep),
+        is_continued=lambda: progress.end_first_round(keep),
     )
-    taken = earlier = 0
+    count = earlier_count = 0
     try:
         for capture in daemon.captures():
             keep(capture, reports.of(capture))
-            taken += 1
-            earlier += capture.monotonic_time < begun
+            count += 1
+            earlier_count += capture.monotonic_time < start
     except ControlError as error:
-        raise CommandError(f"{error}; or record without it: --from tools", status=exits.UNAVAILABLE) from None
-    if not taken:
-        text = "the daemon read nothing in that time; a daemon that plays a recording polls nothing: copy the recording"
+        raise CommandError(f"{error}; or record the tools: --from tools", status=exits.UNAVAILABLE) from None
+    if not count:
+        text = "the daemon read no source in this time; if it plays a recording, copy that recording instead"
         raise CommandError(text, status=exits.UNAVAILABLE)
     if keep.has_begun:
-        _say_what_is_missing(daemon, arguments, earlier)
+        _report_missing(daemon, arguments, earlier_count)
 
 
-def _say_what_is_missing(daemon: FromDaemon, arguments: argparse.Namespace, earlier: int) -> None:
-    if arguments.before and earlier:
-        streams.say(f"{earlier} of the captures are of the minutes before")
+def _report_missing(daemon: FromDaemon, arguments: argparse.Namespace, earlier_count: int) -> None:
+    if arguments.before and earlier_count:
+        streams.say(f"{earlier_count} of the captures are from before the start of this command")
     elif arguments.before:
-        why = "the daemon's flight recorder is off (flight_recorder.enabled, and with simulated cards)"
-        streams.say(f"nothing of before is kept: {why}")
+        reason = "the daemon's flight recorder is off (flight_recorder.enabled is false, or cards are simulated)"
+        streams.say(f"no earlier captures: {reason}")
     if daemon.lost:
-        streams.say(f"{daemon.lost} captures are missing: this command could not take them in time")
+        streams.say(f"{daemon.lost} captures are missing, because this command was too slow")
     if (left := min(daemon.until - time.monotonic(), arguments.duration)) > LONGEST_WAIT_SECONDS:
-        streams.say(f"the daemon ended {human.seconds(round(left))} before the end of the recording")
+        streams.say(f"the daemon stopped {human.seconds(round(left))} before the end of the recording")
 
 
 def _record_tools(
     loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FromFirstAnswer, progress: _Progress
 ) -> None:
-    failure: list[RecordError] = []
-    ended = threading.Event()
+    failures: list[RecordError] = []
+    has_failed = threading.Event()
 
-    def keep_or_end(capture: Capture, report: Report | None) -> None:
+    def keep_or_stop(capture: Capture, report: Report | None) -> None:
         try:
             keep(capture, report)
         except RecordError as error:
-            failure.append(error)
-            ended.set()
+            failures.append(error)
+            has_failed.set()
 
     def wait(until: float, is_over: Callable[[], bool]) -> None:
-        while not is_over() and (left := until - clock.monotonic()) > 0 and not ended.is_set():
-            ended.wait(min(left, LONGEST_WAIT_SECONDS))
+        while not is_over() and (left := until - clock.monotonic()) > 0 and not has_failed.is_set():
+            has_failed.wait(min(left, LONGEST_WAIT_SECONDS))
 
     clock = Clock()
     poller = Poller(Store("", clock), clock)
     try:
-        poller.start(RealNode(loaded, clock, keep_or_end).sources(settings))
+        poller.start(RealNode(loaded, clock, keep_or_stop).sources(settings))
         wait(math.inf, poller.round_check(poll_now=False))
-        if progress.goes_on(keep):
+        if progress.end_first_round(keep):
             wait(clock.monotonic() + arguments.duration, lambda: False)
     finally:
         poller.stop()
-    if failure:
-        raise failure[0]
+    if failures:
+        raise failures[0]
 
 
 class _Progress:
-    """Prints the progress on a terminal's standard error: until each source has completed once, then until the end."""
+    """Prints the progress on a terminal's standard error."""
 
     def __init__(self, recorder: Recorder, seconds: float) -> None:
         self._recorder = recorder
-        self._whole = human.seconds(seconds)
-        self._round_ended = math.inf
-        self._next_time = self.begun = time.monotonic()
+        self._duration_text = human.seconds(seconds)
+        self._first_round_end = math.inf
+        self._next_time = self.start = time.monotonic()
 
-    def goes_on(self, keep: FromFirstAnswer) -> bool:
-        """Return whether to continue, once each source has completed."""
-        self._round_ended = time.monotonic()
+    def end_first_round(self, keep: FromFirstAnswer) -> bool:
+        """Start the duration of the recording, after each source was polled once. Return whether to continue."""
+        self._first_round_end = time.monotonic()
         return keep.has_begun or bool(keep.failures)
 
-    def tell(self) -> None:
+    def show(self) -> None:
         """Print the progress, at most twice a second."""
         if (now := time.monotonic()) >= self._next_time:
             self._next_time = now + _PROGRESS_SECONDS
-            done = human.seconds(round(max(0.0, now - self._round_ended)))
-            streams.show_progress(f"recording: {done} of {self._whole}, {self._recorder.captures} captures")
+            elapsed = human.seconds(round(max(0.0, now - self._first_round_end)))
+            streams.show_progress(f"recording: {elapsed} of {self._duration_text}, {self._recorder.captures} captures")
 
 
 @contextlib.contextmanager
-def _told(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace, whom: str) -> Iterator[_Progress]:
-    """Report the progress, and finally what was recorded, however the block ends."""
+def _progress(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace, origin: str) -> Iterator[_Progress]:
+    """Show the progress during the `with` block, and a summary at its end, even after an error."""
     progress = _Progress(recorder, arguments.duration)
-    is_told = True
+    has_summary = True
     try:
         yield progress
-    except (RecordError, CommandError):  # the error says why there is no recording
-        is_told = recorder.has_any
+    except (RecordError, CommandError):  # the error explains a missing recording
+        has_summary = recorder.has_any
         raise
     finally:
         streams.show_progress("")
-        seconds = human.seconds(round(time.monotonic() - progress.begun))
-        if is_told:
-            streams.say(_summary(recorder, mask, arguments.output, f"from {whom} in {seconds}"))
+        seconds = human.seconds(round(time.monotonic() - progress.start))
+        if has_summary:
+            streams.say(_summary(recorder, mask, arguments.output, f"from {origin} in {seconds}"))
 
 
-def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, how: str) -> str:
+def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, origin_and_time: str) -> str:
     if not recorder.has_any:
-        return f"recorded nothing {how}"
+        return f"recorded nothing {origin_and_time}"
     size = recorder.size_bytes
-    to_file = "" if size is None else f" to {output} ({human.byte_size(size)})"
+    target = "" if size is None else f" to {output} ({human.byte_size(size)})"
     masked = (
-        "nothing is masked: it contains identities of this node"
+        "nothing is masked: the recording contains identities of this node"
         if mask is None
-        else f"{mask.values} identities have stand-ins; look through it before you send it"
+        else f"{mask.values} identities were replaced; check the recording before you send it"
     )
-    return f"recorded {recorder.captures} captures of {recorder.sources} sources {how}{to_file}: {masked}"
+    return f"recorded {recorder.captures} captures of {recorder.sources} sources {origin_and_time}{target}: {masked}"

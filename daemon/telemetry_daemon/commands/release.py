@@ -10,30 +10,30 @@ from telemetry_daemon.remote.control_socket import ask_daemon
 from telemetry_daemon.terminal import exits
 from telemetry_exporters import human
 
-EXAMPLES = {"telemetry release nvml --for 10m": "Let go of NVML for ten minutes, to reset a GPU."}
+EXAMPLES = {"telemetry release nvml --for 10m": "Close NVML for ten minutes, to reset a GPU."}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("source", metavar="SOURCE", help="a source, such as nvml; 'telemetry doctor' lists them")
+    parser.add_argument("source", metavar="SOURCE", help="a source, such as nvml; 'telemetry doctor' lists the sources")
     parser.add_argument(
         "--for",
         dest="seconds",
         type=options.seconds,
         metavar="TIME",
-        help="poll it again after TIME, such as 10m or 1h30m (default: until 'telemetry resume' or a restart)",
+        help="poll the source again after TIME, such as 10m or 1h30m (default: until 'telemetry resume' or a restart)",
     )
     options.add_config(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send the request to the running daemon. Return 2 if a process still holds the device, and print its name."""
+    """Send the request to the running daemon. Return 2 if a process may still hold the device, and print its PID."""
     answer = ask_daemon(
         options.settings(arguments), Released, "release", source=arguments.source, seconds=arguments.seconds
     )
     left_behind = ", ".join(map(str, answer.left_behind))
     if left_behind:
-        print(f"released {arguments.source}, but process {left_behind} does not end and may still hold the device")
+        print(f"released {arguments.source}, but process {left_behind} does not exit and may still hold the device")
         return exits.PROBLEMS
     duration_text = "" if arguments.seconds is None else f" for {human.seconds(arguments.seconds)}"
     print(f"released {arguments.source}{duration_text}; 'telemetry resume {arguments.source}' undoes it")

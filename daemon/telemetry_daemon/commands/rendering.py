@@ -1,4 +1,4 @@
-"""Renders a command's snapshot in the requested format. The modules of a format are imported on demand."""
+"""Renders the snapshot that a command read in the requested format. The modules of a format are imported on demand."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A snapshot with its origin, the metrics of plugins, the daemon's own `document`, and the command lines of processes by PID."""
+class Result:
+    """A snapshot and facts for its output. `metrics` are those of plugins, `document` is the JSON that a daemon sent."""
 
     snapshot: Snapshot
     origin: str = ""
@@ -27,38 +27,38 @@ class Answer:
     command_lines: Mapping[int, str] = field(default_factory=dict)
 
 
-def document(answer: Answer, form: str) -> str:
-    """Return the whole snapshot in a format for programs."""
-    extra = {metric.key: metric for metric in answer.metrics}
+def document(result: Result, form: str) -> str:
+    """Return the snapshot as JSON, CSV or Prometheus text."""
+    extra = {metric.key: metric for metric in result.metrics}
     if form == "json":
         from telemetry_exporters.documents import snapshot_json
 
-        return snapshot_json.render(answer.snapshot, extra)
+        return snapshot_json.render(result.snapshot, extra)
     if form == "csv":
         from telemetry_exporters.documents import snapshot_csv
 
-        return snapshot_csv.render(answer.snapshot, extra)
+        return snapshot_csv.render(result.snapshot, extra)
     from telemetry_exporters.prometheus import renderer
 
-    return renderer.text_page(answer.snapshot, extra).decode()
+    return renderer.text_page(result.snapshot, extra).decode()
 
 
 def table(
-    answer: Answer, detail: Detail, width: int = 0, ids: frozenset[str] | None = None, patterns: Sequence[str] = ()
+    result: Result, detail: Detail, width: int = 0, ids: frozenset[str] | None = None, patterns: Sequence[str] = ()
 ) -> str:
-    """Return a table with this detail, of these devices and metrics, of this width (0: that of the terminal)."""
+    """Return a table of the devices and metrics with this detail. A width of 0 is the terminal's width."""
     from telemetry_exporters.terminal import table as tables
 
-    # If the output is no terminal, lines are not wrapped.
+    # Lines are wrapped only on a terminal.
     columns = width or (streams.columns() if sys.stdout.isatty() else 0)
-    extra = {metric.key: metric for metric in answer.metrics}
-    chosen = tables.Chosen(ids, tuple(patterns), answer.origin, answer.command_lines)
-    return tables.table(answer.snapshot, columns, colour(), detail, extra, chosen)
+    extra = {metric.key: metric for metric in result.metrics}
+    selection = tables.Chosen(ids, tuple(patterns), result.origin, result.command_lines)
+    return tables.table(result.snapshot, columns, colour(), detail, extra, selection)
 
 
 def colour() -> Colour:
-    """Return whether colours are supported and not switched off (https://no-color.org)."""
+    """Return whether to use colours: on a terminal that supports them, unless NO_COLOR is set (https://no-color.org)."""
     from telemetry_exporters.terminal.style import Colour
 
-    is_wanted = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
-    return Colour.ANSI if is_wanted else Colour.NEVER
+    is_enabled = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+    return Colour.ANSI if is_enabled else Colour.NEVER

@@ -1,4 +1,4 @@
-"""`telemetry replay`: pauses, moves or accelerates the recording that the running daemon plays."""
+"""`telemetry replay`: pauses, seeks or speeds up the recording that the running daemon plays."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters import human
 
 EXAMPLES = {
-    "telemetry replay seek 03:12:07": "Have the daemon that plays a recording go there.",
-    "telemetry replay pause": "Have it stand still.",
+    "telemetry replay seek 03:12:07": "Move the recording that the daemon plays to this time.",
+    "telemetry replay pause": "Pause it.",
 }
 
-_TAKES = {"seek": "a moment", "speed": "a number"}
+_VALUES = {"seek": "a time", "speed": "a number"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,11 +44,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Send the request to the running daemon, and print the new position."""
     action, value = arguments.action, arguments.value
-    if bool(value) != (action in _TAKES):
-        wanted = f"give {_TAKES[action]}" if action in _TAKES else f"leave '{value}' out"
-        raise CommandError(f"telemetry replay {action}: {wanted}")
-    played = ask_daemon(options.settings(arguments), Played, "replay", action=action, value=value)
-    how = f", {played.how}" if played.how else ""
-    position, length = human.seconds(round(played.place)), human.seconds(round(played.length))
-    print(f"{position} of {length}: {human.utc(played.shown)} as recorded{how}")
+    if bool(value) != (action in _VALUES):
+        remedy = f"give {_VALUES[action]}" if action in _VALUES else f"leave '{value}' out"
+        raise CommandError(f"telemetry replay {action}: {remedy}")
+    playback = ask_daemon(options.settings(arguments), Played, "replay", action=action, value=value)
+    mode = f", {playback.how}" if playback.how else ""
+    position, length = human.seconds(round(playback.place)), human.seconds(round(playback.length))
+    print(f"{position} of {length}: {human.utc(playback.shown)} as recorded{mode}")
     return exits.OK

@@ -1,4 +1,4 @@
-"""`telemetry resume SOURCE`: the running daemon polls a released source again."""
+"""`telemetry resume SOURCE`: makes the running daemon poll a released source again."""
 
 from __future__ import annotations
 

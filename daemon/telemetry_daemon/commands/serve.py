@@ -12,11 +12,11 @@ from telemetry_daemon.service.unused_imports import left_out
 EXAMPLES = {
     "telemetry serve": "Serve the metrics of this node.",
     "telemetry serve --demo 8xnvidia,4xhygon": "Serve a simulated node.",
-    "telemetry serve --demo 8xnvidia --fault lost,hot": "Serve a simulated node with faults, to try alerts.",
-    "telemetry serve --replay node.jsonl.gz --speed 10": "Serve a recording of another node, ten times as fast.",
+    "telemetry serve --demo 8xnvidia --fault lost,hot": "Serve a simulated node with faults, to test alerts.",
+    "telemetry serve --replay node.jsonl.gz --speed 10": "Serve a recording of another node at ten times the speed.",
 }
-# A demo shows everything, unless the environment switches it off.
-_OF_DEMOS = {"TELEMETRY_ATTRIBUTION_ENABLED": "true", "TELEMETRY_STEPS_ENABLED": "true"}
+# A demo enables owners and steps, unless the environment disables them.
+_DEMO_ENVIRONMENT = {"TELEMETRY_ATTRIBUTION_ENABLED": "true", "TELEMETRY_STEPS_ENABLED": "true"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,18 +30,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until a signal arrives. Does not return after serving."""
+    """Serve until a signal arrives, then exit the process. Return only if serving failed to start."""
     options.check_replay(arguments)
     options.check_faults(arguments)
     inputs = options.inputs(arguments)
     if arguments.demo is not None:
-        inputs = replace(inputs, environment={**_OF_DEMOS, **inputs.environment})
+        inputs = replace(inputs, environment={**_DEMO_ENVIRONMENT, **inputs.environment})
     check = Check(inputs)
     # Import while the configuration is checked.
     with left_out():
         from telemetry_daemon.service.serving import Instead, Recording, serve
     instead = Instead(arguments.demo, arguments.fault)
     if arguments.replay is not None:
-        how = options.playing(arguments, tells_then=False)
-        instead = Instead(recording=Recording(arguments.replay, how, arguments.at))
+        playback = options.playback_options(arguments, keeps_times=False)
+        instead = Instead(recording=Recording(arguments.replay, playback, arguments.at))
     return serve(inputs, check, instead)

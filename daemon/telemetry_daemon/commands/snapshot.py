@@ -1,4 +1,4 @@
-"""`telemetry snapshot`: reads and shows everything once, or repeatedly."""
+"""`telemetry snapshot`: reads all sources and prints the readings, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import options, rendering
-from telemetry_daemon.commands.rendering import Answer
+from telemetry_daemon.commands.rendering import Result
 from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import MergedDevice, Process, Snapshot
 
-if TYPE_CHECKING:  # imported only for processes
+if TYPE_CHECKING:  # imported only for `--processes`
     from telemetry_parsers.ownership import Task
 
 EXAMPLES = {
-    "telemetry snapshot": "Show all accelerators, and what is wrong with them.",
-    "telemetry snapshot --why": "Say why readings are absent, too.",
-    "telemetry snapshot --all 'temp*' --device 3": "Show all temperatures of one device, read just now.",
+    "telemetry snapshot": "Show all accelerators and their problems.",
+    "telemetry snapshot --why": "Also show why readings are absent.",
+    "telemetry snapshot --all 'temp*' --device 3": "Read and show all temperatures of one device.",
     "telemetry snapshot --format json --watch 10s": "Print a line of JSON every ten seconds.",
-    "telemetry snapshot --replay node.jsonl.gz --at 03:12:07": "Show a moment of a recording.",
+    "telemetry snapshot --replay node.jsonl.gz --at 03:12:07": "Show a recording at a certain time.",
     "telemetry snapshot --node gpu-17": "Show the readings of another node's daemon.",
 }
 
-_Read = Callable[[], Answer]
-_BAD_STATES = frozenset({"failed", "stuck"})
-# Formats that a daemon's document provides completely. JSON has no other metrics of plugins.
-_OF_DAEMONS = ("table", "json")
+_ReadSnapshot = Callable[[], Result]
+_FAILED_STATES = frozenset({"failed", "stuck"})
+# The formats for which a daemon's document contains all data.
+_DAEMON_FORMATS = ("table", "json")
 _TABLE_ONLY = ("why", "width")
-# A process that started later than this after the listing is another process with the same PID.
-_CLOCKS_APART_SECONDS = 1.0
+# Start times that differ by more belong to different processes with the same PID.
+_START_TOLERANCE_SECONDS = 1.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,13 +48,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--all",
         nargs="*",
         metavar="METRIC",
-        help="run slow polls too, and show every reading of each device, or those of metrics such as 'temp*'",
+        help="also run slow polls, and show all readings of each device, or only metrics such as 'temp*'",
     )
-    parser.add_argument("--why", action="store_true", help="below the table, say why readings are absent")
+    parser.add_argument("--why", action="store_true", help="show the reasons for absent readings below the table")
     parser.add_argument(
         "--processes",
         action="store_true",
-        help="list the processes on the devices: below the table, in JSON, or as CSV; on this machine with their command lines",
+        help="list the processes on the devices: below the table, in JSON, or as CSV; with command lines on this machine",
     )
     parser.add_argument("--width", type=_columns, metavar="COLUMNS", help="the table's width (default: the terminal's)")
     parser.add_argument(
@@ -63,19 +63,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=options.up_to_a_day,
         const=2.0,
         metavar="TIME",
-        help="print again and again until interrupted, every TIME (default: 2s)",
+        help="print every TIME until interrupted (default: 2s)",
     )
     parser.add_argument(
         "--timeout",
         type=options.up_to_a_day,
         metavar="TIME",
-        help="give up on sources that have not answered after TIME (default: 20s)",
+        help="do not wait longer than TIME for a source (default: 20s)",
     )
     options.add_origins(parser, "show", "--node", "--demo", "--replay").add_argument(
         "--from",
         dest="origin",
         choices=("daemon", "tools"),
-        help="read from the daemon or from the tools (default: for tables and JSON the daemon if it has the same sources, else the tools)",
+        help="read from the daemon or from the tools (default: the daemon for tables and JSON if it has the same sources)",
     )
     options.add_at(parser)
     options.add_credentials(parser)
@@ -89,10 +89,10 @@ def _columns(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the document. Return 2 if a source failed, 3 without devices."""
+    """Print the snapshot. Return 2 if a source failed, or 3 if there are no devices."""
     _check(arguments)
     with ExitStack() as end:
-        return _show(_read_by(arguments, end), arguments)
+        return _show(_choose_origin(arguments, end), arguments)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -102,7 +102,7 @@ def _check(arguments: argparse.Namespace) -> None:
         if arguments.source:
             raise CommandError("--source selects tools, and a daemon reports all of them; omit it, or use --from tools")
         if arguments.format == "prometheus":
-            raise CommandError("a daemon gives Prometheus's format at its /metrics: ask for it there with curl")
+            raise CommandError("--format prometheus needs --from tools; a daemon serves this format at /metrics")
     if arguments.vendor is not None:
         from telemetry_daemon.commands.options import check_vendor
 
@@ -113,92 +113,90 @@ def _check_format(arguments: argparse.Namespace) -> None:
     form = arguments.format
     for name in _TABLE_ONLY if form != "table" else ():
         if getattr(arguments, name):
-            raise CommandError(f"--{name} is for the table; leave it out with --format {form}")
+            raise CommandError(f"--{name} is only for tables; leave it out with --format {form}")
     if arguments.processes and form == "prometheus":
-        raise CommandError("--processes is for tables, JSON and CSV; leave it out with --format prometheus")
+        raise CommandError("--processes is only for tables, JSON and CSV; leave it out with --format prometheus")
     if arguments.all and form != "table":
-        raise CommandError(
-            f"--all takes metrics for the table only; with --format {form} leave {arguments.all[0]!r} out"
-        )
+        raise CommandError(f"--all selects metrics only in tables; with --format {form} leave {arguments.all[0]!r} out")
 
 
-def _read_by(arguments: argparse.Namespace, end: ExitStack) -> _Read:
+def _choose_origin(arguments: argparse.Namespace, end: ExitStack) -> _ReadSnapshot:
+    """Return a function that reads the requested origin: a daemon, a recording or the tools."""
     if arguments.node is not None or arguments.origin == "daemon":
         from telemetry_daemon.commands import daemons
 
-        return lambda: daemons.of_daemon(arguments)
+        return lambda: daemons.daemon_snapshot(arguments)
     if arguments.replay is not None:
         from telemetry_daemon.commands import own_readings
 
-        return end.enter_context(own_readings.of_recording(arguments))
-    tools: list[_Read] = []
+        return end.enter_context(own_readings.open_recording(arguments))
+    tools: list[_ReadSnapshot] = []
 
-    def read_tools() -> Answer:
+    def read_tools() -> Result:
         if not tools:
             from telemetry_daemon.commands import own_readings
 
-            tools.append(end.enter_context(own_readings.of_tools(arguments)))
+            tools.append(end.enter_context(own_readings.open_tools(arguments)))
         return tools[0]()
 
-    return _daemon_first(arguments, read_tools) if _daemon_may_answer(arguments) else read_tools
+    return _prefer_daemon(arguments, read_tools) if _is_daemon_sufficient(arguments) else read_tools
 
 
-def _daemon_first(arguments: argparse.Namespace, read_tools: _Read) -> _Read:
-    """Return a function that asks the daemon, or else reads the tools. A daemon that does not answer is reported once."""
-    warned: list[bool] = []
+def _prefer_daemon(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> _ReadSnapshot:
+    """Return a function that reads the daemon, or the tools without a daemon. A refusal of the daemon is reported once."""
+    refusals: list[options.DaemonRefusedError] = []
 
-    def read() -> Answer:
+    def read() -> Result:
         try:
-            return (None if warned else _reported_by_daemon(arguments)) or read_tools()
-        except options.NotAskedError as error:
-            warned.append(True)
-            streams.say(f"{error}; read from the tools instead")
+            return (None if refusals else _local_snapshot(arguments)) or read_tools()
+        except options.DaemonRefusedError as error:
+            refusals.append(error)
+            streams.say(f"{error}; the tools were read instead")
             return read_tools()
 
     return read
 
 
-def _reported_by_daemon(arguments: argparse.Namespace) -> Answer | None:
-    """Return what the daemon reports; None without a daemon, before anything is imported to ask it. Raises NotAskedError."""
+def _local_snapshot(arguments: argparse.Namespace) -> Result | None:
+    """Return the snapshot of this node's daemon, or None without a daemon. Raise DaemonRefusedError."""
     try:
         options.local_socket(arguments).stat()
     except FileNotFoundError:
         return None
-    except OSError:  # in a folder that this user may not enter
+    except OSError:  # this user may not enter the folder
         pass
     from telemetry_daemon.commands import daemons
 
-    return daemons.of_daemon_here(arguments)
+    return daemons.local_daemon_snapshot(arguments)
 
 
-def _daemon_may_answer(arguments: argparse.Namespace) -> bool:
-    """Return whether the daemon's snapshot will do: `--timeout` is for tools, and `--all` wants current slow polls."""
-    instead = arguments.origin or arguments.demo is not None
-    is_narrowed = arguments.source or arguments.timeout is not None or arguments.all is not None
-    return not instead and not is_narrowed and arguments.format in _OF_DAEMONS
+def _is_daemon_sufficient(arguments: argparse.Namespace) -> bool:
+    """Return whether the daemon's snapshot has all requested data. `--all` needs new slow polls."""
+    has_other_origin = arguments.origin or arguments.demo is not None
+    needs_tools = arguments.source or arguments.timeout is not None or arguments.all is not None
+    return not has_other_origin and not needs_tools and arguments.format in _DAEMON_FORMATS
 
 
-def _show(read: _Read, arguments: argparse.Namespace) -> int:
+def _show(read: _ReadSnapshot, arguments: argparse.Namespace) -> int:
     is_first = True
-    # Of other nodes, simulated and recorded cards only the reports are known.
-    is_elsewhere = arguments.node is not None or arguments.demo is not None or arguments.replay is not None
+    is_this_node = arguments.node is None and arguments.demo is None and arguments.replay is None
     while True:
-        answer = read()
-        if arguments.processes and not is_elsewhere:
-            answer = _with_processes(answer)
+        result = read()
+        if arguments.processes and is_this_node:
+            result = _with_processes(result)
         if is_first:
-            _check_patterns(arguments.all or (), answer)
-        ids = _chosen(answer.snapshot, arguments)
-        is_unmatched = bool(answer.snapshot.devices) and not ids
-        if is_unmatched:
-            streams.say(_unmatched(arguments, answer.snapshot.devices))
-        if not is_unmatched or arguments.format != "table":
-            sys.stdout.write(_text(answer, ids, arguments, is_first=is_first))
+            _check_patterns(arguments.all or (), result)
+        ids = _selected_ids(result.snapshot, arguments)
+        matches_none = bool(result.snapshot.devices) and not ids
+        if matches_none:
+            streams.say(_no_match_text(arguments, result.snapshot.devices))
+        if not matches_none or arguments.format != "table":
+            sys.stdout.write(_text(result, ids, arguments, is_first=is_first))
             sys.stdout.flush()
-        if not answer.snapshot.devices and not is_elsewhere and arguments.origin is None and is_first:
+        if not result.snapshot.devices and is_this_node and arguments.origin is None and is_first:
             _mention_simulation(arguments)
         if arguments.watch is None:
-            return _status(answer.snapshot, ids)
+            return _status(result.snapshot, ids)
         is_first = False
         time.sleep(arguments.watch)
 
@@ -207,34 +205,34 @@ def _mention_simulation(arguments: argparse.Namespace) -> None:
     from telemetry_daemon.commands import daemons
 
     if daemons.shows_simulated_cards(arguments):
-        streams.say("the daemon of this node shows simulated cards; `telemetry snapshot --from daemon` shows them, too")
+        streams.say("the daemon of this node has simulated cards; `telemetry snapshot --from daemon` shows them")
 
 
-def _with_processes(answer: Answer) -> Answer:
-    """Return this machine's answer with everything that this user may read about its processes. Ended processes stay as reported."""
+def _with_processes(result: Result) -> Result:
+    """Return the result with details from /proc, as far as this user may read them. Ended processes are unchanged."""
     from telemetry_daemon.readers.base import Targets
     from telemetry_daemon.readers.proc import ProcReader, command_line
     from telemetry_parsers.owners.proc import PARSER
 
-    snapshot = answer.snapshot
-    listed = {process.pid: process for device in snapshot.devices for process in device.processes}
+    snapshot = result.snapshot
+    by_pid = {process.pid: process for device in snapshot.devices for process in device.processes}
     (poll,) = PARSER.polls
-    report = PARSER.parse(ProcReader("", environment=False).read(poll, Targets(pids=tuple(listed))))
-    tasks = {task.pid: task for task in report.tasks if _is_same(listed[task.pid], task, snapshot.wall_time)}
+    report = PARSER.parse(ProcReader("", environment=False).read(poll, Targets(pids=tuple(by_pid))))
+    tasks = {task.pid: task for task in report.tasks if _is_same(by_pid[task.pid], task, snapshot.wall_time)}
     devices = tuple(
         replace(device, processes=tuple(_with_task(process, tasks.get(process.pid)) for process in device.processes))
         for device in snapshot.devices
     )
     command_lines = {pid: command_line(pid) for pid in tasks}
-    return replace(answer, snapshot=replace(snapshot, devices=devices), command_lines=command_lines)
+    return replace(result, snapshot=replace(snapshot, devices=devices), command_lines=command_lines)
 
 
-def _is_same(process: Process, task: Task, seen: float) -> bool:
+def _is_same(process: Process, task: Task, snapshot_time: float) -> bool:
     if task.started is None:
         return False
     if process.started is not None:
-        return abs(process.started - task.started) <= _CLOCKS_APART_SECONDS
-    return task.started <= seen + _CLOCKS_APART_SECONDS
+        return abs(process.started - task.started) <= _START_TOLERANCE_SECONDS
+    return task.started <= snapshot_time + _START_TOLERANCE_SECONDS
 
 
 def _with_task(process: Process, task: Task | None) -> Process:
@@ -250,18 +248,18 @@ def _with_task(process: Process, task: Task | None) -> Process:
     )
 
 
-def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
-    """Return the document. More than one is separated by lines in JSON, without another heading in CSV, by blank lines in tables."""
+def _text(result: Result, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
+    """Return the snapshot in the requested format. Only the first CSV has a heading; later tables follow a blank line."""
     if arguments.format == "json":
         from telemetry_exporters.documents import json_values, snapshot_json
 
-        document = answer.document
+        document = result.document
         if document is None:
-            document = snapshot_json.document(answer.snapshot, {metric.key: metric for metric in answer.metrics}, ids)
+            document = snapshot_json.document(result.snapshot, {metric.key: metric for metric in result.metrics}, ids)
         else:
             document = {**document, "devices": [device for device in document["devices"] if clean(device["id"]) in ids]}
         if arguments.processes:
-            document = snapshot_json.with_processes(document, answer.snapshot, answer.command_lines)
+            document = snapshot_json.with_processes(document, result.snapshot, result.command_lines)
         return json_values.text(document) if arguments.watch is None else json_values.line(document)
     if arguments.format == "table":
         from telemetry_exporters.terminal.table import Detail
@@ -269,53 +267,53 @@ def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *,
         detail = Detail.EVERYTHING if arguments.all is not None else Detail.BRIEF
         detail |= Detail.REASONS if arguments.why else Detail.BRIEF
         detail |= Detail.PROCESSES if arguments.processes else Detail.BRIEF
-        text = rendering.table(answer, detail, arguments.width or 0, ids, arguments.all or ())
+        text = rendering.table(result, detail, arguments.width or 0, ids, arguments.all or ())
         return text if is_first else f"\n{text}"
-    devices = tuple(device for device in answer.snapshot.devices if clean(device.id) in ids)
-    chosen = replace(answer, snapshot=replace(answer.snapshot, devices=devices))
+    devices = tuple(device for device in result.snapshot.devices if clean(device.id) in ids)
+    selected = replace(result, snapshot=replace(result.snapshot, devices=devices))
     if not arguments.processes:
-        text = rendering.document(chosen, arguments.format)
+        text = rendering.document(selected, arguments.format)
     else:
         from telemetry_exporters.documents import snapshot_csv
 
-        text = snapshot_csv.processes(chosen.snapshot, chosen.command_lines)
+        text = snapshot_csv.processes(selected.snapshot, selected.command_lines)
     return text if is_first or arguments.format != "csv" else text.partition("\n")[2]
 
 
-def _check_patterns(patterns: Sequence[str], answer: Answer) -> None:
+def _check_patterns(patterns: Sequence[str], result: Result) -> None:
     if not patterns:
         return
     from telemetry_daemon.terminal.suggestions import did_you_mean, near_beginnings, nearest
     from telemetry_exporters.terminal.details import matches
     from telemetry_parsers.metrics import CATALOGUE
 
-    metrics = (*(metric for metric in CATALOGUE if metric.scope != "daemon"), *answer.metrics)
+    metrics = (*(metric for metric in CATALOGUE if metric.scope != "daemon"), *result.metrics)
     for pattern in patterns:
         if not any(matches(metric, (pattern,)) for metric in metrics):
             keys, word = [metric.key for metric in metrics], pattern.strip("*")
-            near = nearest(word, keys) or near_beginnings(word, keys)
+            suggestions = nearest(word, keys) or near_beginnings(word, keys)
             raise CommandError(
-                f"unknown metric '{clean(pattern)}'{did_you_mean(near) or '; `telemetry metrics` lists them'}"
+                f"unknown metric '{clean(pattern)}'{did_you_mean(suggestions) or '; `telemetry metrics` lists them'}"
             )
 
 
-def _chosen(snapshot: Snapshot, arguments: argparse.Namespace) -> frozenset[str]:
-    def is_shown(device: MergedDevice) -> bool:
-        is_named = arguments.device is None or options.is_called(device, arguments.device)
-        return arguments.vendor in (None, device.vendor) and is_named
+def _selected_ids(snapshot: Snapshot, arguments: argparse.Namespace) -> frozenset[str]:
+    def is_selected(device: MergedDevice) -> bool:
+        matches_name = arguments.device is None or options.matches_device(device, arguments.device)
+        return arguments.vendor in (None, device.vendor) and matches_name
 
-    return frozenset(clean(device.id) for device in snapshot.devices if is_shown(device))
+    return frozenset(clean(device.id) for device in snapshot.devices if is_selected(device))
 
 
-def _unmatched(arguments: argparse.Namespace, devices: Sequence[MergedDevice]) -> str:
+def _no_match_text(arguments: argparse.Namespace, devices: Sequence[MergedDevice]) -> str:
     from telemetry_exporters.judgement.overview import device_list
 
     flags = (("--vendor", arguments.vendor), ("--device", arguments.device))
-    flags_in_words = " ".join(f"{flag} {value}" for flag, value in flags if value is not None)
-    return f"no device matches {flags_in_words}; there are {device_list(devices)}"
+    selection = " ".join(f"{flag} {value}" for flag, value in flags if value is not None)
+    return f"no device matches {selection}; this node has {device_list(devices)}"
 
 
 def _status(snapshot: Snapshot, ids: frozenset[str]) -> int:
-    if any(status.state in _BAD_STATES for status in snapshot.sources):
+    if any(status.state in _FAILED_STATES for status in snapshot.sources):
         return exits.PROBLEMS
     return exits.OK if ids else exits.NOTHING_FOUND

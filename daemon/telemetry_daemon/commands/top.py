@@ -21,13 +21,13 @@ if TYPE_CHECKING:  # imported on demand, so that the first screen appears soon
 EXAMPLES = {
     "telemetry top": "Watch this node, with its last half hour.",
     "telemetry top gpu-17 gpu-18": "Watch two nodes.",
-    "telemetry top --demo 8xnvidia": "See what it looks like.",
-    "telemetry top --replay node.jsonl.gz --at end-30s": "Watch how a recording ends.",
+    "telemetry top --demo 8xnvidia": "Watch simulated cards.",
+    "telemetry top --replay node.jsonl.gz --at end-30s": "Watch the end of a recording.",
 }
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments: the nodes, or what is shown instead."""
+    """Add the arguments."""
     parser.add_argument(
         "nodes",
         nargs="*",
@@ -60,36 +60,36 @@ def run(arguments: argparse.Namespace) -> int:
 def _feed(arguments: argparse.Namespace) -> Feed:
     if arguments.demo is not None or arguments.replay is not None:
         if arguments.nodes or arguments.file is not None:
-            raise CommandError("nodes show their own cards; leave out the nodes, or --demo and --replay")
-        return _polled_here(arguments, options.settings(arguments), "")
+            raise CommandError("--demo and --replay show no other nodes; leave out the nodes or the flag")
+        return _polling_feed(arguments, options.settings(arguments), "")
     from telemetry_daemon.commands import daemons
 
     addresses = daemons.addresses(arguments.nodes, arguments.file)
-    credentials = daemons.credentials(arguments)
+    credentials = daemons.read_credentials(arguments)
     if len(addresses) > 1:
         from telemetry_daemon.top.many import ManyNodes
 
         return ManyNodes(addresses, credentials)
     if addresses:
         return _follow(f"the daemon at {addresses[0].name}", addresses[0].name, addresses[0], credentials)
-    here = daemons.daemon_at_socket(arguments)
-    return _of_this_node(arguments, credentials) if here is None else _follow_here(here, credentials)
+    address = daemons.daemon_at_socket(arguments)
+    return _this_node(arguments, credentials) if address is None else _follow_this_node(address, credentials)
 
 
-def _of_this_node(arguments: argparse.Namespace, credentials: Credentials) -> Feed:
+def _this_node(arguments: argparse.Namespace, credentials: Credentials) -> Feed:
     from telemetry_daemon.commands import daemons
 
     settings = options.settings(arguments)
     title = "no daemon here: polled by this program"
     try:
-        here = daemons.daemon_here(settings, credentials)
-    except options.NotAskedError:
-        here, title = None, "polled by this program: the daemon here does not answer this user"
-    return _polled_here(arguments, settings, title) if here is None else _follow_here(here, credentials)
+        address = daemons.find_local_daemon(settings, credentials)
+    except options.DaemonRefusedError:
+        address, title = None, "polled by this program: the daemon here does not answer this user"
+    return _polling_feed(arguments, settings, title) if address is None else _follow_this_node(address, credentials)
 
 
-def _follow_here(here: Address, credentials: Credentials) -> Feed:
-    return _with_commands(_follow("the daemon of this node", platform.node(), here, credentials))
+def _follow_this_node(address: Address, credentials: Credentials) -> Feed:
+    return _with_commands(_follow("the daemon of this node", platform.node(), address, credentials))
 
 
 def _follow(title: str, name: str, address: Address, credentials: Credentials) -> Feed:
@@ -104,11 +104,11 @@ def _with_commands(feed: Feed) -> Feed:
     return WithCommands(feed, Processes())
 
 
-def _polled_here(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
+def _polling_feed(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
     from telemetry_daemon.service.unused_imports import WITHOUT_ASYNCIO, left_out
     from telemetry_daemon.times import Clock
 
-    with left_out(WITHOUT_ASYNCIO):  # otherwise the first frame takes a third more CPU time
+    with left_out(WITHOUT_ASYNCIO):  # without asyncio the first frame takes a quarter less CPU time
         from telemetry_daemon.top.polled_node import PolledNode
 
     clock, hostname = Clock(), platform.node()
@@ -125,13 +125,13 @@ def _polled_here(arguments: argparse.Namespace, settings: Settings, title: str) 
     if arguments.replay is not None:
         from telemetry_daemon.recordings.replay_node import ReplayNode
 
-        how = options.playing(arguments, tells_then=True)
-        node = ReplayNode(arguments.replay, loaded, clock, how, arguments.at)
+        playback = options.playback_options(arguments, keeps_times=True)
+        node = ReplayNode(arguments.replay, loaded, clock, playback, arguments.at)
         for warning in node.warnings():
             streams.say(warning)
         name = node.survey.hostname or arguments.replay.name
         return PolledNode(f"the recording {arguments.replay}", name, node, settings, clock, node.press)
     from telemetry_daemon.polling.node_sources import RealNode
 
-    options.check_names(arguments, settings, loaded.polls)
+    options.check_sections(arguments, settings, loaded.polls)
     return _with_commands(PolledNode(title, hostname, RealNode(loaded, clock), settings, clock))

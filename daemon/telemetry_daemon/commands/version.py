@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(_arguments: argparse.Namespace) -> int:
-    """Print one line."""
+    """Print the versions in one line."""
     python, system = sys.version.split()[0], os.uname()
     print(f"telemetry {__version__} (Python {python}, {system.sysname} {system.machine})")
     return exits.OK

@@ -38,7 +38,7 @@ class PlaybackOptions:
     position: float = 0.0
     speed: float = 1.0
     loops: bool = True
-    tells_then: bool = True
+    keeps_times: bool = True
 
 
 class Playback:
@@ -260,6 +260,6 @@ class PlaybackControls:
         return Playback(self._file, self.survey.length, self._clock, store, feed, history, loops=self._options.loops)
 
     def _wall(self) -> float:
-        if self._options.tells_then:
+        if self._options.keeps_times:
             return self.wall_time(self._clock.position())
         return time.time() - self._clock.behind

@@ -271,17 +271,17 @@ class FromDaemon:
         *,
         minutes_before: bool,
         longest_round: float,
-        goes_on: Callable[[], bool] = lambda: True,
+        is_continued: Callable[[], bool] = lambda: True,
     ) -> None:
         self._path = control.path_in(runtime_directory)
         self._seconds = seconds
         self._minutes_before = minutes_before
-        self._goes_on = goes_on
+        self._is_continued = is_continued
         self.lost = 0
         self.until = time.monotonic() + longest_round + seconds
 
     def captures(self) -> Iterator[Capture]:
-        """Yield the newest capture of each poll, or the last two minutes, then every new capture. `goes_on` is called after the first round. Raises ControlError."""
+        """Yield the newest capture of each poll, or the last two minutes, then every new capture. `is_continued` is called after the first round. Raises ControlError."""
         asked = control.lines(
             self._path, "captures", lambda: self.until, minutes_before=self._minutes_before, live=True
         )
@@ -292,7 +292,9 @@ class FromDaemon:
                 self.lost += note.lost
                 if note.round_ended is not None and not has_round:
                     has_round = True
-                    self.until = min(note.round_ended, time.monotonic()) + (self._seconds if self._goes_on() else 0.0)
+                    self.until = min(note.round_ended, time.monotonic()) + (
+                        self._seconds if self._is_continued() else 0.0
+                    )
             elif note.monotonic_time <= self.until:  # a slow caller ends the request late
                 yield note
 
