@@ -11,7 +11,7 @@ from telemetry_parsers.reports.draft import Draft, absence_reason
 from telemetry_parsers.sentinels import ALL_BITS
 from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.lines import bus_address, quote
-from telemetry_parsers.text.tool_marks import tool_of
+from telemetry_parsers.text.tool_marks import identify_tool
 
 # Above any number that a library returns.
 _LARGEST = 2**64
@@ -119,7 +119,7 @@ def answer_in(output: Output, library: RecordedLibrary) -> Answer | Report:
 
 def _printed(output: Output, library: RecordedLibrary) -> Report:
     """Return the report on a text. A library prints none, so that it is output of a tool."""
-    tool = tool_of(output.text + output.stderr) or "another tool"
+    tool = identify_tool(output.text + output.stderr) or "another tool"
     how = f"the source {library.source} reads recordings of the library, made by 'telemetry record'"
     return Report("not_mine", problems=(Problem("text", f"this is output of {tool}; {how}"),))
 

@@ -277,13 +277,13 @@ def test_of_a_cut_document_the_items_of_its_list_are_kept(text: str, items: list
 def test_a_foreign_line_within_a_document_is_told(line: str) -> None:
     found = find_documents(f'[\n{line}\n{{"a":\n{line}\n-1.5}},\n[true,\nnull]]\n')
     assert [item.value for item in found.documents] == [[{"a": "-1.5"}, [True, None]]]
-    assert [problem.text for problem in found.problems(found.documents)] == [f"text beside the JSON: {line}"] * 2
+    assert [problem.text for problem in found.problems(found.documents)] == [f"text outside the JSON: {line}"] * 2
 
 
 def test_a_document_that_is_not_taken_is_told_like_any_other_text() -> None:
     found = find_documents('before\n{"x": 1}\n{"a": 1}\nbehind')
     problems = found.problems(found.documents[1:])
-    assert [problem.text.removeprefix("text beside the JSON: ") for problem in problems] == [
+    assert [problem.text.removeprefix("text outside the JSON: ") for problem in problems] == [
         "before",
         '{"x": 1}',
         "behind",

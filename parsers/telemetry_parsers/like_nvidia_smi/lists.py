@@ -11,7 +11,7 @@ from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, identity
 from telemetry_parsers.reports.tool import Shape, Text
-from telemetry_parsers.text.answers import CUT_LINE, listed_twice, miscounted, without_key
+from telemetry_parsers.text.answers import CUT_LINE, listed_twice, value_without_key, wrong_count
 from telemetry_parsers.text.lines import MOST_LINES, Line, quote
 
 Key = tuple[str, str]
@@ -62,7 +62,7 @@ def _read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tu
             domain, bus, slot, function = (address[key] for key in shape.address)
             draft.store(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
     if scan.card_count is not None and scan.card_count != draft.device_count():
-        draft.complain("text", miscounted(scan.card_count, draft.device_count()))
+        draft.complain("text", wrong_count(scan.card_count, draft.device_count()))
     return scan.sections_by_card
 
 
@@ -103,7 +103,7 @@ def _read_text(scan: _Scan, text: str, line: Line) -> None:
     elif len(parts) == 1:
         scan.section = _section_at(scan.draft, scan.shape, text, scan.section)
     elif not parts[0].strip():
-        scan.draft.complain(line.where, without_key(text))
+        scan.draft.complain(line.where, value_without_key(text))
     elif not _is_of_next_card(scan, key := (scan.section, _plain_key(parts[0], scan.shape)), line):
         scan.printed[key] = None
         if key in scan.shape.address:

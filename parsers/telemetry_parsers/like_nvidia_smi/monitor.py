@@ -11,7 +11,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, identity, metric
-from telemetry_parsers.text.answers import misfit
+from telemetry_parsers.text.answers import wrong_cells
 from telemetry_parsers.text.lines import Line
 
 _LONGEST = 400
@@ -81,7 +81,7 @@ def _read_row(line: Line, headings: Sequence[Sequence[str]], shape: Monitor, dra
     words = _words(line.text[:_LONGEST])
     index = units.whole(words[0])
     if len(words) != len(names) or len(names) != len(units_below) or index is None:
-        draft.complain(line.where, misfit(line.text))
+        draft.complain(line.where, wrong_cells(line.text))
     else:
         device = draft.device(index)
         complete_words = words[1:] if line.ended else words[1:-1]  # the last word may be a fragment
@@ -170,7 +170,7 @@ def _keep_row(draft: Draft, head: _Head, line: Line, newest: _Newest) -> None:
     is_row = len(cells) == len(head)
     card = next((cells[names.index(name)] for name in _IDENTITIES if name in names), "") if is_row else ""
     if not card:
-        draft.complain(line.where, misfit(line.text))
+        draft.complain(line.where, wrong_cells(line.text))
     elif line.ended:
         newest[card] = (line, head, cells)
     elif card not in newest:

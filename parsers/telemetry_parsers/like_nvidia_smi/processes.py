@@ -11,7 +11,7 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Absent, Process, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
-from telemetry_parsers.text.answers import CUT_PROCESSES, PROCESS_TABLE, no_row
+from telemetry_parsers.text.answers import CUT_PROCESSES, PROCESS_TABLE, not_a_row
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line
 
@@ -91,7 +91,7 @@ def _read_row(draft: Draft, line: Line, pattern: re.Pattern[str], unit: str | No
         _add_process(draft, match, unit, line, counted)
     elif text.strip("| \t"):
         counted.absence = Absent.NOT_UNDERSTOOD
-        draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
+        draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
 
 
 def _add_process(draft: Draft, match: re.Match[str], unit: str | None, line: Line, counted: _ProcessCounts) -> None:

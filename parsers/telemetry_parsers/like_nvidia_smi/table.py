@@ -13,7 +13,7 @@ from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.model import Absent, Problem
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, identity, metric
-from telemetry_parsers.text.answers import CUT_TABLE, listed_twice, no_row, not_understood, several_runs
+from telemetry_parsers.text.answers import CUT_TABLE, listed_twice, not_a_row, not_understood, several_runs
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, bus_address, quote
 
@@ -257,7 +257,7 @@ def _read_record(scan: _Scan, absence: Absent = Absent.NOT_REPORTED) -> None:
     if index is None:
         scan.draft.has_gaps = True
         if rows[0].ended:
-            scan.draft.complain(rows[0].where, no_row(rows[0].text))
+            scan.draft.complain(rows[0].where, not_a_row(rows[0].text))
         return
     if scan.draft.has(index):
         scan.draft.complain(rows[0].where, listed_twice(f"card {index}"))

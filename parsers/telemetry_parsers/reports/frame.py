@@ -14,7 +14,7 @@ from telemetry_parsers.reports.tool import Several, Text, Tool
 from telemetry_parsers.text.answers import ErrorText, capped, error_report, failed, failed_midway, not_read
 from telemetry_parsers.text.echoes import (
     Run,
-    begins_a_document,
+    is_document,
     runs,
     without_commands,
     without_echoes,
@@ -152,7 +152,7 @@ def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_A
 def _ways_to_read(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
     """Yield the lines with and without a launcher's prefix (the more certain reading first), then without commands."""
     bare = without_prefix(stdout)
-    ways = [stdout] if bare == stdout else [bare, stdout] if begins_a_document(stdout, bare) else [stdout, bare]
+    ways = [stdout] if bare == stdout else [bare, stdout] if is_document(stdout, bare) else [stdout, bare]
     yield from ways
     if tool.several is not None and (without_typed := without_commands(stdout, tool.several.command)) != stdout:
         yield without_typed

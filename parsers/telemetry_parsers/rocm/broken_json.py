@@ -12,7 +12,7 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.rocm.messages import is_complaint
 from telemetry_parsers.text.answers import listed_twice
-from telemetry_parsers.text.documents import past_foreign_lines
+from telemetry_parsers.text.documents import ignore_foreign_lines
 from telemetry_parsers.text.lines import lines, quote
 
 _START = re.compile(r'\{\s*"(?:card[0-9]{1,4}|system)"')
@@ -79,14 +79,14 @@ class _Scanner:
 
 def read_document(text: str) -> Listing | None:
     """Return the listing of all documents in a text, or None without a document. Other text becomes a problem."""
-    documents, foreign = past_foreign_lines(
+    documents, foreign = ignore_foreign_lines(
         text, _read_all, lambda documents: (False, 0) if documents is None else documents.progress
     )
     if documents is None:
         return None
     for line in lines("\n".join([documents.around, *(line for _, line in foreign)])):
         if is_complaint(line.text):
-            documents.listing.complain("text beside the JSON", quote(line.text))
+            documents.listing.complain("text outside the JSON", quote(line.text))
     return documents.listing
 
 

@@ -1,1 +1,1 @@
-"""Shared by parsers of printed text: lines, framed tables, error texts."""
+"""Helpers for parsers of printed text: lines, framed tables, JSON documents, error texts."""

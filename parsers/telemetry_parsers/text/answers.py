@@ -1,4 +1,4 @@
-"""Reports without readings, the error words that lead to them, and problem texts shared by several tools."""
+"""Reports on failures, the error texts that cause them, and problem texts that several tools share."""
 
 from __future__ import annotations
 
@@ -16,52 +16,52 @@ PROCESS_TABLE = "the process table"
 
 
 def not_understood(text: str) -> str:
-    """Return the problem of a line that no rule parses."""
+    """Return the problem text for a line that cannot be parsed."""
     return f"not understood: {quote(text)}"
 
 
-def without_key(text: str) -> str:
-    """Return the problem of a value without a key before the value."""
+def value_without_key(text: str) -> str:
+    """Return the problem text for a value that does not follow a key."""
     return f"a value without its key: {quote(text)}"
 
 
-def misfit(text: str) -> str:
-    """Return the problem of a row whose cells do not match the headings."""
+def wrong_cells(text: str) -> str:
+    """Return the problem text for a row whose cells do not match the headings."""
     return f"does not fit the headings: {quote(text)}"
 
 
-def no_row(text: str, table: str = "the table") -> str:
-    """Return the problem of a line in a table that is not a row."""
-    return f"no row of {table}: {quote(text)}"
+def not_a_row(text: str, table: str = "the table") -> str:
+    """Return the problem text for a line in a table that is not a row."""
+    return f"not a row of {table}: {quote(text)}"
 
 
-def listed_twice(what: str) -> str:
-    """Return the problem of something that is listed twice, such as `card 3`."""
-    return f"{what} is listed a second time; the first is kept"
+def listed_twice(item: str) -> str:
+    """Return the problem text for an item, such as `card 3`, that is listed twice."""
+    return f"{item} is listed a second time; the first is kept"
 
 
-def miscounted(counted: int | str, listed: int) -> str:
-    """Return the problem of a list whose length differs from the count printed above the list."""
-    return f"the tool counts {counted} cards and lists {listed}"
+def wrong_count(printed_count: int | str, listed: int) -> str:
+    """Return the problem text for a list whose length differs from the printed number of cards."""
+    return f"the tool reports {printed_count} cards, but lists {listed}"
 
 
-def cut_document(fault: str) -> str:
-    """Return the problem of JSON that is truncated or invalid."""
+def broken_document(fault: str) -> str:
+    """Return the problem text for JSON that is truncated or invalid."""
     return f"cut off or broken: {fault}"
 
 
 def several_runs(runs: int) -> str:
-    """Return the problem of a text with several runs of a tool."""
-    return f"{runs} runs of the tool in one text; the last one is read"
+    """Return the problem text for a text with several runs of a tool."""
+    return f"{runs} runs of the tool in one text; only the last run is read"
 
 
-# The number of problems in a report. A million wrong lines are one fact, not a million.
+# The most problems in a report.
 MOST_PROBLEMS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorText:
-    """Words, in lower case, that a tool prints when it fails, with their meaning and remedy."""
+    """Words in lower case that a tool prints if it fails, the reason for the failure, and a remedy."""
 
     words: str
     outcome: Outcome
@@ -69,7 +69,7 @@ class ErrorText:
     remedy: str = ""
 
 
-# Searched in this order, after the tool's own.
+# These are searched in this order, after the error texts of the tool.
 _COMMON_ERRORS = (
     ErrorText("permission denied", "failed", "no_permission", "run it as a user who may open the device nodes"),
     ErrorText("operation not permitted", "failed", "no_permission", "run it as a user who may open the device nodes"),
@@ -88,32 +88,32 @@ _COMMON_ERRORS = (
     ErrorText("error while loading shared libraries", "failed", "library_mismatch", "reinstall the driver package"),
     ErrorText("segmentation fault", "failed", "killed"),
 )
-# Openings of lines that report an unknown error.
-_CRIES = ("error", "fatal", "failed", "traceback", "[error]", "terminate called")
+# The beginnings of lines that report an unknown error.
+_ERROR_BEGINNINGS = ("error", "fatal", "failed", "traceback", "[error]", "terminate called")
 
 
 def failed(reason: Reason, where: str, text: str) -> Report:
-    """Return a report that says why there is nothing to read."""
+    """Return a report on a failure, with one problem."""
     return Report(outcome="failed", reason=reason, problems=(Problem(where, text),))
 
 
 def failed_midway(report: Report, status: int) -> Report:
-    """Return the report of a tool that failed during its list of devices: missing devices may still exist."""
+    """Return a failure for a tool that exited with an error inside its list, so that devices may be missing."""
     reason: Reason = "killed" if status < 0 else "exit_status"
-    first = Problem("exit status", f"exit status {status} in the middle of the list of devices")
+    first = Problem("exit status", f"exit status {status} inside the list of devices")
     return Report("failed", reason, problems=(first, *report.problems), facts=report.facts)
 
 
 def not_read(capture: Capture) -> Report | None:
-    """Return the report on a capture whose reader failed, or None if there is something to parse."""
+    """Return the report on a capture whose reader failed, or None if the capture has output."""
     if capture.failure is None:
         return None
     return failed(capture.failure.reason or "internal", "reader", capture.failure.text)
 
 
 def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequence[ErrorText] = ()) -> Report | None:
-    """Return a report that quotes the first error among these lines, or None if there is no error."""
-    cry: Line | None = None
+    """Return a report that quotes the first known or unknown error in these lines, or None without an error."""
+    unknown_error: Line | None = None
     for line in lines:
         text = line.text.lower()
         for error in (*tool_errors, *_COMMON_ERRORS):
@@ -121,15 +121,15 @@ def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequenc
                 remedy = f" ({error.remedy})" if error.remedy else ""
                 problem = Problem(line.where, quote(line.text) + remedy)
                 return Report(outcome=error.outcome, reason=error.reason, problems=(problem,))
-        if cry is None and text.lstrip().startswith(_CRIES):
-            cry = line
-    if cry is None:
+        if unknown_error is None and text.lstrip().startswith(_ERROR_BEGINNINGS):
+            unknown_error = line
+    if unknown_error is None:
         return None
-    return failed("exit_status" if status else "not_understood", cry.where, quote(cry.text))
+    return failed("exit_status" if status else "not_understood", unknown_error.where, quote(unknown_error.text))
 
 
 def capped(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Return all problems, or the first eleven and a count of the rest: `and 31 more problems`."""
+    """Return all problems, or the first eleven and the number of other problems: `and 31 more problems`."""
     if len(problems) <= MOST_PROBLEMS:
         return tuple(problems)
     rest = len(problems) - MOST_PROBLEMS + 1

@@ -1,4 +1,4 @@
-"""Finds JSON documents, complete or truncated, in other text."""
+"""Finds complete and truncated JSON documents in a text."""
 
 from __future__ import annotations
 
@@ -11,36 +11,35 @@ from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Plain, Problem
 from telemetry_parsers.text.lines import quote
 
-# Numbers stay texts, so that a parser sees what was printed.
+# Numbers remain texts, so that parsers see the printed digits.
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
-# A document may begin at the beginning of a line, …
-_AT_LINES = re.compile(r"^[ \t]{0,200}(?=[\[{])", re.MULTILINE)
-# … or, for a tool that prints one object in a line, also after other text in the line.
+# A document begins at the start of a line.
+_LINE_STARTS = re.compile(r"^[ \t]{0,200}(?=[\[{])", re.MULTILINE)
+# For tools that print one object per line, a document may also begin after other text in the line.
 OBJECTS = re.compile(r"(?=\{)")
-# `amd-smi --file` appends the next list without a new line.
+# `amd-smi --file` appends the next list on the same line.
 _NEXT = re.compile(r"[ \t]{0,200}(?=[\[{])")
 _MOST_APPENDED = 1000
-# A text with more false beginnings is not JSON.
+# A text with more brackets that do not begin JSON contains no JSON.
 _MOST_FAILURES = 16
 # Does not match `[sudo] password`, `[1,0]<stdout>:` and `config {x} ignored`.
 _JSON_START = re.compile(r"[\[{]\s*[\"\[{]")
 _LIST_START = re.compile(r"\[\s*(?=\{)")
 _MEMBER = re.compile(r"\s*[{,]\s*\"[^\"\n]{0,200}\"\s*:\s*(?=[\[{])")
 _COMMA = re.compile(r"\s*,\s*")
-# No line of JSON begins like this: a letter or sign, `[ 12.345678] amdgpu: …`, a date or a time, `----`. No text in JSON
-# continues in a second line.
+# The beginnings of lines that are not JSON: a letter or sign, `[ 12.345678] amdgpu: …`, a date or a time, `----`.
 _FOREIGN = re.compile(
     r"^[ \t]{0,200}(?:(?!(?:true|false|null|NaN|Infinity)\b)[^\s\d\"{}\[\],:-]|\[ {0,8}[0-9]{1,9}\.[0-9]{1,9}\][ \t]+[^\s\],}]"
     r"|[0-9]{1,4}[-/:][0-9]|-+(?![-0-9I])).*$",
     re.MULTILINE,
 )
-_TEXT = re.compile(r"[^\s][^\n]*")
+_NONBLANK_LINE = re.compile(r"[^\s][^\n]*")
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document and its position. A document with a `fault` is truncated or broken; `value` has the items before the fault."""
+    """A document and its position. If it is truncated or invalid, `fault` is the reason, and `value` the items before."""
 
     start: int
     end: int
@@ -50,7 +49,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents in a text; `foreign` are the lines within them that are not JSON, with their positions."""
+    """The documents in a text, and the foreign lines inside them, which are not JSON, with their positions."""
 
     text: str
     documents: tuple[Document, ...]
@@ -58,54 +57,56 @@ class Documents:
 
     @property
     def fault(self) -> str:
-        """Return why the last document is incomplete; empty if all are complete."""
+        """Return the fault of the last document; empty if all documents are complete."""
         return self.documents[-1].fault if self.documents else ""
 
     @property
-    def extent(self) -> int:
-        """Return how much of the text the documents cover."""
+    def covered_length(self) -> int:
+        """Return the number of characters in the documents."""
         return sum(document.end - document.start for document in self.documents)
 
-    def problems(self, taken: Collection[Document]) -> list[Problem]:
-        """Return a problem for each line beside these documents. Text after a truncated document is not beside it."""
+    def problems(self, used: Collection[Document]) -> list[Problem]:
+        """Return a problem for each line outside the used documents, except text after a truncated document."""
         lines = list(self.foreign)
         end = 0
-        starts = {item.start for item in taken}
+        starts = {item.start for item in used}
         for document in (item for item in self.documents if item.start in starts or item.fault):
-            lines += _lines(self.text, end, document.start)
+            lines += _nonblank_lines(self.text, end, document.start)
             end = len(self.text) if document.fault else document.end
-        lines += _lines(self.text, end, len(self.text))
-        return [Problem("text", f"text beside the JSON: {quote(line)}") for _, line in sorted(lines)]
+        lines += _nonblank_lines(self.text, end, len(self.text))
+        return [Problem("text", f"text outside the JSON: {quote(line)}") for _, line in sorted(lines)]
 
 
-def find_documents(text: str, openings: re.Pattern[str] = _AT_LINES) -> Documents:
-    """Return the documents in a text, ignoring foreign lines within them."""
-    found, foreign = past_foreign_lines(
-        text, lambda part: _find(part, openings), lambda documents: (not documents.fault, documents.extent)
+def find_documents(text: str, starts: re.Pattern[str] = _LINE_STARTS) -> Documents:
+    """Return the documents in a text. Foreign lines inside them are ignored."""
+    documents, foreign = ignore_foreign_lines(
+        text,
+        lambda part: _find_documents(part, starts),
+        lambda documents: (not documents.fault, documents.covered_length),
     )
-    return replace(found, foreign=foreign)
+    return replace(documents, foreign=foreign)
 
 
-def past_foreign_lines(
+def ignore_foreign_lines(
     text: str, read: Callable[[str], _T], progress: Callable[[_T], tuple[bool, int]]
 ) -> tuple[_T, tuple[tuple[int, str], ...]]:
-    """Return what was read in a text, or in the text with foreign lines blanked if more is read then, and these lines."""
+    """Read a text with and without foreign lines. Return the result with more progress, and the lines that were ignored."""
     unchanged = read(text)
     foreign = tuple((match.start(), match[0]) for match in _FOREIGN.finditer(text))
-    mended = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else unchanged
-    return (mended, foreign) if progress(mended) > progress(unchanged) else (unchanged, ())
+    cleaned = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else unchanged
+    return (cleaned, foreign) if progress(cleaned) > progress(unchanged) else (unchanged, ())
 
 
-def _find(text: str, openings: re.Pattern[str]) -> Documents:
+def _find_documents(text: str, starts: re.Pattern[str]) -> Documents:
     documents: list[Document] = []
     position, failures, appended, end = 0, 0, 0, -1
     while failures < _MOST_FAILURES:
-        opening = _NEXT.match(text, position) if position == end and appended < _MOST_APPENDED else None
-        appended += opening is not None
-        opening = opening or openings.search(text, position)
-        if opening is None:
+        match = _NEXT.match(text, position) if position == end and appended < _MOST_APPENDED else None
+        appended += match is not None
+        match = match or starts.search(text, position)
+        if match is None:
             break
-        start = opening.end()
+        start = match.end()
         try:
             value, end = _DECODER.raw_decode(text, start)
             position = end
@@ -113,22 +114,22 @@ def _find(text: str, openings: re.Pattern[str]) -> Documents:
         except (ValueError, RecursionError) as error:
             failures += 1
             if _JSON_START.match(text, start):
-                items, end = _items_before_the_cut(text, start)
+                items, end = _complete_items(text, start)
                 documents.append(Document(start, end, items, quote(str(error))))
                 break
             position = start + 1
     return Documents(text, tuple(documents))
 
 
-def _items_before_the_cut(text: str, start: int) -> tuple[list[Plain], int]:
-    """Return the complete items of a truncated list and their end; for an object that contains lists, those of the first list."""
+def _complete_items(text: str, start: int) -> tuple[list[Plain], int]:
+    """Return the complete items of a truncated list, or of the first list in a truncated object, and their end."""
     items: list[Plain] = []
     end = start
     position = _first_item(text, start)
     while position is not None:
         try:
             item, end = _DECODER.raw_decode(text, position)
-        except (ValueError, RecursionError):  # the cut, which the document's fault reports
+        except (ValueError, RecursionError):  # the end of the text, which the document's fault reports
             break
         items.append(item)
         comma = _COMMA.match(text, end)
@@ -138,8 +139,8 @@ def _items_before_the_cut(text: str, start: int) -> tuple[list[Plain], int]:
 
 
 def _first_item(text: str, position: int) -> int | None:
-    """Return the position of the first item of a list; None for an object with other values before the list: `{"gpu": 0, "links": [`."""
-    while (opening := _LIST_START.match(text, position)) is None:
+    """Return the position of the first item of a list, or of the first list in an object; None without a list."""
+    while (match := _LIST_START.match(text, position)) is None:
         member = _MEMBER.match(text, position)
         if member is None:
             return None
@@ -147,11 +148,11 @@ def _first_item(text: str, position: int) -> int | None:
         if _LIST_START.match(text, position) is None:
             try:
                 _, position = _DECODER.raw_decode(text, position)
-            except (ValueError, RecursionError):  # the cut again
+            except (ValueError, RecursionError):  # the end of the text
                 return None
-    return opening.end()
+    return match.end()
 
 
-def _lines(text: str, start: int, end: int) -> list[tuple[int, str]]:
-    """Return the lines between two positions that are not blank, with their positions."""
-    return [(start + match.start(), match[0]) for match in _TEXT.finditer(text[start:end])]
+def _nonblank_lines(text: str, start: int, end: int) -> list[tuple[int, str]]:
+    """Return the lines between two positions with their positions, without blank lines."""
+    return [(start + match.start(), match[0]) for match in _NONBLANK_LINE.finditer(text[start:end])]

@@ -1,4 +1,4 @@
-"""Removes text around an output: prompts, commands, notes of ssh, kubectl and sudo, and a launcher's line prefix."""
+"""Removes echoes from an output: prompts, commands, notes of ssh, kubectl and sudo, and line prefixes of launchers."""
 
 from __future__ import annotations
 
@@ -9,57 +9,57 @@ from itertools import product
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.text.lines import Line, plain
 
-# A name and a sign; the tag of `mpirun --tag-output`, `[1,0]<stdout>:`, without a blank after it; or the sign of a
-# quotation or a comment, `> ` and `# `.
+# A line prefix: a name and a sign, the tag of `mpirun --tag-output` (`[1,0]<stdout>:`), or a sign of a quotation or a
+# comment (`> ` and `# `).
 _PREFIX = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>:[ \t]?|[>#][ \t]|[^\s:|>][^|>]{0,60}?(?::|\||>)[ \t]")
-# The prefixes of log collectors: a date, a time, the stream of a container's log, a name in brackets, or a bare frame.
+# The line prefix of a log collector: a date, a time, the stream of a container's log, a name in brackets, or a bar.
 _LOG_PREFIX = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?:Z|[+-][0-9:]{4,6})?)?[ \t]"
     r"(?:std(?:out|err) [FP] )?"
     r"|\[[\w.-]{1,64}\][ \t]|\|[ \t]"
 )
-# No value after a key begins like this: a frame or a rule, markup, a bracket on a line of its own.
+# The beginning of a document, but not of a value: a frame or a rule, markup, or a bracket on its own line.
 _BEGINS_A_DOCUMENT = re.compile(r"[ \t]*(?:[-+=]{8,}|\+-|<[?!/A-Za-z]|[{\[][ \t]*\Z)")
 _FEWEST_LINES = 2
-# Lines that the launcher prints before the output: `srun: job 17 queued and waiting for resources`.
-_MOST_OF_THE_LAUNCHER = 4
+# Lines that a launcher prints before the output, such as `srun: job 17 queued and waiting for resources`.
+_MOST_LAUNCHER_LINES = 4
 
 
 def without_prefix(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines without their common first word, which a few lines at the start may lack. Use it only for a text in which nothing was recognised."""
-    printed = [line.text for line in lines if line.text.strip()]
-    starts = range(min(_MOST_OF_THE_LAUNCHER, len(printed) - _FEWEST_LINES) + 1)
+    """Return the lines without a common prefix. A few lines of a launcher at the start may have no prefix."""
+    texts = [line.text for line in lines if line.text.strip()]
+    starts = range(min(_MOST_LAUNCHER_LINES, len(texts) - _FEWEST_LINES) + 1)
     for pattern, start in product((_PREFIX, _LOG_PREFIX), starts):
-        match = pattern.match(printed[start])
-        if match is not None and all(text.startswith(match[0].rstrip()) for text in printed[start:]):
-            return [replace(line, text=_bare(line.text, match[0])) for line in lines]
+        match = pattern.match(texts[start])
+        if match is not None and all(text.startswith(match[0].rstrip()) for text in texts[start:]):
+            return [replace(line, text=_strip_prefix(line.text, match[0])) for line in lines]
     return list(lines)
 
 
-def begins_a_document(lines: Sequence[Line], bare: Sequence[Line]) -> bool:
-    """Return whether the lines without their prefix are surely a document, and not a list of values with equal keys."""
-    changed = (after.text for before, after in zip(lines, bare, strict=True) if before.text != after.text)
+def is_document(lines: Sequence[Line], without_prefix: Sequence[Line]) -> bool:
+    """Return whether the lines without their prefix are certainly a document, so that the prefix is not a key."""
+    changed = (after.text for before, after in zip(lines, without_prefix, strict=True) if before.text != after.text)
     return any(_BEGINS_A_DOCUMENT.match(text) for text in changed)
 
 
-def _bare(text: str, prefix: str) -> str:
+def _strip_prefix(text: str, prefix: str) -> str:
     return text.removeprefix(prefix) if text.startswith(prefix) else text.removeprefix(prefix.rstrip())
 
 
-# A prompt that no tool prints: `root@node:~# `, `(env) [joe work]$`, `joe@node ~> `, `bash-5.1# `.
+# A shell prompt, which no tool prints: `root@node:~# `, `(env) [joe work]$`, `joe@node ~> `, `bash-5.1# `.
 _PROMPT = re.compile(
     r"[ \t]{0,8}(?:\([^()\s]{1,40}\) )?(?:"
     r"\[[^\[\]]{1,120}\][#$](?:[ \t]|(?=[/\w])|$)"
     r"|(?:[\w.-]{1,64}@[\w.-]{1,64}[^#$%>|\n]{0,120}?|(?:ba|z|k|da)?sh-[0-9.]{1,8})(?:[#$>]|(?<=[ \t])%)(?:[ \t]|$))"
 )
-# These may also begin a line of output: a prompt only before a command of the tool.
+# Signs of prompts that can also begin a line of output. They are a prompt only before a command of the tool.
 _SIGNS = ("#", "$", ">", "%", "+", "➜", "❯")
-_ENDS = (*_SIGNS, "cmd:")
+_PROMPT_ENDS = (*_SIGNS, "cmd:")
 _OPERATORS = ("|", ">", "<", ";", "&", "2>")
-_PREFIXES = frozenset({"sudo", "timeout", "stdbuf", "time"})
-# A shell's sign on the last line, after which nothing was typed.
-_LAST = re.compile(r"[ \t]{0,8}(?:[$#%❯]|➜[ \t]{1,4}\S{1,80})[ \t]{0,8}\Z")
-# The head of watch(1): `Every 2.0s: tool info        node: Mon Mar  3 10:00:00 2025`.
+_WRAPPERS = frozenset({"sudo", "timeout", "stdbuf", "time"})
+# A prompt without a command on the last line.
+_LAST_PROMPT = re.compile(r"[ \t]{0,8}(?:[$#%❯]|➜[ \t]{1,4}\S{1,80})[ \t]{0,8}\Z")
+# The header of watch(1): `Every 2.0s: tool info        node: Mon Mar  3 10:00:00 2025`.
 _WATCH = re.compile(r"\S{1,12} [0-9]{1,6}[.,][0-9]s: (.{1,300}?)(?:[ \t]{2,}.{0,200})?\Z")
 _NOTE = re.compile(
     r"Defaulted container \"|Defaulting container name to |Use 'kubectl describe pod|Unable to use a TTY - "
@@ -67,21 +67,21 @@ _NOTE = re.compile(
     r"|Pseudo-terminal will not be allocated|Last login: |Authorized users only|sudo: unable to resolve host "
     r"|Script (?:started|done) on |(?:Shared c|C)onnection to \S{1,80} closed\.|(?:logout|exit)[ \t]{0,8}$"
 )
-# If no line begins with one of these, no line needs to be checked.
-_ANY = re.compile(rf"^(?:{_PROMPT.pattern}|{_NOTE.pattern}|\S{{1,12}} [0-9]{{1,6}}[.,][0-9]s: )", re.MULTILINE)
+# Fast check: a text without these beginnings of lines contains no echoes.
+_ANY_ECHO = re.compile(rf"^(?:{_PROMPT.pattern}|{_NOTE.pattern}|\S{{1,12}} [0-9]{{1,6}}[.,][0-9]s: )", re.MULTILINE)
 _MOST_WORDS = 40
 _LONGEST = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One output with the arguments of its command; no arguments if the text does not repeat the command."""
+    """One output of a tool, with the arguments of its command line if the text contains it."""
 
     arguments: tuple[str, ...]
     lines: tuple[Line, ...]
 
     def value_of(self, flag: str) -> str:
-        """Return the word after a flag, or an empty text."""
+        """Return the argument after this flag, or an empty text."""
         for position, word in enumerate(self.arguments[:-1]):
             if word == flag:
                 return self.arguments[position + 1]
@@ -89,95 +89,99 @@ class Run:
 
 
 def without_notes(text: str) -> str:
-    """Return the text without notes of ssh, kubectl and sudo, and without the prompt at its end."""
-    return _without(text, _is_note, ())
+    """Return the text without notes of ssh, kubectl and sudo, and without a prompt at the end."""
+    return _remove_echoes(text, _is_note, ())
 
 
 def without_echoes(text: str, commands: Collection[str]) -> str:
-    """Return the text without notes, prompts and commands, as a program would have received it."""
-    present = [command for command in commands if command in text]
-    return _without(text, lambda row: _is_note(row) or _command_in(row, present) is not None, present)
+    """Return the text without notes, prompts and these commands, as a program would read the output."""
+    used_commands = [command for command in commands if command in text]
+    return _remove_echoes(
+        text, lambda row: _is_note(row) or _echoed_command(row, used_commands) is not None, used_commands
+    )
 
 
-def _without(text: str, is_echo: Callable[[str], bool], commands: Sequence[str]) -> str:
-    """Return the text with blank lines instead of echoes, so that lines keep their numbers. Echoes at the end are cut off."""
-    bare = plain(text)
-    end = bare.rstrip().rpartition("\n")[2]
-    ends_in_echo = is_echo(end) or _LAST.match(end) is not None or _command_in(end, ()) == ""
-    if not ends_in_echo and not commands and _ANY.search(bare) is None:
+def _remove_echoes(text: str, is_echo: Callable[[str], bool], commands: Sequence[str]) -> str:
+    """Return the text with blank lines instead of echoes, which keeps line numbers. Echoes at the end are removed."""
+    plain_text = plain(text)
+    last_line = plain_text.rstrip().rpartition("\n")[2]
+    ends_in_echo = (
+        is_echo(last_line) or _LAST_PROMPT.match(last_line) is not None or _echoed_command(last_line, ()) == ""
+    )
+    if not ends_in_echo and not commands and _ANY_ECHO.search(plain_text) is None:
         return text
-    rows = bare.rstrip().split("\n") if ends_in_echo else bare.split("\n")
+    rows = plain_text.rstrip().split("\n") if ends_in_echo else plain_text.split("\n")
     kept = ["" if is_echo(row) else row for row in (rows[:-1] if ends_in_echo else rows)]
     return "\n".join(kept).rstrip() + "\n" if ends_in_echo else "\n".join(kept)
 
 
 def _is_note(text: str) -> bool:
-    """Return whether a line is a note of the program that transferred the output: `Defaulted container "x" out of: x, y`."""
+    """Return whether a line is a note of ssh, kubectl or sudo, such as `Defaulted container "x" out of: x, y`."""
     return _NOTE.match(text) is not None
 
 
-def _command_in(text: str, commands: Collection[str]) -> str | None:
-    """Return the command that this line repeats from a shell: empty after a bare prompt, None for a line of output."""
+def _echoed_command(text: str, commands: Collection[str]) -> str | None:
+    """Return the command in an echoed command line; empty for a prompt without a command, None for output."""
     prompt = _PROMPT.match(text)
     if prompt is not None:
         return text[prompt.end() :].strip()
-    watched = _WATCH.match(text)
-    if watched is not None:
-        return watched[1]
+    watch_header = _WATCH.match(text)
+    if watch_header is not None:
+        return watch_header[1]
     if not any(command in text for command in commands):
         return None
     words = text[:_LONGEST].split(maxsplit=_MOST_WORDS)
-    start = next((at for at, word in enumerate(words) if word.rpartition("/")[2] in commands), None)
+    start = next((position for position, word in enumerate(words) if word.rpartition("/")[2] in commands), None)
     if start is None or "|" in words[:start]:
         return None
     before, arguments = words[:start], words[start + 1 :]
-    is_typed = not before or before[0] in _SIGNS or _PREFIXES.intersection(before) or before[-1].endswith(_ENDS)
+    is_typed = not before or before[0] in _SIGNS or _WRAPPERS.intersection(before) or before[-1].endswith(_PROMPT_ENDS)
     return " ".join(words[start:]) if is_typed and _are_arguments(arguments) else None
 
 
 def _are_arguments(words: Sequence[str]) -> bool:
-    """Return whether these words can follow a command: `metric -g 0`, `-a`, `info | head`, but not `went away`."""
-    words = words[: next((at for at, word in enumerate(words) if word.startswith(_OPERATORS)), len(words))]
-    names = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
+    """Return whether these words can be arguments: `metric -g 0`, `-a`, `info | head`, but not `went away`."""
+    words = words[: next((position for position, word in enumerate(words) if word.startswith(_OPERATORS)), len(words))]
+    names = next((position for position, word in enumerate(words) if word.startswith("-")), len(words))
     return all(word.isalpha() for word in words[:names]) and (names <= 1 or names < len(words))
 
 
 def runs(lines: Sequence[Line], tool: str) -> list[Run]:
-    """Return the outputs of one tool in a text. Output of other commands between them is left out."""
+    """Return the outputs of one tool in a text. Output of other commands is omitted."""
     outputs: list[Run] = []
     arguments: tuple[str, ...] | None = ()
     body: list[Line] = []
     for line in lines:
-        typed = _command_in(line.text, (tool,))
-        if typed == "":
+        command = _echoed_command(line.text, (tool,))
+        if command == "":
             continue
-        if typed is None and not _is_other(line.text):
+        if command is None and not _is_other_command(line.text):
             body.append(line)
             continue
-        _keep(outputs, arguments, body)
+        _append_run(outputs, arguments, body)
         arguments, body = arguments_of(line.text, tool), []
-    _keep(outputs, arguments, body)
+    _append_run(outputs, arguments, body)
     return outputs
 
 
 def without_commands(lines: Sequence[Line], tool: str) -> list[Line]:
-    """Return the lines that are not commands, for a text in which the command of another tool precedes the tool's output."""
-    return [line for line in lines if _command_in(line.text, (tool,)) is None and not _is_other(line.text)]
+    """Return the lines that are not commands of this tool or another tool."""
+    return [line for line in lines if _echoed_command(line.text, (tool,)) is None and not _is_other_command(line.text)]
 
 
 def arguments_of(text: str, tool: str) -> tuple[str, ...] | None:
-    """Return the arguments of a command line of this tool, as typed or after a prompt; None for any other text."""
-    words = (_command_in(text, (tool,)) or "").split(maxsplit=_MOST_WORDS)
-    start = next((at for at, word in enumerate(words) if word.rpartition("/")[2] == tool), None)
+    """Return the arguments of a command line of this tool, with or without a prompt, or None for any other text."""
+    words = (_echoed_command(text, (tool,)) or "").split(maxsplit=_MOST_WORDS)
+    start = next((position for position, word in enumerate(words) if word.rpartition("/")[2] == tool), None)
     return None if start is None else tuple(words[start + 1 :])
 
 
-def _keep(kept: list[Run], arguments: tuple[str, ...] | None, body: Sequence[Line]) -> None:
+def _append_run(outputs: list[Run], arguments: tuple[str, ...] | None, body: Sequence[Line]) -> None:
     if arguments is not None and (arguments or any(line.text.strip() for line in body)):
-        kept.append(Run(arguments, tuple(body)))
+        outputs.append(Run(arguments, tuple(body)))
 
 
-def _is_other(text: str) -> bool:
-    """Return whether a line is the command of another tool: `> cat /etc/hosts`, `# lspci`, `cat file`."""
+def _is_other_command(text: str) -> bool:
+    """Return whether a line is a command of another tool: `> cat /etc/hosts`, `# lspci`, `cat file`."""
     words = text[:_LONGEST].split(maxsplit=_MOST_WORDS)
     return len(words) > 1 and (words[0] == "cat" or words[0] in _SIGNS)

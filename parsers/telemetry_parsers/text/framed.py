@@ -1,4 +1,4 @@
-"""Framed tables with several lines per device, read by headings and rules. Records are returned whole, because cells of npu-smi depend on each other."""
+"""Parses framed tables with several lines per device into records, by their headings and rules."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _RULE = re.compile(r"-{3}|={3}")
 _GAP = re.compile(r"[ \t]{2,}|\t")
 _LONGEST_CELL = 400  # a longer cell has no headings
 _MOST_WORDS = 4  # in a heading
-_MOST_CELLS = 64  # a line with more is no row
+_MOST_CELLS = 64  # a line with more cells is not a row
 
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """The shape of one tool's table. Records are separated by rules, so that all of their lines may begin alike."""
+    """The form of one tool's table. Rules separate its records."""
 
     headings: frozenset[str]  # in lower case with single blanks
-    words: Mapping[str, re.Pattern[str]]  # headings whose value is one word, and its pattern; others have free text
-    opening: str  # the first heading of the first heading line; its value opens each record
+    words: Mapping[str, re.Pattern[str]]  # patterns of values that are one word, by heading; other values are free text
+    opening: str  # the first heading; its value begins each record
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The text between two separators; `whole` is False if the text ends inside the cell."""
+    """The text between two separators. `whole` is False if the text is truncated inside the cell."""
 
     text: str
     whole: bool = True
@@ -43,7 +43,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The text under a heading; `heading` is in lower case with single blanks."""
+    """The text under a heading, which is in lower case with single blanks."""
 
     heading: str
     text: str
@@ -52,7 +52,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The values of one device by heading, and the lines whose cells fit no heading."""
+    """The values of one device by heading, and the lines whose cells do not match the headings."""
 
     line: Line
     values: Mapping[str, Value]
@@ -61,7 +61,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The content of a framed table. `closed`: the closing rule was found; `unread` lines and `unknown` headings are reported."""
+    """The content of a framed table. `closed` means that it is complete. `unread` are lines outside of records."""
 
     headed: bool
     closed: bool
@@ -71,32 +71,32 @@ class Table:
 
 
 def is_rule(text: str) -> bool:
-    """Return whether a line consists of dashes, equal signs, plus signs and bars only."""
+    """Return whether a line consists only of dashes, equal signs, plus signs and bars."""
     return _RULE_SIGNS.issuperset(text) and _RULE.search(text) is not None
 
 
 def headings_in(text: str, all_headings: frozenset[str]) -> tuple[str, ...]:
-    """Return the headings in a cell, separated by two blanks or more, or by one blank if a copy collapsed them."""
+    """Return the headings in a cell. They are separated by several blanks, or by one if blanks were collapsed."""
     names: list[str] = []
-    for piece in _pieces(text[:_LONGEST_CELL]):
+    for piece in _split_at_gaps(text[:_LONGEST_CELL]):
         words = piece.lower().split()
-        tiles = _tiles(words, all_headings)
-        names.extend(tiles if tiles else (" ".join(words),))
+        known_headings = _split_headings(words, all_headings)
+        names.extend(known_headings if known_headings else (" ".join(words),))
     return tuple(names)
 
 
 def read_table(lines: Sequence[Line], shape: TableShape) -> Table:
-    """Return the table in these lines. A repeated heading, as before each device in some versions, replaces the first."""
-    scan = _Scan(shape)
+    """Return the table in these lines. New heading lines, which some versions print per device, replace the old ones."""
+    reader = _TableReader(shape)
     for line in lines:
-        scan.take(line)
-    scan.end_record()
-    return Table(scan.headed, scan.closed, tuple(scan.records), tuple(scan.unread), tuple(scan.unknown))
+        reader.read_line(line)
+    reader.end_record()
+    return Table(reader.headed, reader.closed, tuple(reader.records), tuple(reader.unread), tuple(reader.unknown))
 
 
 @dataclass(slots=True)
-class _Scan:
-    """The state between two lines of a table."""
+class _TableReader:
+    """Reads a table line by line."""
 
     shape: TableShape
     headed: bool = False
@@ -109,43 +109,43 @@ class _Scan:
     unread: list[Line] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
 
-    def take(self, line: Line) -> None:
+    def read_line(self, line: Line) -> None:
         if not line.text.strip():
             return
         if is_rule(line.text):
-            self._rule(line)
+            self._read_rule(line)
         elif not 1 <= line.text.count("|") <= _MOST_CELLS:
             self.unread.append(line)
         elif self._opens_headings(line):
             self._start_headings(line)
-        elif self.in_headings and not self._starts_record(self._row(line)):
-            self._add_headings(self._row(line))
+        elif self.in_headings and not self._starts_record(self._split_row(line)):
+            self._add_headings(self._split_row(line))
         else:
-            self._body(self._row(line))
+            self._read_row(self._split_row(line))
 
     def end_record(self) -> None:
         if self.current:
-            self.records.append(_record(self.current, self.headings, self.shape))
+            self.records.append(_create_record(self.current, self.headings, self.shape))
             self.current = []
 
-    def _rule(self, line: Line) -> None:
+    def _read_rule(self, line: Line) -> None:
         self.end_record()
         if not self.in_headings:
-            self.closed = "=" in line.text  # unless another record follows
+            self.closed = "=" in line.text  # reset if another record follows
         self.in_headings = False
 
     def _opens_headings(self, line: Line) -> bool:
         first = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
-        found = headings_in(first, self.shape.headings)
-        return bool(found) and found[0] == self.shape.opening and self.shape.headings.issuperset(found)
+        names = headings_in(first, self.shape.headings)
+        return bool(names) and names[0] == self.shape.opening and self.shape.headings.issuperset(names)
 
     def _start_headings(self, line: Line) -> None:
         self.end_record()
-        bare = line.text.strip()
-        self.bordered = bare.startswith("|") and bare.endswith("|")
+        text = line.text.strip()
+        self.bordered = text.startswith("|") and text.endswith("|")
         self.headed, self.in_headings, self.closed = True, True, False
         self.headings = []
-        self._add_headings(self._row(line))
+        self._add_headings(self._split_row(line))
 
     def _add_headings(self, row: _Row) -> None:
         cells = tuple(headings_in(cell.text, self.shape.headings) if cell.whole else () for cell in row.cells)
@@ -159,10 +159,10 @@ class _Scan:
         return bool(first) and self.shape.words[self.shape.opening].match(first[0]) is not None
 
     def _may_start_record(self) -> bool:
-        """Return whether a record may start at this line."""
+        """Return whether the previous record is complete, so that another may start."""
         return self.headed and not 0 < len(self.current) < len(self.headings)
 
-    def _body(self, row: _Row) -> None:
+    def _read_row(self, row: _Row) -> None:
         if self._may_start_record() and self._starts_record(row):
             self.end_record()
             self.in_headings = self.closed = False
@@ -172,23 +172,23 @@ class _Scan:
         else:
             self.unread.append(row.line)
 
-    def _row(self, line: Line) -> _Row:
+    def _split_row(self, line: Line) -> _Row:
         parts = line.text.split("|")
         if self.bordered and not parts[0].strip():
             parts = parts[1:]
-        is_torn = not line.ended
+        is_truncated = not line.ended
         if self.bordered and not parts[-1].strip():
             parts = parts[:-1]
         elif self.bordered:
-            is_torn = True
+            is_truncated = True
         cells = [Cell(part.strip()) for part in parts]
-        if is_torn and cells:
-            cells[-1] = _torn(parts[-1])
+        if is_truncated and cells:
+            cells[-1] = _truncated_cell(parts[-1])
         return _Row(line, tuple(cells))
 
 
-def _torn(part: str) -> Cell:
-    """Return the last cell of a text that ends inside it, without a possible fragment: `9%  133MiB(163` becomes `9%  133MiB(`."""
+def _truncated_cell(part: str) -> Cell:
+    """Return a truncated cell without its last, possibly incomplete word: `9%  133MiB(163` becomes `9%  133MiB(`."""
     head, last = part.rstrip(), ""
     if head == part:
         start = max(head.rfind(sign) for sign in " \t") + 1
@@ -197,37 +197,37 @@ def _torn(part: str) -> Cell:
     return Cell((head + whole).strip(), whole=False)
 
 
-def _pieces(text: str) -> list[str]:
+def _split_at_gaps(text: str) -> list[str]:
     return [piece for piece in _GAP.split(text.strip()) if piece.strip()]
 
 
-def _tiles(words: Sequence[str], all_headings: frozenset[str]) -> list[str]:
-    """Return these words as known headings, longest first; empty if some word belongs to no heading."""
-    found: list[str] = []
+def _split_headings(words: Sequence[str], all_headings: frozenset[str]) -> list[str]:
+    """Return these words as known headings, with long headings preferred; empty if a word belongs to no heading."""
+    headings: list[str] = []
     start = 0
     while start < len(words):
         ends = range(min(len(words), start + _MOST_WORDS), start, -1)
         end = next((end for end in ends if " ".join(words[start:end]) in all_headings), None)
         if end is None:
             return []
-        found.append(" ".join(words[start:end]))
+        headings.append(" ".join(words[start:end]))
         start = end
-    return found
+    return headings
 
 
-def _record(rows: Sequence[_Row], headings: Sequence[tuple[tuple[str, ...], ...]], shape: TableShape) -> Record:
+def _create_record(rows: Sequence[_Row], headings: Sequence[tuple[tuple[str, ...], ...]], shape: TableShape) -> Record:
     values: dict[str, Value] = {}
     misfits: list[Line] = []
     for row, names in zip(rows, headings, strict=False):
-        fits = len(row.cells) <= len(names)  # cells may be missing at the end, never added
+        fits = len(row.cells) <= len(names)  # cells at the end may be missing
         for cell, cell_names in zip(row.cells, names, strict=False) if fits else ():
-            parts = _assign(cell, cell_names, shape)
+            parts = _split_cell(cell, cell_names, shape)
             fits = fits and parts is not None
             values.update({name: Value(name, text, row.line) for name, text in (parts or {}).items()})
         if not fits or (row.line.ended and _is_short(row, names)):
             misfits.append(row.line)
     if len(rows) < len(headings) and not misfits:
-        misfits.append(rows[-1].line)  # the lines below are lost
+        misfits.append(rows[-1].line)  # the lines below are missing
     return Record(rows[0].line, values, tuple(misfits))
 
 
@@ -235,40 +235,40 @@ def _is_short(row: _Row, names: Sequence[tuple[str, ...]]) -> bool:
     return len(row.cells) < len(names) or not all(cell.whole for cell in row.cells)
 
 
-def _assign(cell: Cell, names: Sequence[str], shape: TableShape) -> dict[str, str] | None:
-    """Return the parts of a cell by heading; None if the boundaries are unclear."""
+def _split_cell(cell: Cell, names: Sequence[str], shape: TableShape) -> dict[str, str] | None:
+    """Return the values in a cell by heading, or None if the words cannot be assigned to headings."""
     if not cell.text:
         return {}
-    pieces = _pieces(cell.text)
+    pieces = _split_at_gaps(cell.text)
     parts: dict[str, str] | None
     if len(names) == 1:
         parts = {names[0]: cell.text}
     elif len(pieces) == len(names):
         parts = dict(zip(names, pieces, strict=True))
     else:
-        parts = _by_words(cell.text.split(), names, shape)
-    if parts is None or not _fits(parts, names, shape):
+        parts = _assign_words(cell.text.split(), names, shape)
+    if parts is None or not _is_complete(parts, names, shape):
         return None
     if cell.whole:
         return parts
     return {name: text for name, text in parts.items() if name in shape.words}
 
 
-def _fits(parts: Mapping[str, str], names: Sequence[str], shape: TableShape) -> bool:
-    """Return whether there is a value for each heading, and each single word matches its pattern."""
+def _is_complete(parts: Mapping[str, str], names: Sequence[str], shape: TableShape) -> bool:
+    """Return whether there is a value for each heading that matches the heading's pattern, if it has a pattern."""
     return len(parts) == len(names) and all(
         name not in shape.words or shape.words[name].match(text) for name, text in parts.items()
     )
 
 
-def _by_words(words: Sequence[str], names: Sequence[str], shape: TableShape) -> dict[str, str] | None:
-    """Return the words by heading. The words left in the middle are the only free text."""
-    free = [at for at, name in enumerate(names) if name not in shape.words]
-    is_clear = len(words) >= len(names) if free else len(words) == len(names)
-    if len(free) > 1 or not is_clear or not shape.headings.issuperset(names):
+def _assign_words(words: Sequence[str], names: Sequence[str], shape: TableShape) -> dict[str, str] | None:
+    """Return the words by heading. At most one heading may have free text, which gets the remaining words."""
+    free_text = [position for position, name in enumerate(names) if name not in shape.words]
+    has_enough_words = len(words) >= len(names) if free_text else len(words) == len(names)
+    if len(free_text) > 1 or not has_enough_words or not shape.headings.issuperset(names):
         return None
-    if not free:
+    if not free_text:
         return dict(zip(names, words, strict=True))
-    end = len(words) - (len(names) - free[0] - 1)
-    texts = (*words[: free[0]], " ".join(words[free[0] : end]), *words[end:])
+    end = len(words) - (len(names) - free_text[0] - 1)
+    texts = (*words[: free_text[0]], " ".join(words[free_text[0] : end]), *words[end:])
     return dict(zip(names, texts, strict=True))

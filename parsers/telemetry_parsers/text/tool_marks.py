@@ -1,10 +1,10 @@
-"""Words that only one tool prints. They identify another tool's output."""
+"""Words that only one tool prints, which identify its output."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-# By tool: the name of its source or, if different, of its command.
+# By the name of the tool's source, or of its command if different.
 TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
     "nvidia-smi": ("NVIDIA-SMI", "NVSMI LOG", "<nvidia_smi_log>", "power.draw [W]", "memory.total [MiB]"),
     "amdgpu-sysfs": ("gpu_busy_percent", "simd_per_cu"),
@@ -15,14 +15,14 @@ TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
     "mthreads-gmi": ("mthreads-gmi", "MTBios Version", "MPC Capable"),
     "npu-smi": ("npu-smi", "NPU ID", "NPU Name", "Chip Logic ID"),
     "hccn_tool": ("hccn_tool", "link status:", "roce_rx_"),
-    # Moffett's tool is called mx-smi, too.
+    # Moffett's tool is also called mx-smi.
     "Moffett's mx-smi": ("MOFFETT-SMI", "SOLA Version"),
     "cnmon": ("CNMON",),
     "mx-smi": ("MX-SMI", "mx-smi", "MetaX System Management", "HT-SMI", "ht-smi", "Mars System Management"),
     "ixsmi": ("IX-ML", "ixsmi", "Iluvatar", "gpu.power.draw"),
     "efsmi": ("EFSMI", "Enflame System Management"),
     "xpu-smi-kunlun": ("XPU-RT", "XPUSMI LOG", "KUNLUNXIN", "Kunlun", '"P800'),
-    # Other tools may print these words, too, so that they come last.
+    # Other tools may also print these words, so that they are searched last.
     "rocm-smi or hy-smi": ('"card0"',),
     "xpu-smi": (
         "Intel XPU", "Intel(R)", "Xe Link", "GPU Engines", "PCI BDF Address", "pci_bdf_address", "DeviceID", "DeviceId",
@@ -30,11 +30,11 @@ TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def tool_of(text: str) -> str | None:
-    """Return the tool whose marks are in this text, or None."""
+def identify_tool(text: str) -> str | None:
+    """Return the first tool whose marks are in this text, or None."""
     return next((tool for tool, marks in TOOL_MARKS.items() if any(mark in text for mark in marks)), None)
 
 
-def foreign_tool(text: str, tool_asked: str) -> str | None:
-    """Return the other tool whose marks are in this text, or None if `own`'s marks are in the text, too."""
-    return None if any(mark in text for mark in TOOL_MARKS.get(tool_asked, ())) else tool_of(text)
+def foreign_tool(text: str, expected_tool: str) -> str | None:
+    """Return another tool whose marks are in this text, or None if the text has marks of the expected tool."""
+    return None if any(mark in text for mark in TOOL_MARKS.get(expected_tool, ())) else identify_tool(text)

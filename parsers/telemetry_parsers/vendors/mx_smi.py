@@ -18,7 +18,7 @@ from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric, only
 from telemetry_parsers.reports.tool import Shape, Text, Tool, shape
-from telemetry_parsers.text.answers import ErrorText, cut_document, miscounted
+from telemetry_parsers.text.answers import ErrorText, broken_document, wrong_count
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, bus_address, quote
@@ -241,7 +241,7 @@ def _read_document(answer: Text, draft: Draft) -> bool:
     for document in whole:
         _take_document(cast("dict[str, Any]", document.value), draft)
     if json.fault:
-        draft.complain("JSON", cut_document(json.fault))
+        draft.complain("JSON", broken_document(json.fault))
     draft.problems += json.problems(whole)
     return bool(json.documents)
 
@@ -256,7 +256,7 @@ def _take_document(document: dict[str, Any], draft: Draft) -> None:
         elif name in _DOCUMENT_VERSIONS:
             draft.tool_version = str(item)
     if str(document.get("attached_gpus")) != str(draft.device_count()):
-        draft.complain("JSON", miscounted(quote(str(document.get("attached_gpus"))), draft.device_count()))
+        draft.complain("JSON", wrong_count(quote(str(document.get("attached_gpus"))), draft.device_count()))
 
 
 def _take_card(address: str, item: dict[str, Any], draft: Draft) -> None:
@@ -307,7 +307,7 @@ def _read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
     read_table(lines, box, draft)
     attached = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED.match(line.text))), None)
     if attached is not None and attached != draft.device_count():
-        draft.complain("text", miscounted(attached, draft.device_count()))
+        draft.complain("text", wrong_count(attached, draft.device_count()))
     _read_slices(lines, draft)
 
 

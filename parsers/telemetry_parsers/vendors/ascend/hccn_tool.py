@@ -12,7 +12,7 @@ from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import failure_of, parser_of
 from telemetry_parsers.reports.targets import Target, fact, metric, switch
 from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, accept_empty
-from telemetry_parsers.text.answers import CUT_LINE, ErrorText, no_row, without_key
+from telemetry_parsers.text.answers import CUT_LINE, ErrorText, not_a_row, value_without_key
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.framed import TableShape, is_rule, read_table
 from telemetry_parsers.text.lines import Line, quote
@@ -168,7 +168,7 @@ class _Answer:
         if plain in _TITLES:
             self.is_understood = self.is_listing = True
         elif colon and not key and value.strip():
-            self.draft.complain(line.where, without_key(text))
+            self.draft.complain(line.where, value_without_key(text))
         elif colon and key and "|" not in text and not is_rule(text):
             self._read_value(key, value.strip(), line)
 
@@ -275,11 +275,11 @@ def _rows(answer: _Answer, lines: Sequence[Line], shape: TableShape) -> Iterator
         if shape.headings <= cells.keys() and not record.misfits and record.line.ended:
             yield cells, record.line
         else:
-            answer.draft.complain(record.line.where, no_row(record.line.text))
+            answer.draft.complain(record.line.where, not_a_row(record.line.text))
     bar_count = next((line.text.count("|") for line in lines if _is_heading(line, shape)), 0)
     for line in table.unread:
         if line.text.count("|") == bar_count > 0 and not _is_heading(line, shape):
-            answer.draft.complain(line.where, no_row(line.text))
+            answer.draft.complain(line.where, not_a_row(line.text))
     last_rule = max((line.number for line in lines if is_rule(line.text)), default=0)
     last_row = max((line.number for line in lines if "|" in line.text), default=0)
     if table.headed and last_rule < last_row:

@@ -11,7 +11,7 @@ from telemetry_parsers.like_nvidia_smi.table import is_cut_in_rule
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target
-from telemetry_parsers.text.answers import CUT_LINE, without_key
+from telemetry_parsers.text.answers import CUT_LINE, value_without_key
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import keys
@@ -154,7 +154,7 @@ def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
     if grid.device is None or not colon or key.startswith("/"):
         return  # a path continues in the next line
     if not name:
-        grid.draft.complain(line.where, without_key(cells[-1]))
+        grid.draft.complain(line.where, value_without_key(cells[-1]))
         return
     if grid.kind == "config":
         _take_setting(grid, name, text.strip(), line)

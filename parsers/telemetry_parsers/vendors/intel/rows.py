@@ -10,7 +10,7 @@ from telemetry_parsers.like_nvidia_smi.monitor import comma_cells
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target
-from telemetry_parsers.text.answers import PROCESS_TABLE, misfit, no_row
+from telemetry_parsers.text.answers import PROCESS_TABLE, not_a_row, wrong_cells
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import keys
 from telemetry_parsers.vendors.intel.grids import split_label, target_of
@@ -44,7 +44,7 @@ def _keep(draft: Draft, header: Sequence[str], line: Line, newest: _Newest) -> N
     """Keep a row as its device's newest; where the text ends inside it, it is kept only if there is no other."""
     cells = _split(line)
     if len(cells) != len(header):
-        draft.complain(line.where, misfit(line.text))
+        draft.complain(line.where, wrong_cells(line.text))
         return
     slot = _device_and_tile(header, cells)
     if line.ended:
@@ -99,7 +99,7 @@ def read_ps(lines: Sequence[Line], draft: Draft) -> None:
             device = draft.device(int(match[3]))
             draft.processes.append(Process(device, int(match[1]), match[2].strip(), memory_of(match[4])))
         elif started and line.text.strip():
-            draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
+            draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
 
 
 def memory_of(text: str) -> float | None:

@@ -10,7 +10,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
-from telemetry_parsers.text.answers import no_row
+from telemetry_parsers.text.answers import not_a_row
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import keys
 from telemetry_parsers.vendors.intel.rows import memory_of
@@ -35,7 +35,7 @@ def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
         elif match is not None:
             draft.device(int(match[1]))
         elif started and "|" in line.text:
-            draft.complain(line.where, no_row(line.text, "the matrix"))
+            draft.complain(line.where, not_a_row(line.text, "the matrix"))
 
 
 def take_process(item: _Object, draft: Draft) -> None:

@@ -12,7 +12,7 @@ from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.tool import Shape, Text, Tool, may_be_empty, of_lines, shape
-from telemetry_parsers.text.answers import ErrorText, cut_document
+from telemetry_parsers.text.answers import ErrorText, broken_document
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import grids, keys, rows, saved
@@ -37,7 +37,7 @@ def read_json(text: Text, draft: Draft) -> bool:
     for document in whole:
         _take_document(cast("_Object", document.value), newest, draft)
     if json.fault:
-        draft.complain("JSON", cut_document(json.fault))
+        draft.complain("JSON", broken_document(json.fault))
     for name_of_device, sample in newest.items():
         saved.take_sample(name_of_device, sample, draft)
     draft.problems += json.problems(whole)

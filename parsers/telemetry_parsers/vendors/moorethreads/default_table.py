@@ -14,7 +14,7 @@ from telemetry_parsers.like_nvidia_smi.table import Box, read_cards
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import fact, identity, metric, switch
-from telemetry_parsers.text.answers import CUT_PROCESSES, PROCESS_TABLE, no_row, not_understood
+from telemetry_parsers.text.answers import CUT_PROCESSES, PROCESS_TABLE, not_a_row, not_understood
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.moorethreads.keys import ECC
@@ -148,7 +148,7 @@ def _body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
             is_idle = True
         elif line.ended and line.text.strip():
             # Also the line that the tool prints if its own query failed, which does not mean that there are none.
-            draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
+            draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
             return Absent.NOT_UNDERSTOOD
     return [] if is_idle and not rows else _cut(lines, draft)
 

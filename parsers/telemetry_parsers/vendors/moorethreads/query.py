@@ -11,7 +11,7 @@ from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Plain, Value
 from telemetry_parsers.reports.draft import Draft, problem_by_text
 from telemetry_parsers.reports.tool import Text
-from telemetry_parsers.text.answers import CUT_LINE, cut_document, listed_twice, miscounted, without_key
+from telemetry_parsers.text.answers import CUT_LINE, broken_document, listed_twice, value_without_key, wrong_count
 from telemetry_parsers.text.documents import find_documents
 from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.moorethreads.keys import (
@@ -96,7 +96,7 @@ def _take_line(query: _Query, section: str, line: Line) -> None:
     if key.startswith(("error", "failed", "warning")):
         query.draft.complain(line.where, quote(line.text))
     elif not key:
-        query.draft.complain(line.where, without_key(line.text))
+        query.draft.complain(line.where, value_without_key(line.text))
     elif not query.cards or key in _HEAD:
         query.answers += key == _COUNT and key in query.head
         query.head[key] = value.strip()
@@ -113,7 +113,7 @@ def read_json(text: Text, draft: Draft) -> bool:
     is_broken = bool(json.fault) and (bool(taken) or any(mark in joined for mark in _MARKS))
     draft.problems += json.problems(taken) if taken else []
     if is_broken:
-        draft.complain("JSON", cut_document(json.fault))
+        draft.complain("JSON", broken_document(json.fault))
     _check_count(query, len(_read_cards(query)))
     return bool(taken) or is_broken
 
@@ -160,7 +160,7 @@ def _check_count(query: _Query, cards: int) -> None:
     attached = units.whole(query.head.get(_COUNT, ""))
     if attached is not None and attached != cards and (query.answers == 1 or attached > cards):
         query.draft.is_open = True
-        query.draft.complain("Attached GPUs", miscounted(attached, cards))
+        query.draft.complain("Attached GPUs", wrong_count(attached, cards))
 
 
 def _together(query: _Query) -> list[_Card]:

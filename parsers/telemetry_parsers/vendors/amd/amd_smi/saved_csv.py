@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.text.answers import SHORTENED, no_row
+from telemetry_parsers.text.answers import SHORTENED, not_a_row
 from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, plain_key, plain_path
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
@@ -91,7 +91,7 @@ class _Scan:
         elif text == _SHORTENED:
             self._draft.complain(line.where, SHORTENED)
         elif text and not (self._names and self._read_row(line)):
-            self._draft.complain(line.where, no_row(text))
+            self._draft.complain(line.where, not_a_row(text))
 
     def _set_headings(self, names: list[str]) -> None:
         if names == self._names:

@@ -13,7 +13,7 @@ from telemetry_parsers.like_nvidia_smi.table import Box, read_cards
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import fact, identity, metric
-from telemetry_parsers.text.answers import CUT_LINE, CUT_PROCESSES, SHORTENED, misfit, not_understood
+from telemetry_parsers.text.answers import CUT_LINE, CUT_PROCESSES, SHORTENED, not_understood, wrong_cells
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, printed_text
@@ -93,7 +93,7 @@ class _Scan:
         elif not self._headings:
             self._draft.complain(line.where, f"text before the table: {quote(text)}")
         elif not (self._read_process(line) if "PID" in self._headings else self._read_card(line)):
-            self._draft.complain(line.where, misfit(text))
+            self._draft.complain(line.where, wrong_cells(text))
 
     def _set_headings(self, headings: list[str]) -> None:
         self._headings = headings

@@ -11,7 +11,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Device, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
-from telemetry_parsers.text.answers import miscounted
+from telemetry_parsers.text.answers import wrong_count
 from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.ascend.npu_smi import keys
 from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
@@ -233,4 +233,4 @@ def _check_totals(draft: Draft, totals: Sequence[tuple[Line, int]]) -> None:
     for line, count in totals:
         if count != len(listed):
             draft.is_cut = True
-            draft.complain(line.where, miscounted(count, len(listed)))
+            draft.complain(line.where, wrong_count(count, len(listed)))

@@ -11,7 +11,7 @@ from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, Device, Problem, Process, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric
-from telemetry_parsers.text.answers import PROCESS_TABLE, listed_twice, no_row, not_understood, several_runs
+from telemetry_parsers.text.answers import PROCESS_TABLE, listed_twice, not_a_row, not_understood, several_runs
 from telemetry_parsers.text.framed import Record, TableShape, headings_in, is_rule, read_table
 from telemetry_parsers.text.framed import Value as Cell
 from telemetry_parsers.text.lines import Line, bus_address, quote
@@ -143,7 +143,7 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[s
     cells = record.values
     card = _number_in(cells, "npu", "npu id")
     if card is None or "health" not in cells or "phy-id" in ids - cells.keys():
-        draft.complain(record.line.where, no_row(record.line.text))
+        draft.complain(record.line.where, not_a_row(record.line.text))
         return None
     slot = Slot(card, _number_in(cells, "chip"))
     if draft.has(slot):
@@ -284,7 +284,7 @@ def _read_other_line(draft: Draft, line: Line, counted: _ProcessCounts) -> None:
         counted.idle.add(int(idle[1]))
     elif line.ended and not is_rule(line.text):
         counted.absence = Absent.NOT_UNDERSTOOD if "|" in line.text else counted.absence
-        draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
+        draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
 
 
 def _read_row(draft: Draft, record: Record, counted: _ProcessCounts, listed: frozenset[Slot], *, closed: bool) -> None:
@@ -296,7 +296,7 @@ def _read_row(draft: Draft, record: Record, counted: _ProcessCounts, listed: fro
         return
     if card is None or pid is None or record.misfits:
         counted.absence = Absent.NOT_UNDERSTOOD
-        draft.complain(record.line.where, no_row(record.line.text, PROCESS_TABLE))
+        draft.complain(record.line.where, not_a_row(record.line.text, PROCESS_TABLE))
         return
     slot = Slot(card, units.whole(cells.get("chip", "")))
     if listed and slot not in listed:

@@ -9,7 +9,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, Device, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric
-from telemetry_parsers.text.answers import no_row, not_understood
+from telemetry_parsers.text.answers import not_a_row, not_understood
 from telemetry_parsers.text.framed import headings_in
 from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.ascend.npu_smi import keys
@@ -56,7 +56,7 @@ def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
         elif line.ended and line.text.strip():
             row = _mapping_row(line, headings)
             if row is None:
-                draft.complain(line.where, no_row(line.text, "the mapping"))
+                draft.complain(line.where, not_a_row(line.text, "the mapping"))
             else:
                 spaces.add(_add_mapped_chip(draft, row))
     if headings and not spaces:

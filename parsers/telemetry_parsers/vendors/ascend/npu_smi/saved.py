@@ -9,7 +9,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Device
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric
-from telemetry_parsers.text.answers import no_row
+from telemetry_parsers.text.answers import not_a_row
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
@@ -50,7 +50,7 @@ def read_watch(lines: Sequence[Line], draft: Draft) -> None:
             continue
         cells = dict(zip(headings, words, strict=False))
         if not headings or len(words) != len(headings) or units.whole(cells[_CARD]) is None:
-            draft.complain(line.where, no_row(line.text, "watch"))
+            draft.complain(line.where, not_a_row(line.text, "watch"))
         else:
             last[Slot(units.whole(cells[_CARD]), units.whole(cells.get(_CHIP, "")))] = line, cells
     if not last:
@@ -90,7 +90,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
             draft.set_index(device, slot.physical)
             draft.describe(device, Device(draft.vendor), {"cpu_affinity": processors})
         elif len(words) > 1 and all(map(_RELATION.match, words[:2])) and words[1] != "=":
-            draft.complain(line.where, no_row(line.text, "the matrix"))
+            draft.complain(line.where, not_a_row(line.text, "the matrix"))
         columns.update(filter(_NODE.match, words) if row is None else ())
     if columns - nodes:
         draft.complain(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - nodes)))}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, Problem
-from telemetry_parsers.text.answers import CUT_LINE, not_understood, without_key
+from telemetry_parsers.text.answers import CUT_LINE, not_understood, value_without_key
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend.npu_smi import keys
 from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
@@ -181,7 +181,7 @@ def _read_line(cards_so_far: list[Card], line: Line, problems: list[Problem]) ->
     elif key:
         _store_value(cards_so_far[-1], key, Entry(value.strip(), unit, line))
     elif not cards_so_far[-1].is_continued():
-        problems.append(Problem(line.where, without_key(line.text)))
+        problems.append(Problem(line.where, value_without_key(line.text)))
 
 
 def _store_value(card: Card, key: str, entry: Entry) -> None:
