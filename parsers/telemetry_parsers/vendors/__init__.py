@@ -1,4 +1,4 @@
-"""The vendors: a record of each, and a folder for each with the parsers of its tools."""
+"""All vendors, each with a record and with a folder of parsers."""
 
 from __future__ import annotations
 

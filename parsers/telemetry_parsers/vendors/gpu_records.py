@@ -1,4 +1,4 @@
-"""The declarations of vendors of GPUs. The parsers of a vendor's tools are in the folder of its name."""
+"""The records of GPU vendors. The parsers of a vendor's tools are in the vendor's folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from telemetry_parsers.vendor import (
 )
 
 # The metrics of a MIG instance.
-_OF_INSTANCES = (
+_INSTANCE_METRICS = (
     "utilization_ratio",
     "memory_used_bytes",
     "memory_total_bytes",
@@ -111,7 +111,7 @@ _H100 = Demo(
 _WITH_MIG = replace(
     _H100,
     partitions=(Partition("3g.40gb", 0.496), Partition("2g.20gb", 0.246), Partition("1g.10gb", 0.122)),
-    partition_keys=_OF_INSTANCES,
+    partition_keys=_INSTANCE_METRICS,
     only_partitions=("utilization_ratio", "memory_activity_ratio"),  # NVML does not report these for a card in MIG mode
 )
 # An HGX node has eight, a tray of GB200 four.
@@ -165,7 +165,7 @@ AMD = Vendor(
     word="amd",
     other_tools=(("amdgpu-top", "amdgpu-sysfs"), ("radeontop", "amdgpu-sysfs")),
     name="AMD",
-    # ES1000 and Rage XL: the VGA of older servers' management controllers. Integrated graphics count: amdgpu lists them, too.
+    # ES1000 and Rage XL: the VGA of older servers' management controllers. Integrated graphics are included, because amdgpu also lists them.
     pci=Pci(0x1002, (DISPLAY, ACCELERATOR), but_not=(0x515E, 0x5969, 0x4752)),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/kfd",), ("kfd",))),
     permissions=(

@@ -1,4 +1,4 @@
-"""Kunlunxin's xpu-smi, also called xpu_smi, not to be confused with Intel's: its table, the list of `-q`, and the fields of `-m`."""
+"""Kunlunxin's xpu-smi, which is not Intel's: its table, the list of `-q`, and the fields of `-m`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BOX = Box(
     ends_with_processes=True,
 )
 
-# Section and key in the list of `-q`, and in the XML of `-q -x`, whose outermost section is the card; the targets.
+# Section and key in the list of `-q`, the same in the XML of `-q -x` (a card is the outermost section), and the targets.
 _FIELDS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
     (("", "product name"), ("xpu", "product_name"), (identity("model"),)),
     (("", "serial number"), ("xpu", "serial"), (identity("serial"),)),
@@ -109,7 +109,7 @@ _POSITIONS: Mapping[int, Target] = {
     21: identity("model"),
 }
 POWER, MODEL = 8, 21
-# The unit of power in `-m`, by the first word of the model. It is not guessed for other models.
+# The unit of power in `-m`, by the first word of the model. The unit of other models is unknown.
 _POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
 _FEWEST_FIELDS = 22
 
@@ -132,18 +132,18 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
         if not text:
             continue
         matches = [*_FIELD.finditer(text)]
-        # Only the model is in quotes. If it is at another position, a field before it is lost.
-        quoted = [at for at, match in enumerate(matches) if match[1] is not None]
+        # Only the model is in quotes. If it is at another position, a field before it is missing.
+        quoted = [position for position, match in enumerate(matches) if match[1] is not None]
         fields = [match[1] if match[1] is not None else match[2] for match in matches]
         if not line.ended:
-            fields = fields[:-1]  # the last may be a fragment
+            fields = fields[:-1]  # the last field may be a fragment
         if _START.match(text) is None or len(fields) < _FEWEST_FIELDS or quoted != [MODEL]:
             draft.complain(line.where, f"not a line of -m: {quote(line.text)}")
         else:
-            _take(fields, line, draft)
+            _read_fields(fields, line, draft)
 
 
-def _take(fields: Sequence[str], line: Line, draft: Draft) -> None:
+def _read_fields(fields: Sequence[str], line: Line, draft: Draft) -> None:
     index = units.whole(fields[2])
     if index is None or draft.has(index):
         draft.complain(line.where, listed_twice(f"card {fields[2]}"))
@@ -185,7 +185,7 @@ PARSER = parser_of(
     Poll(
         "readings",
         Command(
-            tuple((name, *more) for more in (("-q",), ()) for name in _COMMANDS),
+            tuple((name, *arguments) for arguments in (("-q",), ()) for name in _COMMANDS),
             folders=("/usr/local/xpu/bin", "/usr/local/bin", "/usr/bin"),
         ),
     ),

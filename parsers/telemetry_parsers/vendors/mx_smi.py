@@ -1,4 +1,4 @@
-"""MetaX' mx-smi, also sold as ht-smi: the table of GPUs and of their slices, the lists, the JSON and the monitor."""
+"""MetaX's mx-smi, also called ht-smi: the table of GPUs and slices, the lists, the JSON and the monitor."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STATE = health({"available": "ok", "unavailable": "critical", "not available": "
 _ENCODER = metric("engine_utilization_ratio", "encoder", unit="%")
 _DECODER = metric("engine_utilization_ratio", "decoder", unit="%")
 _SLICES = "sliced gpu"
-# From 2.3 on, a board and its GPUs have separate cells, and power is below the board. 2.1.6 prints no limit.
+# Since 2.3, a board and its GPUs have separate cells, and power is below the board. 2.1.6 prints no limit.
 _BOX = Box(
     columns={
         "board": column(look.ID, fact("board")),
@@ -152,7 +152,7 @@ _LIST = CardList(
     suffix=re.compile(r"[ \t]{0,4}\(sensor[0-9]{1,3}\)\Z"),
 )  # fmt: skip
 
-# `-j`: the path of each number within the object of a card; the object's key is the bus address.
+# The paths of the values in the JSON object of a card (`-j`). The key of the object is the bus address.
 _DOCUMENT: Mapping[tuple[str, ...], Target] = {
     ("device_id",): identity("index"),
     ("vbios_version",): fact("firmware"),
@@ -189,7 +189,7 @@ _LONGEST = 400
 
 def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
     """Put the slices into the draft as parts of their GPUs."""
-    start = next((at for at, line in enumerate(lines) if line.text.strip("| \t").lower() == _SLICES), len(lines))
+    start = next((row for row, line in enumerate(lines) if line.text.strip("| \t").lower() == _SLICES), len(lines))
     readers: list[CellReader] = []
     for line in lines[start + 1 :]:
         text = line.text.strip()[:_LONGEST]
@@ -199,29 +199,29 @@ def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
             continue
         cells = text.strip("|").split("|")
         if readers:
-            _take_slice(readers, cells, line, draft)
+            _read_slice(readers, cells, line, draft)
         else:
             names = [headings_in(cell, frozenset(_SLICE_COLUMNS)) for cell in cells]
             draft.add_unknown(*(name for cell_names in names for name in cell_names if name not in _SLICE_COLUMNS))
             readers = [cell_reader(cell_names, _SLICE_COLUMNS) for cell_names in names]
 
 
-def _take_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line, draft: Draft) -> None:
+def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line, draft: Draft) -> None:
     read_cells = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
-    read = [pair for cell in read_cells for pair in cell or ()]
-    names = {target.key: units.whole(text) for targets, text in read for target in targets if target.kind == "identity"}
-    gpu, slice_ = names.get("index"), names.get("partition")
+    pairs = [pair for cell in read_cells for pair in cell or ()]
+    ids = {target.key: units.whole(text) for targets, text in pairs for target in targets if target.kind == "identity"}
+    gpu, slice_ = ids.get("index"), ids.get("partition")
     parent = draft.positions().get(gpu) if gpu is not None else None
     if parent is None or slice_ is None or None in read_cells or len(cells) != len(readers):
         draft.complain(line.where, f"a slice of an unlisted GPU: {quote(line.text)}")
         return
     part = draft.device((gpu, slice_))
     draft.set_partition(part, parent, str(slice_))
-    for targets, text in read:
+    for targets, text in pairs:
         draft.store(part, [target for target in targets if target.kind == "metric"], text, line.where)
 
 
-# No poll requests the JSON of `-j` and the names of `-L`: only `telemetry parse` reads them.
+# The JSON of `-j` and the names of `-L` are only for `telemetry parse`. No poll requests them.
 # `mx-smi  version: 2.2.12` precedes the document.
 _TITLE = re.compile(r"[ \t]{0,8}[mh][xt]-smi[ \t]{1,8}version:[^\n]{0,80}$", re.MULTILINE)
 # A line of `-L`: number, model, bus address, state, and the UUID or the reason of the state.
@@ -232,25 +232,25 @@ _LISTED = re.compile(
 
 
 def _read_document(answer: Text, draft: Draft) -> bool:
-    """Read the documents into the draft; False where the text holds none of this tool's."""
+    """Read the documents into the draft. Return False if the text contains no document of this tool."""
     text = _TITLE.sub("", answer.joined)
     if '"attached_gpus"' not in text:
         return False
     json = find_documents(text, OBJECTS)
-    whole = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
-    for document in whole:
-        _take_document(cast("dict[str, Any]", document.value), draft)
+    complete = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
+    for document in complete:
+        _store_document(cast("dict[str, Any]", document.value), draft)
     if json.fault:
         draft.complain("JSON", broken_document(json.fault))
-    draft.problems += json.problems(whole)
+    draft.problems += json.problems(complete)
     return bool(json.documents)
 
 
-def _take_document(document: dict[str, Any], draft: Draft) -> None:
+def _store_document(document: dict[str, Any], draft: Draft) -> None:
     for name, item in document.items():
         address = bus_address(name)
         if address is not None and isinstance(item, dict):
-            _take_card(name, item, draft)
+            _read_card(name, item, draft)
         elif _DOCUMENT_VERSIONS.get(name) == "driver":
             draft.driver = str(item)
         elif name in _DOCUMENT_VERSIONS:
@@ -259,19 +259,19 @@ def _take_document(document: dict[str, Any], draft: Draft) -> None:
         draft.complain("JSON", wrong_count(quote(str(document.get("attached_gpus"))), draft.device_count()))
 
 
-def _take_card(address: str, item: dict[str, Any], draft: Draft) -> None:
+def _read_card(address: str, item: dict[str, Any], draft: Draft) -> None:
     device = draft.device(address)
     draft.store(device, (identity("bus_id"),), address, "JSON")
     for path, target in _DOCUMENT.items():
-        text = _at(item, path)
+        text = _text_at(item, path)
         if text is not None:
             draft.store(device, (target,), text, f"JSON {'/'.join(path)}")
-    reason = _at(item, ("unavailable_reason",))
+    reason = _text_at(item, ("unavailable_reason",))
     if reason:
         draft.complain(f"JSON {quote(address)}", f"not available: {quote(reason)}")
 
 
-def _at(item: dict[str, Any], path: Sequence[str]) -> str | None:
+def _text_at(item: dict[str, Any], path: Sequence[str]) -> str | None:
     """Return the text at the end of a path."""
     value: Any = item
     for name in path:
@@ -297,7 +297,7 @@ def _read_names(answer: Text, draft: Draft) -> bool:
     return bool(draft.device_count())
 
 
-# The tool, and the other name under which it is sold.
+# The two names of the tool.
 _NAMES = ("mx-smi", "ht-smi")
 _FOLDERS = ("/opt/mxdriver/bin", "/opt/maca/bin", "/usr/bin", "/opt/htdriver/bin", "/opt/hpcc/bin")
 _ATTACHED = re.compile(r"[ \t]{0,8}Attached GPUs[ \t]{0,60}:[ \t]{0,8}([0-9]{1,4})[ \t]{0,8}\Z")
@@ -336,14 +336,14 @@ _TOOL = Tool(
 )
 
 
-def _ask(*arguments: str) -> Command:
+def _command(*arguments: str) -> Command:
     return Command(tuple((name, *arguments) for name in _NAMES), folders=_FOLDERS)
 
 
 PARSER = parser_of(
     _TOOL,
-    Poll("readings", _ask()),
-    Poll("temperatures", _ask("--show-temperature"), lists_devices=False),
-    Poll("errors", _ask("--count-ecc"), "slow", 60.0, lists_devices=False),
+    Poll("readings", _command()),
+    Poll("temperatures", _command("--show-temperature"), lists_devices=False),
+    Poll("errors", _command("--count-ecc"), "slow", 60.0, lists_devices=False),
     more_metrics=("processes",),
 )

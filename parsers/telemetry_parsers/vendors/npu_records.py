@@ -1,4 +1,4 @@
-"""The declarations of vendors of other accelerators. The parsers of a vendor's tools are in the folder of its name."""
+"""The records of vendors of other accelerators. The parsers of a vendor's tools are in the vendor's folder."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""AMD: its tools, and the files of its driver, which Hygon's driver has, too."""
+"""AMD's tools, and the files of AMD's driver, which Hygon's driver also has."""

@@ -1,1 +1,1 @@
-"""Huawei Ascend: its tools, and the rank tables of its jobs."""
+"""The tools and rank tables of Huawei Ascend."""

@@ -1,1 +1,1 @@
-"""Intel: its tool."""
+"""Intel's tool, xpu-smi."""

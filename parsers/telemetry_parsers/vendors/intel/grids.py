@@ -1,4 +1,4 @@
-"""The grids of xpu-smi 1.x: `discovery`, `topology`, `config`, `stats` and `health`, each `key: value` or label and value."""
+"""Reads the grids that xpu-smi 1.x prints for `discovery`, `topology`, `config`, `stats` and `health`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from telemetry_parsers.text.answers import CUT_LINE, value_without_key
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import keys
-from telemetry_parsers.vendors.intel.keys import judge
+from telemetry_parsers.vendors.intel.keys import store_health
 
 _BRACKETS = re.compile(r"[ \t]{0,4}\(([^()]{1,20})\)\Z")
 _ITEM = re.compile(r"([0-9]{1,2})\.[ \t]{1,4}(\S.{0,60})\Z")
@@ -26,7 +26,7 @@ _NUMBERED = re.compile(r"([a-z0-9 ]{2,10}) engine(?: [0-9]{1,3})?\Z")
 _TILE = re.compile(r"Tile ([0-9]{1,2}):")
 # The service prints statistics of its own window before the current number.
 _CURRENT = re.compile(r"avg: [0-9.]{1,20}, min: [0-9.]{1,20}, max: [0-9.]{1,20}, current: ([0-9.]{1,20})\Z")
-# Makes the texts beside a label invalid if another text is among them.
+# Added to the texts of a label to make them invalid.
 _NO_NUMBER = "?"
 _LONGEST = 400
 _TITLES = {"device information": "discovery", "topology information": "discovery", "configuration": "config"}
@@ -34,7 +34,7 @@ _TITLES = {"device information": "discovery", "topology information": "discovery
 
 @dataclass(slots=True)
 class _Grid:
-    """The state between two lines."""
+    """The parser's state between two lines."""
 
     draft: Draft
     kind: str = ""
@@ -45,18 +45,18 @@ class _Grid:
     texts: list[str] = field(default_factory=list)
     where: str = ""
     section: str = ""
-    last: str = ""
+    last_key: str = ""
     item: str = ""
     # The states of a device's items in `health`, by their number.
     states: dict[int, dict[str, str]] = field(default_factory=dict)
-    # Whether the last line was a rule, and whether the device of the lines is lost, so that they are not read.
-    ruled: bool = False
-    nameless: bool = False
+    # Whether the last line was a rule, and whether lines are ignored because their device is unknown.
+    is_after_rule: bool = False
+    is_unnamed: bool = False
 
 
-def opens_grid(line: Line) -> bool:
+def is_grid_heading(line: Line) -> bool:
     """Return whether a line is the heading of a grid."""
-    return line.ended and bool(_kind(_cells(line)))
+    return line.ended and bool(_grid_at(_cells(line)))
 
 
 def read_grid(lines: Sequence[Line], draft: Draft) -> None:
@@ -65,40 +65,40 @@ def read_grid(lines: Sequence[Line], draft: Draft) -> None:
     for line in lines:
         cells = _cells(line)
         if not cells or is_rule(line.text):
-            _end_label(grid)
-            grid.ruled = grid.ruled or is_rule(line.text)
+            _store_label(grid)
+            grid.is_after_rule = grid.is_after_rule or is_rule(line.text)
             continue
         if not line.ended:
             draft.is_cut = True
             draft.complain(line.where, CUT_LINE)
-        elif _kind(cells):
-            _start(grid, cells)
+        elif _grid_at(cells):
+            _start_grid(grid, cells)
         elif grid.kind in ("discovery", "config"):
-            _take_described(grid, cells, line)
-        elif grid.device is not None and not grid.nameless:
-            _take_labelled(grid, cells[0], cells[-1], line)
+            _read_description(grid, cells, line)
+        elif grid.device is not None and not grid.is_unnamed:
+            _read_labelled(grid, cells[0], cells[-1], line)
         else:
-            _lose_name(grid, line)
-        grid.ruled = False
-    _end(grid, lines)
+            _ignore_device(grid, line)
+        grid.is_after_rule = False
+    _finish(grid, lines)
 
 
-def _lose_name(grid: _Grid, line: Line) -> None:
-    """Ignore all lines before the next device's number, because their device is lost."""
+def _ignore_device(grid: _Grid, line: Line) -> None:
+    """Ignore all lines before the next device's number, because they do not name their device."""
     grid.device, grid.label, grid.texts = None, "", []
-    if not grid.nameless:
-        grid.nameless = True
-        text = f"the device of this line and of those below is missing: {quote(line.text)}"
+    if not grid.is_unnamed:
+        grid.is_unnamed = True
+        text = f"the device of this line and of the following lines is missing: {quote(line.text)}"
         grid.draft.complain(line.where, text)
 
 
-def _end(grid: _Grid, lines: Sequence[Line]) -> None:
-    _end_label(grid)
-    if lines and (not grid.ruled or is_cut_in_rule(lines)) and not grid.draft.is_cut:
+def _finish(grid: _Grid, lines: Sequence[Line]) -> None:
+    _store_label(grid)
+    if lines and (not grid.is_after_rule or is_cut_in_rule(lines)) and not grid.draft.is_cut:
         grid.draft.is_cut = True
-        grid.draft.complain(lines[-1].where, "the text ends inside this line; more may be missing")
+        grid.draft.complain(lines[-1].where, "the text ends inside this line; more lines may be missing")
     for device, states in grid.states.items():
-        judge(grid.draft, device, states)
+        store_health(grid.draft, device, states)
 
 
 def split_label(text: str) -> tuple[str, str]:
@@ -123,8 +123,8 @@ def _cells(line: Line) -> list[str]:
     return [part.strip() for part in text.strip("|").split("|")] if text.startswith("|") else []
 
 
-def _kind(cells: Sequence[str]) -> str:
-    """Return the grid that opens at this line: by its title, or by the device in the first line of `stats` and `health`."""
+def _grid_at(cells: Sequence[str]) -> str:
+    """Return the kind of the grid that starts at this line; empty for any other line."""
     if len(cells) < 2:
         return ""
     title = _TITLES.get(cells[-1].lower(), "")
@@ -133,22 +133,22 @@ def _kind(cells: Sequence[str]) -> str:
     return "labelled" if cells[0].lower() == "device id" and units.whole(cells[1]) is not None else ""
 
 
-def _start(grid: _Grid, cells: Sequence[str]) -> None:
-    _end_label(grid)
-    grid.kind, grid.section, grid.last, grid.item, grid.nameless = _kind(cells), "", "", "", False
+def _start_grid(grid: _Grid, cells: Sequence[str]) -> None:
+    _store_label(grid)
+    grid.kind, grid.section, grid.last_key, grid.item, grid.is_unnamed = _grid_at(cells), "", "", "", False
     grid.index = int(cells[1]) if grid.kind == "labelled" else 0
     grid.device = grid.draft.device(grid.index) if grid.kind == "labelled" else None
 
 
-def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
-    """Read a line of `discovery` or `config`. Lines of tiles, `0/1`, are not about a device."""
+def _read_description(grid: _Grid, cells: Sequence[str], line: Line) -> None:
+    """Read a line of `discovery` or `config`. Lines of tiles, such as `0/1`, are ignored."""
     printed_index = cells[-2] if len(cells) > 1 else ""
     if printed_index:
         index = units.whole(printed_index)
-        grid.device, grid.section, grid.last = (None if index is None else grid.draft.device(index)), "", ""
-        grid.nameless = False
-    elif grid.ruled and any(cells):
-        _lose_name(grid, line)
+        grid.device, grid.section, grid.last_key = (None if index is None else grid.draft.device(index)), "", ""
+        grid.is_unnamed = False
+    elif grid.is_after_rule and any(cells):
+        _ignore_device(grid, line)
     key, colon, text = cells[-1].partition(":")
     name, _ = split_label(key)
     if grid.device is None or not colon or key.startswith("/"):
@@ -157,68 +157,68 @@ def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
         grid.draft.complain(line.where, value_without_key(cells[-1]))
         return
     if grid.kind == "config":
-        _take_setting(grid, name, text.strip(), line)
+        _read_setting(grid, name, text.strip(), line)
     elif name in keys.DISCOVERY:
         grid.draft.store(grid.device, (keys.DISCOVERY[name],), text, line.where)
     elif name not in keys.QUIET_DISCOVERY:
         grid.draft.add_unknown(key)
 
 
-def _take_setting(grid: _Grid, name: str, text: str, line: Line) -> None:
+def _read_setting(grid: _Grid, name: str, text: str, line: Line) -> None:
     if grid.device is None:
         return
-    if (grid.last, name) == (keys.POWER_LIMIT, keys.POWER_RANGE):
-        span = _RANGE.match(text)
-        for target, number in zip(keys.CAP_RANGE, span.groups() if span else (text, text), strict=True):
+    if (grid.last_key, name) == (keys.POWER_LIMIT, keys.POWER_RANGE):
+        range_match = _RANGE.match(text)
+        for target, number in zip(keys.CAP_RANGE, range_match.groups() if range_match else (text, text), strict=True):
             grid.draft.store(grid.device, (target,), number, line.where)
     elif (setting := keys.CONFIG.get((grid.section, name)) or keys.CONFIG.get(("", name))) is not None:
         grid.draft.store(grid.device, (setting,), text, line.where)
     elif not text:
         grid.section = name
-    grid.last = name
+    grid.last_key = name
 
 
-def _take_labelled(grid: _Grid, label: str, text: str, line: Line) -> None:
+def _read_labelled(grid: _Grid, label: str, text: str, line: Line) -> None:
     """Read a line of `stats` (a label and its value) or of `health` (an item, then its keys)."""
     item = _ITEM.match(label)
     if item is not None and grid.item and int(item[1]) <= int(grid.item):
-        _lose_name(grid, line)  # another device's items
+        _ignore_device(grid, line)  # items of another device
         return
     if item is not None:
         grid.item, grid.section = item[1], item[2].lower()
     if grid.section:
-        _take_health(grid, text, line)
+        _read_health(grid, text, line)
         return
-    if label and not _goes_on(grid, label, text):
-        _end_label(grid)
+    if label and not _continue_label(grid, label, text):
+        _store_label(grid)
         grid.label, grid.where = label, line.where
-    elif not label and not _goes_below(grid.texts, text):
+    elif not label and not _belongs_above(grid.texts, text):
         grid.texts.append(_NO_NUMBER)
         grid.draft.complain(line.where, f"a value without its label: {quote(line.text)}")
     grid.texts.append(text)
 
 
-def _goes_on(grid: _Grid, label: str, text: str) -> bool:
-    """Return whether a label that is too long for its cell continues in this line."""
+def _continue_label(grid: _Grid, label: str, text: str) -> bool:
+    """Append a line to a label that is too long for its cell. Return False for any other line."""
     if text or grid.label != "Average % utilization of":
         return False
     grid.label = f"{grid.label} {label}"
     return True
 
 
-def _goes_below(above: Sequence[str], text: str) -> bool:
-    """Return whether a text without a label belongs to the label above: the next tile, or engines of the last one."""
+def _belongs_above(texts: Sequence[str], text: str) -> bool:
+    """Return whether a text without a label belongs to the label above: the next tile, or more engines."""
     if not text:
         return True
     if text.startswith("Engine"):
-        engines = [int(number) for number, _ in _ENGINE.findall(_TILE.split(" ".join((*above, text)))[-1])]
-        return bool(above) and engines == [*range(len(engines))]
-    tiles = [int(number) for printed in (*above, text) for number in _TILE.findall(printed)]
-    return bool(above) and above[0].startswith("Tile 0:") and text.startswith("Tile") and tiles == [*range(len(tiles))]
+        engines = [int(number) for number, _ in _ENGINE.findall(_TILE.split(" ".join((*texts, text)))[-1])]
+        return bool(texts) and engines == [*range(len(engines))]
+    tiles = [int(number) for printed in (*texts, text) for number in _TILE.findall(printed)]
+    return bool(texts) and texts[0].startswith("Tile 0:") and text.startswith("Tile") and tiles == [*range(len(tiles))]
 
 
-def _end_label(grid: _Grid) -> None:
-    """Put the text beside a label, and the texts below it under blank labels, into the draft."""
+def _store_label(grid: _Grid) -> None:
+    """Put the collected texts of a label into the draft."""
     label, text, device = grid.label, " ".join(grid.texts), grid.device
     grid.label, grid.texts = "", []
     target, is_known = target_of(label)
@@ -227,8 +227,8 @@ def _end_label(grid: _Grid) -> None:
             grid.draft.add_unknown(label)
         return
     for tile, part in _tiles(text):
-        position = _position(grid, tile, device)
-        value = _stated(part)
+        position = _position_of(grid, tile, device)
+        value = _number_in(part)
         if value is None:
             grid.draft.set_value(position, target, Absent.NOT_UNDERSTOOD, part, grid.where)
         else:
@@ -237,14 +237,14 @@ def _end_label(grid: _Grid) -> None:
 
 def _tiles(text: str) -> Iterator[tuple[str, str]]:
     """Yield the texts of the device and of each of its tiles: `Tile 0: 143; Tile 1: 97`."""
-    of_device, *parts = _TILE.split(text)
-    if of_device.strip() or not parts:
-        yield "", of_device.strip()
+    device_text, *parts = _TILE.split(text)
+    if device_text.strip() or not parts:
+        yield "", device_text.strip()
     for tile, part in zip(parts[::2], parts[1::2], strict=True):
         yield tile, part.strip(" ;")
 
 
-def _position(grid: _Grid, tile: str, device: int) -> int:
+def _position_of(grid: _Grid, tile: str, device: int) -> int:
     if not tile:
         return device
     part = grid.draft.device((grid.index, tile))
@@ -252,28 +252,28 @@ def _position(grid: _Grid, tile: str, device: int) -> int:
     return part
 
 
-def _stated(text: str) -> str | None:
+def _number_in(text: str) -> str | None:
     """Return the device's number if printed, else that of the busiest engine; None for anything else."""
-    first = text.partition(";")[0].strip()
+    device_number = text.partition(";")[0].strip()
     current = _CURRENT.match(text)
-    if current is not None or ":" not in first:
-        return current[1] if current else first
+    if current is not None or ":" not in device_number:
+        return current[1] if current else device_number
     engines = _ENGINE.findall(text)
     numbers = [number for _, number in engines if number != "N/A"]
     if [int(number) for number, _ in engines] != [*range(len(engines))]:
-        return None  # the busiest may be missing
+        return None  # the busiest engine may be missing
     if _ENGINE.sub("", text).strip(" ,;") or any(isinstance(units.number(number), Absent) for number in numbers):
         return None
     return max(numbers, key=float, default="N/A")
 
 
-def _take_health(grid: _Grid, text: str, line: Line) -> None:
-    """Read a threshold or a state. A state that is not good becomes a problem in the words of the tool."""
+def _read_health(grid: _Grid, text: str, line: Line) -> None:
+    """Read a threshold or a state. Report a state that is not healthy."""
     key, _, value = text.partition(":")
     name, value = key.strip().lower(), value.strip()
     is_repeated = name == "status" and grid.item in grid.states.get(grid.device or 0, {})
     if not name or is_repeated or (name == "status" and not value):
-        grid.draft.complain(line.where, f"{grid.section}: {quote(text)}, without its item, its key or its state")
+        grid.draft.complain(line.where, f"{grid.section}: the item, key or state is missing: {quote(text)}")
         return
     target = keys.HEALTH.get((grid.section, name))
     if target is not None and grid.device is not None:

@@ -1,4 +1,4 @@
-"""The meaning of Intel's labels, in the table of 2.x, the grids of 1.x, its CSV and its JSON; and the health of a device as a whole."""
+"""The targets of the labels in all output of xpu-smi, and the overall health of a device."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNKNOWN = {"-1": Absent.NOT_REPORTED}
 _NO_MEMORY = {"0": Absent.NOT_SUPPORTED, "0.00 mib": Absent.NOT_SUPPORTED}
 _GENERATION = metric("pcie_link_generation_max", words=_UNKNOWN)
 _WIDTH = metric("pcie_link_width_max", words=_UNKNOWN)
-# Labels of `discovery`, which are keys of its JSON if blanks become underscores. Speed and width of the link are the highest possible.
+# Labels of `discovery`. With underscores for blanks, they are keys of its JSON. Speed and width of the link are maxima.
 _DESCRIBED: Mapping[str, Target] = {
     "device name": identity("model"),
     "uuid": identity("uuid"),
@@ -113,7 +113,7 @@ STATS: Mapping[str, Target] = {
     "gpu memory util": metric("memory_used_ratio", unit="%"),
     "gpu memory utilization": metric("memory_used_ratio", unit="%"),
 }
-# The printed units with which a number is read; without brackets, the number has the tool's own unit.
+# The printed units with which a number is read, by the tool's own unit. Labels without brackets have an empty unit.
 STATS_UNITS: Mapping[str, frozenset[str]] = {
     "%": frozenset({"%", ""}),
     "W": frozenset({"w", ""}),
@@ -182,7 +182,7 @@ QUIET_JSON = frozenset(
     }
 )  # fmt: skip
 
-# The counters of `stats -j`. Others that begin like these have no metric.
+# The counters of `stats -j` after this prefix. Other counters have no metric.
 STATISTICS = "XPUM_STATS_"
 STATS_JSON: Mapping[str, Target] = {
     "POWER": metric("power_watts", unit="W"),
@@ -207,8 +207,8 @@ MEMORY_USED = "MEMORY_USED"
 MOST_MEBIBYTES, FEWEST_BYTES = 1 << 18, 1 << 24
 ENGINE_KINDS = frozenset({*_ENGINES.values(), "compute"})
 
-# `--query-gpu` and `dump` of 2.x, by the fields' own names; a bare number is in the unit that the tool's documentation names.
-# `utilization.memory` is a share of time in one of its documents and a share of memory in another.
+# Fields of `--query-gpu` and of `dump` of 2.x. The units of bare numbers are from the tool's documentation.
+# `utilization.memory` is a share of time in one document and a share of memory in another.
 QUERY = Query(
     fields={
         **USUAL_FIELDS,
@@ -258,8 +258,8 @@ QUERY = Query(
 )  # fmt: skip
 
 
-def judge(draft: Draft, device: int, states: Mapping[str, str]) -> None:
-    """Store the worst state of the items once all are printed: a truncated text would look healthier than the card is."""
+def store_health(draft: Draft, device: int, states: Mapping[str, str]) -> None:
+    """Store the worst state if all items are printed. In a truncated text, a worse state may be missing."""
     reported = [state for state in states.values() if state not in _NO_STATE]
     if _HEALTH_ITEMS - set(states) or not reported or not set(reported) <= set(_STATES_WORST_FIRST):
         return

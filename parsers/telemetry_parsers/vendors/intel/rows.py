@@ -35,14 +35,14 @@ def read_csv(lines: Sequence[Line], draft: Draft) -> None:
             header = names
             draft.add_unknown(*(name for name in header if not _is_known(name)))
         elif header and line.text.strip():
-            _keep(draft, header, line, newest)
+            _keep_row(draft, header, line, newest)
     for (index, tile), (line, headings, cells) in newest.items():
-        _take_row(draft, index, tile, headings, cells, line)
+        _read_row(draft, index, tile, headings, cells, line)
 
 
-def _keep(draft: Draft, header: Sequence[str], line: Line, newest: _Newest) -> None:
-    """Keep a row as its device's newest; where the text ends inside it, it is kept only if there is no other."""
-    cells = _split(line)
+def _keep_row(draft: Draft, header: Sequence[str], line: Line, newest: _Newest) -> None:
+    """Keep a row as the newest of its device. A truncated row is kept only if the device has no other."""
+    cells = _csv_cells(line)
     if len(cells) != len(header):
         draft.complain(line.where, wrong_cells(line.text))
         return
@@ -53,7 +53,7 @@ def _keep(draft: Draft, header: Sequence[str], line: Line, newest: _Newest) -> N
         newest[slot] = (line, header, [*cells[:-1], ""])  # the last cell may be a fragment
 
 
-def _take_row(draft: Draft, index: str, tile: str, header: Sequence[str], cells: Sequence[str], line: Line) -> None:
+def _read_row(draft: Draft, index: str, tile: str, header: Sequence[str], cells: Sequence[str], line: Line) -> None:
     number = units.whole(index)
     if number is not None and not tile and any(split_label(name)[0] == _TILE for name in header):
         draft.complain(line.where, f"the number of a tile is missing: {quote(line.text)}")
@@ -65,23 +65,23 @@ def _take_row(draft: Draft, index: str, tile: str, header: Sequence[str], cells:
     if units.whole(tile) is not None:
         parent, device = device, draft.device((number, tile))
         draft.set_partition(device, parent, tile)
-    for target, cell in _given(header, cells):
+    for target, cell in _cells_by_target(header, cells):
         draft.store(device, (target,), cell, line.where)
 
 
-def _given(header: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
-    """Return the target and the cell of each column; of several engines of a kind, the busiest."""
+def _cells_by_target(header: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
+    """Return the targets and cells of the columns. For several engines of a kind, return the busiest."""
     busiest: dict[tuple[str, str], tuple[Target, str]] = {}
     for name, cell in zip(header, cells, strict=True):
-        target = _target(name)
+        target = _target_of(name)
         if target is not None:
             key = (target.key, target.label)
-            before = busiest.get(key)
-            busiest[key] = (target, cell if before is None else max(before[1], cell, key=_rank))
+            previous = busiest.get(key)
+            busiest[key] = (target, cell if previous is None else max(previous[1], cell, key=_sort_key))
     return busiest.values()
 
 
-def _rank(cell: str) -> float:
+def _sort_key(cell: str) -> float:
     """Return the sort key of a cell: its number, or -1 for a text."""
     number = units.number(cell)
     return -1.0 if isinstance(number, Absent) else number
@@ -89,21 +89,21 @@ def _rank(cell: str) -> float:
 
 def read_ps(lines: Sequence[Line], draft: Draft) -> None:
     """Put the processes into the draft. They are not counted, because the list has no end mark."""
-    started = False
+    is_started = False
     for line in lines:
         if is_ps_heading(line):
-            started = True
+            is_started = True
             continue
         match = _PS.match(line.text.strip()[:_LONGEST]) if line.ended else None
-        if match is not None and started:
+        if match is not None and is_started:
             device = draft.device(int(match[3]))
-            draft.processes.append(Process(device, int(match[1]), match[2].strip(), memory_of(match[4])))
-        elif started and line.text.strip():
+            draft.processes.append(Process(device, int(match[1]), match[2].strip(), process_bytes(match[4])))
+        elif is_started and line.text.strip():
             draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
 
 
-def memory_of(text: str) -> float | None:
-    """Return the bytes of a process. The tool divides them by 1000."""
+def process_bytes(text: str) -> float | None:
+    """Return the memory of a process in bytes. The tool prints it divided by 1000."""
     number = units.number(text)
     return None if isinstance(number, Absent) else number * 1000
 
@@ -114,26 +114,26 @@ def is_ps_heading(line: Line) -> bool:
     return line.ended and words[:1] == ["PID"] and "DeviceID" in words and words[-1:] == ["MEM"]
 
 
-def _split(line: Line) -> list[str]:
+def _csv_cells(line: Line) -> list[str]:
     return comma_cells(line.text, longest=4 * _LONGEST, most_commas=_LONGEST)
 
 
 def csv_headings(line: Line) -> list[str]:
-    """Return the headings in a heading line of comma-separated columns with a device's number; empty for any other line."""
+    """Return the headings in a CSV heading line with a device's number; empty for any other line."""
     if not line.ended or "," not in line.text[:_LONGEST]:
         return []
-    cells = _split(line)
+    cells = _csv_cells(line)
     names = [split_label(cell)[0] for cell in cells]
-    is_head = any(name in _INDEX for name in names[:2]) and all(names)
-    return cells if is_head else []
+    is_heading = any(name in _INDEX for name in names[:2]) and all(names)
+    return cells if is_heading else []
 
 
 def _device_and_tile(header: Sequence[str], cells: Sequence[str]) -> tuple[str, str]:
-    named = {split_label(name)[0]: cell for name, cell in zip(header, cells, strict=True)}
-    return next((named[name] for name in _INDEX if name in named), ""), named.get(_TILE, "")
+    cells_by_name = {split_label(name)[0]: cell for name, cell in zip(header, cells, strict=True)}
+    return next((cells_by_name[name] for name in _INDEX if name in cells_by_name), ""), cells_by_name.get(_TILE, "")
 
 
-def _target(name: str) -> Target | None:
+def _target_of(name: str) -> Target | None:
     target, _ = target_of(name)
     return target or keys.DISCOVERY.get(split_label(name)[0])
 

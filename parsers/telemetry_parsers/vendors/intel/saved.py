@@ -1,4 +1,4 @@
-"""Output of xpu-smi that no poll requests: the matrix of `topology -m`, and the JSON of `stats`, `ps` and of `dump` of 2.x."""
+"""Output of xpu-smi that no poll requests: the matrix of `topology -m`, and the JSON of `stats`, `ps` and `dump`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.text.answers import not_a_row
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import keys
-from telemetry_parsers.vendors.intel.rows import memory_of
+from telemetry_parsers.vendors.intel.rows import process_bytes
 
 _MATRIX = re.compile(r"GPU ([0-9]{1,4})(?:/[0-9]{1,3})?[ \t]{0,8}\|")
 _LONGEST = 2000
@@ -27,69 +27,69 @@ def is_matrix_heading(line: Line) -> bool:
 
 def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
     """Read the devices in the matrix of links, which has no readings."""
-    started = False
+    is_started = False
     for line in lines:
         match = _MATRIX.match(line.text.strip()[:_LONGEST]) if line.ended else None
         if "Affinity" in line.text:
-            started = True
+            is_started = True
         elif match is not None:
             draft.device(int(match[1]))
-        elif started and "|" in line.text:
+        elif is_started and "|" in line.text:
             draft.complain(line.where, not_a_row(line.text, "the matrix"))
 
 
-def take_process(item: _Object, draft: Draft) -> None:
+def add_process(item: _Object, draft: Draft) -> None:
     """Put a process of `ps -j` into the draft."""
     index, pid = units.whole(str(item.get("device_id", ""))), units.whole(str(item.get("process_id", "")))
     if index is None or pid is None:
         draft.complain("JSON", f"a process without a device or a pid: {quote(str(item)[:200])}")
         return
-    memory = memory_of(str(item.get("mem_size", "")))
+    memory = process_bytes(str(item.get("mem_size", "")))
     process = Process(draft.device(index), pid, str(item.get("process_name", "")), memory)
     if process not in draft.processes:
         draft.processes.append(process)
 
 
-def take_stats(stats: _Object, draft: Draft) -> None:
+def add_stats(stats: _Object, draft: Draft) -> None:
     """Put the counters and engines of a device and of its tiles into the draft."""
     index = units.whole(str(stats.get("device_id", "")))
     if index is None:
         draft.complain("JSON", f"not a device number: {quote(str(stats.get('device_id')))}")
         return
     device = draft.device(index)
-    _take_counters(stats.get("device_level"), device, draft)
-    _take_engines(stats.get("engine_util"), device, draft)
+    _store_counters(stats.get("device_level"), device, draft)
+    _store_engines(stats.get("engine_util"), device, draft)
     for tile in objects(stats.get("tile_level")):
         name = str(tile.get("tile_id", ""))
         if units.whole(name) is not None:
             part = draft.device((index, name))
             draft.set_partition(part, device, name)
-            _take_counters(tile.get("data_list"), part, draft)
-            _take_engines(tile.get("engine_util"), part, draft)
+            _store_counters(tile.get("data_list"), part, draft)
+            _store_engines(tile.get("engine_util"), part, draft)
 
 
-def _take_counters(entries: Any, device: int, draft: Draft) -> None:
+def _store_counters(entries: Any, device: int, draft: Draft) -> None:
     for entry in objects(entries):
         name = str(entry.get("metrics_type", "")).removeprefix(keys.STATISTICS)
         text = str(entry.get("value", ""))
         where = f"JSON {quote(name)}"
         if name == keys.MEMORY_USED:
-            _take_memory(text, device, where, draft)
+            _store_memory(text, device, where, draft)
         elif name in keys.STATS_JSON:
             draft.store(device, (keys.STATS_JSON[name],), text, where)
 
 
-def _take_memory(text: str, device: int, where: str, draft: Draft) -> None:
-    """Store the memory in use. The size of the number shows which of its two units it has."""
+def _store_memory(text: str, device: int, where: str, draft: Draft) -> None:
+    """Store the memory in use. The size of the number shows whether its unit is MiB or bytes."""
     number = units.number(text)
-    in_bytes = not isinstance(number, Absent) and number >= keys.FEWEST_BYTES
-    if not in_bytes and not isinstance(number, Absent) and number > keys.MOST_MEBIBYTES:
+    is_bytes = not isinstance(number, Absent) and number >= keys.FEWEST_BYTES
+    if not is_bytes and not isinstance(number, Absent) and number > keys.MOST_MEBIBYTES:
         draft.set_value(device, metric("memory_used_bytes"), Absent.NOT_UNDERSTOOD, text, where)
     else:
-        draft.store(device, (metric("memory_used_bytes", unit="B" if in_bytes else "MiB"),), text, where)
+        draft.store(device, (metric("memory_used_bytes", unit="B" if is_bytes else "MiB"),), text, where)
 
 
-def _take_engines(kinds: Any, device: int, draft: Draft) -> None:
+def _store_engines(kinds: Any, device: int, draft: Draft) -> None:
     """Store the busiest engine of each kind."""
     for kind, engines in kinds.items() if isinstance(kinds, dict) else ():
         numbers = [str(engine.get("value", "")) for engine in objects(engines)]
@@ -99,11 +99,11 @@ def _take_engines(kinds: Any, device: int, draft: Draft) -> None:
             draft.store(device, (target,), max(readable, key=float, default=numbers[0]), f"JSON {quote(kind)}")
 
 
-def take_sample(place: str, sample: _Object, draft: Draft) -> None:
-    """Put a line of `dump -j` into the draft; `place` is what it calls its device."""
-    index = units.whole(place)
+def add_sample(index_text: str, sample: _Object, draft: Draft) -> None:
+    """Put a line of `dump -j` into the draft. `index_text` is the device's number."""
+    index = units.whole(index_text)
     if index is None:
-        draft.complain("JSON", f"not a device number: {quote(place)}")
+        draft.complain("JSON", f"not a device number: {quote(index_text)}")
         return
     device = draft.device(index)
     for name, value in sample.items():

@@ -1,4 +1,4 @@
-"""Intel's xpu-smi, 1.x with sub-commands and 2.x with a table like nvidia-smi's: the shapes of its output, its polls, and the JSON of `discovery` and `health`."""
+"""Intel's xpu-smi (1.x with sub-commands, 2.x like nvidia-smi): shapes, polls, JSON of `discovery` and `health`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from telemetry_parsers.text.answers import ErrorText, broken_document
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import grids, keys, rows, saved
-from telemetry_parsers.vendors.intel.keys import BOX, QUERY, judge
+from telemetry_parsers.vendors.intel.keys import BOX, QUERY, store_health
 
-# Each document contains one of these.
+# Each JSON document contains one of these.
 _MARKS = (
     '"device_list"', '"device_level"', '"tile_level"', '"device_stepping"', '"memory_physical_size_byte"', '"metrics"',
     '"core_temperature"', '"device_util_by_proc_list"',
@@ -27,41 +27,41 @@ _Object = dict[str, Any]
 
 
 def read_json(text: Text, draft: Draft) -> bool:
-    """Read the documents into the draft; False where the text holds none."""
+    """Read the documents into the draft. Return False if the text contains none."""
     joined = text.joined
     if not any(mark in joined for mark in _MARKS):
         return False
     newest: dict[str, _Object] = {}
     json = find_documents(joined, OBJECTS)
-    whole = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
-    for document in whole:
-        _take_document(cast("_Object", document.value), newest, draft)
+    complete = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
+    for document in complete:
+        _read_document(cast("_Object", document.value), newest, draft)
     if json.fault:
         draft.complain("JSON", broken_document(json.fault))
-    for name_of_device, sample in newest.items():
-        saved.take_sample(name_of_device, sample, draft)
-    draft.problems += json.problems(whole)
+    for device_number, sample in newest.items():
+        saved.add_sample(device_number, sample, draft)
+    draft.problems += json.problems(complete)
     return bool(json.documents)
 
 
-def _take_document(document: _Object, newest: dict[str, _Object], draft: Draft) -> None:
-    for name, take in _LISTS.items():
+def _read_document(document: _Object, newest: dict[str, _Object], draft: Draft) -> None:
+    for name, read_item in _LISTS.items():
         if name in document:
             for item in saved.objects(document[name]):
-                take(item, draft)
+                read_item(item, draft)
             return
     metrics = document.get("metrics")
     if isinstance(metrics, dict):
         newest[str(document.get("device", ""))] = metrics
     elif "device_level" in document or "tile_level" in document:
-        saved.take_stats(document, draft)
+        saved.add_stats(document, draft)
     elif "device_id" in document:
-        _take_device(document, draft)
+        _read_device(document, draft)
     else:
         draft.add_unknown(*document)
 
 
-def _take_device(item: _Object, draft: Draft) -> None:
+def _read_device(item: _Object, draft: Draft) -> None:
     index = units.whole(str(item.get("device_id", "")))
     if index is None or draft.has(index):
         draft.complain("JSON", f"a device without a unique number: {quote(str(item)[:200])}")
@@ -73,11 +73,11 @@ def _take_device(item: _Object, draft: Draft) -> None:
             draft.store(device, (target,), value, f"JSON {quote(name)}")
         elif target is None and name not in keys.QUIET_JSON and name not in keys.HEALTH_JSON:
             draft.add_unknown(name)
-    _take_health(item, device, draft)
+    _read_health(item, device, draft)
 
 
-def _take_health(item: _Object, device: int, draft: Draft) -> None:
-    """Read the thresholds and the state of each component. A state that is not good is also a problem."""
+def _read_health(item: _Object, device: int, draft: Draft) -> None:
+    """Read the thresholds and the state of each component. Report a state that is not healthy."""
     states: dict[str, str] = {}
     for name, (number, sensor) in keys.HEALTH_JSON.items():
         component = item.get(name)
@@ -90,19 +90,19 @@ def _take_health(item: _Object, device: int, draft: Draft) -> None:
         for key, target in keys.THRESHOLDS.get(sensor, {}).items():
             draft.store(device, (target,), str(component.get(key, "")), f"JSON {name}/{key}")
     if states:
-        judge(draft, device, states)
+        store_health(draft, device, states)
 
 
-# Documents that are lists, by the name of the list.
+# The readers of documents that are lists, by the name of the list.
 _LISTS: Mapping[str, Callable[[_Object, Draft], None]] = {
-    "device_list": _take_device,
-    "device_util_by_proc_list": saved.take_process,
-    "datas": saved.take_stats,
+    "device_list": _read_device,
+    "device_util_by_proc_list": saved.add_process,
+    "datas": saved.add_stats,
 }
 
 _NAME = "xpu-smi"
-# Utilization, power, clock, temperatures, memory used as a share and in MiB: the numbers are those of 1.x.
-_DUMPED = "0,1,2,3,4,5,18"
+# The numbers in 1.x of utilization, power, clock, temperatures, and used memory as a share and in MiB.
+_DUMP_METRICS = "0,1,2,3,4,5,18"
 
 
 def _is_version(line: Line, box: Box) -> bool:
@@ -117,7 +117,7 @@ _TOOL = Tool(
         Shape(read_json, "json", tables=(keys.JSON_KEYS, keys.STATS_JSON, keys.THRESHOLDS, keys.HEALTH_STATE)),
         shape(_is_version, read_table, BOX),
         of_lines(
-            grids.opens_grid,
+            grids.is_grid_heading,
             grids.read_grid,
             tables=(keys.DISCOVERY, keys.CONFIG, keys.CAP_RANGE, keys.STATS, keys.HEALTH),
         ),
@@ -146,19 +146,19 @@ _TOOL = Tool(
 )
 
 
-def _ask(*lines: tuple[str, ...], per: Literal["device"] | None = None) -> Command:
+def _command(*lines: tuple[str, ...], per: Literal["device"] | None = None) -> Command:
     return Command(tuple((_NAME, *line) for line in lines), per=per, folders=("/usr/bin",))
 
 
 _PS_COSTS = "`xpu-smi ps` takes 211 MB of each card's memory while it runs"
-_DETAILS = _ask(("discovery", "-d", "{device}", "-j"), ("discovery", "-d", "{device}"), per="device")
+_DETAILS = _command(("discovery", "-d", "{device}", "-j"), ("discovery", "-d", "{device}"), per="device")
 PARSER = parser_of(
     _TOOL,
-    Poll("readings", _ask(("dump", "-d", "-1", "-m", _DUMPED, "-i", "1", "-n", "1"), ())),
-    Poll("discovery", _ask(("discovery", "-j"), ("discovery",)), "slow", 60.0),
+    Poll("readings", _command(("dump", "-d", "-1", "-m", _DUMP_METRICS, "-i", "1", "-n", "1"), ())),
+    Poll("discovery", _command(("discovery", "-j"), ("discovery",)), "slow", 60.0),
     Poll("details", _DETAILS, "inventory", 300.0, lists_devices=False),
-    Poll("limits", _ask(("config", "-d", "{device}"), per="device"), "inventory", 300.0, lists_devices=False),
-    Poll("health", _ask(("health", "-l")), "slow", 60.0, lists_devices=False),
-    Poll("processes", _ask(("ps",)), "slow", 60.0, lists_devices=False, costs=_PS_COSTS),
+    Poll("limits", _command(("config", "-d", "{device}"), per="device"), "inventory", 300.0, lists_devices=False),
+    Poll("health", _command(("health", "-l")), "slow", 60.0, lists_devices=False),
+    Poll("processes", _command(("ps",)), "slow", 60.0, lists_devices=False, costs=_PS_COSTS),
     more_metrics=("processes",),
 )

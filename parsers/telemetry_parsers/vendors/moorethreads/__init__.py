@@ -1,1 +1,1 @@
-"""Moore Threads: its tool and its library."""
+"""The tool and the library of Moore Threads."""

@@ -1,4 +1,4 @@
-"""The default table of mthreads-gmi in both layouts, and its process table. Processes are counted only if the whole table was read."""
+"""The default table of mthreads-gmi in both layouts, and its process table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.moorethreads.keys import ECC
 
-# `1339MiB(16384MiB)`, `16x(16x)`; the second value is lost if the text ends after the bracket.
+# `1339MiB(16384MiB)`, `16x(16x)`; the second value is missing if the text ends after the bracket.
 _PAIR = r"(?:N/A|-|([^\s()]{1,40})\((?:([^\s()]{1,40})\))?)"
 # The last value of a cell may be blank.
 _COLUMNS: Mapping[str, Column] = {
@@ -38,7 +38,7 @@ _COLUMNS: Mapping[str, Column] = {
 BOX = Box(
     columns=_COLUMNS,
     opening=frozenset({"id", "name"}),
-    # With a version: the tool also prints its name before error texts.
+    # The version is required, because the tool also prints its name before error texts.
     banner=re.compile(r"\bmthreads-gmi:[ \t]{0,8}[0-9]"),
     versions=(
         ("tool_version", re.compile(r"\bmthreads-gmi:[ \t]{0,8}(\S{1,64})(?=\s)")),
@@ -53,7 +53,7 @@ _READINGS = tuple(
 
 
 def read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
-    """Put the cards and their processes into the draft. Metrics without a column in this layout are not reported."""
+    """Put the cards and their processes into the draft. Metrics without a column in this layout are absent."""
     below = read_cards(lines, box, draft)
     for device in range(draft.device_count()):
         for target in _READINGS:
@@ -70,8 +70,8 @@ _TARGET = metric("processes")
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """A process as printed; its memory is None if it is not printed."""
+class _ProcessRow:
+    """A process of the table. The memory is None if it is not printed."""
 
     index: int
     pid: int
@@ -79,27 +79,27 @@ class _Row:
     memory_used_bytes: float | None
 
 
-# The rows of the table, or why they may be incomplete.
-_Rows = list[_Row] | Absent
+# The rows of the table, or an absence if they may be incomplete.
+_Rows = list[_ProcessRow] | Absent
 
 
-def read_alone(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the processes of a process table without a card table, and the cards that it names, into the draft."""
+def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
+    """Put the processes and cards of a process table without a card table into the draft."""
     title = next(position for position, line in enumerate(lines) if is_process_title(line))
     for line in lines[:title]:
         if line.text.strip() and not is_rule(line.text):
-            draft.is_cut = True  # the rest of a table of cards whose headings are lost
+            draft.is_cut = True  # the rest of a card table without its headings
             draft.complain(line.where, not_understood(line.text))
-    rows = _rows(lines[title:], draft)
+    rows = _read_rows(lines[title:], draft)
     for index in [] if isinstance(rows, Absent) else sorted({row.index for row in rows}):
         draft.device(index)
     draft.is_open = True  # the table does not name cards without a process
-    _give(rows, draft)
+    _store_processes(rows, draft)
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
     """Put the processes of the cards and their number into the draft. The first line is the title."""
-    _give(_rows(lines, draft) if lines else Absent.NOT_REPORTED, draft)
+    _store_processes(_read_rows(lines, draft) if lines else Absent.NOT_REPORTED, draft)
 
 
 def is_process_title(line: Line) -> bool:
@@ -107,7 +107,7 @@ def is_process_title(line: Line) -> bool:
     return line.ended and line.text.strip().lower() == _TITLE
 
 
-def _give(rows: _Rows, draft: Draft) -> None:
+def _store_processes(rows: _Rows, draft: Draft) -> None:
     positions = draft.positions()
     counts = Counter(() if isinstance(rows, Absent) else (row.index for row in rows))
     for index in sorted(counts.keys() - positions.keys()):
@@ -119,46 +119,46 @@ def _give(rows: _Rows, draft: Draft) -> None:
         draft.set_value(position, _TARGET, rows if isinstance(rows, Absent) else float(counts[index]))
 
 
-def _rows(lines: Sequence[Line], draft: Draft) -> _Rows:
-    """Return the rows below the title, which is the first of these lines, or why they may be incomplete."""
-    start = next((at for at, line in enumerate(lines) if is_rule(line.text) or _says_none(line)), None)
+def _read_rows(lines: Sequence[Line], draft: Draft) -> _Rows:
+    """Return the rows below the title (the first line), or an absence if they may be incomplete."""
+    start = next((row for row, line in enumerate(lines) if is_rule(line.text) or _is_none_message(line)), None)
     if start is None:
-        return _cut(lines, draft)
+        return _report_cut(lines, draft)
     names = [name for line in lines[1:start] for name in headings_in(line.text, _HEADINGS)]
     unknown = [name for name in names if name not in _HEADINGS]
     if unknown or (names and tuple(names[: len(_PROCESS_COLUMNS)]) != _PROCESS_COLUMNS):
         draft.add_unknown(*unknown)
         draft.complain(lines[start].where, f"the process table has other columns: {quote(' | '.join(names))}")
         return Absent.NOT_UNDERSTOOD
-    return _body(lines, start + is_rule(lines[start].text), draft)
+    return _read_body(lines, start + is_rule(lines[start].text), draft)
 
 
-def _body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
+def _read_body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
     """Return the rows between the rule below the headings and the rule that closes the table."""
-    rows: list[_Row] = []
+    rows: list[_ProcessRow] = []
     is_idle = False
     for position, line in enumerate(lines[start:], start):
         if is_rule(line.text):
-            _complain_of_rest(lines[position + 1 :], draft)
-            return rows if rows or is_idle else _empty(line, draft)
+            _report_rest(lines[position + 1 :], draft)
+            return rows if rows or is_idle else _report_blank_table(line, draft)
         row = _row(line.text) if line.ended else None
         if row is not None:
             rows.append(row)
-        elif _says_none(line) and line.ended:
+        elif _is_none_message(line) and line.ended:
             is_idle = True
         elif line.ended and line.text.strip():
-            # Also the line that the tool prints if its own query failed, which does not mean that there are none.
+            # This may be the message that the tool's query failed, which does not mean that there are no processes.
             draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
             return Absent.NOT_UNDERSTOOD
-    return [] if is_idle and not rows else _cut(lines, draft)
+    return [] if is_idle and not rows else _report_cut(lines, draft)
 
 
-def _says_none(line: Line) -> bool:
+def _is_none_message(line: Line) -> bool:
     return line.text.strip().lower() == _NONE
 
 
-def _row(text: str) -> _Row | None:
-    """Return the process of a row such as `0  2022  .../bin/app  1333MiB`. The name may be cut at its left, blank, or contain blanks."""
+def _row(text: str) -> _ProcessRow | None:
+    """Return the process of a row such as `0  2022  .../bin/app  1333MiB`. The name may be blank or contain blanks."""
     words = text.split(maxsplit=2)
     if len(words) < 3:
         return None
@@ -167,20 +167,20 @@ def _row(text: str) -> _Row | None:
     used = units.quantity(memory, units.BYTES)
     if index is None or pid is None or used is Absent.NOT_UNDERSTOOD or used is Absent.IMPLAUSIBLE:
         return None
-    return _Row(index, pid, "".join(names), None if isinstance(used, Absent) else used)
+    return _ProcessRow(index, pid, "".join(names), None if isinstance(used, Absent) else used)
 
 
-def _complain_of_rest(lines: Sequence[Line], draft: Draft) -> None:
+def _report_rest(lines: Sequence[Line], draft: Draft) -> None:
     for line in lines:
         if line.text.strip():
             draft.complain(line.where, not_understood(line.text))
 
 
-def _empty(line: Line, draft: Draft) -> Absent:
-    draft.complain(line.where, f"the process table has no row and does not say {_NONE!r}")
+def _report_blank_table(line: Line, draft: Draft) -> Absent:
+    draft.complain(line.where, f"the process table has neither a row nor the message {_NONE!r}")
     return Absent.NOT_REPORTED
 
 
-def _cut(lines: Sequence[Line], draft: Draft) -> Absent:
+def _report_cut(lines: Sequence[Line], draft: Draft) -> Absent:
     draft.complain(lines[-1].where, CUT_PROCESSES)
     return Absent.NOT_REPORTED

@@ -1,4 +1,4 @@
-"""The keys of `mthreads-gmi -q` by section, and the meaning of Moore Threads' words in all output of the tool."""
+"""The keys of `mthreads-gmi -q` by section, and the meaning of the tool's words."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ VENDOR = "moorethreads"
 ECC: Mapping[str, float] = {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
 _YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 
-# Section and key, in lower case with single blanks; the section of a card's own keys is empty.
+# Section and key, in lower case with single blanks. Keys outside of sections have an empty section.
 Key = tuple[str, str]
 
-# Fan0, Fan1 … are in a section of their own below their number.
+# Fan0, Fan1 … are in a separate section below the number of fans.
 FANS = metric("fan_ratio")
 FAN_SECTION = "speed"
 FAN_COUNT: Key = ("fan", "channel")
@@ -47,8 +47,8 @@ FIELDS: Mapping[Key, Target] = {
     ("retired pages", "pending page blacklist"): switch("retired_pages_pending", _YES_NO),
     ("", "performance state"): metric("performance_state"),
 }
-# Keys that are ignored if a better key is printed.
-INSTEAD: Mapping[Key, Key] = {("power readings", "power limit"): ("power readings", "current power limit")}
+# Keys that are ignored if the other key is printed.
+SUPERSEDED_BY: Mapping[Key, Key] = {("power readings", "power limit"): ("power readings", "current power limit")}
 FACTS: tuple[tuple[str, Key], ...] = (
     ("device_type", ("", "devicetype")),
     ("mpc_capable", ("", "mpc capable")),
@@ -70,8 +70,7 @@ CARD_KEYS = frozenset(
         "performance state",
     }
 )
-# Known keys without a metric: identities, and `Memory` under `Utilization`; no document says whether it means
-# occupancy or traffic.
+# Known keys without a metric: identities, and `Memory` under `Utilization`, which may be occupancy or traffic.
 QUIET: frozenset[Key] = frozenset(
     {
         *(("", key) for key in CARD_KEYS),

@@ -1,4 +1,4 @@
-"""Moore Threads' mthreads-gmi: the shapes of its output (a module each for its tables and for `-q`), its polls, and its errors."""
+"""Moore Threads' mthreads-gmi: the shapes of its output, its polls, and its errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REFUSALS = (
     "unsupported option",
 )
 ERRORS = (
-    # Exit status 0; the vendor's own checker names a switched-off IOMMU as the usual cause.
+    # The exit status is 0. According to the vendor's checker, the usual cause is a disabled IOMMU.
     ErrorText("no mt gpu device found", "no_devices", None, "check that lspci shows the card and that the IOMMU is on"),
     ErrorText("failed to load driver", "failed", "driver_gone", "load the module mtgpu or reinstall the driver"),
     ErrorText(
@@ -56,7 +56,7 @@ _NAMES = CardList(
 _VERSION = re.compile(
     r"[ \t]{0,8}mthreads-gmi version[ \t]{0,8}:?[ \t]{0,8}([0-9][^\s]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
-# Only the table has processes. Its readings would be older than those of the query.
+# The table is polled only for processes. Its readings would be older than those of the query.
 _PROCESSES = "processes"
 _REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
 
@@ -80,18 +80,18 @@ def _report_title(lines: Sequence[Line]) -> Line | None:
     return next((line for line in lines if _REPORT_TITLE.match(line.text.strip())), None)
 
 
-def _system_report(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return the report on the vendor's summary of the whole system, which has no readings but the version."""
+def _report_on_summary(_output: Output, lines: Sequence[Line]) -> Report | None:
+    """Return the report on the vendor's summary of the whole system, which has no readings."""
     title, version = _report_title(lines), _version(lines)
     if title is None:
         return None
-    text = f"this is a musa_report.sh summary, which holds no readings; save the output of {TOOL} itself"
+    text = f"this is a musa_report.sh summary, which has no readings; save the output of {TOOL} itself"
     facts = (("tool_version", version),) if version else ()
     return Report("wrong_request", problems=(Problem(title.where, text),), facts=facts)
 
 
-def _may_be_refused(report: Report, output: Output) -> Report:
-    """Return an unknown output as a wrong request, so that fewer flags are tried: no document shows how old versions refuse a flag."""
+def _as_wrong_request(report: Report, output: Output) -> Report:
+    """Return an unknown output as a wrong request, so that fewer flags are tried."""
     no_answer = report.outcome == "failed" and report.reason in ("not_understood", "exit_status")
     is_refused = no_answer and bool(arguments_of(output.name, TOOL))
     return replace(report, outcome="wrong_request", reason=None) if is_refused else report
@@ -103,7 +103,7 @@ _TOOL = Tool(
     vendor=keys.VENDOR,
     shapes=(
         shape(is_table, default_table.read_table, default_table.BOX),
-        of_lines(default_table.is_process_title, default_table.read_alone, empty=may_be_empty),
+        of_lines(default_table.is_process_title, default_table.read_process_table, empty=may_be_empty),
         of_lines(query.is_card, query.read_list, tables=_QUERY),
         Shape(query.read_json, "json", tables=_QUERY),
         shape(is_card, read_list, _NAMES),
@@ -112,8 +112,8 @@ _TOOL = Tool(
     silent=_SILENT,
     errors=ERRORS,
     marks_first=False,
-    refusals=(_system_report,),
-    finish=_may_be_refused,
+    refusals=(_report_on_summary,),
+    finish=_as_wrong_request,
 )
 _FOLDERS = ("/usr/bin", "/usr/local/bin", "/usr/local/musa/bin")
 

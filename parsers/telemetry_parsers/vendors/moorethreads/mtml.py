@@ -1,4 +1,4 @@
-"""MTML, Moore Threads' management library: cards, MPC instances and their readings, as the reader `mtml` records them."""
+"""Parses MTML's answers from the reader `mtml`: cards, MPC instances and their readings."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ CALLS: Mapping[str, tuple[Row, ...]] = {
 FAN_CALLS = "DeviceFanSpeed."
 FAN = Row("fan_ratio", over=100)
 LINK_CALLS = "DeviceMtLinkState."
-# A link that runs below its highest speed is up.
+# A link below its highest speed is up.
 _LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0}
 _LINK_DOWNGRADED = 2
 _QUIET = frozenset({"DeviceMtBiosVersion", "DeviceProperty"})
@@ -72,7 +72,7 @@ GIVES = tuple(dict.fromkeys((*(row.metric for rows in CALLS.values() for row in 
 
 _DEVICE_TYPES: Mapping[int, str] = {1: "MPC Parent", 2: "MPC Instance"}
 _GUEST = 2
-_ANSWERS: Mapping[int, str] = {0: "NO", 1: "YES"}
+_YES_NO: Mapping[int, str] = {0: "NO", 1: "YES"}
 _REASONS: Mapping[int, Absent] = {
     -1: Absent.NOT_UNDERSTOOD,  # from the reader: the library returned no valid text
     3: Absent.NOT_SUPPORTED,
@@ -86,20 +86,20 @@ _REASONS: Mapping[int, Absent] = {
 MTML = RecordedLibrary("MTML", "mtml", "moorethreads", devices="cards", most=1024, reasons=_REASONS)
 
 
-def take(calls: dict[str, Plain], readings: Readings) -> None:
-    """Read the answers to the calls about the device."""
+def read_calls(calls: dict[str, Plain], readings: Readings) -> None:
+    """Read the answers to the calls about a device."""
     for name, answer in calls.items():
         if name in CALLS:
             for row in CALLS[name]:
                 readings.row(row, answer, quote(name))
         elif name.startswith(LINK_CALLS):
-            _link(quote(name.removeprefix(LINK_CALLS)), answer, name, readings)
+            _read_link(quote(name.removeprefix(LINK_CALLS)), answer, name, readings)
         elif not name.startswith(FAN_CALLS) and name not in _QUIET:
             readings.draft.add_unknown(name)
     readings.greatest(FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_CALLS)})
 
 
-def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:
+def _read_link(link: str, answer: Plain, name: str, readings: Readings) -> None:
     state = readings.value(answer, quote(name))
     if state == _LINK_DOWNGRADED:
         readings.complain(f"MTLink {link} runs below its highest speed")
@@ -109,7 +109,7 @@ def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:
 
 
 def card(recorded: dict[str, Plain], driver: Plain) -> Device:
-    """Return the card that an object describes."""
+    """Return the device of a card."""
     return device_in(recorded, MTML.vendor, driver, _facts(recorded))
 
 
@@ -124,7 +124,7 @@ def _facts(recorded: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
     guest = "Virtual" if whole(kind.get("virtRole")) == _GUEST else None
     facts = {
         "device_type": _DEVICE_TYPES.get(whole(kind.get("mpcType")) or 0, guest),
-        "mpc_capable": _ANSWERS.get(-1 if (capable := whole(kind.get("mpcCap"))) is None else capable),
+        "mpc_capable": _YES_NO.get(-1 if (capable := whole(kind.get("mpcCap"))) is None else capable),
         "firmware": text(calls.get("DeviceMtBiosVersion")),
     }
     return tuple((name, fact) for name, fact in facts.items() if fact is not None)
@@ -135,17 +135,17 @@ SOURCE = MTML.source
 
 def parse(capture: Capture) -> Report:
     """Return the report of MTML's answers: devices and readings, or the reason why there are none."""
-    return report_on(capture, _one, "there is no output")
+    return report_on(capture, _report_on_output, "there is no output")
 
 
-def _one(output: Output) -> Report:
+def _report_on_output(output: Output) -> Report:
     answer = answer_in(output, MTML)
     if isinstance(answer, Report):
         return answer
     draft = MTML.draft()
     draft.tool_version = text(answer.node.get("library"))
     for recorded in objects(answer.devices):
-        _take_card(recorded, answer.node.get("driver"), draft)
+        _read_card(recorded, answer.node.get("driver"), draft)
     if len(objects(answer.devices)) < len(answer.devices):
         draft.complain("cards", "an entry is not an object")
     report = draft.report("data")
@@ -156,29 +156,29 @@ def _one(output: Output) -> Report:
     return replace(report, outcome="no_devices")
 
 
-def _take_card(recorded: dict[str, Plain], driver: Plain, draft: Draft) -> None:
+def _read_card(recorded: dict[str, Plain], driver: Plain, draft: Draft) -> None:
     device = card(recorded, driver)
     where = f"GPU {device.bus_id or device.index}"
-    position = _take(device, recorded, where, draft)
+    position = _read_device(device, recorded, where, draft)
     if not device.up:
-        words = f"the card does not answer; the daemon looks for it again (MTML error {error_in(recorded['lost'])})"
-        draft.complain(where, words)
-    for part in objects(recorded.get("instances")):
-        within = instance(part, device, position)
-        if within is None:
+        problem = f"the card does not answer; the daemon looks for it again (MTML error {error_in(recorded['lost'])})"
+        draft.complain(where, problem)
+    for recorded_instance in objects(recorded.get("instances")):
+        instance_device = instance(recorded_instance, device, position)
+        if instance_device is None:
             draft.complain(where, "an MPC instance without a number")
         else:
-            _take(within, part, f"{where} MPC {within.partition}", draft)
+            _read_device(instance_device, recorded_instance, f"{where} MPC {instance_device.partition}", draft)
 
 
-def _take(device: Device, recorded: dict[str, Plain], where: str, draft: Draft) -> int:
+def _read_device(device: Device, recorded: dict[str, Plain], where: str, draft: Draft) -> int:
     position = draft.add(device)
-    take(mapping(recorded.get("calls")), Readings(MTML, draft, position, where))
+    read_calls(mapping(recorded.get("calls")), Readings(MTML, draft, position, where))
     return position
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
-    """Return a poll. If the binding is missing, no process is started to look for the library."""
+    """Return a poll. Without the Python binding, no process is started."""
     request = Library(SOURCE, (name,), module="pymtml", package="device-telemetry[moorethreads]")
     return Poll(name, request, tier, interval, deadline, lists_devices)
 

@@ -21,10 +21,10 @@ from telemetry_parsers.vendors.moorethreads.keys import (
     FAN_SECTION,
     FANS,
     FIELDS,
-    INSTEAD,
     QUIET,
     QUIET_SECTIONS,
     SECTIONS,
+    SUPERSEDED_BY,
     VENDOR,
     Key,
 )
@@ -33,32 +33,32 @@ _CARD = re.compile(r"GPU([0-9]{1,4})[ \t]{1,8}([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[
 _MARKS = ('"Attached GPUs"', '"MTBios Version"')
 _DEEPEST = 8
 _COUNT = "attached gpus"
-_HEAD = ("driver version", _COUNT)
+_HEADER_KEYS = ("driver version", _COUNT)
 _HEADING: frozenset[Key] = frozenset({("", "index"), ("pci", "bus id")})
 _FIRST, _LAST = ("", "product name"), ("", "performance state")
-_READ_SOMEWHERE = frozenset(name for section, name in FIELDS if section)
+_READ_NAMES = frozenset(name for section, name in FIELDS if section)
 
 
 @dataclass(slots=True)
 class _Card:
-    """A card's keys and values as printed, in order; `where` names it in problems."""
+    """The printed keys and values of a card. In problems, the card is called `where`."""
 
     where: str
     values: list[tuple[Key, str]] = field(default_factory=list)
 
-    def first(self, *keys: Key) -> str | None:
-        """Return the value of the first of these keys that has one, or None if all are blank or placeholders."""
+    def first_text(self, *keys: Key) -> str | None:
+        """Return the first value of these keys that is not blank or a placeholder, or None."""
         texts = dict(reversed(self.values))
         return next((text for key in keys if (text := units.text_or_none(texts.get(key))) is not None), None)
 
 
 @dataclass(slots=True)
 class _Query:
-    """The answers in a text before they are read: their number, their heads and their cards."""
+    """All answers in a text: their number, their keys outside of cards, and their cards."""
 
     draft: Draft
     answers: int = 1
-    head: dict[str, str] = field(default_factory=dict)
+    header: dict[str, str] = field(default_factory=dict)
     cards: list[_Card] = field(default_factory=list)
 
 
@@ -68,66 +68,66 @@ def is_card(line: Line) -> bool:
 
 
 def read_list(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the cards of the text of `-q` into the draft; the section of a key is the last one named, as indentation may be lost."""
+    """Put the cards of the indented text into the draft. The indentation may be lost and is ignored."""
     query = _Query(draft)
     section = ""
     for line in lines:
         text = line.text.strip()
-        card = _CARD.match(text) if line.ended else None
-        if card is not None:
-            query.cards.append(_Card(f"GPU{card[1]}", [(("", "index"), card[1]), (("pci", "bus id"), card[2])]))
+        match = _CARD.match(text) if line.ended else None
+        if match is not None:
+            query.cards.append(_Card(f"GPU{match[1]}", [(("", "index"), match[1]), (("pci", "bus id"), match[2])]))
             section = ""
         elif not line.ended:
             draft.complain(line.where, CUT_LINE)
         elif ":" in text:
-            _take_line(query, section, line)
+            _read_line(query, section, line)
         elif text and query.cards:
             section = _plain(text)
             draft.add_unknown(*([] if section in SECTIONS else [text]))
     cards = _read_cards(query)
-    for card_read in cards:
-        _check_end(card_read, draft)
+    for card in cards:
+        _check_end(card, draft)
     _check_count(query, len(cards))
 
 
-def _take_line(query: _Query, section: str, line: Line) -> None:
+def _read_line(query: _Query, section: str, line: Line) -> None:
     name, _, value = line.text.partition(":")
     key = _plain(name)
     if key.startswith(("error", "failed", "warning")):
         query.draft.complain(line.where, quote(line.text))
     elif not key:
         query.draft.complain(line.where, value_without_key(line.text))
-    elif not query.cards or key in _HEAD:
-        query.answers += key == _COUNT and key in query.head
-        query.head[key] = value.strip()
+    elif not query.cards or key in _HEADER_KEYS:
+        query.answers += key == _COUNT and key in query.header
+        query.header[key] = value.strip()
     else:
         query.cards[-1].values.append((("" if key in CARD_KEYS else section, key), value.strip()))
 
 
 def read_json(text: Text, draft: Draft) -> bool:
-    """Put the cards of the answers of `-q --json`, one behind the other, into the draft; False where there is none."""
+    """Put the cards of all documents of `-q --json` into the draft. Return False if there is no document."""
     query = _Query(draft, answers=0)
     joined = text.joined
     json = find_documents(joined)
-    taken = [document for document in json.documents if not document.fault and _take_document(query, document.value)]
-    is_broken = bool(json.fault) and (bool(taken) or any(mark in joined for mark in _MARKS))
-    draft.problems += json.problems(taken) if taken else []
+    read = [document for document in json.documents if not document.fault and _read_document(query, document.value)]
+    is_broken = bool(json.fault) and (bool(read) or any(mark in joined for mark in _MARKS))
+    draft.problems += json.problems(read) if read else []
     if is_broken:
         draft.complain("JSON", broken_document(json.fault))
     _check_count(query, len(_read_cards(query)))
-    return bool(taken) or is_broken
+    return bool(read) or is_broken
 
 
-def _take_document(query: _Query, document: Plain) -> bool:
-    """Read the cards of a document, if it is an answer."""
+def _read_document(query: _Query, document: Plain) -> bool:
+    """Read the cards of a document. Return False if the document is not an answer."""
     cards = document.get("GPU") if isinstance(document, dict) else None
     if not isinstance(cards, list) or not all(isinstance(card, dict) for card in cards):
         return False
-    head = {_plain(name): value for name, value in document.items() if isinstance(value, str)}
-    if not any(key in head for key in _HEAD):
+    header = {_plain(name): value for name, value in document.items() if isinstance(value, str)}
+    if not any(key in header for key in _HEADER_KEYS):
         return False
     query.answers += 1
-    query.head.update(head)
+    query.header.update(header)
     for position, card in enumerate(cards):
         query.cards.append(_Card(f"GPU {position}"))
         _flatten(query, card, "", _DEEPEST)
@@ -147,39 +147,39 @@ def _flatten(query: _Query, values: dict[str, Plain], section: str, depth: int) 
 
 def _read_cards(query: _Query) -> list[_Card]:
     """Put each card into the draft once. Return the cards."""
-    draft, cards = query.draft, _together(query)
+    draft, cards = query.draft, _merged_cards(query)
     draft.wording = problem_by_text
-    draft.driver = units.text_or_none(query.head.get("driver version"))
+    draft.driver = units.text_or_none(query.header.get("driver version"))
     for position, card in enumerate(cards):
         _read_card(draft, draft.device(position, _device(card)), card)
     return cards
 
 
 def _check_count(query: _Query, cards: int) -> None:
-    """Report a count of cards that differs from their number. Each of several answers about single cards counts one."""
-    attached = units.whole(query.head.get(_COUNT, ""))
+    """Report a printed count that differs from the number of cards. Answers about single cards count one each."""
+    attached = units.whole(query.header.get(_COUNT, ""))
     if attached is not None and attached != cards and (query.answers == 1 or attached > cards):
         query.draft.is_open = True
         query.draft.complain("Attached GPUs", wrong_count(attached, cards))
 
 
-def _together(query: _Query) -> list[_Card]:
-    """Return each card once, with the additions of later answers. If a key has two texts, the first counts."""
+def _merged_cards(query: _Query) -> list[_Card]:
+    """Return each card once, with the keys that only later answers have."""
     cards: dict[Device, _Card] = {}
     by_index: dict[int | None, Device] = {}
     for card in query.cards:
         identity = replace(_device(card), facts=())
-        other = by_index.setdefault(identity.index, identity)
-        bare = Device(VENDOR, identity.index)  # `-d POWER` prints nothing else that names the card
-        is_same = identity.index is not None and bare in (identity, other)
-        first = cards.setdefault(other if is_same else identity, card)
+        previous = by_index.setdefault(identity.index, identity)
+        with_index_only = Device(VENDOR, identity.index)  # `-d POWER` prints nothing else that names the card
+        is_same = identity.index is not None and with_index_only in (identity, previous)
+        first = cards.setdefault(previous if is_same else identity, card)
         if first is not card:
-            _add(query, first, card, is_known=identity != Device(VENDOR))
+            _add_keys(query, first, card, is_known=identity != Device(VENDOR))
     return list(cards.values())
 
 
-def _add(query: _Query, first: _Card, card: _Card, *, is_known: bool) -> None:
-    """Add what the first answer about a card lacks; an answer without a name may be about another card."""
+def _add_keys(query: _Query, first: _Card, card: _Card, *, is_known: bool) -> None:
+    """Add the keys that the first answer about a card does not have. Report answers that may be about another card."""
     keys = {key for key, _ in first.values}
     if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
         query.draft.complain(card.where, listed_twice("the card"))
@@ -190,47 +190,45 @@ def _add(query: _Query, first: _Card, card: _Card, *, is_known: bool) -> None:
 def _device(card: _Card) -> Device:
     return Device(
         vendor=VENDOR,
-        index=units.whole(card.first(("", "index")) or ""),
-        model=card.first(("", "product name")),
-        uuid=card.first(("", "gpu uuid")),
-        bus_id=bus_address(card.first(("pci", "bus id"), ("pci", "pci/bus id")) or ""),
-        serial=card.first(("", "serial number")),
-        facts=tuple((name, text) for name, key in FACTS if (text := card.first(key)) is not None),
+        index=units.whole(card.first_text(("", "index")) or ""),
+        model=card.first_text(("", "product name")),
+        uuid=card.first_text(("", "gpu uuid")),
+        bus_id=bus_address(card.first_text(("pci", "bus id"), ("pci", "pci/bus id")) or ""),
+        serial=card.first_text(("", "serial number")),
+        facts=tuple((name, text) for name, key in FACTS if (text := card.first_text(key)) is not None),
     )
 
 
 def _check_end(card: _Card, draft: Draft) -> None:
-    """Report a truncated card. The performance state is below all sections of a whole card; `-d` prints single sections."""
+    """Report a card without the performance state, the last key. Single sections, as `-d` prints them, have no end."""
     keys = {key for key, _ in card.values}
     if keys <= _HEADING or ((_FIRST in keys) and (_LAST not in keys)):
         draft.complain(card.where, f"the card is cut off: it has no {_LAST[1]}")
 
 
 def _read_card(draft: Draft, device: int, card: _Card) -> None:
-    """Read a card's keys. If a key is repeated in a section, the heading between the two is lost."""
+    """Read the keys of a card. A repeated key shows that the heading of its section is missing."""
     printed: dict[Key, str] = {}
     for key, text in card.values:
         if key in printed and key in FIELDS:
-            problem = (
-                f"{key[1]} is printed twice; the first value is kept: the heading of a section between them is lost"
-            )
+            problem = f"{key[1]} is repeated; the first value is kept, because the heading of a section is missing"
             draft.complain(card.where, problem)
         printed.setdefault(key, text)
     for key, text in printed.items():
         target = FIELDS.get(key)
-        if target is not None and INSTEAD.get(key) not in printed:
+        if target is not None and SUPERSEDED_BY.get(key) not in printed:
             draft.store(device, (target,), text, f"{card.where} {key[1]}")
         elif target is None and not _is_fan(key):
-            _name_unknown(card, draft, key)
+            _report_unknown(card, draft, key)
     fans = {f"{card.where} {key[1]}": text for key, text in printed.items() if _is_fan(key)}
-    _give_fastest(draft, device, fans, units.whole(printed.get(FAN_COUNT, "")))
+    _store_fastest(draft, device, fans, units.whole(printed.get(FAN_COUNT, "")))
 
 
-def _name_unknown(card: _Card, draft: Draft, key: Key) -> None:
+def _report_unknown(card: _Card, draft: Draft, key: Key) -> None:
     """Report an unknown key. Keys of other sections cannot be in a quiet section."""
     section, name = key
-    if section in QUIET_SECTIONS and name in _READ_SOMEWHERE:
-        draft.complain(card.where, f"{name} stands below {section}: the heading of its section is lost")
+    if section in QUIET_SECTIONS and name in _READ_NAMES:
+        draft.complain(card.where, f"{name} is printed below {section}: the heading of its section is missing")
     elif section not in QUIET_SECTIONS and key not in QUIET:
         draft.add_unknown(_field_name(section, name))
 
@@ -239,14 +237,14 @@ def _is_fan(key: Key) -> bool:
     return key[0] == FAN_SECTION and key[1].startswith("fan")
 
 
-def _give_fastest(draft: Draft, device: int, fans: Mapping[str, str], count: int | None) -> None:
-    """Store the fastest fan, if as many fans are printed as the card has. The fastest of a part may not be the fastest."""
+def _store_fastest(draft: Draft, device: int, fans: Mapping[str, str], count: int | None) -> None:
+    """Store the speed of the fastest fan. It is absent if not all fans of the card are printed."""
     if not fans and not count:
         return
     values = [_speed(draft, device, text, where) for where, text in fans.items()]
     speeds = [value for value in values if not isinstance(value, Absent)]
-    gaps = [value for value in values if isinstance(value, Absent)] or [Absent.NOT_REPORTED]
-    draft.set_value(device, FANS, max(speeds) if len(speeds) == len(fans) == count else gaps[0])
+    absences = [value for value in values if isinstance(value, Absent)] or [Absent.NOT_REPORTED]
+    draft.set_value(device, FANS, max(speeds) if len(speeds) == len(fans) == count else absences[0])
 
 
 def _speed(draft: Draft, device: int, text: str, where: str) -> Value:

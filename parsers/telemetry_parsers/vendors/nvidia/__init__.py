@@ -1,1 +1,1 @@
-"""NVIDIA: NVML is called, nvidia-smi is not run."""
+"""NVIDIA's library NVML. The tool nvidia-smi is not run."""

@@ -1,4 +1,4 @@
-"""NVIDIA's NVML, recorded by its reader as plain data call by call."""
+"""Parses the answers of NVIDIA's NVML, which its reader records as plain data."""
 
 from telemetry_parsers.vendors.nvidia.nvml.parser import PARSER
 

@@ -1,4 +1,4 @@
-"""The identity and facts of a GPU or MIG instance, and its processes, each once."""
+"""The identity, facts and processes of a GPU or MIG instance."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TEXTS = (
     ("gsp_firmware", "GspFirmwareVersion"),
     ("board_part_number", "BoardPartNumber"),
 )
-# GPUs whose memory is a NUMA node of the host (Grace) have a NumaNodeId; MemoryAffinity is the NUMA node of the card.
+# If a GPU's memory is a NUMA node of the host (Grace), NumaNodeId is that node. MemoryAffinity is the card's node.
 _NUMBERS = (("minor", "MinorNumber"), ("memory_numa_node", "NumaNodeId"), ("module", "ModuleId"))
 _AFFINITY = "MemoryAffinity.1.0"
 # Compute capabilities of GPUs on one chip with their CPU: Tegra, Orin, Thor, GB10.
@@ -60,7 +60,7 @@ _WORDS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
 
 
 def gpu(recorded: dict[str, Plain], node: dict[str, Plain]) -> Device:
-    """Return a GPU. A GPU that does not answer is down."""
+    """Return the device of a GPU."""
     return device_in(recorded, NVML.vendor, node.get("driver"), tuple(sorted(_gpu_facts(recorded, node))))
 
 
@@ -77,7 +77,7 @@ def capability(recorded: dict[str, Plain]) -> tuple[int, int] | None:
 
 
 def is_integrated(recorded: dict[str, Plain]) -> bool:
-    """Return whether the GPU shares a chip and its memory with a CPU. Its driver makes up PCIe and memory use."""
+    """Return whether the GPU shares a chip and memory with a CPU. Its PCIe and memory values are not valid."""
     return capability(recorded) in _INTEGRATED
 
 
@@ -165,7 +165,7 @@ def _word(answer: Plain, words: Mapping[int, str]) -> str | None:
     return None if number is None else words.get(number)
 
 
-# Linux has no larger ones.
+# Linux has no larger PIDs.
 _LARGEST_PID = 1 << 22
 _MOST = 100_000
 _LARGEST_PERCENT = 100
@@ -178,25 +178,22 @@ _RANKS = {kind: rank for rank, kind in enumerate(_KINDS.values())}
 def read_processes(
     answer: Plain, utilization: Plain, readings: Readings, *, is_unified: bool = False
 ) -> tuple[Process, ...]:
-    """Return the processes of a device. Their number is a reading, if all lists could be read, and on a chip with its CPU their memory, too."""
+    """Return the processes of a device. Store their number and, if it is unified, their memory."""
     processes: dict[_Key, Process] = {}
-    values: list[Value] = [
-        _list(kind, listed, processes, readings) for kind, listed in mapping(answer).items() if error_in(listed) is None
-    ]
-    refusals = [
-        _refusal(kind, listed, readings) for kind, listed in mapping(answer).items() if error_in(listed) is not None
-    ]
-    troubles = [value for value in (*values, *refusals) if isinstance(value, Absent)]
-    if not values and not troubles:
+    lists = mapping(answer).items()
+    values = [_read_list(kind, listed, processes, readings) for kind, listed in lists if error_in(listed) is None]
+    failures = [_absence_of_list(kind, listed, readings) for kind, listed in lists if error_in(listed) is not None]
+    absences = [value for value in (*values, *failures) if isinstance(value, Absent)]
+    if not values and not absences:
         return ()
     count: Value = float(len(processes)) if values else Absent.NOT_SUPPORTED
-    worst = next((trouble for trouble in troubles if trouble is not Absent.NOT_SUPPORTED), count)
-    readings.add("processes", worst, source="processes")
+    result = next((absence for absence in absences if absence is not Absent.NOT_SUPPORTED), count)
+    readings.add("processes", result, source="processes")
     if is_unified:
         memory = [process.memory_used_bytes for process in processes.values()]
         reported = [used for used in memory if used is not None]
         total = float(sum(reported)) if len(reported) == len(memory) else Absent.NOT_REPORTED
-        readings.add("memory_processes_bytes", worst if isinstance(worst, Absent) else total, source="processes")
+        readings.add("memory_processes_bytes", result if isinstance(result, Absent) else total, source="processes")
     return _with_utilization(tuple(processes.values()), utilization)
 
 
@@ -212,42 +209,42 @@ def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[P
 
 
 def _sample(sample: Plain) -> tuple[int, float | None] | None:
-    """Return the process of a sample, and its ratio; None if the driver reports more than 100 %."""
+    """Return the PID of a sample and its ratio, or None. The ratio is None if the driver reports more than 100 %."""
     if not isinstance(sample, list) or len(sample) != 2:
         return None
     pid, percent = whole(sample[0], _LARGEST_PID + 1), whole(sample[1], _LARGEST_PERCENT + 1)
     return None if not pid else (pid, None if percent is None else percent / _LARGEST_PERCENT)
 
 
-def _refusal(kind: str, listed: Plain, readings: Readings) -> Absent:
-    """Return the absence of a list. Lists that the driver does not support are fine: graphics on a compute card, MPS on an old driver."""
+def _absence_of_list(kind: str, listed: Plain, readings: Readings) -> Absent:
+    """Return the absence of a list. Report a problem unless the card or the driver does not support the list."""
     return (
         Absent.NOT_SUPPORTED if error_in(listed) == NOT_SUPPORTED_CODE else readings.error(listed, f"{kind} processes")
     )
 
 
-def _list(kind: str, listed: Plain, processes: dict[_Key, Process], readings: Readings) -> Value:
+def _read_list(kind: str, listed: Plain, processes: dict[_Key, Process], readings: Readings) -> Value:
     if not isinstance(listed, list) or len(listed) > _MOST:
         return Absent.NOT_UNDERSTOOD
-    entries = [_entry(kind, entry, readings) for entry in listed]
+    entries = [_read_entry(kind, entry, readings) for entry in listed]
     if any(entry is None for entry in entries):
         readings.complain(f"{kind} processes: invalid entries")
         return Absent.NOT_UNDERSTOOD
     for key, process in (entry for entry in entries if entry is not None):
-        before = processes.get(key)
-        processes[key] = process if before is None else _both(before, process)
+        previous = processes.get(key)
+        processes[key] = process if previous is None else _merged_process(previous, process)
     return float(len(entries))
 
 
-def _both(before: Process, process: Process) -> Process:
-    """Return one process from two lists."""
-    memory = process.memory_used_bytes if before.memory_used_bytes is None else before.memory_used_bytes
+def _merged_process(previous: Process, process: Process) -> Process:
+    """Return one process for the entries of two lists."""
+    memory = process.memory_used_bytes if previous.memory_used_bytes is None else previous.memory_used_bytes
     return replace(
-        before, memory_used_bytes=memory, kind=max(before.kind, process.kind, key=lambda kind: _RANKS.get(kind, -1))
+        previous, memory_used_bytes=memory, kind=max(previous.kind, process.kind, key=lambda kind: _RANKS.get(kind, -1))
     )
 
 
-def _entry(kind: str, entry: Plain, readings: Readings) -> tuple[_Key, Process] | None:
+def _read_entry(kind: str, entry: Plain, readings: Readings) -> tuple[_Key, Process] | None:
     if not isinstance(entry, list) or len(entry) != 5:
         return None
     pid = whole(entry[0], _LARGEST_PID + 1)
@@ -256,11 +253,11 @@ def _entry(kind: str, entry: Plain, readings: Readings) -> tuple[_Key, Process] 
         return None
     key = (pid, whole(entry[3], 1 << 32), whole(entry[4], 1 << 32))
     instance = "" if key[1] is None else str(key[1])
-    used = _used(kind, memory, readings)
+    used = _used_bytes(kind, memory, readings)
     return key, Process(readings.device, pid, text(entry[1]) or "", used, kind=_KINDS.get(kind, ""), instance=instance)
 
 
-def _used(kind: str, memory: Value, readings: Readings) -> float | None:
+def _used_bytes(kind: str, memory: Value, readings: Readings) -> float | None:
     """Return the memory of a process, or None if it is not reported or impossible, such as a wrapped negative number."""
     if isinstance(memory, Absent):
         return None

@@ -1,4 +1,4 @@
-"""The reading of each call, field and GPM metric, and the meaning of error numbers. Only these tables have NVML's units."""
+"""The readings of each call, field and GPM metric, and the meaning of error numbers."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _PCIE_ERRORS = (
     "correctable", "non_fatal", "fatal", "unsupported_request", "nak_received", "nak_sent", "replay_rollover",
     "l0_to_recovery",
 )  # fmt: skip
-# The requested limits of the margin (T.Limit, from Ada and Hopper on).
+# The requested limits of the margin (T.Limit, since Ada and Hopper).
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
-# Errors since the driver was loaded, and over the board's life, in the names of fields and calls.
+# The spans of error counts in the names of fields and calls: since the driver was loaded, and the board's lifetime.
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
@@ -119,8 +119,8 @@ FIELDS: Mapping[str, Row] = {
     "pcie_count_tx_bytes": Row("pcie_transmit_bytes_total"),
     "pcie_count_rx_bytes": Row("pcie_receive_bytes_total"),
 }
-# Errors by location, from fields (Volta, Turing and older) and from calls (Ampere and newer). Totals count only if no location
-# is recorded. A memory that the card does not have is not reported as absent.
+# Errors by location, from fields (Volta, Turing and older) and from calls (Ampere and newer). Totals are used only if no
+# location is recorded. A memory that the card does not have is not reported as absent.
 ECC_FIELDS: Mapping[str, Row] = {
     f"ecc_{letters}_{span}_{location}": Row(f"ecc_{kind}{lasting}_total", word)
     for span, _, lasting in _ECC_SPANS
