@@ -21,7 +21,7 @@ def test_while_a_worker_waits_to_be_started_again_its_trouble_is_the_same() -> N
             clock.seconds += 60
         with pytest.raises(WorkerOverflowError):
             worker.call(parse_question("flood"), PATIENCE_SECONDS)
-        with pytest.raises(WorkerOverflowError, match="; started again in"):
+        with pytest.raises(WorkerOverflowError, match="exceeded the limit; started again in"):
             worker.call(parse_question("echo"), PATIENCE_SECONDS)
     finally:
         worker.close()

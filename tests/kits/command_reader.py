@@ -7,7 +7,7 @@ import signal
 import threading
 from pathlib import Path
 
-from telemetry_daemon.processes.process import Ended, Launch, Process, launch
+from telemetry_daemon.processes.process import Exited, Launch, Process, launch
 from telemetry_daemon.processes.supervise import Limits
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.tool_reader import CommandReader
@@ -69,7 +69,7 @@ class StuckProcess:
             os.close(self._its_stdout)
             os.close(self._its_stderr)
 
-    def exited(self) -> bool:
+    def has_exited(self) -> bool:
         return self._ended.is_set()
 
     def signal(self, number: int) -> None:
@@ -77,12 +77,12 @@ class StuckProcess:
         if not self.reaped:
             self.signals.append(number)
 
-    def reap(self) -> Ended:
+    def reap(self) -> Exited:
         """Report half a second of CPU time."""
         self.reaped = True
-        return Ended(self._status, 0.5)
+        return Exited(self._status, 0.5)
 
-    def gone(self) -> bool:
+    def is_group_gone(self) -> bool:
         return not self.members_live
 
     def close(self) -> None:

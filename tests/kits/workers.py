@@ -59,8 +59,8 @@ class UnkillableProcess:
     def stderr(self) -> int:
         return self._process.stderr
 
-    def exited(self) -> bool:
-        return not self.held and self._process.exited()
+    def has_exited(self) -> bool:
+        return not self.held and self._process.has_exited()
 
     def signal(self, number: int) -> None:
         if not self.held:
@@ -69,8 +69,8 @@ class UnkillableProcess:
     def reap(self) -> Any:
         return self._process.reap()
 
-    def gone(self) -> bool:
-        return not self.held and self._process.gone()
+    def is_group_gone(self) -> bool:
+        return not self.held and self._process.is_group_gone()
 
     def close(self) -> None:
         self._process.close()

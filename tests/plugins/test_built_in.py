@@ -117,6 +117,6 @@ def test_a_parser_that_hangs_is_a_timeout_and_one_that_cannot_be_killed_too(site
             assert (report.outcome, report.reason) == ("failed", "timeout")
             said.append(report.problems[0].text)
         assert "did not answer before the deadline" in said[0]
-        assert f"worker {held[1].pid} does not end" in said[1]
+        assert f"worker {held[1].pid} does not exit" in said[1]
         assert len(held) == 2
         held[1].let_go()

@@ -64,7 +64,7 @@ BROKEN = (
     ("import os; os._exit(3)", "cannot be loaded: the worker exited with status 3"),
     (
         "import os, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\nos.kill(os.getpid(), 11)",
-        "cannot be loaded: the worker was ended by SIGSEGV",
+        "cannot be loaded: the worker was killed by SIGSEGV",
     ),
     ("x = 1", "cannot be loaded: BrokenProtocolError: broken6 has no PARSER"),
     ("PARSER = object()", "object is not a Parser; missing attributes: contract_version name vendor"),

@@ -61,12 +61,12 @@ FAULTS = (
     ("not-a-report", WorkerFaultError, "parse returned dict, not a Report", True),
     ("nan", WorkerFaultError, "not plain data", True),
     ("huge", WorkerOverflowError, r"an answer of \d+ bytes, the limit is 8388608", True),
-    ("flood", WorkerOverflowError, "answered more than the limit", False),
-    ("garbage", WorkerDiedError, "answered what no worker should: not JSON", False),
-    ("another-answer", WorkerDiedError, "answered what no worker should: id: expected .*, found 0", False),
+    ("flood", WorkerOverflowError, "answer exceeded the limit", False),
+    ("garbage", WorkerDiedError, "answer is invalid: not JSON", False),
+    ("another-answer", WorkerDiedError, "answer is invalid: id: expected .*, found 0", False),
     ("die", WorkerDiedError, "the worker exited with status 3", False),
     ("die-with-words", WorkerDiedError, "the worker exited with status 3: libacme: cannot map BAR0", False),
-    ("segfault", WorkerDiedError, "the worker was ended by SIGSEGV", False),
+    ("segfault", WorkerDiedError, "the worker was killed by SIGSEGV", False),
     ("leave-a-child", WorkerDiedError, "the worker exited with status 7", False),
 )
 
@@ -157,11 +157,11 @@ def test_while_a_worker_is_stuck_there_is_no_second_one(clock: HandClock) -> Non
         return stuck[0]
 
     with workers.closing(new_worker(launcher=first_one_stuck, clock=clock)) as worker:
-        with pytest.raises(WorkerStuckError, match="does not end even when killed"):
+        with pytest.raises(WorkerStuckError, match="does not exit when killed"):
             ask(worker, "hang", seconds=0.2)
         for _ in range(5):
             clock.seconds += 100
-            with pytest.raises(WorkerStuckError, match=f"worker {stuck[0].pid} does not end"):
+            with pytest.raises(WorkerStuckError, match=f"worker {stuck[0].pid} does not exit"):
                 ask(worker, "echo")
         assert worker.pid is None
         assert alive(stuck[0].pid)
@@ -216,7 +216,7 @@ def test_the_deadline_ends_a_worker_that_ignores_sigterm_and_its_children(tmp_pa
 
 def test_a_call_waits_for_its_turn_no_longer_than_its_deadline(worker: Worker, tmp_path: Path) -> None:
     with workers.hanging_call(worker, tmp_path) as first:
-        with pytest.raises(WorkerTimeoutError, match=r"another call has kept its worker for 0\.1 s"):
+        with pytest.raises(WorkerTimeoutError, match=r"another call has used the worker for 0\.1 s"):
             ask(worker, "echo", seconds=0.1)
         worker.close()
         assert first.exception(PATIENCE_SECONDS) is not None

@@ -84,8 +84,8 @@ FAILURES = (
     ("nan", "failed", "internal", "not plain data"),
     ("bytes", "failed", "internal", "not plain data"),
     ("exit", "failed", "internal", "SystemExit"),
-    ("flood", "failed", "too_much_output", "more than the limit"),
-    ("segfault", "failed", "killed", "the worker was ended by SIGSEGV"),
+    ("flood", "failed", "too_much_output", "exceeded the limit"),
+    ("segfault", "failed", "killed", "the worker was killed by SIGSEGV"),
 )
 
 
@@ -177,7 +177,7 @@ def test_no_worker_is_started_where_none_of_the_folders_is(worker: Worker, tmp_p
 def test_a_worker_runs_no_commands(worker: Worker) -> None:
     found = failure(read(worker, Command((("true",),))))
     assert (found.state, found.reason) == ("failed", "internal")
-    assert "a worker runs no commands" in found.text
+    assert "a worker cannot run commands" in found.text
 
 
 def test_closing_the_reader_ends_the_process_but_not_the_worker(worker: Worker, launcher: CountingLauncher) -> None:

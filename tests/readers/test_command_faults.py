@@ -121,7 +121,7 @@ def test_a_tool_ended_by_somebody_elses_signal_was_killed(
 ) -> None:
     tools.crashes("smi", TABLE, sent)
     capture = read(make_reader(), tool("smi"))
-    assert capture.failure == Failure("failed", "killed", f"smi was ended by {named}")
+    assert capture.failure == Failure("failed", "killed", f"smi was killed by {named}")
     assert capture.outputs[0].text == TABLE
     assert (capture.outputs[0].status or 0) < 0
 

@@ -151,7 +151,7 @@ def test_one_crash_costs_one_target(reader: CommandReader, tools: ToolFolder) ->
         ("1", "", -11),
         ("2", "of 2\n", 0),
     ]
-    assert capture.outputs[1].stderr == "smi 1 was ended by SIGSEGV"
+    assert capture.outputs[1].stderr == "smi 1 was killed by SIGSEGV"
     assert capture.failure is None
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.candidates import Candidates
-from telemetry_daemon.processes.short_lived import Asked, Ended, NoAnswerError, running
+from telemetry_daemon.processes.short_lived import Completed, NoAnswerError, ShortLivedProcess, command_for
 from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.dataclass import dataclass, replace
@@ -40,7 +40,7 @@ class Check:
         # Only variables that may be settings of this program.
         request = json.dumps(to_plain(ConfigInputs, replace(inputs, environment=inputs.variables())))
         try:
-            self._asked = Asked(command or running("telemetry_daemon.config.child"), request)
+            self._asked = ShortLivedProcess(command or command_for("telemetry_daemon.config.child"), request)
         except NoAnswerError as error:
             raise ConfigError(f"{_FAILED}: {error}", status=exits.UNAVAILABLE) from error
 
@@ -59,7 +59,7 @@ def load_in_child(
     return Check(inputs, command).result(deadline).settings
 
 
-def _answer(ended: Ended) -> Checked:
+def _answer(ended: Completed) -> Checked:
     if ended.status == exits.CONFIGURATION:
         raise ConfigError(*ended.errors.splitlines())
     if ended.status != 0:

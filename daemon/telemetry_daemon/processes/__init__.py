@@ -1,1 +1,1 @@
-"""Child processes: tools, short-lived processes for one question, and workers, which run plugins and read drivers' files."""
+"""Runs child processes: tools, short-lived processes for a single request, and workers for plugins, libraries and files."""

@@ -1,4 +1,4 @@
-"""Reads small files, link targets and bytes by pattern, in a worker, because a hung driver's file may block. Imports no model."""
+"""Reads drivers' files and link targets by pattern. Runs in a worker, because such a file may block. Imports no model."""
 
 from __future__ import annotations
 
@@ -19,38 +19,36 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Files, Plain
 
 FILE_LIMIT_BYTES = 64 << 10
-# More paths than the largest node has; a pattern that matches more is a mistake.
+# No node has so many paths, so a pattern with more matches is a mistake.
 MATCH_LIMIT = 16_384
 
-# Paths are texts here: for hundreds of files every two seconds, pathlib takes as long as the kernel.
+# Paths are strings here: for hundreds of files every two seconds, pathlib would double the CPU time.
 _Read = Callable[[str, str], "Plain"]
-# The same parts recur in hundreds of patterns at every poll.
+# Cached, because the same parts occur in hundreds of patterns at every poll.
 _is_pattern = cache(glob.has_magic)
 
 
 def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
-    """Return one output per matching path, sorted by name, in the plain form of `Output`; `request` is the plain form
-    of `Files`. An unreadable file has its errno as status and no text. Names are paths below `root`. For a link the
-    text is the target; bytes are base64 in the data. Links in the folders of a pattern are followed; `**` is not
-    recursive.
-    """
+    """Return a serialized `Output` for each path that a pattern of the serialized `Files` matches, sorted by name."""
+    # The names are paths below `root`. A link's text is its target; binary content is base64 in `data`. The status of
+    # an unreadable file is the errno. Links to folders are followed.
     top = root.rstrip("/")
     skipped = _Skipped(top, request["skip_when"])
     kinds: tuple[tuple[Iterable[str], _Read], ...] = (
         (request["globs"], _text),
-        (request["links"], _target),
+        (request["links"], _link_target),
         (request["binary"], _bytes),
     )
     folders = Folders(top)
-    outputs = [found for patterns, read in kinds for found in _read_all(folders, patterns, read, skipped)]
-    return sorted(outputs, key=lambda found: found["name"])
+    outputs = [item for patterns, read in kinds for item in _read_all(folders, patterns, read, skipped)]
+    return sorted(outputs, key=lambda item: item["name"])
 
 
-def is_there(request: Files, root: str) -> bool:
-    """Return whether the first folder of any pattern exists. No driver can delay this check."""
+def has_folder(request: Files, root: str) -> bool:
+    """Return whether the fixed beginning of any pattern exists. This check does not touch the driver, so it cannot block."""
     patterns = (*request.globs, *request.links, *request.binary)
     top = root.rstrip("/")
-    return any(os.path.exists("/".join((top, *beginning(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are texts here
+    return any(os.path.exists("/".join((top, *fixed_folders(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are strings here
 
 
 def _read_all(folders: Folders, patterns: Iterable[str], read: _Read, skipped: _Skipped) -> Iterable[Plain]:
@@ -58,7 +56,7 @@ def _read_all(folders: Folders, patterns: Iterable[str], read: _Read, skipped: _
     for pattern in patterns:
         paths = list(islice(folders.matches(pattern), MATCH_LIMIT + 1))
         if not paths:
-            error = folders.error(pattern)
+            error = folders.errno_of(pattern)
             if error is not None:
                 yield output(pattern, status=error)
         elif len(paths) > MATCH_LIMIT:
@@ -68,10 +66,10 @@ def _read_all(folders: Folders, patterns: Iterable[str], read: _Read, skipped: _
     for name in names:
         path = f"{folders.root}/{name}"
         if not skipped.covers(path):
-            yield _attempt(read, "/" + name, path)
+            yield _read_or_error(read, "/" + name, path)
 
 
-def _attempt(read: _Read, name: str, path: str) -> Plain:
+def _read_or_error(read: _Read, name: str, path: str) -> Plain:
     try:
         return read(name, path)
     except OSError as error:
@@ -82,8 +80,8 @@ def _text(name: str, path: str) -> Plain:
     return output(name, text=read_file(path, FILE_LIMIT_BYTES).decode("utf-8", errors="replace"), status=0)
 
 
-def _target(name: str, path: str) -> Plain:
-    return output(name, text=os.readlink(path), status=0)  # noqa: PTH115  # paths are texts here
+def _link_target(name: str, path: str) -> Plain:
+    return output(name, text=os.readlink(path), status=0)  # noqa: PTH115  # paths are strings here
 
 
 def _bytes(name: str, path: str) -> Plain:
@@ -91,33 +89,33 @@ def _bytes(name: str, path: str) -> Plain:
 
 
 class _Skipped:
-    """The folders to skip according to a file in them; each such file is read once."""
+    """The folders that are skipped because of the content of a file in them, such as a card's power state. Results are cached."""
 
     def __init__(self, root: str, skip_when: Iterable[Sequence[str]]) -> None:
         self._skip_when = skip_when
-        self._known: dict[str, bool] = {root: False}
+        self._is_skipped: dict[str, bool] = {root: False}
 
     def covers(self, path: str) -> bool:
         """Return whether a folder above the path is skipped."""
-        return bool(self._skip_when) and self._is_left_out(path.rpartition("/")[0])
+        return bool(self._skip_when) and self._is_skipped_folder(path.rpartition("/")[0])
 
-    def _is_left_out(self, folder: str) -> bool:
-        if folder not in self._known:
-            self._known[folder] = self._is_left_out(folder.rpartition("/")[0]) or any(
-                _says(f"{folder}/{name}", text) for name, text in self._skip_when
+    def _is_skipped_folder(self, folder: str) -> bool:
+        if folder not in self._is_skipped:
+            self._is_skipped[folder] = self._is_skipped_folder(folder.rpartition("/")[0]) or any(
+                _has_content(f"{folder}/{name}", text) for name, text in self._skip_when
             )
-        return self._known[folder]
+        return self._is_skipped[folder]
 
 
-def _says(path: str, text: str) -> bool:
+def _has_content(path: str, text: str) -> bool:
     try:
         return read_file(path, FILE_LIMIT_BYTES).decode("utf-8", errors="replace").strip() == text.strip()
-    except OSError:  # a folder without this file is not skipped
+    except OSError:  # without this file, the folder is not skipped
         return False
 
 
 class Folders:
-    """The folders below a root, as they were when first listed."""
+    """Matches patterns against the folders below a root. Each folder is listed once."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -126,50 +124,50 @@ class Folders:
         self._matching: dict[tuple[str, ...], list[str]] = {(): [""]}
 
     def matches(self, pattern: str) -> Iterator[str]:
-        """Yield the matching paths below the root without a leading slash. Links are followed; `**` is not recursive."""
+        """Yield the paths that match, relative to the root. Links are followed; `**` is not recursive."""
         *folders, last = _parts(pattern)
         for folder in self._folders(tuple(folders)):
-            yield from [folder + name for name in self._named(folder, last)]
+            yield from [folder + name for name in self._names_in(folder, last)]
 
-    def error(self, pattern: str) -> int | None:
-        """Return the errno if the folder before a matched pattern's first wildcard cannot be listed; None if it can or is missing."""
-        return self._errors.get("".join(f"{part}/" for part in beginning(pattern)))
+    def errno_of(self, pattern: str) -> int | None:
+        """Return why the folder before the first wildcard could not be listed in `matches`, or None if it was listed or is missing."""
+        return self._errors.get("".join(f"{part}/" for part in fixed_folders(pattern)))
 
     def _folders(self, parts: tuple[str, ...]) -> list[str]:
         if parts not in self._matching:
             above = self._folders(parts[:-1])
-            self._matching[parts] = [path for folder in above for path in self._below(folder, parts[-1])]
+            self._matching[parts] = [path for folder in above for path in self._subfolders(folder, parts[-1])]
         return self._matching[parts]
 
-    def _below(self, folder: str, part: str) -> list[str]:
-        """Return the next folders. A plain name is checked only when it is listed."""
-        names = self._named(folder, part) if _is_pattern(part) else [part]
+    def _subfolders(self, folder: str, part: str) -> list[str]:
+        """Return the matching folders. A name without wildcards is not checked here."""
+        names = self._names_in(folder, part) if _is_pattern(part) else [part]
         return [f"{folder}{name}/" for name in names]
 
-    def _named(self, folder: str, part: str) -> Collection[str]:
-        names = self._listed(folder)
+    def _names_in(self, folder: str, part: str) -> Collection[str]:
+        names = self._listing(folder)
         if not _is_pattern(part):
             return [part] if part in names else []
         matching = fnmatch.filter(names, part)
         return matching if part.startswith(".") else [name for name in matching if not name.startswith(".")]
 
-    def _listed(self, folder: str) -> frozenset[str]:
+    def _listing(self, folder: str) -> frozenset[str]:
         if folder not in self._names:
             self._names[folder] = frozenset()
             try:
-                self._names[folder] = frozenset(os.listdir(f"{self.root}/{folder}"))  # noqa: PTH208  # paths are texts here
-            except (FileNotFoundError, NotADirectoryError):  # the driver is not present, which is not an error
+                self._names[folder] = frozenset(os.listdir(f"{self.root}/{folder}"))  # noqa: PTH208  # paths are strings here
+            except (FileNotFoundError, NotADirectoryError):  # not an error: the driver is not loaded
                 pass
-            except OSError as error:  # no permission; `error` reports it to the caller
+            except OSError as error:  # no permission: see `errno_of`
                 self._errors[folder] = error.errno or errno.EIO
         return self._names[folder]
 
 
-def beginning(pattern: str) -> list[str]:
-    """Return the leading folders of a pattern, up to the first part with a wildcard."""
+def fixed_folders(pattern: str) -> list[str]:
+    """Return the folders of a pattern before the first part with a wildcard."""
     *folders, _ = _parts(pattern)
-    fixed = next((position for position, part in enumerate(folders) if _is_pattern(part)), len(folders))
-    return folders[:fixed]
+    count = next((position for position, part in enumerate(folders) if _is_pattern(part)), len(folders))
+    return folders[:count]
 
 
 def _parts(pattern: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The interface of a plugin's parser, and how a worker runs it: the part of a worker that needs the model."""
+"""Describes and runs the parsers of plugins in a worker. This is the part of a worker that imports the model."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from telemetry_parsers.model import Plain, Report
 
 
 class Parsers:
-    """The parsers that this worker has loaded, by target."""
+    """The parsers that this worker has loaded."""
 
     def __init__(self) -> None:
         self._parsers: dict[str, Parser] = {}
 
     def perform(self, question: Plain) -> Plain:
-        """Return the result of one question in plain form."""
-        what = from_plain(Question, question).ask
-        if isinstance(what, Describe):
-            return to_plain(DescribedParser, self._parser(what.parser))
-        if isinstance(what, Parse):
-            return self._parse(what)
-        raise BrokenProtocolError("a parser reads nothing")
+        """Perform a serialized request, and return the serialized result."""
+        request = from_plain(Question, question).ask
+        if isinstance(request, Describe):
+            return to_plain(DescribedParser, self._parser(request.parser))
+        if isinstance(request, Parse):
+            return self._parse(request)
+        raise BrokenProtocolError("a parser cannot read a source")
 
     def _parser(self, target: str) -> Parser:
         if target not in self._parsers:
@@ -37,8 +37,8 @@ class Parsers:
             self._parsers[target] = parser
         return self._parsers[target]
 
-    def _parse(self, what: Parse) -> Plain:
-        report: Any = self._parser(what.parser).parse(what.capture)
+    def _parse(self, request: Parse) -> Plain:
+        report: Any = self._parser(request.parser).parse(request.capture)
         if not isinstance(report, Report):
             raise BrokenProtocolError(f"parse returned {type(report).__name__}, not a Report")
         return to_plain(Report, report)

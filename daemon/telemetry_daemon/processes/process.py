@@ -1,4 +1,4 @@
-"""One tool's process: started in a separate session, signalled as a group, reaped with its CPU time."""
+"""One child process, which is started in a new session, signalled as a group, and reaped with its CPU time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pathlib import Path
 
 from telemetry_parsers.dataclass import dataclass, field
 
-# systemd's variables for the daemon are not for its children: a child that uses NOTIFY_SOCKET would speak for the
-# daemon.
+# systemd sets these variables for the daemon only: with NOTIFY_SOCKET, a child could send notifications in its name.
 NOT_FOR_CHILDREN = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "JOURNAL_STREAM"}
 )
@@ -21,7 +20,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start: a file, its arguments, the whole environment, and inherited descriptors."""
+    """The program to start, its arguments, its whole environment, and the descriptors that it inherits."""
 
     executable: str
     arguments: tuple[str, ...]
@@ -30,60 +29,60 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a process exited: status (negative: the signal; None: unknown) and CPU seconds, including reaped children."""
+class Exited:
+    """How a process exited. A negative status is a signal, None is unknown. The CPU time includes reaped children."""
 
     status: int | None
     cpu_seconds: float
 
 
 class Process:
-    """A process with its output's descriptors. Its PID is also its group and session, which are signalled only before it is reaped."""
+    """A process with the pipes of its output. Its PID also identifies its group, which is signalled only before it is reaped."""
 
     def __init__(self, pid: int, stdout: int, stderr: int) -> None:
         self.pid = pid
         self.stdout = stdout
         self.stderr = stderr
-        self._ended: Ended | None = None
-        # The start time of each remaining process of the group: a later process may reuse the PID.
-        self._left: Mapping[int, int] | None = None
+        self._exited: Exited | None = None
+        # The start times of the remaining processes of the group, because PIDs are reused.
+        self._members: Mapping[int, int] | None = None
         self._closed = False
 
-    def exited(self) -> bool:
-        """Return whether the process has exited; it stays a zombie, so that its group ID is not reused."""
-        if self._ended is not None:
+    def has_exited(self) -> bool:
+        """Return whether the process has exited. It stays a zombie until `reap`, so that its group ID is not reused."""
+        if self._exited is not None:
             return True
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:
-            self._ended = Ended(None, 0.0)  # reaped elsewhere: another process may have the PID by now
+            self._exited = Exited(None, 0.0)  # reaped elsewhere: the PID may already be reused
             return True
 
     def signal(self, number: int) -> None:
-        """Send a signal to the group; `exited` and `gone` report the effect."""
-        if self._ended is not None:
+        """Send a signal to the group. `has_exited` and `is_group_gone` report the effect."""
+        if self._exited is not None:
             return
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # all have exited, or a member changed its user
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # all have exited, or one has another user
             os.killpg(self.pid, number)
 
-    def reap(self) -> Ended:
-        """Return exit status and CPU time; the status is None if the process was reaped elsewhere."""
-        if self._ended is None:
+    def reap(self) -> Exited:
+        """Wait for the exit and return its status and CPU time. The status is None if the process was reaped elsewhere."""
+        if self._exited is None:
             _, wait_status, usage = os.wait4(self.pid, 0)
-            self._ended = Ended(os.waitstatus_to_exitcode(wait_status), usage.ru_utime + usage.ru_stime)
-        return self._ended
+            self._exited = Exited(os.waitstatus_to_exitcode(wait_status), usage.ru_utime + usage.ru_stime)
+        return self._exited
 
-    def gone(self) -> bool:
-        """Return whether no member of the group lives; zombies do not count."""
-        if self._left is None:
-            self._left = _members(self.pid) if _group_exists(self.pid) else {}
+    def is_group_gone(self) -> bool:
+        """Return whether all processes of the group have exited. Zombies count as exited."""
+        if self._members is None:
+            self._members = _members_of(self.pid) if _group_exists(self.pid) else {}
         else:
-            left = ((pid, start, _stat(pid)) for pid, start in self._left.items())
-            self._left = {pid: start for pid, start, stat in left if stat is not None and stat.start_ticks == start}
-        return not self._left
+            stats = ((pid, start, _stat(pid)) for pid, start in self._members.items())
+            self._members = {pid: start for pid, start, stat in stats if stat is not None and stat.start_ticks == start}
+        return not self._members
 
     def close(self) -> None:
-        """Close the read ends of the pipes, once."""
+        """Close the read ends of the pipes. Safe to call twice."""
         if not self._closed:
             self._closed = True
             os.close(self.stdout)
@@ -93,32 +92,32 @@ class Process:
 Launcher = Callable[[Launch], Process]
 
 
-def launch(what: Launch) -> Process:
-    """Start a tool with closed stdin and two pipes. Raise OSError or ValueError if it cannot be started."""
-    with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
-        stdout, its_stdout = _pipe(ours, theirs)
-        stderr, its_stderr = _pipe(ours, theirs)
-        started = subprocess.Popen(
-            [what.executable, *what.arguments],
+def launch(request: Launch) -> Process:
+    """Start a process with empty standard input, and pipes for its output. Raises OSError or ValueError if that fails."""
+    with contextlib.ExitStack() as our_ends, contextlib.ExitStack() as child_ends:
+        stdout, child_stdout = _pipe(our_ends, child_ends)
+        stderr, child_stderr = _pipe(our_ends, child_ends)
+        child = subprocess.Popen(
+            [request.executable, *request.arguments],
             stdin=subprocess.DEVNULL,
-            stdout=its_stdout,
-            stderr=its_stderr,
+            stdout=child_stdout,
+            stderr=child_stderr,
             cwd="/",
-            env=dict(what.environment),
+            env=dict(request.environment),
             close_fds=True,
-            pass_fds=what.inherited,
+            pass_fds=request.inherited,
             start_new_session=True,
         )
-        # The process is reaped with wait4. Mark it as finished for Popen, so that Popen neither waits nor warns.
-        started.returncode = 0
-        ours.pop_all()
-    return Process(started.pid, stdout, stderr)
+        # `reap` calls wait4, so Popen must neither wait for the process nor warn about it.
+        child.returncode = 0
+        our_ends.pop_all()
+    return Process(child.pid, stdout, stderr)
 
 
-def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
+def _pipe(our_ends: contextlib.ExitStack, child_ends: contextlib.ExitStack) -> tuple[int, int]:
     reading, writing = os.pipe2(os.O_CLOEXEC)
-    ours.callback(os.close, reading)
-    theirs.callback(os.close, writing)
+    our_ends.callback(os.close, reading)
+    child_ends.callback(os.close, writing)
     os.set_blocking(reading, False)
     return reading, writing
 
@@ -128,12 +127,12 @@ def _group_exists(group: int) -> bool:
         os.killpg(group, 0)
     except ProcessLookupError:  # the group is empty
         return False
-    except PermissionError:  # the group has a member that we lack permission to signal
+    except PermissionError:  # a process of the group runs as another user
         return True
     return True
 
 
-def _members(group: int) -> Mapping[int, int]:
+def _members_of(group: int) -> Mapping[int, int]:
     pids = (int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit())
     stats = ((pid, _stat(pid)) for pid in pids)
     return {pid: stat.start_ticks for pid, stat in stats if stat is not None and stat.group == group}
@@ -146,7 +145,7 @@ class _Stat:
 
 
 def _stat(pid: int) -> _Stat | None:
-    """Return the fields of /proc/PID/stat of a living process, counted from the last bracket: the name may contain anything."""
+    """Return fields of /proc/PID/stat, or None if the process has exited. The name before the last bracket may contain anything."""
     try:
         text = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:  # the process has exited
@@ -156,8 +155,8 @@ def _stat(pid: int) -> _Stat | None:
 
 
 def signal_name(number: int) -> str:
-    """Return `SIGKILL` for 9, and `signal 77` for a signal without a name."""
+    """Return the name of a signal, such as `SIGKILL`, or `signal 77` if it has no name."""
     try:
         return signal.Signals(number).name
-    except ValueError:  # a signal without a name
+    except ValueError:  # the signal has no name
         return f"signal {number}"

@@ -1,4 +1,4 @@
-"""A child process of telemetry for one question; its memory is freed after the answer."""
+"""Runs a Python module or a command in a child process for a single request, so that its memory is freed afterwards."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from telemetry_parsers.dataclass import dataclass
 
-_DEATH_SECONDS = 1.0
-# The child has exactly this process's import path. `-m` would put the working directory first, where any user may have
-# left a module.
+_KILL_SECONDS = 1.0
+# Gives the child this process's import path. With `-m`, Python would first import from the working directory, which
+# may contain modules of other users.
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[2:]; from importlib import import_module; "
     "sys.exit(import_module(sys.argv[1]).main())"
@@ -22,52 +22,52 @@ _PROGRAM = (
 
 
 class NoAnswerError(Exception):
-    """The process could not be started or did not answer in time, as the text says."""
+    """The process could not be started, or did not exit in time. The text says which."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How the process exited, and its whole output."""
+class Completed:
+    """The exit status and the whole output of a process."""
 
     status: int
     output: str
     errors: str
 
 
-def running(module: str) -> tuple[str, ...]:
-    """Return the command that runs a module's `main`, which reads its question from standard input."""
+def command_for(module: str) -> tuple[str, ...]:
+    """Return the command that runs the function `main` of a module, which reads its request from standard input."""
     return (sys.executable, "-c", _PROGRAM, module, *filter(None, sys.path))
 
 
-class Asked:
-    """A process that starts up while the caller does something else. The question is sent when the caller waits for the answer."""
+class ShortLivedProcess:
+    """A process that starts while the caller continues. It gets its request when the caller waits for the answer."""
 
-    def __init__(self, command: Sequence[str], question: str, descriptors: Sequence[int] = ()) -> None:
-        """Start the process, which inherits these descriptors. Raises NoAnswerError if it cannot be started."""
+    def __init__(self, command: Sequence[str], request: str, descriptors: Sequence[int] = ()) -> None:
+        """Start the process with these inherited descriptors. Raises NoAnswerError if that fails."""
         self._began = time.monotonic()
-        self._question = question
+        self._request = request
         try:
-            self._child = _started(command, descriptors)
+            self._child = _start(command, descriptors)
         except OSError as error:
             raise NoAnswerError(f"no process could be started: {error}") from error
 
-    def answer(self, deadline_seconds: float, hint: str = "; is the file on a disk that hangs?") -> Ended:
-        """Return how the process exited. Raise NoAnswerError with the hint if the deadline, counted from its start, has passed."""
-        left = max(0.0, self._began + deadline_seconds - time.monotonic())
+    def answer(self, deadline_seconds: float, hint: str = "; is the file on a disk that hangs?") -> Completed:
+        """Send the request and wait for the exit. Raises NoAnswerError with the hint if the deadline after the start has passed."""
+        remaining = max(0.0, self._began + deadline_seconds - time.monotonic())
         try:
-            output, errors = self._child.communicate(self._question, timeout=left)
+            output, errors = self._child.communicate(self._request, timeout=remaining)
         except subprocess.TimeoutExpired:
             _abandon(self._child)
             raise NoAnswerError(f"no answer within {deadline_seconds:g} s{hint}") from None
-        return Ended(self._child.returncode, output, errors)
+        return Completed(self._child.returncode, output, errors)
 
 
-def ask(command: Sequence[str], question: str, deadline_seconds: float) -> Ended:
-    """Return the command's answer. Raise NoAnswerError if the command does not start or exit in time."""
-    return Asked(command, question).answer(deadline_seconds)
+def ask(command: Sequence[str], request: str, deadline_seconds: float) -> Completed:
+    """Run the command with this request, and return its answer. Raises NoAnswerError if it does not start or exit in time."""
+    return ShortLivedProcess(command, request).answer(deadline_seconds)
 
 
-def _started(command: Sequence[str], descriptors: Sequence[int]) -> subprocess.Popen[str]:
+def _start(command: Sequence[str], descriptors: Sequence[int]) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -81,11 +81,11 @@ def _started(command: Sequence[str], descriptors: Sequence[int]) -> subprocess.P
 
 
 def _abandon(child: subprocess.Popen[str]) -> None:
-    """Kill the child and all that it started; a child that does not die is left alone."""
-    with contextlib.suppress(ProcessLookupError):  # the child has exited by itself
+    """Kill the child and the processes that it started. Do not wait long, because the child may be stuck in the driver."""
+    with contextlib.suppress(ProcessLookupError):  # the child has already exited
         os.killpg(child.pid, signal.SIGKILL)
-    # The child's pipes may stay open: a process that it started may have left the group.
-    with contextlib.suppress(subprocess.TimeoutExpired):  # a child that does not die is left alone
-        child.wait(_DEATH_SECONDS)
+    # Do not read to the end: a process outside the group may keep the pipes open.
+    with contextlib.suppress(subprocess.TimeoutExpired):  # the child is left alone
+        child.wait(_KILL_SECONDS)
     for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
         stream.close()

@@ -1,4 +1,4 @@
-"""One run of a tool from start to exit: reads its output, ends it at the deadline, and finds remaining processes."""
+"""Supervises one run of a tool: reads its output, kills it at the deadline, and kills processes that it left behind."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-from telemetry_daemon.processes.process import Ended, Process
+from telemetry_daemon.processes.process import Exited, Process
 from telemetry_parsers.dataclass import dataclass
 
 _CHUNK_BYTES = 1 << 16
 
 
 class Pipes:
-    """Standard output and error of a process, as read so far."""
+    """Reads standard output and standard error of a process."""
 
     def __init__(self, stdout: int, stderr: int, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        self._kept = {stdout: bytearray(), stderr: bytearray()}
+        self._content = {stdout: bytearray(), stderr: bytearray()}
         self._stdout = stdout
         self._stderr = stderr
         self._poll = select.poll()
@@ -30,44 +30,44 @@ class Pipes:
             self._poll.register(descriptor, select.POLLIN)
 
     @property
-    def ended(self) -> bool:
-        """Return whether both pipes have reached their end."""
+    def is_at_end(self) -> bool:
+        """Return whether both pipes were read to their end."""
         return not self._open
 
     @property
-    def too_much(self) -> bool:
-        """Return whether a pipe has exceeded the limit."""
-        return any(len(kept) > self._limit_bytes for kept in self._kept.values())
+    def exceeds_limit(self) -> bool:
+        """Return whether one of the pipes had more bytes than the limit."""
+        return any(len(content) > self._limit_bytes for content in self._content.values())
 
     @property
     def stdout(self) -> bytes:
-        """Return the bytes from standard output."""
-        return bytes(self._kept[self._stdout])
+        """Return the bytes read from standard output."""
+        return bytes(self._content[self._stdout])
 
     @property
     def stderr(self) -> bytes:
-        """Return the bytes from standard error."""
-        return bytes(self._kept[self._stderr])
+        """Return the bytes read from standard error."""
+        return bytes(self._content[self._stderr])
 
-    def read(self, patience_seconds: float) -> None:
-        """Wait at most this long for output, and read it."""
-        for descriptor, _ in self._poll.poll(max(0.0, patience_seconds) * 1000):
-            self._take(descriptor)
+    def read(self, timeout_seconds: float) -> None:
+        """Wait for output for at most this time, and read it."""
+        for descriptor, _ in self._poll.poll(max(0.0, timeout_seconds) * 1000):
+            self._read_chunk(descriptor)
 
-    def drain(self, patience_seconds: float) -> None:
-        """Read to the end, for at most this long and up to the limit."""
-        until = time.monotonic() + patience_seconds
+    def drain(self, timeout_seconds: float) -> None:
+        """Read to the end of both pipes, but not longer than this time and not beyond the limit."""
+        until = time.monotonic() + timeout_seconds
         self.read(0)
-        while not (self.ended or self.too_much or time.monotonic() >= until):
+        while not (self.is_at_end or self.exceeds_limit or time.monotonic() >= until):
             self.read(until - time.monotonic())
 
-    def _take(self, descriptor: int) -> None:
+    def _read_chunk(self, descriptor: int) -> None:
         try:
             chunk = os.read(descriptor, _CHUNK_BYTES)
         except BlockingIOError:  # all available output was read
             return
         if chunk:
-            self._kept[descriptor] += chunk
+            self._content[descriptor] += chunk
         else:
             self._poll.unregister(descriptor)
             self._open.discard(descriptor)
@@ -75,16 +75,16 @@ class Pipes:
 
 Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 
-# A tool that has closed its output usually exits at once. A tool with open output rarely exits before closing it.
+# The first pauses after a tool has closed its output, when it usually exits at once, and before that.
 _FIRST_PAUSE_SECONDS = 0.0002
-_FIRST_LOOK_SECONDS = 0.01
-# Added to the time that closing takes: see Limits.
+_FIRST_WAIT_SECONDS = 0.01
+# The longest pause adds to the time that closing takes: see Limits.
 _LONGEST_PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of output and waits. Grace period, wait and one pause together must stay under a reader's second to close."""
+    """Limits of output and waiting times. `grace_seconds`, `kill_seconds` and a pause together must be less than a second."""
 
     output_bytes: int = 8 << 20
     late_output_seconds: float = 0.2
@@ -94,14 +94,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The result of a run. `ended` is None while the tool lives, `over` False while any process lives. `cut`: the last line may be incomplete."""
+    """The result of a run. `exited` is None if the tool still lives. `is_cut`: the last line may be incomplete."""
 
     cause: Cause
     stdout: bytes
     stderr: bytes
-    cut: bool
-    ended: Ended | None
-    over: bool
+    is_cut: bool
+    exited: Exited | None
+    is_group_gone: bool
 
 
 def supervise(
@@ -111,71 +111,72 @@ def supervise(
     limits: Limits,
     on_deadline: Literal["kill", "abandon"] = "kill",
 ) -> Run:
-    """Read a process until it exits; at the monotonic time `until`, or when `closing` is set, end it or leave it alone."""
+    """Read a process until it exits. At the monotonic time `until`, or when `closing` is set, kill it or leave it running."""
     pipes = Pipes(process.stdout, process.stderr, limits.output_bytes)
-    patience = limits.kill_seconds
-    cause = _watch(process, pipes, until, closing)
+    kill_seconds = limits.kill_seconds
+    cause = _wait_for_exit(process, pipes, until, closing)
     if cause == "exited":
         pipes.drain(limits.late_output_seconds)
-        cause = "too_much_output" if pipes.too_much else "exited"
+        cause = "too_much_output" if pipes.exceeds_limit else "exited"
     elif cause == "too_much_output" or on_deadline == "kill":
-        end(process, limits)
+        terminate(process, limits)
     else:
-        patience = 0.0
-    over = settle(process, patience)
-    ended = process.reap() if process.exited() else None
-    return Run(cause, pipes.stdout, pipes.stderr, not pipes.ended, ended, over)
+        kill_seconds = 0.0
+    is_group_gone = reap_group(process, kill_seconds)
+    exited = process.reap() if process.has_exited() else None
+    return Run(cause, pipes.stdout, pipes.stderr, not pipes.is_at_end, exited, is_group_gone)
 
 
-def end(process: Process, limits: Limits) -> None:
+def terminate(process: Process, limits: Limits) -> None:
     """Send SIGTERM to the group and, after a short grace period, SIGKILL to the remaining processes."""
     process.signal(signal.SIGTERM)
-    if not wait_for(process.exited, limits.grace_seconds):
+    if not wait_for(process.has_exited, limits.grace_seconds):
         process.signal(signal.SIGKILL)
 
 
-def settle(process: Process, patience_seconds: float) -> bool:
-    """Reap the tool if it has exited and kill its remaining processes. Return True once none lives."""
-    until = time.monotonic() + patience_seconds
-    if not wait_for(process.exited, patience_seconds):
+def reap_group(process: Process, timeout_seconds: float) -> bool:
+    """If the tool has exited, reap it and kill the processes that it left behind. Return whether none of them lives."""
+    until = time.monotonic() + timeout_seconds
+    if not wait_for(process.has_exited, timeout_seconds):
         return False
     process.signal(signal.SIGKILL)
     process.reap()
-    return wait_for(process.gone, until - time.monotonic())
+    return wait_for(process.is_group_gone, until - time.monotonic())
 
 
-def wait_for(condition: Callable[[], bool], patience_seconds: float) -> bool:
-    """Check the condition at least once, until it is true or the time is over."""
-    until = time.monotonic() + patience_seconds
+def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
+    """Wait until the condition is true or the time is over. Return whether it is true. It is checked at least once."""
+    until = time.monotonic() + timeout_seconds
     pause = _FIRST_PAUSE_SECONDS
     while not condition():
-        left = until - time.monotonic()
-        if left <= 0:
+        remaining = until - time.monotonic()
+        if remaining <= 0:
             return False
-        time.sleep(min(pause, left))
-        pause = _longer(pause)
+        time.sleep(min(pause, remaining))
+        pause = _doubled(pause)
     return True
 
 
-def _watch(process: Process, pipes: Pipes, until: float, closing: threading.Event) -> Cause:
-    """Read until the process exits, the deadline passes or the limit is reached. Poll for the exit, because pidfd_open needs Linux 5.3."""
-    while_open, after_end = _FIRST_LOOK_SECONDS, _FIRST_PAUSE_SECONDS
-    while not process.exited():
-        left = until - time.monotonic()
+def _wait_for_exit(process: Process, pipes: Pipes, until: float, closing: threading.Event) -> Cause:
+    """Read until the process exits, the deadline passes or the limit is exceeded. Return the cause."""
+    # The exit is polled for, because pidfd_open needs Linux 5.3.
+    read_seconds, pause_seconds = _FIRST_WAIT_SECONDS, _FIRST_PAUSE_SECONDS
+    while not process.has_exited():
+        remaining = until - time.monotonic()
         if closing.is_set():
             return "closed"
-        if left <= 0:
+        if remaining <= 0:
             return "timeout"
-        if pipes.ended:
-            closing.wait(min(after_end, left))
-            after_end = _longer(after_end)
+        if pipes.is_at_end:
+            closing.wait(min(pause_seconds, remaining))
+            pause_seconds = _doubled(pause_seconds)
         else:
-            pipes.read(min(while_open, left))
-            while_open = _longer(while_open)
-        if pipes.too_much:
+            pipes.read(min(read_seconds, remaining))
+            read_seconds = _doubled(read_seconds)
+        if pipes.exceeds_limit:
             return "too_much_output"
     return "exited"
 
 
-def _longer(pause_seconds: float) -> float:
+def _doubled(pause_seconds: float) -> float:
     return min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""Loads a target: `package.module:attribute`, or `/folder/file.py:attribute` for a module in a file."""
+"""Loads targets: `package.module:attribute`, or `/folder/file.py:attribute` for a file outside the import path."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ _LARGEST_MODULE_BYTES = 8 << 20
 
 
 class BrokenProtocolError(Exception):
-    """A plugin that violates the protocol; the text names each violation."""
+    """A plugin violates the protocol for plugins. The text names each violation."""
 
 
 def load(target: str) -> Any:
-    """Return the object that a target names. Raises any exception of the import."""
+    """Import the module of a target, and return the attribute. Raises any exception that the import raises."""
     module, _, attribute = target.rpartition(":")
-    named: Any = _module_from_file(module) if module.startswith("/") else importlib.import_module(module)
+    value: Any = _module_from_file(module) if module.startswith("/") else importlib.import_module(module)
     for name in attribute.split("."):
-        if not hasattr(named, name):
+        if not hasattr(value, name):
             raise BrokenProtocolError(f"{module} has no {attribute}")
-        named = getattr(named, name)
-    return named
+        value = getattr(value, name)
+    return value
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return an exception in one line: its type, its text, and where it was raised."""
+    """Return the type, the text and the source line of an exception as one line of text."""
     try:
-        words = str(error)
-    except Exception:  # noqa: BLE001 # a foreign exception whose text cannot be created
-        words = ""
-    line = " ".join(f"{type(error).__name__}: {words}".split())[:_LONGEST_TEXT]
+        text = str(error)
+    except Exception:  # noqa: BLE001 # `__str__` of a foreign exception may fail
+        text = ""
+    line = " ".join(f"{type(error).__name__}: {text}".split())[:_LONGEST_TEXT]
     trace = error.__traceback__
     if trace is None or isinstance(error, BrokenProtocolError | ImportError | SyntaxError):
         return line
@@ -45,7 +45,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def _module_from_file(path: str) -> ModuleType:
-    """Return the module of one file, compiled from its source: a cached .pyc beside it may have been written by any user."""
+    """Import a module from its source file. A cached .pyc file is not used, because other users may have written it."""
     name = "telemetry_plugin_" + path.rpartition("/")[2].removesuffix(".py")
     if name not in sys.modules:
         module = ModuleType(name)
@@ -53,7 +53,7 @@ def _module_from_file(path: str) -> ModuleType:
         code = compile(read_file(path, _LARGEST_MODULE_BYTES), path, "exec", dont_inherit=True)
         sys.modules[name] = module
         try:
-            exec(code, module.__dict__)  # noqa: S102  # running the operator's plugin is what a worker is for
+            exec(code, module.__dict__)  # noqa: S102  # the worker exists to run plugins
         except BaseException:
             del sys.modules[name]
             raise

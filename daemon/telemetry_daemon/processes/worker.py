@@ -1,4 +1,4 @@
-"""A worker process as the daemon sees it: started on demand, killed when late, never two while one is stuck."""
+"""The daemon's side of a worker process: starts it on demand, and kills it when it misses a deadline."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _CLOSE_SECONDS = 1.0
 
 
 class WorkerError(Exception):
-    """A call without a result; `failure` is the consequence for the source."""
+    """A call failed. `failure` is the resulting state of the source."""
 
     state: State = "failed"
     reason: Reason | None = "internal"
 
     @property
     def failure(self) -> Failure:
-        """Return the source's state and reason, with the error's text."""
+        """Return the state and reason for the source, with the text of the error."""
         return Failure(self.state, self.reason, str(self))
 
 
 class WorkerTimeoutError(WorkerError):
-    """No answer before the deadline; the worker was killed."""
+    """The worker did not answer before the deadline, and was killed."""
 
     reason: Reason | None = "timeout"
 
 
 class WorkerStuckError(WorkerError):
-    """A worker does not exit even when killed; no other worker is started before it has."""
+    """The worker did not exit when it was killed. No other worker is started until it has exited."""
 
     state: State = "stuck"
     reason: Reason | None = None
@@ -51,17 +51,17 @@ class WorkerDiedError(WorkerError):
 
 
 class WorkerOverflowError(WorkerError):
-    """The answer was longer than the limit."""
+    """The answer of the worker exceeded the limit."""
 
     reason: Reason | None = "too_much_output"
 
 
 class WorkerFaultError(WorkerError):
-    """The worker works, but the code that it ran raised an exception, which the text names."""
+    """The code that the worker ran raised an exception, which the text describes. The worker continues."""
 
 
 class Worker:
-    """At most one process that runs foreign code. Safe to use from several threads; calls take turns. `readers` are the targets of the library readers by name."""
+    """Runs foreign code in at most one process. Thread-safe: calls wait for each other. `readers` maps library readers to targets."""
 
     def __init__(
         self,
@@ -77,17 +77,17 @@ class Worker:
         self._launcher = launcher
         self._environment = environment
         self._clock = clock
-        self._turn = threading.Lock()
+        self._call_lock = threading.Lock()
         self._closed = threading.Event()
         self._stopping = threading.Event()
         self._link: Link | None = None
         self._stuck: Link | None = None
-        self._serial = 0
+        self._request_id = 0
         self._crashes = 0
-        self._started = self._not_before = clock()
-        self._trouble = ""
-        self._trouble_kind: type[WorkerError] = WorkerDiedError
-        # CPU time of all its processes so far; of the running process as of its last answer. Never decreases.
+        self._started_at = self._not_before = clock()
+        self._last_error = ""
+        self._last_error_type: type[WorkerError] = WorkerDiedError
+        # CPU time of all processes so far, including the running process until its last answer. Never decreases.
         self.cpu_seconds = 0.0
 
     @property
@@ -98,140 +98,140 @@ class Worker:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Return the environment of its processes."""
+        """Return the environment of the worker's processes."""
         return self._environment
 
     @property
     def stuck_pid(self) -> int | None:
-        """Return the PID of a killed worker that had not exited at the last check."""
+        """Return the PID of a worker that was killed but has not exited, or None."""
         stuck = self._stuck
         return None if stuck is None else stuck.pid
 
     @property
     def running_seconds(self) -> float:
-        """Return how long the running process has lived, or 0 without a process."""
-        return 0.0 if self._link is None else self._clock() - self._started
+        """Return how long the current process has been running, or 0 without a process."""
+        return 0.0 if self._link is None else self._clock() - self._started_at
 
-    def call(self, what: Ask, deadline_seconds: float, given_up: Callable[[], bool] = lambda: False) -> Plain:
-        """Return the result in plain form. Raises a WorkerError. A call that was given up before its turn is not started."""
+    def call(self, request: Ask, deadline_seconds: float, is_cancelled: Callable[[], bool] = lambda: False) -> Plain:
+        """Send a request and return the serialized result. Raises WorkerError. A call that is cancelled while it waits is not sent."""
         until = time.monotonic() + deadline_seconds
-        if not self._turn.acquire(timeout=max(0.0, deadline_seconds)):
-            raise WorkerTimeoutError(f"{self.label}: another call has kept its worker for {deadline_seconds:g} s")
+        if not self._call_lock.acquire(timeout=max(0.0, deadline_seconds)):
+            raise WorkerTimeoutError(f"{self.label}: another call has used the worker for {deadline_seconds:g} s")
         try:
             self._stopping.clear()
-            # Checked only now: a caller that gives up later stops the call that is about to start.
-            if given_up():
-                raise WorkerDiedError(f"{self.label}: the call was given up before its turn")
-            return self._ask(self._running(), what, until)
+            # Checked after `clear`: a caller that cancels later calls `stop`, which interrupts this call.
+            if is_cancelled():
+                raise WorkerDiedError(f"{self.label}: the call was cancelled before it was sent")
+            return self._exchange(self._current_link(), request, until)
         finally:
-            self._turn.release()
+            self._call_lock.release()
 
     def stop(self) -> None:
-        """End the process within a second, even while a call waits for it. The next call starts a new process."""
+        """Stop the process within a second, and interrupt the current call. The next call starts a new process."""
         self._stopping.set()
-        if self._turn.acquire(timeout=_CLOSE_SECONDS):
+        if self._call_lock.acquire(timeout=_CLOSE_SECONDS):
             try:
                 if self._link is not None:
-                    self._retire(self._link, self._link.dismiss)
-                self._settle_stuck()
+                    self._retire(self._link, self._link.stop)
+                self._check_stuck()
             finally:
-                self._turn.release()
+                self._call_lock.release()
 
     def close(self) -> None:
-        """Stop permanently."""
+        """Stop the process. Later calls raise WorkerDiedError."""
         self._closed.set()
         self.stop()
 
     def _interrupted(self) -> bool:
         return self._stopping.is_set() or self._closed.is_set()
 
-    def _running(self) -> Link:
+    def _current_link(self) -> Link:
         if self._closed.is_set():
             raise WorkerDiedError(f"{self.label}: the worker is closed")
-        stuck = self._settle_stuck()
+        stuck = self._check_stuck()
         if stuck is not None:
-            raise WorkerStuckError(f"{self.label}: worker {stuck.pid} does not end, its library or driver holds it")
+            raise WorkerStuckError(f"{self.label}: worker {stuck.pid} does not exit, its library or driver blocks it")
         if self._link is None:
             self._link = self._start()
-            self._started = self._clock()
+            self._started_at = self._clock()
         return self._link
 
-    def _settle_stuck(self) -> Link | None:
-        if self._stuck is not None and self._stuck.over():
-            self._count_end(self._stuck)
+    def _check_stuck(self) -> Link | None:
+        if self._stuck is not None and self._stuck.is_gone():
+            self._count_cpu_at_exit(self._stuck)
             self._stuck = None
         return self._stuck
 
     def _start(self) -> Link:
         wait_seconds = self._not_before - self._clock()
         if wait_seconds > 0:
-            raise self._trouble_kind(f"{self.label}: {self._trouble}; started again in {wait_seconds:.0f} s")
+            raise self._last_error_type(f"{self.label}: {self._last_error}; started again in {wait_seconds:.0f} s")
         environment = {name: text for name, text in self._environment.items() if name not in NOT_FOR_CHILDREN}
         try:
             return Link(self.label, self._launcher, environment, self._interrupted)
         except (OSError, ValueError) as error:
             self._back_off(WorkerDiedError, f"{NOT_STARTED}: {error}")
-            raise WorkerDiedError(f"{self.label}: {self._trouble}") from None
+            raise WorkerDiedError(f"{self.label}: {self._last_error}") from None
 
-    def _ask(self, link: Link, what: Ask, until: float) -> Plain:
-        self._serial += 1
+    def _exchange(self, link: Link, request: Ask, until: float) -> Plain:
+        self._request_id += 1
         try:
-            line = question_line(Question(self._serial, max(0.0, until - time.monotonic()), what))
+            line = question_line(Question(self._request_id, max(0.0, until - time.monotonic()), request))
         except CodecError as error:
-            raise WorkerFaultError(f"{self.label}: the question cannot be asked: {error}") from None
+            raise WorkerFaultError(f"{self.label}: the request cannot be sent: {error}") from None
         try:
-            answer = self._understood(link.exchange(line, until))
+            answer = self._decoded(link.exchange(line, until))
         except LateError:
-            raise self._ended(link, WorkerTimeoutError, "the worker did not answer before the deadline") from None
+            raise self._failure(link, WorkerTimeoutError, "the worker did not answer before the deadline") from None
         except OverflowingError:
-            raise self._ended(link, WorkerOverflowError, "the worker answered more than the limit") from None
+            raise self._failure(link, WorkerOverflowError, "the worker's answer exceeded the limit") from None
         except CodecError as error:
-            raise self._ended(link, WorkerDiedError, f"the worker answered what no worker should: {error}") from None
+            raise self._failure(link, WorkerDiedError, f"the worker's answer is invalid: {error}") from None
         except GoneError:
             if self._interrupted():
-                self._retire(link, link.end)
+                self._retire(link, link.kill)
                 raise WorkerDiedError(f"{self.label}: the worker was stopped during the call") from None
-            raise self._ended(link, WorkerDiedError, "") from None
+            raise self._failure(link, WorkerDiedError, "") from None
         self._crashes = 0
         self._count_cpu(link, answer.cpu_seconds)
         if answer.error is None:
             return answer.result
-        kind = WorkerOverflowError if answer.error.reason == "too_much_output" else WorkerFaultError
-        raise kind(f"{self.label}: {answer.error.text}")
+        error_type = WorkerOverflowError if answer.error.reason == "too_much_output" else WorkerFaultError
+        raise error_type(f"{self.label}: {answer.error.text}")
 
-    def _understood(self, line: bytes) -> Answer:
+    def _decoded(self, line: bytes) -> Answer:
         answer = answer_in(line)
-        if answer.id != self._serial:
-            raise CodecError("id", f"expected {self._serial}, found {answer.id}")
+        if answer.id != self._request_id:
+            raise CodecError("id", f"expected {self._request_id}, found {answer.id}")
         return answer
 
-    def _ended(self, link: Link, error: type[WorkerError], trouble: str) -> WorkerError:
-        over = self._retire(link, link.end)
-        self._back_off(error, trouble or link.fate())
-        if over:
-            return error(f"{self.label}: {self._trouble}")
-        return WorkerStuckError(f"{self.label}: {self._trouble}, and worker {link.pid} does not end even when killed")
+    def _failure(self, link: Link, error: type[WorkerError], text: str) -> WorkerError:
+        is_gone = self._retire(link, link.kill)
+        self._back_off(error, text or link.exit_description())
+        if is_gone:
+            return error(f"{self.label}: {self._last_error}")
+        return WorkerStuckError(f"{self.label}: {self._last_error}, and worker {link.pid} does not exit when killed")
 
-    def _retire(self, link: Link, make_end: Callable[[], bool]) -> bool:
-        over = make_end()
+    def _retire(self, link: Link, end_process: Callable[[], bool]) -> bool:
+        is_gone = end_process()
         self._link = None
-        if over:
-            self._count_end(link)
+        if is_gone:
+            self._count_cpu_at_exit(link)
         else:
             self._stuck = link
-        return over
+        return is_gone
 
-    def _back_off(self, kind: type[WorkerError], trouble: str) -> None:
-        """Delay the next start by 1, 2, 4 … 60 s: a plugin that fails at once must not be started in a loop."""
-        self._trouble_kind, self._trouble = kind, trouble
+    def _back_off(self, error_type: type[WorkerError], text: str) -> None:
+        """Delay the next start by 1, 2, 4 … 60 s, so that a plugin that fails at once is not restarted in a loop."""
+        self._last_error_type, self._last_error = error_type, text
         self._not_before = self._clock() + min(2.0**self._crashes, _LONGEST_BACK_OFF_SECONDS)
         self._crashes = min(self._crashes + 1, 10)
 
-    def _count_end(self, link: Link) -> None:
-        if link.ended is not None:
-            self._count_cpu(link, link.ended.cpu_seconds)
+    def _count_cpu_at_exit(self, link: Link) -> None:
+        if link.exited is not None:
+            self._count_cpu(link, link.exited.cpu_seconds)
 
     def _count_cpu(self, link: Link, cpu_seconds: float) -> None:
-        more = max(0.0, cpu_seconds - link.counted_cpu_seconds)
-        self.cpu_seconds += more
-        link.counted_cpu_seconds += more
+        increase = max(0.0, cpu_seconds - link.counted_cpu_seconds)
+        self.cpu_seconds += increase
+        link.counted_cpu_seconds += increase

@@ -1,4 +1,4 @@
-"""The main program of a worker, which answers questions until its pipe closes. It imports neither the model nor dataclasses nor pathlib."""
+"""The main program of a worker, which answers requests until its input closes. To save memory, it does not import the model."""
 
 from __future__ import annotations
 
@@ -19,57 +19,57 @@ if TYPE_CHECKING:
     from telemetry_daemon.processes.parsing import Parsers
     from telemetry_parsers.model import Plain
 
-# If the daemon was killed during a hung call, the kernel ends the worker this long after the call's deadline.
+# If the daemon has been killed, the kernel kills a hung worker this many seconds after the deadline of its call.
 _ALARM_MARGIN_SECONDS = 5
 
 
-class Workbench:
-    """The loaded parsers and open library readers, by target (`module:attribute` or `/file.py:attribute`)."""
+class RequestHandler:
+    """Performs requests, and keeps the loaded parsers and open library readers by target."""
 
     def __init__(self) -> None:
         self._parsers: Parsers | None = None
         self._readers: dict[str, LibraryReader] = {}
 
-    def perform(self, question: dict[str, Plain]) -> Plain:
-        """Return the result of one question in plain form; `worker_wire.py` defines the questions."""
-        if question["ask"]["kind"] == "read":
-            return self._read(question["ask"])
+    def perform(self, request: dict[str, Plain]) -> Plain:
+        """Perform a serialized request, and return the serialized result. `worker_wire.py` defines the requests."""
+        if request["ask"]["kind"] == "read":
+            return self._read(request["ask"])
         if self._parsers is None:
             from telemetry_daemon.processes.parsing import (
                 Parsers,
             )  # imports the model, which only a plugin's worker needs
 
             self._parsers = Parsers()
-        return self._parsers.perform(question)
+        return self._parsers.perform(request)
 
     def close(self) -> None:
-        """Close every open reader."""
+        """Close all library readers."""
         for target in tuple(self._readers):
             self._close_reader(target)
 
-    def _read(self, what: dict[str, Plain]) -> Plain:
-        request = what["request"]
+    def _read(self, message: dict[str, Plain]) -> Plain:
+        request = message["request"]
         try:
             if request["kind"] == "library":
-                return readout(self._ask_library(what["reader"], request["calls"]))
+                return readout(self._call_library(message["reader"], request["calls"]))
             if request["kind"] == "files":
-                return readout(_read_files(request, what["root"]))
+                return readout(_read_files(request, message["root"]))
         except ReaderRefusal as refusal:
             return readout(failed=failure(refusal.state, refusal.reason, refusal.text))
-        raise BrokenProtocolError("a worker runs no commands")
+        raise BrokenProtocolError("a worker cannot run commands")
 
-    def _ask_library(self, target: str, calls: Sequence[str]) -> list[Plain]:
+    def _call_library(self, target: str, calls: Sequence[str]) -> list[Plain]:
         if target not in self._readers:
             reader: Any = load(target)
             self._readers[target] = reader
-            self._guarded(target, reader.open)
-        answers = self._guarded(target, self._readers[target].read, tuple(calls))
+            self._call_reader(target, reader.open)
+        answers = self._call_reader(target, self._readers[target].read, tuple(calls))
         if not isinstance(answers, Mapping):
             raise BrokenProtocolError(f"read returned {type(answers).__name__}, not a mapping of calls")
         return [_output(str(call), answer) for call, answer in answers.items()]
 
-    def _guarded(self, target: str, function: Any, *arguments: Any) -> Any:
-        """Return the function's result. If it raises, close the reader; the next poll reopens it."""
+    def _call_reader(self, target: str, function: Any, *arguments: Any) -> Any:
+        """Call a function of a reader. If it raises, close the reader, which the next poll reopens."""
         try:
             return function(*arguments)
         except BaseException:
@@ -80,54 +80,53 @@ class Workbench:
         reader = self._readers.pop(target)
         try:
             reader.close()
-        except Exception as error:  # noqa: BLE001 # foreign code; its resources go with this process
+        except Exception as error:  # noqa: BLE001 # foreign code may raise any exception
             sys.stderr.write(f"closing {target}: {in_one_line(error)}\n")
 
 
-def serve(questions: int, answers: int) -> None:
-    """Answer questions until their pipe ends."""
-    workbench = Workbench()
-    with open(questions, "rb") as lines:
+def serve(requests: int, answers: int) -> None:
+    """Answer requests until the input pipe ends, then close all readers."""
+    handler = RequestHandler()
+    with open(requests, "rb") as lines:
         for line in lines:
-            question = decode_line(line)
-            signal.alarm(math.ceil(question["seconds"]) + _ALARM_MARGIN_SECONDS)
-            _send(answers, _answer(workbench, question))
+            request = decode_line(line)
+            signal.alarm(math.ceil(request["seconds"]) + _ALARM_MARGIN_SECONDS)
+            _send(answers, _answer(handler, request))
             signal.alarm(0)
     signal.alarm(_ALARM_MARGIN_SECONDS)
-    workbench.close()
+    handler.close()
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve the pipe whose descriptor is the last argument; the other arguments only name the worker in `ps`."""
-    questions = int(arguments[-1])
-    os.set_inheritable(questions, False)  # noqa: FBT003  # the standard library's signature
+    """Answer requests from the descriptor in the last argument. The other arguments name the worker in the output of `ps`."""
+    requests = int(arguments[-1])
+    os.set_inheritable(requests, False)  # noqa: FBT003  # the standard library's signature
     _default_signals()
-    # A library's prints must not become answers: standard output is moved away, and descriptor 1 becomes standard
-    # error.
+    # Output that a library prints must not be mistaken for answers, so descriptor 1 now refers to standard error.
     answers = os.dup(1)
     os.dup2(2, 1)
     try:
-        serve(questions, answers)
+        serve(requests, answers)
     except BrokenPipeError:
-        os._exit(1)  # the daemon is gone and reads no answers
+        os._exit(1)  # the daemon has exited
     sys.stderr.flush()
-    os._exit(0)  # no thread or exit handler of a plugin can keep the process alive
+    os._exit(0)  # threads and exit handlers of plugins must not keep the process alive
 
 
 def _default_signals() -> None:
-    """Reset the signals that the daemon's threads block or ignore, so that the worker can be ended."""
+    """Reset the signals that the daemon blocks or ignores, so that they terminate the worker."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
 
 
-def _answer(workbench: Workbench, question: dict[str, Plain]) -> bytes:
-    number = question["id"]
+def _answer(handler: RequestHandler, request: dict[str, Plain]) -> bytes:
+    request_id = request["id"]
     try:
-        result = workbench.perform(question)
-        return answer_line(number, _cpu_seconds(), None, result)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 # the isolation boundary: any exception of a plugin becomes an answer
-        return answer_line(number, _cpu_seconds(), fault("internal", in_one_line(error)), None)
+        result = handler.perform(request)
+        return answer_line(request_id, _cpu_seconds(), None, result)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 # any exception of a plugin becomes an answer
+        return answer_line(request_id, _cpu_seconds(), fault("internal", in_one_line(error)), None)
 
 
 def _cpu_seconds() -> float:
@@ -135,13 +134,13 @@ def _cpu_seconds() -> float:
 
 
 def _send(descriptor: int, line: bytes) -> None:
-    left = memoryview(line)
-    while left:
-        left = left[os.write(descriptor, left) :]
+    remaining = memoryview(line)
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
 
 
 def _read_files(request: dict[str, Plain], root: str) -> list[Plain]:
-    from telemetry_daemon.processes.driver_files import read_files  # only some workers read files
+    from telemetry_daemon.processes.driver_files import read_files  # not needed by other workers
 
     return read_files(request, root)
 

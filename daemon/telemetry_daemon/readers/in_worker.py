@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
-from telemetry_daemon.processes.driver_files import is_there
+from telemetry_daemon.processes.driver_files import has_folder
 from telemetry_daemon.processes.worker import Worker, WorkerError
 from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_parsers.codec.plain import CodecError
@@ -144,7 +144,7 @@ class WorkerReader:
             return Failure("missing", None, text)
         if isinstance(request, Library) and self._missing is not None and not self._may_have_come(request):
             return self._missing
-        if isinstance(request, Files) and not is_there(request, self._root):
+        if isinstance(request, Files) and not has_folder(request, self._root):
             # A node without such cards needs no process for them.
             return Failure("missing", None, f"{self._source}: none of the folders to read is there")
         return None

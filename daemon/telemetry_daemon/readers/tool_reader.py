@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launch, Launcher, Process, launch
-from telemetry_daemon.processes.supervise import Limits, Pipes, Run, settle, supervise
+from telemetry_daemon.processes.supervise import Limits, Pipes, Run, reap_group, supervise
 from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_daemon.readers.tool_lock import HeldLock, ToolBusyError, ToolLocks
 from telemetry_daemon.readers.tool_path import Whereabouts
@@ -139,7 +139,7 @@ class CommandReader:
             return
         try:
             if self._leftover is not None:
-                if not settle(self._leftover.process, 0.0):
+                if not reap_group(self._leftover.process, 0.0):
                     self._left_behind = (self._leftover.process.pid,)
                 self._leftover.process.close()
                 self._leftover.task.lock.leave()
@@ -194,7 +194,7 @@ class CommandReader:
         Pipes(left.process.stdout, left.process.stderr, 0).read(
             0
         )  # so that a process left alone does not wait for a reader of its output
-        if not settle(left.process, 0.0):
+        if not reap_group(left.process, 0.0):
             raise _NoAnswerError(left.failure())
         if not left.counted:
             attempt.cpu_seconds += left.process.reap().cpu_seconds
@@ -248,8 +248,8 @@ class CommandReader:
         task.lock.runs(process.pid)
         since = time.monotonic()
         run = supervise(process, attempt.until, self._closing, self._limits, request.on_deadline)
-        attempt.cpu_seconds += run.ended.cpu_seconds if run.ended else 0.0
-        left = None if run.over else _Leftover(task, process, since, run.ended is not None)
+        attempt.cpu_seconds += run.exited.cpu_seconds if run.exited else 0.0
+        left = None if run.is_group_gone else _Leftover(task, process, since, run.exited is not None)
         self._leftover = left
         if left is None:
             process.close()

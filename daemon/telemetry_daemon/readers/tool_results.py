@@ -26,9 +26,9 @@ def failed(reason: Reason, text: str) -> Failure:
 def failure_of(run: Run, line: str, deadline: float, limits: Limits) -> Failure | None:
     """Return why a run left nothing to parse, or None if the tool exited by itself with any status."""
     if run.cause == "exited":
-        status = run.ended.status if run.ended else None
+        status = run.exited.status if run.exited else None
         return (
-            None if status is None or status >= 0 else failed("killed", f"{line} was ended by {signal_name(-status)}")
+            None if status is None or status >= 0 else failed("killed", f"{line} was killed by {signal_name(-status)}")
         )
     if run.cause == "closed":
         return Failure("disabled", None, f"{line} was cut short: the reader was closed")
@@ -36,7 +36,7 @@ def failure_of(run: Run, line: str, deadline: float, limits: Limits) -> Failure 
         mebibytes = limits.output_bytes / (1 << 20)
         return failed("too_much_output", f"{line} printed more than {mebibytes:g} MiB and was ended")
     return failed(
-        "timeout", f"{line} did not end within {deadline:g} s and was {'ended' if run.over else 'left alone'}"
+        "timeout", f"{line} did not end within {deadline:g} s and was {'ended' if run.is_group_gone else 'left alone'}"
     )
 
 
@@ -65,8 +65,8 @@ def launch_failure(error: Exception, path: str, *, there: bool) -> Failure:
 
 def output_of(run: Run, line: str, target: str) -> Output:
     """Return a run's output without a last line that may be incomplete."""
-    stdout = run.stdout[: run.stdout.rfind(b"\n") + 1] if run.cut else run.stdout
-    return Output(line, target, _text(stdout), _text(run.stderr), run.ended.status if run.ended else None)
+    stdout = run.stdout[: run.stdout.rfind(b"\n") + 1] if run.is_cut else run.stdout
+    return Output(line, target, _text(stdout), _text(run.stderr), run.exited.status if run.exited else None)
 
 
 def remains_of(run: Run, line: str, target: str) -> Output:
@@ -76,13 +76,13 @@ def remains_of(run: Run, line: str, target: str) -> Output:
         target,
         _text(run.stdout[:_KEPT_OF_FAILED_BYTES]),
         _text(run.stderr[:_KEPT_OF_FAILED_BYTES]),
-        run.ended.status if run.ended else None,
+        run.exited.status if run.exited else None,
     )
 
 
 def lost_output(run: Run, line: str, target: str, failure: Failure) -> Output:
     """Return the output of a target whose run failed while other runs worked: no text, the failure as stderr."""
-    return Output(line, target, "", failure.text, run.ended.status if run.ended else None)
+    return Output(line, target, "", failure.text, run.exited.status if run.exited else None)
 
 
 def _text(raw: bytes) -> str:

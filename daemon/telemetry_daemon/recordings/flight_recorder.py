@@ -170,9 +170,9 @@ class Writer:
             return f"no memory for the captures: {error.strerror}"
 
     def _ordered(self, order: dict[str, Any]) -> str:
-        command = short_lived.running(_WRITER)
+        command = short_lived.command_for(_WRITER)
         try:
-            asked = short_lived.Asked(command, json.dumps(order), (order["descriptor"],))
+            asked = short_lived.ShortLivedProcess(command, json.dumps(order), (order["descriptor"],))
             ended = asked.answer(order["seconds"], hint="")
         except NoAnswerError as error:
             return str(error)
