@@ -80,11 +80,11 @@ def _by_json(path: Path) -> object:
 
 
 def _by_us(path: Path) -> object:
-    from telemetry_profile.files.read_files import Found, installed, read_one
+    from telemetry_profile.files.read_files import ProfileFile, formats, read_one
 
-    outcome = read_one(Found(str(path), str(path), is_named=True), installed())
+    outcome = read_one(ProfileFile(str(path), str(path), is_named=True), formats())
     if outcome.facts is None or outcome.facts.problems:
-        sys.exit(f"{path} was not read: {outcome.trouble or outcome.facts}")
+        sys.exit(f"{path} was not read: {outcome.error or outcome.facts}")
     return outcome
 
 

@@ -19,15 +19,15 @@ from telemetry_daemon.terminal.streams import columns
 from telemetry_exporters.text import clean, first_names
 from telemetry_profile import profile_document
 from telemetry_profile.facts.trace_facts import shifted
-from telemetry_profile.files.read_files import BadFormatError, Found, Outcome, find, installed, read_all, read_one
+from telemetry_profile.files.read_files import BadFormatError, Outcome, ProfileFile, find, formats, read_all, read_one
 from telemetry_profile.profile_screen import screen
 from telemetry_profile.verdict.combine import Member, Profile, ReadFile, combine
-from telemetry_profile.verdict.summary import Answer, Then, achieved_of
-from telemetry_profile.verdict.usual_step import usual_of
+from telemetry_profile.verdict.summary import Answer, CardTelemetry, achieved_of
+from telemetry_profile.verdict.usual_step import usual_step_of
 
 EXAMPLES = {
-    "telemetry profile trace.json.gz": "Say why the steps in a trace are slow.",
-    "telemetry profile traces/ --flops-per-step 2.1e14 --dtype bf16": "Compare the ranks of a job, and with the peak.",
+    "telemetry profile trace.json.gz": "Explain why the steps in a trace are slow.",
+    "telemetry profile traces/ --flops-per-step 2.1e14 --dtype bf16": "Compare the ranks of a job with each other and the peak.",
 }
 
 _MOST_NAMED = 3
@@ -37,7 +37,7 @@ _LEAST_WIDTH, _MOST_WIDTH = 60, 1000
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
-        "paths", metavar="PATH", nargs="+", help="a profiler's file, or a folder with those of all ranks"
+        "paths", metavar="PATH", nargs="+", help="a file of a profiler, or a folder with the files of all ranks"
     )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="output format (default: table)")
     parser.add_argument(
@@ -51,13 +51,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--begin",
-        type=_moment,
+        type=_timestamp,
         metavar="TIME",
-        help="when the first activity was, such as 2026-11-01T12:00:00Z, for files without a time",
+        help="time of the first activity, such as 2026-11-01T12:00:00Z, for files without a time of day",
     )
     telemetry = parser.add_mutually_exclusive_group()
     telemetry.add_argument(
-        "--recording", metavar="FILE", help="a recording of the node in the same time, of `telemetry record`"
+        "--recording", metavar="FILE", help="a recording of the node at the same time, made with `telemetry record`"
     )
     telemetry.add_argument(
         "--prometheus", metavar="URL", help="a Prometheus that scraped the node, such as http://prometheus:9090"
@@ -65,18 +65,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--publish",
         metavar="JOB",
-        help="leave the steps of each rank for the daemon, as those of this job, in the folder of `steps.directory`",
+        help="write the steps of each rank as those of this job, for the daemon, to the folder of `steps.directory`",
     )
     options.add_config(parser)
 
 
-def _moment(text: str) -> float:
-    """Return Unix seconds; a time without a zone is UTC."""
+def _timestamp(text: str) -> float:
+    """Return Unix seconds. A time without a zone is UTC."""
     try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is not a time; write 2026-11-01T12:00:00Z") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+    return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def _positive(text: str) -> float:
@@ -90,67 +90,67 @@ def _positive(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the answer; return 2 if something could not be read, 3 if the files contain no device."""
-    outcomes, was_ended = _outcomes(_files(arguments.paths))
-    read = [
-        ReadFile(outcome.found.folders, outcome.found.shown, outcome.facts)
+    """Print the answer. Return 2 if something could not be read, 3 if the files contain no device."""
+    outcomes, was_interrupted = _outcomes(_files(arguments.paths))
+    read_files = [
+        ReadFile(outcome.file.folders, outcome.file.display_name, outcome.facts)
         for outcome in outcomes
         if outcome.facts is not None
     ]
-    profile = combine(read)
-    _report([outcome for outcome in outcomes if outcome.facts is None], was_ended=was_ended)
-    if read:
-        sys.stdout.write(_text(profile, arguments))
+    profile = combine(read_files)
+    _print_unread([outcome for outcome in outcomes if outcome.facts is None], was_interrupted=was_interrupted)
+    if read_files:
+        sys.stdout.write(_rendered(profile, arguments))
     if arguments.publish:
         _publish(profile, arguments)
-    if profile.problems or was_ended or len(read) < len(outcomes):
+    if profile.problems or was_interrupted or len(read_files) < len(outcomes):
         return exits.PROBLEMS
     return exits.OK if profile.members else exits.NOTHING_FOUND
 
 
-def _files(paths: Sequence[str]) -> list[Found]:
+def _files(paths: Sequence[str]) -> list[ProfileFile]:
     try:
         files = find(paths)
     except OSError as error:
-        remedy = "give a profiler's file, or a folder of them, that you may read"
+        remedy = "pass a readable file or folder of a profiler"
         raise CommandError(f"cannot read '{error.filename}': {error.strerror}; {remedy}") from None
     if not files:
         raise CommandError(f"there is no file in {', '.join(paths)}", status=exits.NOTHING_FOUND)
     return files
 
 
-def _outcomes(files: Sequence[Found]) -> tuple[list[Outcome], bool]:
-    """Return the outcomes in the order of the files, and whether ^C ended the reading early."""
+def _outcomes(files: Sequence[ProfileFile]) -> tuple[list[Outcome], bool]:
+    """Return the outcomes in the order of the files, and whether Ctrl-C interrupted the reading."""
     try:
-        read = partial(read_one, formats=installed())
+        read_file = partial(read_one, formats=formats())
     except BadFormatError as error:
         raise CommandError(str(error)) from None
     positions = {file.path: position for position, file in enumerate(files)}
     outcomes: list[Outcome] = []
-    was_ended = False
-    with contextlib.closing(read_all(files, read)) as reading:
+    was_interrupted = False
+    with contextlib.closing(read_all(files, read_file)) as reading:
         try:
             outcomes.extend(reading)
-        except KeyboardInterrupt:  # the first: what has been read is shown
-            was_ended = True
-    return sorted(outcomes, key=lambda outcome: positions[outcome.found.path]), was_ended
+        except KeyboardInterrupt:  # the files read so far are shown
+            was_interrupted = True
+    return sorted(outcomes, key=lambda outcome: positions[outcome.file.path]), was_interrupted
 
 
-def _report(troubles: Sequence[Outcome], *, was_ended: bool) -> None:
-    """Write the unread files to standard error: by name if the user named them or a format recognised them, otherwise their number."""
-    named = [outcome for outcome in troubles if outcome.found.is_named or outcome.is_recognised]
-    others = [outcome.found.shown for outcome in troubles if not (outcome.found.is_named or outcome.is_recognised)]
+def _print_unread(unread: Sequence[Outcome], *, was_interrupted: bool) -> None:
+    """Print the unread files to standard error. Files of a folder that no format recognises are only counted."""
+    named = [outcome for outcome in unread if outcome.file.is_named or outcome.is_recognised]
+    others = [outcome.file.display_name for outcome in unread if not (outcome.file.is_named or outcome.is_recognised)]
     for outcome in named:
-        sys.stderr.write(f"telemetry: {clean(f'{outcome.found.shown}: {outcome.trouble}')}\n")
+        sys.stderr.write(f"telemetry: {clean(f'{outcome.file.display_name}: {outcome.error}')}\n")
     if others:
         count = "1 file is not a result" if len(others) == 1 else f"{len(others)} files are not results"
         names = clean(first_names(others, ", ", _MOST_NAMED))
         sys.stderr.write(f"telemetry: {count} of a supported profiler: {names}\n")
-    if was_ended:
+    if was_interrupted:
         sys.stderr.write("telemetry: interrupted before all files were read; the files read so far are shown\n")
 
 
-def _text(profile: Profile, arguments: argparse.Namespace) -> str:
+def _rendered(profile: Profile, arguments: argparse.Namespace) -> str:
     answer = _answer(profile, arguments)
     if arguments.format == "json":
         return profile_document.render(answer)
@@ -159,17 +159,17 @@ def _text(profile: Profile, arguments: argparse.Namespace) -> str:
 
 def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
     """Write a file for each rank that has steps. Raise CommandError."""
-    from telemetry_profile.files.publish import counts_of, publish
+    from telemetry_profile.files.publish import publish, step_counts_of
 
     folder = Path(options.settings(arguments).steps.directory)
     for member in profile.members:
-        counts = counts_of(member, arguments.publish)
+        counts = step_counts_of(member, arguments.publish)
         if counts is None:
             continue
         try:
             publish(folder, counts)
         except OSError as error:
-            remedy = f"make the folder: install -d -m 1777 {folder}"
+            remedy = f"create the folder: install -d -m 1777 {folder}"
             raise CommandError(
                 f"cannot write to {folder}: {error.strerror}; {remedy}", status=exits.UNAVAILABLE
             ) from None
@@ -178,56 +178,56 @@ def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
 def _answer(profile: Profile, arguments: argparse.Namespace) -> Answer:
     members = _with_begin(profile.members, arguments.begin)
     profile = replace(profile, members=members)
-    ranks = tuple(usual_of(member) for member in members)
+    ranks = tuple(usual_step_of(member) for member in members)
     achieved = tuple(achieved_of(rank, arguments.flops_per_step, arguments.dtype) for rank in ranks)
     telemetry = arguments.recording or arguments.prometheus or ""
-    return Answer(profile, ranks, achieved, _then(members, arguments), telemetry)
+    return Answer(profile, ranks, achieved, _card_telemetry(members, arguments), telemetry)
 
 
 def _with_begin(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
-    """Return the members with the time that the user states, unless their files contain a time."""
+    """Return the members with Unix times from the given start, unless their files contain Unix times."""
     starts = [member.device.begin_ns for member in members if member.begin_unix_ns is None]
-    stated = [start for start in starts if start is not None]
-    if begin is None or not stated:
+    known_starts = [start for start in starts if start is not None]
+    if begin is None or not known_starts:
         return members
-    offset = round(begin * 1e9) - min(stated)
-    return tuple(_dated(member, offset) if member.begin_unix_ns is None else member for member in members)
+    offset = round(begin * 1e9) - min(known_starts)
+    return tuple(_with_unix_times(member, offset) if member.begin_unix_ns is None else member for member in members)
 
 
-def _dated(member: Member, offset: int) -> Member:
+def _with_unix_times(member: Member, offset: int) -> Member:
     (device,) = shifted([member.device], offset)
     return replace(member, begin_unix_ns=device.begin_ns, end_unix_ns=device.end_ns)
 
 
-def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[Then | None, ...]:
+def _card_telemetry(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[CardTelemetry | None, ...]:
     """Return the telemetry of each member's card at the time of the profile. Raise CommandError."""
     if not (arguments.recording or arguments.prometheus):
         return (None,) * len(members)
     from telemetry_daemon.recordings.recording_file import RecordingError, RecordingFile
     from telemetry_profile.files.card_readings import (
+        ProfiledCard,
         PrometheusError,
-        Wanted,
-        then_of,
-        tracks_of_prometheus,
-        tracks_of_recording,
+        histories_of_prometheus,
+        histories_of_recording,
+        telemetry_of,
     )
 
-    wanted = [
+    profiled_cards = [
         None
         if member.begin_unix_ns is None or member.end_unix_ns is None
-        else Wanted(member.device.card, member.device.rank, member.begin_unix_ns / 1e9, member.end_unix_ns / 1e9)
+        else ProfiledCard(member.device.card, member.device.rank, member.begin_unix_ns / 1e9, member.end_unix_ns / 1e9)
         for member in members
     ]
-    cards = [card for card in wanted if card is not None]
+    cards = [card for card in profiled_cards if card is not None]
     if not cards:
         return (None,) * len(members)
     try:
         if arguments.recording:
-            tape = RecordingFile(Path(arguments.recording))
-            tracks = tracks_of_recording(tape, cards)
-            sys.stderr.writelines(f"telemetry: {clean(f'{tape.path}: {text}')}\n" for text in tape.damage.lines())
+            file = RecordingFile(Path(arguments.recording))
+            histories = histories_of_recording(file, cards)
+            sys.stderr.writelines(f"telemetry: {clean(f'{file.path}: {text}')}\n" for text in file.damage.lines())
         else:
-            tracks = tracks_of_prometheus(arguments.prometheus, cards)
+            histories = histories_of_prometheus(arguments.prometheus, cards)
     except (RecordingError, PrometheusError) as error:
         raise CommandError(str(error)) from None
-    return tuple(None if card is None else then_of(card, tracks) for card in wanted)
+    return tuple(None if card is None else telemetry_of(card, histories) for card in profiled_cards)

@@ -13,20 +13,20 @@ from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.model import Problem
 from telemetry_profile.format_contract import Flops, Hint, Kernel, Split, Work
 from telemetry_profile.verdict.cause import ADDED_LATER, Verdict, verdict_of
-from telemetry_profile.verdict.slowest_rank import Reason, slow_links, spread_of, straggler_of
-from telemetry_profile.verdict.summary import Achieved, Answer, KernelSum, Then, kernel_sums
-from telemetry_profile.verdict.usual_step import Usual
+from telemetry_profile.verdict.slowest_rank import Reason, rank_spread_of, slow_links, straggler_of
+from telemetry_profile.verdict.summary import Achieved, Answer, CardTelemetry, KernelSum, kernel_sums
+from telemetry_profile.verdict.usual_step import UsualStep
 
 _MOST_KERNELS = 100
 _NANO = 1e9
-_SEVERAL = "the files are of {} runs that do not belong together: each has a verdict of its own"
-_NOTHING = object()
+_SEVERAL_RUNS = "the files are from {} unrelated runs: each run has its own verdict"
+_MISSING = object()
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class MemberJson:
-    """A rank, or a card of no rank."""
+    """A rank, or a card that has no rank."""
 
     rank: int | None
     card: int | None
@@ -65,7 +65,7 @@ class CardJson:
 
 @dataclass(frozen=True)
 class SplitJson:
-    """How one card spent one span."""
+    """How one card spent a span of time."""
 
     span_seconds: float | None
     compute_seconds: float | None
@@ -100,12 +100,12 @@ class _StepHead:
 
 @dataclass(frozen=True)
 class StepJson(SplitJson, _StepHead):
-    """One step."""
+    """One training step."""
 
 
 @dataclass(frozen=True)
 class KernelJson:
-    """All runs of one kernel, copy or collective."""
+    """All executions of one kernel, copy or collective."""
 
     name: str
     work: Work
@@ -120,7 +120,7 @@ class KernelJson:
 
 @dataclass(frozen=True)
 class GapJson:
-    """A time in which nothing ran."""
+    """A long time in which nothing ran."""
 
     begin_seconds: float
     """The time since the card's first interval."""
@@ -140,23 +140,23 @@ class ProfiledJson:
     steps: int
     """The number of steps of which `step` is the mean; 0 if none are marked."""
     left_out: tuple[str, ...]
-    """The steps and collectives that are not counted, and why."""
+    """The excluded steps and collectives, with reasons."""
     step: SplitJson | None
     """The usual step; null if none are marked."""
     whole: SplitJson
     without_first_collective: SplitJson | None
-    """All of the time without a first collective that takes far longer than the others; null if there is none."""
+    """The whole time without a first collective that is far longer than the others; null if there is none."""
     every_step: tuple[StepJson, ...]
     kernels: tuple[KernelJson, ...]
     flops: Flops | None
     achieved: Achieved | None
-    telemetry: Then | None
+    telemetry: CardTelemetry | None
     step_basis: Literal["launch", "host"] | None = field(metadata=ADDED_LATER)
-    """What assigns a kernel to a step: its launch, or the host's clock; null if the tool itself states the step."""
+    """How kernels are assigned to steps: by their launches or by the host's clock; null if the tool states the step."""
     gaps: tuple[GapJson, ...] = field(metadata=ADDED_LATER)
     """The long gaps if no steps are marked."""
     without_gaps: SplitJson | None = field(metadata=ADDED_LATER)
-    """All of the time without the gaps and the first collective; null if there are no gaps."""
+    """The whole time without the gaps and the first collective; null if there are no gaps."""
     files: tuple[str, ...] = field(metadata=ADDED_LATER)
 
 
@@ -194,14 +194,14 @@ class RunJson:
 
 @dataclass(frozen=True)
 class ProfileJson:
-    """What `telemetry profile --format json` prints. Times are seconds, sizes bytes; null means that the files do not contain the value. Later versions may have further keys."""
+    """The output of `telemetry profile --format json`. Times are seconds, sizes bytes; null means that the files do not contain the value. Later versions may have more keys."""
 
     schema: Literal["telemetry.profile/1"]
     verdict: Verdict
     job_ranks: int | None
     """The size of the job, which may have more ranks than were read."""
     ranks: RanksJson | None
-    """The comparison of the ranks; null for one card, and for several runs."""
+    """The comparison of the ranks; null for a single card and for several runs."""
     devices: tuple[ProfiledJson, ...]
     """The cards of each rank."""
     kernels: tuple[KernelJson, ...]
@@ -213,7 +213,7 @@ class ProfileJson:
     remarks: tuple[str, ...]
     problems: tuple[Problem, ...]
     runs: tuple[RunJson, ...] = field(metadata=ADDED_LATER)
-    """The runs to which the cards belong: a single run, or several that have nothing in common."""
+    """The runs that the cards belong to: one run, or several unrelated runs."""
 
 
 def render(answer: Answer) -> str:
@@ -224,21 +224,21 @@ def render(answer: Answer) -> str:
 def document(answer: Answer) -> dict[str, Any]:
     """Return the document as plain data."""
     profile, runs = answer.profile, _runs(answer)
-    members = zip(answer.ranks, answer.achieved, answer.then, strict=True)
-    whole = _made(
+    members = zip(answer.ranks, answer.achieved, answer.card_telemetry, strict=True)
+    whole = _build(
         ProfileJson,
         profile,
         schema="telemetry.profile/1",
-        verdict=runs[0].verdict if len(runs) == 1 else Verdict("unknown", _SEVERAL.format(len(runs))),
+        verdict=runs[0].verdict if len(runs) == 1 else Verdict("unknown", _SEVERAL_RUNS.format(len(runs))),
         job_ranks=profile.ranks,
         ranks=runs[0].ranks if len(runs) == 1 else None,
-        devices=tuple(_device(rank, achieved, then) for rank, achieved, then in members),
+        devices=tuple(_device(rank, achieved, telemetry) for rank, achieved, telemetry in members),
         kernels=tuple(_kernel(kernel.longest, kernel) for kernel in kernel_sums(profile.members)[:_MOST_KERNELS]),
         links=tuple(
-            _made(LinkJson, link, bytes=link.bytes_moved, seconds=link.busy_ns / _NANO) for link in profile.links
+            _build(LinkJson, link, bytes=link.bytes_moved, seconds=link.busy_ns / _NANO) for link in profile.links
         ),
         slow_links=tuple(
-            _made(SlowLinkJson, slow.link, bytes_per_second=slow.rate, median_bytes_per_second=slow.median_rate)
+            _build(SlowLinkJson, slow.link, bytes_per_second=slow.rate, median_bytes_per_second=slow.median_rate)
             for slow in slow_links(profile.links)
         ),
         telemetry=answer.telemetry or None,
@@ -247,21 +247,21 @@ def document(answer: Answer) -> dict[str, Any]:
     return to_plain(ProfileJson, whole)
 
 
-def _made(kind: type[_T], thing: object, **others: Any) -> _T:
-    """Return an object of the document; its fields come from `others` or from the attributes of `thing` with the same names."""
-    return kind(**{name: others[name] if name in others else _value(thing, name) for name in _names(kind)})  # type: ignore[arg-type]  # a class is hashable
+def _build(kind: type[_T], source: object, **values: Any) -> _T:
+    """Return a document object. Its fields are from `values`, or from the attributes of `source` with the same names."""
+    return kind(**{name: values[name] if name in values else _value(source, name) for name in _field_names(kind)})  # type: ignore[arg-type]  # a class is hashable
 
 
 @cache
-def _names(kind: object) -> tuple[str, ...]:
-    """Return the names of the fields, cached since `get_type_hints` is slow."""
+def _field_names(kind: object) -> tuple[str, ...]:
+    """Return the names of the fields. They are cached, because `get_type_hints` is slow."""
     return tuple(get_type_hints(kind))
 
 
-def _value(thing: object, name: str) -> Any:
-    """Return an attribute, a time as seconds and an empty text as None."""
-    if (value := getattr(thing, name, _NOTHING)) is _NOTHING:
-        value = getattr(thing, name.removesuffix("seconds") + "ns")
+def _value(source: object, name: str) -> Any:
+    """Return an attribute. Times are converted to seconds, and empty texts to None."""
+    if (value := getattr(source, name, _MISSING)) is _MISSING:
+        value = getattr(source, name.removesuffix("seconds") + "ns")
         return None if value is None else value / _NANO
     return None if value == "" else value
 
@@ -271,15 +271,15 @@ def _runs(answer: Answer) -> tuple[RunJson, ...]:
     return tuple(
         RunJson(
             tuple(positions[id(member)] for member in run.profile.members),
-            verdict_of(run.profile, run.ranks, run.then),
+            verdict_of(run.profile, run.ranks, run.card_telemetry),
             _ranks(run.ranks),
         )
         for run in answer.runs
     )
 
 
-def _ranks(ranks: Sequence[Usual]) -> RanksJson | None:
-    spread, slow = spread_of(ranks), straggler_of(ranks)
+def _ranks(ranks: Sequence[UsualStep]) -> RanksJson | None:
+    spread, slow = rank_spread_of(ranks), straggler_of(ranks)
     if spread is None:
         return None
     straggler = None if slow is None else StragglerJson(slow.rank, slow.excess, slow.reason)
@@ -289,12 +289,12 @@ def _ranks(ranks: Sequence[Usual]) -> RanksJson | None:
     return RanksJson(spread.median_ns / _NANO, slowest, fastest, spread.skew, straggler)
 
 
-def _device(rank: Usual, achieved: Achieved | None, then: Then | None) -> ProfiledJson:
+def _device(rank: UsualStep, achieved: Achieved | None, telemetry: CardTelemetry | None) -> ProfiledJson:
     member, device = rank.member, rank.member.device
-    return _made(
+    return _build(
         ProfiledJson,
         device,
-        card=_made(CardJson, device.card),
+        card=_build(CardJson, device.card),
         tool=member.tool,
         formats=member.formats,
         begin_timestamp_seconds=_seconds(member.begin_unix_ns),
@@ -304,10 +304,10 @@ def _device(rank: Usual, achieved: Achieved | None, then: Then | None) -> Profil
         step=_split(rank.split if rank.steps else None),
         whole=_split(device.split),
         without_first_collective=_split(device.without_first_collective()),
-        every_step=tuple(_made(StepJson, step, **vars(_made(SplitJson, step.split))) for step in device.steps),
+        every_step=tuple(_build(StepJson, step, **vars(_build(SplitJson, step.split))) for step in device.steps),
         kernels=tuple(_kernel(kernel, kernel) for kernel in device.kernels[:_MOST_KERNELS]),
         achieved=achieved,
-        telemetry=then,
+        telemetry=telemetry,
         gaps=tuple(GapJson(gap.since_ns / _NANO, gap.length_ns / _NANO) for gap in device.gaps),
         without_gaps=_split(device.without_gaps and device.limited(device.without_gaps)),
         files=member.files,
@@ -315,16 +315,16 @@ def _device(rank: Usual, achieved: Achieved | None, then: Then | None) -> Profil
 
 
 def _split(split: Split | None) -> SplitJson | None:
-    return None if split is None else _made(SplitJson, split)
+    return None if split is None else _build(SplitJson, split)
 
 
-def _kernel(kernel: Kernel, counted: Kernel | KernelSum) -> KernelJson:
-    return _made(
+def _kernel(kernel: Kernel, sums: Kernel | KernelSum) -> KernelJson:
+    return _build(
         KernelJson,
         kernel,
-        calls=counted.calls,
-        total_seconds=counted.total_ns / _NANO,
-        mean_seconds=counted.total_ns / counted.calls / _NANO if counted.calls else None,
+        calls=sums.calls,
+        total_seconds=sums.total_ns / _NANO,
+        mean_seconds=sums.total_ns / sums.calls / _NANO if sums.calls else None,
         estimated_occupancy_ratio=kernel.occupancy_ratio,
     )
 

@@ -14,18 +14,18 @@ from telemetry_profile.facts.kernel_kinds import family_of, short_name, shorten_
 from telemetry_profile.format_contract import Split
 from telemetry_profile.verdict.cause import verdict_of
 from telemetry_profile.verdict.combine import Member, Profile
-from telemetry_profile.verdict.slowest_rank import longer, slow_links, spread_of, straggler_of
-from telemetry_profile.verdict.summary import Answer, KernelSum, Then, kernel_sums
-from telemetry_profile.verdict.usual_step import Usual, mean
+from telemetry_profile.verdict.slowest_rank import excess_text, rank_spread_of, slow_links, straggler_of
+from telemetry_profile.verdict.summary import Answer, CardTelemetry, KernelSum, kernel_sums
+from telemetry_profile.verdict.usual_step import UsualStep, mean_split
 
 LINES, COLUMNS = 24, 80
 _FEWEST_KERNELS, _MOST_KERNELS = 2, 10
-_MATCHES = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "a guess, by its number"}
-_BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
+_MATCHES = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "a guess by its number"}
+_BASES = {"given": "from --flops-per-step", "told": "stated in the file", "shapes": "a lower bound, from shapes"}
 _LEAST_SECONDS = 10**9
 _LEAST_RATE = 1e9  # FLOP/s
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")
-_WIDE, _NARROW_COLUMNS = 120, 5  # at this width or more the table also has the launch shape
+_WIDE, _NARROW_COLUMNS = 120, 5  # from this width on, the table also has the launch shape
 _LEAST_NAME = 20
 # The shortest length for which a unit is used, its name, and its nanoseconds.
 _UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (0, "µs", 10**3))
@@ -51,22 +51,22 @@ _COLUMNS = (
 
 
 def screen(answer: Answer, width: int, colour: Colour) -> str:
-    """Return the answer in at most 24 lines of at most `width` columns; several runs get a few lines each."""
+    """Return the answer in at most 24 lines of at most `width` columns. Several runs get a few lines each."""
     runs = answer.runs
     if len(runs) > 1:
-        brief = [_brief(run, number, len(runs), width, colour) for number, run in enumerate(runs, 1)]
-        notes = [line for text in _left_out(answer.profile) for line in _wrapped(text, width, 2)]
-        return "\n".join([*brief, _painted(notes, frozenset(), width, colour)])
+        lines_of_runs = [_run_lines(run, number, len(runs), width, colour) for number, run in enumerate(runs, 1)]
+        notes = [line for text in _file_notes(answer.profile) for line in _wrapped(text, width, 2)]
+        return "\n".join([*lines_of_runs, _painted(notes, frozenset(), width, colour)])
     head = _head(answer, width)
     evidence = [*_parts_line(answer.ranks, width), *_rank_table(answer.ranks, width)]
     foot = [line for text in _notes(answer) for line in _wrapped(text, width, 2)]
-    room = LINES - len(head) - len(evidence) - len(foot) - 1
-    kernels = _kernel_table(answer.profile.members, max(_FEWEST_KERNELS, min(_MOST_KERNELS, room)), width)
+    free_lines = LINES - len(head) - len(evidence) - len(foot) - 1
+    kernels = _kernel_table(answer.profile.members, max(_FEWEST_KERNELS, min(_MOST_KERNELS, free_lines)), width)
     lines = [*head, *evidence, *kernels, *foot][:LINES]
     return _painted(lines, frozenset({0, len(head) + len(evidence)} if kernels else {0}), width, colour)
 
 
-def _brief(run: Answer, number: int, count: int, width: int, colour: Colour) -> str:
+def _run_lines(run: Answer, number: int, count: int, width: int, colour: Colour) -> str:
     """Return the lines of one of several independent runs."""
     files = list(dict.fromkeys(name for member in run.profile.members for name in member.files))
     heading = f"RUN {number} OF {count}: {first_names(files, ', ', 3)}"
@@ -82,11 +82,11 @@ def _painted(lines: Sequence[str], bold: frozenset[int], width: int, colour: Col
 
 def _head(answer: Answer, width: int) -> list[str]:
     """Return the title, the verdict and the advice."""
-    verdict = verdict_of(answer.profile, answer.ranks, answer.then)
+    verdict = verdict_of(answer.profile, answer.ranks, answer.card_telemetry)
     if verdict.is_slow:
         words = f"Slow because: {verdict.text}"
     else:
-        words = f"{'Nothing holds it up' if verdict.cause == 'compute' else 'Not known'}: {verdict.text}"
+        words = f"{'Nothing holds it up' if verdict.cause == 'compute' else 'Cause unknown'}: {verdict.text}"
     advice = _wrapped(f"Try: {verdict.advice}", width, 2) if verdict.advice else []
     return [*_wrapped(_title(answer), width, 2), *_wrapped(words, width, 4), *advice]
 
@@ -98,7 +98,7 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _wrapped(text: str, width: int, most: int) -> list[str]:
-    """Return the text in at most so many lines; the last line shows by `…` that the text is cut."""
+    """Return the text in at most `most` lines. If the text is cut, the last line ends with `…`."""
     lines = textwrap.wrap(clean(text), width, subsequent_indent="  ", break_on_hyphens=False) or [""]
     if len(lines) <= most:
         return lines
@@ -106,10 +106,10 @@ def _wrapped(text: str, width: int, most: int) -> list[str]:
 
 
 def _title(answer: Answer) -> str:
-    return ", ".join(filter(None, (_steps(answer), _cards(answer), _moment(answer))))
+    return ", ".join(filter(None, (_steps_text(answer), _cards_text(answer), _time_text(answer))))
 
 
-def _steps(answer: Answer) -> str:
+def _steps_text(answer: Answer) -> str:
     counts = sorted({rank.steps for rank in answer.ranks})
     spans = [rank.split.span_ns for rank in answer.ranks if rank.split.span_ns is not None]
     length = human.short_duration(round(sum(spans) / len(spans))) if spans else "unknown length"
@@ -121,7 +121,7 @@ def _steps(answer: Answer) -> str:
     return f"1 step, {length}{clock}" if most == 1 else f"{most} steps of {length}{clock}"
 
 
-def _cards(answer: Answer) -> str:
+def _cards_text(answer: Answer) -> str:
     devices = [member.device for member in answer.profile.members]
     models = list(dict.fromkeys(device.card.model for device in devices if device.card.model))
     model = f" ({', '.join(models[:2])}{', …' if len(models) > 2 else ''})" if models else ""
@@ -132,22 +132,22 @@ def _cards(answer: Answer) -> str:
     return f"{ranks}{len(devices)} card{'' if len(devices) == 1 else 's'}{model}"
 
 
-def _moment(answer: Answer) -> str:
+def _time_text(answer: Answer) -> str:
     begins = [member.begin_unix_ns for member in answer.profile.members if member.begin_unix_ns is not None]
     if not begins or not human.is_valid_time(min(begins) / _LEAST_SECONDS):
         return ""
     return human.utc(min(begins) / _LEAST_SECONDS)
 
 
-def _parts_line(ranks: Sequence[Usual], width: int) -> list[str]:
+def _parts_line(ranks: Sequence[UsualStep], width: int) -> list[str]:
     """Return the parts of the mean step in one unit, on one or two lines."""
-    split = mean([rank.split for rank in ranks]) if ranks else Split()
+    split = mean_split([rank.split for rank in ranks]) if ranks else Split()
     longest = max((getattr(split, name) or 0 for name, _ in (("span_ns", ""), *_PARTS)), default=0)
     unit, scale = _unit(longest)
     texts = [
         f"{words} {_number(value, scale)}"
         for name, words in _PARTS
-        if (value := getattr(split, name)) is not None and not _says_nothing(name, value, split)
+        if (value := getattr(split, name)) is not None and not _is_redundant(name, value, split)
     ]
     if not texts:
         return []
@@ -159,59 +159,59 @@ def _parts_line(ranks: Sequence[Usual], width: int) -> list[str]:
     return [line] if len(line) <= width else ["  ".join(texts[:4]), "  ".join(texts[4:])]
 
 
-def _says_nothing(name: str, value: int, split: Split) -> bool:
+def _is_redundant(name: str, value: int, split: Split) -> bool:
     """Return whether a part is a zero that follows from the other parts."""
     if name == "exposed_communication_ns":
         return value == 0 and not split.communication_ns
     return name in ("wait_ns", "data_wait_ns") and value == 0
 
 
-def _rank_table(ranks: Sequence[Usual], width: int) -> list[str]:
-    """Return the table of the median, slowest and fastest rank and of the straggler; nothing for a single card."""
-    spread = spread_of(ranks)
+def _rank_table(ranks: Sequence[UsualStep], width: int) -> list[str]:
+    """Return the table of the median, slowest and fastest rank and of the straggler, or [] for a single card."""
+    spread = rank_spread_of(ranks)
     if spread is None:
         return []
-    slow = straggler_of(ranks)
+    straggler = straggler_of(ranks)
     rows: list[tuple[str, Split]] = [
-        ("median", _median(ranks)),
-        (f"slowest: {_name(spread.slowest)}", spread.slowest.split),
-        (f"fastest: {_name(spread.fastest)}", spread.fastest.split),
+        ("median", _median_split(ranks)),
+        (f"slowest: {_rank_name(spread.slowest)}", spread.slowest.split),
+        (f"fastest: {_rank_name(spread.fastest)}", spread.fastest.split),
     ]
     rows += [
-        (f"holds up the others: rank {slow.rank}", rank.split)
+        (f"holds up the others: rank {straggler.rank}", rank.split)
         for rank in ranks
-        if slow and rank.member.device.rank == slow.rank
+        if straggler and rank.member.device.rank == straggler.rank
     ]
     unit, scale = _unit(spread.median_ns)
     columns = [
         (name, heading) for name, heading in _COLUMNS if any(getattr(split, name) is not None for _, split in rows)
     ]
-    lines = _fitting(f"RANKS ({unit})", columns, rows, scale, width)
-    slower = longer(spread.skew)
-    return lines + ([f"skew: the slowest takes {slower} the median"] if spread.skew >= 0.001 else [])
+    lines = _table_lines(f"RANKS ({unit})", columns, rows, scale, width)
+    skew_text = excess_text(spread.skew)
+    return lines + ([f"skew: the slowest takes {skew_text} the median"] if spread.skew >= 0.001 else [])
 
 
-def _fitting(
+def _table_lines(
     heading: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[str, Split]], scale: int, width: int
 ) -> list[str]:
-    """Return the table without the columns for which there is no room: a number is never cut."""
+    """Return the table without the columns that do not fit. A number is never cut."""
     lines = [[heading, *(words for _, words in columns)]]
     lines += [[words, *(_number(getattr(split, name), scale) for name, _ in columns)] for words, split in rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     if sum(widths) + 2 * len(columns) > width and len(columns) > 1:
-        unimportant = next((item for item in columns if item[0] in _UNIMPORTANT), columns[-1])
-        return _fitting(heading, [item for item in columns if item != unimportant], rows, scale, width)
+        dropped = next((item for item in columns if item[0] in _UNIMPORTANT), columns[-1])
+        return _table_lines(heading, [item for item in columns if item != dropped], rows, scale, width)
     return [_aligned(line, widths) for line in lines]
 
 
-def _name(rank: Usual) -> str:
+def _rank_name(rank: UsualStep) -> str:
     device = rank.member.device
     if device.rank is not None:
         return f"rank {device.rank}"
-    return "a card without number" if device.card.index is None else f"card {device.card.index}"
+    return "a card without a number" if device.card.index is None else f"card {device.card.index}"
 
 
-def _median(ranks: Sequence[Usual]) -> Split:
+def _median_split(ranks: Sequence[UsualStep]) -> Split:
     lengths = {
         name: [value for rank in ranks if (value := getattr(rank.split, name)) is not None] for name, _ in _COLUMNS
     }
@@ -229,42 +229,42 @@ def _number(value: int | None, scale: int) -> str:
 
 
 def _kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]:
-    """Return a table of at most so many lines; nothing without kernels."""
+    """Return the table of kernels in at most `most` lines and the line of kinds, or [] without kernels."""
     sums = kernel_sums(members)
     if not sums:
         return []
     columns = len(_KERNEL_HEADINGS) if width >= _WIDE else _NARROW_COLUMNS
-    whole = sum(kernel.total_ns for kernel in sums)
-    heading, rows = _KERNEL_HEADINGS[:columns], [_cells(kernel, whole)[: columns - 1] for kernel in sums[: most - 1]]
+    total_ns = sum(kernel.total_ns for kernel in sums)
+    heading, rows = _KERNEL_HEADINGS[:columns], [_cells(kernel, total_ns)[: columns - 1] for kernel in sums[: most - 1]]
     widths = [max(len(row[column]) for row in [heading[1:], *rows]) for column in range(len(heading) - 1)]
-    room = max(_LEAST_NAME, width - sum(widths) - 2 * len(widths))
-    names = shorten_distinctly([short_name(clean(kernel.longest.name)) for kernel in sums[: most - 1]], room)
+    name_width = max(_LEAST_NAME, width - sum(widths) - 2 * len(widths))
+    names = shorten_distinctly([short_name(clean(kernel.longest.name)) for kernel in sums[: most - 1]], name_width)
     lines = [
-        _aligned([name, *row], [room, *widths])
+        _aligned([name, *row], [name_width, *widths])
         for name, row in zip([heading[0], *names], [heading[1:], *rows], strict=True)
     ]
-    return [*lines, *_kinds(sums, whole, width)]
+    return [*lines, *_kinds_lines(sums, total_ns, width)]
 
 
-def _kinds(sums: Sequence[KernelSum], whole: int, width: int) -> list[str]:
-    """Return the shares of the kinds of kernels; nothing if there is only one kind."""
+def _kinds_lines(sums: Sequence[KernelSum], total_ns: int, width: int) -> list[str]:
+    """Return a line with the shares of the kinds of kernels, or [] if there is only one kind."""
     totals: Counter[str] = Counter()
     for kernel in sums:
         work = kernel.longest.work
         totals[family_of(kernel.longest.name) if work == "compute" else work] += kernel.total_ns
-    shown = [f"{kind} {human.percent(total / whole)}" for kind, total in totals.most_common()] if whole else []
+    shown = [f"{kind} {human.percent(total / total_ns)}" for kind, total in totals.most_common()] if total_ns else []
     while len(line := f"by kind: {', '.join(shown)}") > width:
         shown.pop()
     return [line] if len(shown) > 1 else []
 
 
-def _cells(kernel: KernelSum, whole: int) -> tuple[str, ...]:
+def _cells(kernel: KernelSum, total_ns: int) -> tuple[str, ...]:
     occupancy = kernel.longest.occupancy_ratio
     return (
         f"{kernel.calls:,}",
         human.short_duration(kernel.total_ns),
         human.short_duration(round(kernel.total_ns / max(1, kernel.calls))),
-        f"{kernel.total_ns / whole:.1%}" if whole else ABSENT,
+        f"{kernel.total_ns / total_ns:.1%}" if total_ns else ABSENT,
         kernel.longest.grid or ABSENT,
         kernel.longest.block or ABSENT,
         ABSENT if occupancy is None else f"{occupancy:.0%}",
@@ -277,73 +277,73 @@ def _notes(answer: Answer) -> list[str]:
     notes = [*_slow_link(answer), _achieved(answer), _telemetry(answer)]
     if left_out:
         notes.append(f"left out: {'; '.join(left_out)}")
-    return [*notes, *_left_out(answer.profile)]
+    return [*notes, *_file_notes(answer.profile)]
 
 
-def _left_out(profile: Profile) -> list[str]:
+def _file_notes(profile: Profile) -> list[str]:
     """Return the remarks about the files, and the first problem."""
     notes = list(profile.remarks[:2])
     if profile.problems:
-        more = f" (and {len(profile.problems) - 1} more)" if len(profile.problems) > 1 else ""
-        notes.append(f"not read: {profile.problems[0].where}: {profile.problems[0].text}{more}")
+        tail = f" (and {len(profile.problems) - 1} more)" if len(profile.problems) > 1 else ""
+        notes.append(f"not read: {profile.problems[0].where}: {profile.problems[0].text}{tail}")
     return notes
 
 
 def _slow_link(answer: Answer) -> list[str]:
-    slow = slow_links(answer.profile.links)
-    if not slow:
+    links = slow_links(answer.profile.links)
+    if not links:
         return []
-    worst = slow[0]
-    more = f" (and {len(slow) - 1} more)" if len(slow) > 1 else ""
+    worst = links[0]
+    tail = f" (and {len(links) - 1} more)" if len(links) > 1 else ""
     name = f"{worst.link.kind} {worst.link.source} → {worst.link.target}"
-    return [f"slow link: {name} moves {worst.rate / 1e9:.2f} GB/s, the median is {worst.median_rate / 1e9:.2f}{more}"]
+    return [f"slow link: {name} moves {worst.rate / 1e9:.2f} GB/s, the median is {worst.median_rate / 1e9:.2f}{tail}"]
 
 
 def _achieved(answer: Answer) -> str:
     pairs = zip(answer.ranks, answer.achieved, strict=True)
-    found = [(achieved, rank.member.device.card.model) for rank, achieved in pairs if achieved is not None]
-    if not found:
-        return f"achieved {ABSENT}  (no FLOPs in the file: --flops-per-step)"
-    (first, model), basis = found[0], _BASES[found[0][0].basis]
-    rate = sum(achieved.flops_per_second for achieved, _ in found) / len(found)
+    figures = [(achieved, rank.member.device.card.model) for rank, achieved in pairs if achieved is not None]
+    if not figures:
+        return f"achieved {ABSENT}  (no FLOPs in the file; set --flops-per-step)"
+    (first, model), basis = figures[0], _BASES[figures[0][0].basis]
+    rate = sum(achieved.flops_per_second for achieved, _ in figures) / len(figures)
     if rate < _LEAST_RATE:
         return f"achieved FLOP/s are negligible ({basis})"
-    shares = [achieved.peak_share_ratio for achieved, _ in found if achieved.peak_share_ratio is not None]
+    shares = [achieved.peak_share_ratio for achieved, _ in figures if achieved.peak_share_ratio is not None]
     dtype = f" {first.dtype}" if first.dtype else ""
-    of_peak = f", the{dtype} peak of {model or 'the card'} is not known"
-    if len(shares) == len(found):
+    of_peak = f", the{dtype} peak of {model or 'the card'} is unknown"
+    if len(shares) == len(figures):
         of_peak = f", {human.percent(sum(shares) / len(shares))} of the card's{dtype} peak"
     elif not first.dtype:
-        of_peak = ", of an unknown data type (--dtype), so that the peak is not known"
-    per_card = " a card" if len(found) > 1 else ""
+        of_peak = ", the peak is unknown without the data type (--dtype)"
+    per_card = " a card" if len(figures) > 1 else ""
     return f"achieved {rate / 1e12:.3g} TFLOP/s{per_card}{of_peak} ({basis})"
 
 
 def _telemetry(answer: Answer) -> str:
-    cards = [card for card in answer.then if card is not None]
+    cards = [card for card in answer.card_telemetry if card is not None]
     if not answer.telemetry:
-        return "card: no telemetry was asked (--recording FILE or --prometheus URL)"
+        return "card: no telemetry (use --recording FILE or --prometheus URL)"
     if not cards:
-        return f"card: {answer.telemetry} has nothing of these cards in these seconds"
+        return f"card: {answer.telemetry} has no readings of these cards at that time"
     worst = max(cards, key=lambda card: sum(card.throttled_seconds.values()))
-    return f"card {worst.device} ({_MATCHES[worst.matched_by]}): {'; '.join(_of_card(worst))}"
+    return f"card {worst.device} ({_MATCHES[worst.matched_by]}): {'; '.join(_card_parts(worst))}"
 
 
-def _of_card(then: Then) -> list[str]:
+def _card_parts(telemetry: CardTelemetry) -> list[str]:
     parts = []
-    if then.clock_hertz is not None:
-        most = f" of {then.clock_max_hertz / 1e6:,.0f}" if then.clock_max_hertz else ""
-        parts.append(f"{then.clock_hertz.mean / 1e6:,.0f}{most} MHz")
-    if then.temperature_celsius is not None:
-        parts.append(f"at most {human.celsius(then.temperature_celsius.max)}")
-    if then.power_watts is not None:
-        cap = f" of {human.watts(then.power_cap_watts)}" if then.power_cap_watts else ""
+    if telemetry.clock_hertz is not None:
+        most = f" of {telemetry.clock_max_hertz / 1e6:,.0f}" if telemetry.clock_max_hertz else ""
+        parts.append(f"{telemetry.clock_hertz.mean / 1e6:,.0f}{most} MHz")
+    if telemetry.temperature_celsius is not None:
+        parts.append(f"at most {human.celsius(telemetry.temperature_celsius.max)}")
+    if telemetry.power_watts is not None:
+        cap = f" of {human.watts(telemetry.power_cap_watts)}" if telemetry.power_cap_watts else ""
         parts.append(
-            f"{human.watts(then.power_watts.mean).removesuffix(' W') if cap else human.watts(then.power_watts.mean)}{cap}"
+            f"{human.watts(telemetry.power_watts.mean).removesuffix(' W') if cap else human.watts(telemetry.power_watts.mean)}{cap}"
         )
     parts += [
         f"throttled by {reason.replace('_', ' ')} for {human.seconds(seconds)}"
-        for reason, seconds in list(then.throttled_seconds.items())[:2]
+        for reason, seconds in list(telemetry.throttled_seconds.items())[:2]
     ]
-    parts += then.errors[:2]
-    return parts or ["nothing is known"]
+    parts += telemetry.errors[:2]
+    return parts or ["no readings"]

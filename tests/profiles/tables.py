@@ -1,13 +1,13 @@
 """Functions that read text profiles in tests."""
 
-from telemetry_profile.files.read_files import installed
+from telemetry_profile.files.read_files import formats
 from telemetry_profile.format_contract import HEAD_BYTES, Clue, Facts, TextFormat
 
-TEXTS = [text_format for text_format in installed() if isinstance(text_format, TextFormat)]
+TEXTS = [text_format for text_format in formats() if isinstance(text_format, TextFormat)]
 
 
 def facts_of(name: str, data: bytes | str) -> Facts:
-    """Return the facts of a file, which exactly one installed format must recognise."""
+    """Return the facts of a file, which exactly one format must recognise."""
     found = facts_of_text(name, data)
     assert found is not None, f"no format of lines knows {name}"
     return found

@@ -25,7 +25,7 @@ from kits.prometheus import Prometheus
 from kits.waiting import PATIENCE_SECONDS, until
 from profiles.traces import event
 from telemetry_profile.files import read_files
-from telemetry_profile.files.read_files import Found, Outcome
+from telemetry_profile.files.read_files import Outcome, ProfileFile
 
 SCHEMA = json.loads((ROOT / "docs/profile.schema.json").read_text())
 THERMAL = 0x40  # nvmlClocksEventReasonHwThermalSlowdown
@@ -67,7 +67,7 @@ def file(tmp_path: Path) -> Path:
 def profiled(*arguments: str | Path) -> Completed:
     """Run the command, which reads its files in this process."""
 
-    def read_all(files: Sequence[Found], read: read_files.Read) -> Iterator[Outcome]:
+    def read_all(files: Sequence[ProfileFile], read: read_files.Read) -> Iterator[Outcome]:
         return (read(found) for found in files)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -92,8 +92,8 @@ gemm                                                 12  7.2 ms  600.0 µs  85.7
 Memcpy HtoD (Pinned -> Device)                       12  1.2 ms  100.0 µs  14.3%
 by kind: GEMM 86 %, copy 14 %
 achieved 200 TFLOP/s, 20 % of the card's bf16 peak (from --flops-per-step)
-card: no telemetry was asked (--recording FILE or --prometheus URL)
-left out: ProfilerStep#0 (the first: profiler and caches begin)
+card: no telemetry (use --recording FILE or --prometheus URL)
+left out: ProfilerStep#0 (first step: profiler and caches start)
 """
 
 
@@ -205,7 +205,7 @@ def test_without_a_device_the_status_says_so(file: Path) -> None:
     ("arguments", "words"),
     [
         (["--prometheus", "http://127.0.0.1:1"], "did not answer"),
-        (["--prometheus", "ftp://x"], "is not an address of Prometheus"),
+        (["--prometheus", "ftp://x"], "is not the address of a Prometheus"),
         (["--recording", "/no/such/file"], "No such file"),
         (["--begin", "yesterday"], "is not a time"),
         (["--flops-per-step", "0"], "is not a number above 0"),

@@ -9,7 +9,7 @@ from profiles.tables import facts_of
 from profiles.test_traces import NOW, event, kineto, only, read
 from telemetry_profile.format_contract import Facts
 from telemetry_profile.verdict.combine import ReadFile, combine
-from telemetry_profile.verdict.usual_step import Usual, usual_of
+from telemetry_profile.verdict.usual_step import UsualStep, usual_step_of
 
 MS = 1_000_000
 
@@ -22,9 +22,9 @@ def compute(begin_ms: float, length_ms: float) -> dict[str, Any]:
     return event("kernel", "gemm", NOW + begin_ms * 1000, length_ms * 1000)
 
 
-def usual(facts: Facts) -> Usual:
+def usual(facts: Facts) -> UsualStep:
     (member,) = combine([ReadFile((), "trace.json", facts)]).members
-    return usual_of(member)
+    return usual_step_of(member)
 
 
 # 2 ms of compute, then a collective of 900 ms that 5 ms of compute hides in part, then three steps of 10 ms.

@@ -14,7 +14,7 @@ from profiles.facts_text import of_facts
 from profiles.made_ranks import answered
 from telemetry_exporters.terminal.style import Colour
 from telemetry_exporters.text import display_width
-from telemetry_profile.files.read_files import Outcome, find, installed, read_one
+from telemetry_profile.files.read_files import Outcome, find, formats, read_one
 from telemetry_profile.format_contract import Facts
 from telemetry_profile.profile_document import render
 from telemetry_profile.profile_screen import LINES, screen
@@ -31,7 +31,7 @@ def outcomes() -> list[Outcome]:
     folder = shared_folder()
     assert folder is not None
     files = [found for found in find([str(folder / "profiles")]) if not found.path.endswith(".md")]
-    return [read_one(found, installed()) for found in files]
+    return [read_one(found, formats()) for found in files]
 
 
 def test_what_is_read_in_real_profiles(outcomes: list[Outcome], assert_golden: Callable[[Path, str], None]) -> None:
@@ -40,9 +40,9 @@ def test_what_is_read_in_real_profiles(outcomes: list[Outcome], assert_golden: C
 
 
 def lines_of(outcome: Outcome) -> Iterator[str]:
-    yield outcome.found.shown
+    yield outcome.file.display_name
     if outcome.facts is None:
-        yield f"  is_recognised={outcome.is_recognised} {outcome.trouble.partition(';')[0][:80]}"
+        yield f"  is_recognised={outcome.is_recognised} {outcome.error.partition(';')[0][:80]}"
     else:
         yield from of_facts(outcome.facts)
 
@@ -50,7 +50,7 @@ def lines_of(outcome: Outcome) -> Iterator[str]:
 def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Return the document of these files, after validating its schema."""
     files = [
-        ReadFile(outcome.found.folders, outcome.found.shown, outcome.facts)
+        ReadFile(outcome.file.folders, outcome.file.display_name, outcome.facts)
         for outcome in outcomes
         if outcome.facts is not None
     ]
@@ -63,11 +63,11 @@ def test_each_real_profile_has_a_screen_that_fits_and_a_document(outcomes: list[
     for outcome in outcomes:
         if outcome.facts is None:
             continue
-        answer = answered(combine([ReadFile(outcome.found.folders, outcome.found.shown, outcome.facts)]))
+        answer = answered(combine([ReadFile(outcome.file.folders, outcome.file.display_name, outcome.facts)]))
         for width in (80, 200):
             lines = screen(answer, width, Colour.NEVER).splitlines()
-            assert 0 < len(lines) <= LINES, outcome.found.shown
-            assert max(map(display_width, lines)) <= width, outcome.found.shown
+            assert 0 < len(lines) <= LINES, outcome.file.display_name
+            assert max(map(display_width, lines)) <= width, outcome.file.display_name
         assert document([outcome])["schema"] == "telemetry.profile/1"
 
 
@@ -75,14 +75,14 @@ def test_each_real_profile_has_a_screen_that_fits_and_a_document(outcomes: list[
     ("folder", "straggler"), [("torch/pair128", 1), ("mindspore/cluster-pipeline", None), ("ascend_pytorch/cluster", 1)]
 )
 def test_the_straggler_of_real_ranks(outcomes: list[Outcome], folder: str, straggler: int | None) -> None:
-    files = [outcome for outcome in outcomes if outcome.found.shown.startswith(folder)]
+    files = [outcome for outcome in outcomes if outcome.file.display_name.startswith(folder)]
     found = document(files)["ranks"]["straggler"]
     assert (found and found["rank"]) == straggler
 
 
 def test_data_loading_is_named(outcomes: list[Outcome]) -> None:
     (file,) = [
-        outcome for outcome in outcomes if outcome.found.shown == "torch/v100-resnet50-workers0-one-step.json.gz"
+        outcome for outcome in outcomes if outcome.file.display_name == "torch/v100-resnet50-workers0-one-step.json.gz"
     ]
     verdict = document([file])["verdict"]
     assert verdict["cause"] == "data"
@@ -91,8 +91,8 @@ def test_data_loading_is_named(outcomes: list[Outcome]) -> None:
 
 def test_a_real_rank_that_is_stretched_is_named(outcomes: list[Outcome]) -> None:
     slow = "mindspore/cluster-pipeline/ascend_cluster_analyse_pipeline-parallel_2_4_1.csv"
-    files = [outcome for outcome in outcomes if outcome.found.shown.startswith("mindspore/cluster-pipeline")]
-    answer = document([_stretched(outcome) if outcome.found.shown == slow else outcome for outcome in files])
+    files = [outcome for outcome in outcomes if outcome.file.display_name.startswith("mindspore/cluster-pipeline")]
+    answer = document([_stretched(outcome) if outcome.file.display_name == slow else outcome for outcome in files])
     assert answer["ranks"]["straggler"]["rank"] == 1
     assert answer["verdict"]["cause"] == "straggler"
 
@@ -111,7 +111,7 @@ def _stretched(outcome: Outcome) -> Outcome:
 
 
 def facts_of(outcomes: list[Outcome], name: str) -> Facts:
-    (found,) = [outcome.facts for outcome in outcomes if outcome.found.shown == name]
+    (found,) = [outcome.facts for outcome in outcomes if outcome.file.display_name == name]
     assert found is not None
     return found
 

@@ -60,11 +60,11 @@ CAUSES: dict[str, tuple[str, Events, Events, str]] = {
         "host", [step(2000), loader(120), *runs(20, 20, 90, begin=120)], [step(2000), loader(90), *runs(20, 95, 95, begin=90)],
         "90.0 µs between two launches"),
     "communication": ("communication", [step(1000), *runs(20, 40, 40), *runs(20, 10, 10, name=NCCL, begin=800)],
-                      [step(1000), *runs(25, 40, 40), *runs(20, 10, 10, name=NCCL, begin=800)], "communication that nothing hides takes 20 %"),
+                      [step(1000), *runs(25, 40, 40), *runs(20, 10, 10, name=NCCL, begin=800)], "communication without overlapping compute takes 20 %"),
     "fused": ("communication", [step(1000), *runs(16, 40, 40), *runs(18, 20, 20, name=FUSED, begin=640)],
-              [step(1000), *runs(23, 40, 40), *runs(4, 20, 20, name=FUSED, begin=920)], "do not say which of the two"),
+              [step(1000), *runs(23, 40, 40), *runs(4, 20, 20, name=FUSED, begin=920)], "do not show which of the two"),
     "copies": ("copy", [step(1000), *runs(20, 40, 40), *runs(4, 50, 50, name="Memcpy HtoD", category="gpu_memcpy", begin=800)],
-               [step(1000), *runs(24, 40, 40), *runs(1, 40, 40, name="Memcpy HtoD", category="gpu_memcpy", begin=960)], "copies that nothing hides take 20 %"),
+               [step(1000), *runs(24, 40, 40), *runs(1, 40, 40, name="Memcpy HtoD", category="gpu_memcpy", begin=960)], "copies without overlapping work take 20 %"),
     "host": ("host", [step(1000), *runs(10, 20, 100)], [step(1000), *runs(10, 95, 100)], "between two launches"),
     "gap": ("gap", [step(20_000), *runs(20, 500, 500), *runs(10, 500, 500, begin=15_000)],
             [step(20_000), *runs(20, 500, 500), *runs(17, 500, 500, begin=11_500)], "in 1 gap of 5.0 ms"),
@@ -75,7 +75,7 @@ CAUSES: dict[str, tuple[str, Events, Events, str]] = {
     "too few kernels": ("unknown", [step(1000), *runs(9, 10, 100)], [step(1000), *runs(40, 24, 25)], "only 9 kernels ran"),
     "equal causes": ("communication", [step(1000), *runs(20, 25, 25), *runs(13, 20, 20, name=NCCL, begin=500), loader(0),
                                        *runs(1, 1, 1, begin=999)],
-                     [step(1000), *runs(38, 25, 25), *runs(2, 20, 20, name=NCCL, begin=950)], "the evidence does not decide"),
+                     [step(1000), *runs(38, 25, 25), *runs(2, 20, 20, name=NCCL, begin=950)], "several causes are about equal"),
 }  # fmt: skip
 
 

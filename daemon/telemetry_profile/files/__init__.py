@@ -1,1 +1,1 @@
-"""Input and output: finds, unpacks, recognises and reads files, each in its own process, and queries telemetry of the same time."""
+"""Finds and reads files, each in its own process, and queries telemetry of the same time."""

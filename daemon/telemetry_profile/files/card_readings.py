@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from telemetry_parsers.metrics import OTHER_SENSORS
 from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_profile.format_contract import Card
-from telemetry_profile.verdict.summary import Match, Spread, Then
+from telemetry_profile.verdict.summary import CardTelemetry, Match, MinMeanMax
 
-if TYPE_CHECKING:  # for recordings only, and large
+if TYPE_CHECKING:  # large, and only needed for recordings
     from telemetry_daemon.recordings.recording_file import RecordingFile
 
-# A step may be shorter than the time between two polls: then the nearest sample counts.
+# A step may be shorter than the time between two polls. Then the nearest sample within this time is used.
 _NEAREST_SECONDS = 15.0
 _MOST_ERRORS = 10
 _ANSWER_SECONDS = 20.0
@@ -33,8 +33,8 @@ _Points = list[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """The readings of a card at one time; `throttled` contains the active reasons."""
+class Sample:
+    """The readings of a card at one time. `throttled` contains the active reasons."""
 
     time: float
     clock: float | None = None
@@ -44,8 +44,8 @@ class Moment:
 
 
 @dataclass(slots=True)
-class Track:
-    """The readings of one card of one node; `errors` are times with messages."""
+class CardHistory:
+    """The samples of one card of a node, and its errors as (time, message)."""
 
     node: str
     device: str
@@ -55,13 +55,13 @@ class Track:
     rank: str = ""
     clock_max: float | None = None
     power_cap: float | None = None
-    moments: list[Moment] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
     errors: list[tuple[float, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A card of the profile, and the Unix times of the profile."""
+class ProfiledCard:
+    """A card of the profile, with the Unix times between which it was profiled."""
 
     card: Card
     rank: int | None
@@ -69,90 +69,97 @@ class Wanted:
     end: float
 
 
-def then_of(wanted: Wanted, tracks: Sequence[Track]) -> Then | None:
-    """Return the telemetry of the card at the time of the profile; None if no card matches or nothing was reported."""
-    for match, fits in _WAYS:
-        found = [track for track in tracks if fits(wanted, track)]
-        if len(found) == 1:
-            return _then(wanted, found[0], match)
-        if found:  # several nodes have such a card
+def telemetry_of(profiled: ProfiledCard, histories: Sequence[CardHistory]) -> CardTelemetry | None:
+    """Return the telemetry of the card during the profile, or None if no single card matches or has samples."""
+    for match, is_match in _MATCHERS:
+        matches = [history for history in histories if is_match(profiled, history)]
+        if len(matches) == 1:
+            return _telemetry(profiled, matches[0], match)
+        if matches:  # ambiguous: several nodes have such a card
             return None
     return None
 
 
-def _same_index(wanted: Wanted, track: Track) -> bool:
-    """Return whether the indices are equal. This is a guess, only for a card that has neither a uuid nor a bus address."""
-    card = wanted.card
-    return not (card.uuid or card.bus_id) and card.index is not None and track.device == str(card.index)
+def _same_index(profiled: ProfiledCard, history: CardHistory) -> bool:
+    """Return whether the indices are equal. Only for a card without uuid and bus address, because it is a guess."""
+    card = profiled.card
+    return not (card.uuid or card.bus_id) and card.index is not None and history.device == str(card.index)
 
 
-_WAYS: tuple[tuple[Match, Callable[[Wanted, Track], bool]], ...] = (
-    ("uuid", lambda wanted, track: bool(wanted.card.uuid) and _bare(wanted.card.uuid) == _bare(track.uuid)),
+def _same_uuid(profiled: ProfiledCard, history: CardHistory) -> bool:
+    return bool(profiled.card.uuid) and _without_prefix(profiled.card.uuid) == _without_prefix(history.uuid)
+
+
+_MATCHERS: tuple[tuple[Match, Callable[[ProfiledCard, CardHistory], bool]], ...] = (
+    ("uuid", _same_uuid),
     (
         "bus_id",
-        lambda wanted, track: (
-            bool(wanted.card.bus_id) and wanted.card.bus_id.lower()[-12:] == track.bus_id.lower()[-12:]
+        lambda profiled, history: (
+            bool(profiled.card.bus_id) and profiled.card.bus_id.lower()[-12:] == history.bus_id.lower()[-12:]
         ),
     ),
-    ("rank", lambda wanted, track: wanted.rank is not None and track.rank == str(wanted.rank)),
+    ("rank", lambda profiled, history: profiled.rank is not None and history.rank == str(profiled.rank)),
     ("index", _same_index),
 )
 
 
-def _bare(uuid: str) -> str:
+def _without_prefix(uuid: str) -> str:
     return uuid.lower().removeprefix("gpu-").removeprefix("mlu-")
 
 
-def _then(wanted: Wanted, track: Track, match: Match) -> Then | None:
-    moments = _within(wanted, track.moments)
-    if not moments:
+def _telemetry(profiled: ProfiledCard, history: CardHistory, match: Match) -> CardTelemetry | None:
+    samples = _samples_during(profiled, history.samples)
+    if not samples:
         return None
-    return Then(
-        device=f"{track.node} {track.device}".strip(),
-        model=track.model or None,
+    errors = [text for time, text in history.errors if profiled.begin - 1 <= time <= profiled.end + 1]
+    return CardTelemetry(
+        device=f"{history.node} {history.device}".strip(),
+        model=history.model or None,
         matched_by=match,
         is_guess=match == "index",
-        samples=len(moments),
-        clock_hertz=_spread([moment.clock for moment in moments]),
-        clock_max_hertz=track.clock_max,
-        temperature_celsius=_spread([moment.temperature for moment in moments]),
-        power_watts=_spread([moment.power for moment in moments]),
-        power_cap_watts=track.power_cap,
-        throttled_seconds=_throttled(moments, wanted.end - wanted.begin),
-        errors=tuple(text for time, text in track.errors if wanted.begin - 1 <= time <= wanted.end + 1)[:_MOST_ERRORS],
+        samples=len(samples),
+        clock_hertz=_min_mean_max([sample.clock for sample in samples]),
+        clock_max_hertz=history.clock_max,
+        temperature_celsius=_min_mean_max([sample.temperature for sample in samples]),
+        power_watts=_min_mean_max([sample.power for sample in samples]),
+        power_cap_watts=history.power_cap,
+        throttled_seconds=_throttled_seconds(samples, profiled.end - profiled.begin),
+        errors=tuple(errors[:_MOST_ERRORS]),
     )
 
 
-def _within(wanted: Wanted, moments: Sequence[Moment]) -> list[Moment]:
-    """Return the moments at the time of the profile; otherwise the nearest moment if it is near enough."""
-    inside = [moment for moment in moments if wanted.begin <= moment.time <= wanted.end]
-    if inside or not moments:
-        return inside
-    nearest = min(moments, key=lambda moment: max(wanted.begin - moment.time, moment.time - wanted.end))
-    return [nearest] if max(wanted.begin - nearest.time, nearest.time - wanted.end) <= _NEAREST_SECONDS else []
+def _samples_during(profiled: ProfiledCard, samples: Sequence[Sample]) -> list[Sample]:
+    """Return the samples during the profile, or the nearest sample if it is near enough."""
+    samples_inside = [sample for sample in samples if profiled.begin <= sample.time <= profiled.end]
+    if samples_inside or not samples:
+        return samples_inside
+    nearest = min(samples, key=lambda sample: max(profiled.begin - sample.time, sample.time - profiled.end))
+    return [nearest] if max(profiled.begin - nearest.time, nearest.time - profiled.end) <= _NEAREST_SECONDS else []
 
 
-def _spread(values: Sequence[float | None]) -> Spread | None:
-    found = [value for value in values if value is not None]
-    return Spread(min(found), sum(found) / len(found), max(found)) if found else None
+def _min_mean_max(values: Sequence[float | None]) -> MinMeanMax | None:
+    numbers = [value for value in values if value is not None]
+    return MinMeanMax(min(numbers), sum(numbers) / len(numbers), max(numbers)) if numbers else None
 
 
-def _throttled(moments: Sequence[Moment], seconds: float) -> dict[str, float]:
+def _throttled_seconds(samples: Sequence[Sample], seconds: float) -> dict[str, float]:
     """Return the seconds of each reason, the longest first."""
-    at_moments = [moment.throttled for moment in moments if moment.throttled is not None]
-    reasons = {reason for held in at_moments for reason in held}
-    parts = ((reason, seconds * sum(reason in held for held in at_moments) / len(at_moments)) for reason in reasons)
+    reason_sets = [sample.throttled for sample in samples if sample.throttled is not None]
+    reasons = {reason for active in reason_sets for reason in active}
+    parts = (
+        (reason, seconds * sum(reason in active for active in reason_sets) / len(reason_sets)) for reason in reasons
+    )
     return dict(sorted(parts, key=lambda part: (-part[1], part[0])))
 
 
-def _span(wanted: Sequence[Wanted]) -> tuple[float, float]:
-    """Return the time of all cards, extended to the nearest samples."""
-    begin, end = min(card.begin for card in wanted), max(card.end for card in wanted)
+def _span(profiled: Sequence[ProfiledCard]) -> tuple[float, float]:
+    """Return the time between which any card was profiled, extended to the nearest samples."""
+    begin, end = min(card.begin for card in profiled), max(card.end for card in profiled)
     return begin - _NEAREST_SECONDS, end + _NEAREST_SECONDS
 
 
-def tracks_of_recording(tape: RecordingFile, wanted: Sequence[Wanted]) -> list[Track]:
-    """Return the readings of each card, parsed and merged as in the daemon. Raise RecordingError, or CommandError without a parser."""
+def histories_of_recording(recording: RecordingFile, profiled: Sequence[ProfiledCard]) -> list[CardHistory]:
+    """Return the samples of each card in a recording, merged as in the daemon. Raise RecordingError or CommandError."""
     from telemetry_daemon.plugins.loading import load
     from telemetry_daemon.plugins.sources import find
     from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_of
@@ -160,47 +167,47 @@ def tracks_of_recording(tape: RecordingFile, wanted: Sequence[Wanted]) -> list[T
     from telemetry_daemon.state.store import Store
     from telemetry_daemon.times import Clock
 
-    begin, end = _span(wanted)
-    tracks: dict[str, Track] = {}
-    survey = Survey.of(tape)
+    begin, end = _span(profiled)
+    histories: dict[str, CardHistory] = {}
+    survey = Survey.of(recording)
     monotonic = wall = 0.0
     clock = Clock(lambda: monotonic, lambda: wall)
     store = Store("", clock)
     with load(find(())) as loaded:
-        stage = StoreFeed(store, clock, parsers_of(survey, loaded), survey.intervals())
-        stage.set()
-        for placed in placed_captures(tape):
+        store_feed = StoreFeed(store, clock, parsers_of(survey, loaded), survey.intervals())
+        store_feed.set()
+        for placed in placed_captures(recording):
             monotonic, wall = placed.position, placed.capture.wall_time + placed.capture.seconds
             if placed.capture.wall_time > end:
                 continue
-            stage.put(placed.capture, placed.age)
+            store_feed.put(placed.capture, placed.age)
             if placed.capture.wall_time >= begin:
                 for device in store.snapshot().devices:
-                    _add_moment(device, placed.capture.wall_time, tracks)
-    return list(tracks.values())
+                    _add_sample(device, placed.capture.wall_time, histories)
+    return list(histories.values())
 
 
-def _add_moment(device: MergedDevice, time: float, tracks: dict[str, Track]) -> None:
+def _add_sample(device: MergedDevice, time: float, histories: dict[str, CardHistory]) -> None:
     if device.parent is not None:
         return
-    track = tracks.setdefault(
-        device.id, Track("", device.device, device.model or "", device.uuid or "", device.bus_id or "")
+    history = histories.setdefault(
+        device.id, CardHistory("", device.device, device.model or "", device.uuid or "", device.bus_id or "")
     )
     readings = {
         (reading.metric, reading.label): reading.value
         for reading in device.readings
         if not isinstance(reading.value, Absent)
     }
-    track.clock_max = _highest(readings, "clock_max_hertz", ("graphics", "sm")) or track.clock_max
-    track.power_cap = readings.get(("power_cap_watts", ""), track.power_cap)
+    history.clock_max = _highest(readings, "clock_max_hertz", ("graphics", "sm")) or history.clock_max
+    history.power_cap = readings.get(("power_cap_watts", ""), history.power_cap)
     reasons = {label: value for (metric, label), value in readings.items() if metric == "throttled"}
     sensors = [
         value
         for (metric, label), value in readings.items()
         if metric == "temperature_celsius" and not label.startswith(OTHER_SENSORS)
     ]
-    track.moments.append(
-        Moment(
+    history.samples.append(
+        Sample(
             time,
             _highest(readings, "clock_hertz", ("graphics", "sm")),
             max(sensors, default=None),
@@ -215,87 +222,87 @@ def _highest(readings: Mapping[tuple[str, str], float], metric: str, labels: Seq
 
 
 class PrometheusError(Exception):
-    """Prometheus did not answer; the message states the reason and the remedy."""
+    """Prometheus did not answer. The message states the reason and the remedy."""
 
 
-def tracks_of_prometheus(url: str, wanted: Sequence[Wanted]) -> list[Track]:
-    """Return the readings of each card that was scraped at that time. Raise PrometheusError."""
-    span = _span(wanted)
-    cards = _range(url, 'accelerator_info{parent=""}', span)
-    tracks = {_key(labels): _card(labels) for labels, _ in cards}
-    query = partial(_of_cards, url, span, tracks)
-    for track, _, points in query(f"max {_BY_CARD} (accelerator_clock_max_hertz{{{_COMPUTING}}})"):
-        track.clock_max = points[-1][1]
-    for track, _, points in query(f"max {_BY_CARD} (accelerator_power_cap_watts)"):
-        track.power_cap = points[-1][1]
-    for track, labels, _ in query("accelerator_rank_info"):
-        track.rank = labels.get("rank", "")
-    for track, labels, points in query("increase(accelerator_events_total[1m]) > 0"):
-        track.errors.append((points[0][0], f"event {labels.get('code', '')}"))
-    for text, updated in _READINGS:
-        for track, labels, points in query(text):
-            at_times = {moment.time: moment for moment in track.moments}
-            at_times |= {time: updated(at_times.get(time, Moment(time)), labels, value) for time, value in points}
-            track.moments = [at_times[time] for time in sorted(at_times)]
-    return list(tracks.values())
+def histories_of_prometheus(url: str, profiled: Sequence[ProfiledCard]) -> list[CardHistory]:
+    """Return the samples of each card that was scraped during the profile. Raise PrometheusError."""
+    span = _span(profiled)
+    cards = _query_range(url, 'accelerator_info{parent=""}', span)
+    histories = {_key(labels): _history_of(labels) for labels, _ in cards}
+    query = partial(_series_of_cards, url, span, histories)
+    for history, _, points in query(f"max {_BY_CARD} (accelerator_clock_max_hertz{{{_COMPUTING}}})"):
+        history.clock_max = points[-1][1]
+    for history, _, points in query(f"max {_BY_CARD} (accelerator_power_cap_watts)"):
+        history.power_cap = points[-1][1]
+    for history, labels, _ in query("accelerator_rank_info"):
+        history.rank = labels.get("rank", "")
+    for history, labels, points in query("increase(accelerator_events_total[1m]) > 0"):
+        history.errors.append((points[0][0], f"event {labels.get('code', '')}"))
+    for query_text, update in _READINGS:
+        for history, labels, points in query(query_text):
+            by_time = {sample.time: sample for sample in history.samples}
+            by_time |= {time: update(by_time.get(time, Sample(time)), labels, value) for time, value in points}
+            history.samples = [by_time[time] for time in sorted(by_time)]
+    return list(histories.values())
 
 
-# The queries, and how their values update a moment.
-_READINGS: tuple[tuple[str, Callable[[Moment, _Labels, float], Moment]], ...] = (
+# The queries, and functions that set their values in a sample.
+_READINGS: tuple[tuple[str, Callable[[Sample, _Labels, float], Sample]], ...] = (
     (
         f"max {_BY_CARD} (accelerator_clock_hertz{{{_COMPUTING}}})",
-        lambda moment, _, value: replace(moment, clock=value),
+        lambda sample, _, value: replace(sample, clock=value),
     ),
     (
         f'max {_BY_CARD} (accelerator_temperature_celsius{{sensor!~"({"|".join(OTHER_SENSORS)}).*"}})',
-        lambda moment, _, value: replace(moment, temperature=value),
+        lambda sample, _, value: replace(sample, temperature=value),
     ),
-    (f"max {_BY_CARD} (accelerator_power_watts)", lambda moment, _, value: replace(moment, power=value)),
+    (f"max {_BY_CARD} (accelerator_power_watts)", lambda sample, _, value: replace(sample, power=value)),
     (
         "max by (instance, id, reason) (accelerator_throttled)",
-        lambda moment, labels, value: replace(
-            moment, throttled=(moment.throttled or frozenset()) | ({labels.get("reason", "")} if value else set())
+        lambda sample, labels, value: replace(
+            sample, throttled=(sample.throttled or frozenset()) | ({labels.get("reason", "")} if value else set())
         ),
     ),
 )
 
 
-def _card(labels: _Labels) -> Track:
+def _history_of(labels: _Labels) -> CardHistory:
     node, device, model, uuid, bus_id = (labels.get(name, "") for name in _CARD_LABELS)
-    return Track(node, device, model, uuid, bus_id)
+    return CardHistory(node, device, model, uuid, bus_id)
 
 
-def _of_cards(
-    url: str, span: tuple[float, float], tracks: Mapping[tuple[str, str], Track], query: str
-) -> Iterator[tuple[Track, _Labels, _Points]]:
-    """Yield each series of a listed card with its labels and points."""
-    for labels, points in _range(url, query, span):
-        if points and (track := tracks.get(_key(labels))):
-            yield track, labels, points
+def _series_of_cards(
+    url: str, span: tuple[float, float], histories: Mapping[tuple[str, str], CardHistory], query: str
+) -> Iterator[tuple[CardHistory, _Labels, _Points]]:
+    """Yield the track, labels and points of each series of a card."""
+    for labels, points in _query_range(url, query, span):
+        if points and (history := histories.get(_key(labels))):
+            yield history, labels, points
 
 
 def _key(labels: _Labels) -> tuple[str, str]:
     return labels.get("instance", ""), labels.get("id", "")
 
 
-def _range(url: str, query: str, span: tuple[float, float]) -> Iterator[tuple[_Labels, _Points]]:
+def _query_range(url: str, query: str, span: tuple[float, float]) -> Iterator[tuple[_Labels, _Points]]:
     """Yield the labels and points of each series."""
     step = max(1.0, (span[1] - span[0]) / _MOST_POINTS)
     times = {"start": f"{span[0]:.3f}", "end": f"{span[1]:.3f}", "step": f"{step:.3f}"}
-    answer = _get(url, f"{url.rstrip('/')}/api/v1/query_range?{urllib.parse.urlencode({'query': query, **times})}")
+    answer = _get_json(url, f"{url.rstrip('/')}/api/v1/query_range?{urllib.parse.urlencode({'query': query, **times})}")
     try:
         for series in answer["data"]["result"]:
             points = [(float(time), float(value)) for time, value in series["values"]]
             yield {str(name): str(text) for name, text in series["metric"].items()}, points
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise PrometheusError(f"{url} does not answer as Prometheus does; give the address of its web page") from None
+        raise PrometheusError(f"{url} did not answer like Prometheus; pass the address of its web page") from None
 
 
-def _get(url: str, address: str) -> Any:  # JSON of any shape
+def _get_json(url: str, address: str) -> Any:  # JSON of any shape
     if not address.startswith(("http://", "https://")):
-        raise PrometheusError(f"'{url}' is not an address of Prometheus, such as http://prometheus:9090")
+        raise PrometheusError(f"'{url}' is not the address of a Prometheus, such as http://prometheus:9090")
     try:
-        with urllib.request.urlopen(address, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310  # http or https, as the user said
+        with urllib.request.urlopen(address, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310  # only http or https
             document = json.loads(answer.read(_MOST_BYTES))
     except urllib.error.HTTPError as error:
         raise PrometheusError(
@@ -305,5 +312,5 @@ def _get(url: str, address: str) -> Any:  # JSON of any shape
         reason = getattr(error, "reason", None) or error
         raise PrometheusError(f"{url} did not answer ({reason}); check the address") from None
     if not isinstance(document, dict) or document.get("status") != "success":
-        raise PrometheusError(f"{url} does not answer as Prometheus does; give the address of its web page")
+        raise PrometheusError(f"{url} did not answer like Prometheus; pass the address of its web page")
     return document

@@ -1,4 +1,4 @@
-"""Untrusted sqlite databases: only stored data is read, nothing in the file is executed, and the time is bounded."""
+"""Reads untrusted SQLite databases: only stored data, without executing code of the file, and within a time limit."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from telemetry_profile.format_contract import NotReadError, Schema
 
 MOST_UNPACKED_BYTES = 8 << 30
 _MOST_COLUMNS = 200_000
-_STEPS_BETWEEN_LOOKS = 100_000
+_STEPS_BETWEEN_CHECKS = 100_000
 _PIECE_BYTES = 1 << 20
-# Functions in the schema of the file are not trusted, and nothing is written, not even beside the file.
+# Functions in the file's schema are not trusted. Nothing is written, not even next to the file.
 _PRAGMAS = (
     "trusted_schema = OFF",
     "query_only = ON",
@@ -30,15 +30,15 @@ _PRAGMAS = (
     "temp_store = MEMORY",
     "cache_size = -8000",
 )
-# Views, virtual tables and computed columns are programs: some never end, or grow while sqlite prepares them, which no limit stops.
+# Views, virtual tables and computed columns are code. Some run forever, or exhaust memory before any limit applies.
 _STORED = """
     SELECT objects.name, columns.name FROM sqlite_master AS objects, pragma_table_xinfo(objects.name) AS columns
     WHERE objects.type = 'table' AND objects.sql NOT LIKE 'CREATE VIRTUAL%' AND columns.hidden IN (0, 3) LIMIT ?
 """
-# UnicodeDecodeError occurs if the message of an sqlite error quotes bytes of the file. The messages may contain private names.
+# UnicodeDecodeError occurs if the message of an SQLite error quotes bytes of the file. Messages may contain private names.
 _ERRORS = (sqlite3.Error, UnicodeDecodeError)
-_DAMAGED = Problem("database", "it is damaged, or not as its tool writes it; the readable part is shown")
-_CUT = Problem("database", "it is cut off; the readable part is shown")
+_DAMAGED = Problem("database", "damaged or invalid; only the readable part is shown")
+_CUT = Problem("database", "truncated; only the readable part is shown")
 
 
 class Database:
@@ -50,7 +50,7 @@ class Database:
         self._deadline = time.monotonic() + seconds
         self._seconds = seconds
         connection.text_factory = lambda text: text.decode("utf-8", "replace")
-        connection.set_progress_handler(self._is_overdue, _STEPS_BETWEEN_LOOKS)
+        connection.set_progress_handler(self._is_overdue, _STEPS_BETWEEN_CHECKS)
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         self.schema: Schema = self._read_schema()
@@ -66,11 +66,11 @@ class Database:
                 self.problems.append(_DAMAGED)
 
     def _read_schema(self) -> Schema:
-        found: dict[str, tuple[str, ...]] = {}
+        columns_by_table: dict[str, tuple[str, ...]] = {}
         for table, column in self.rows(_STORED, (_MOST_COLUMNS,)):
             if isinstance(table, str) and isinstance(column, str) and "\0" not in table + column:
-                found[table] = (*found.get(table, ()), column)
-        return found
+                columns_by_table[table] = (*columns_by_table.get(table, ()), column)
+        return columns_by_table
 
     def _is_overdue(self) -> bool:
         return time.monotonic() > self._deadline
@@ -78,49 +78,49 @@ class Database:
 
 @contextlib.contextmanager
 def open_database(path: Path, seconds: float) -> Iterator[Database]:
-    """Yield the tables of a database, which may be packed with gzip. Raise OSError, NotReadError."""
+    """Yield the tables of a database, which may be compressed with gzip. Raise OSError or NotReadError."""
     with os.fdopen(open_file(str(path)), "rb") as stream:
         packed = is_packed(stream.read(2))
         stream.seek(0)
         if packed:
             with scratch() as copy:
                 _unpack(stream, copy.stream)
-                with _connected(copy.named()) as connection:
+                with _connect(copy.named()) as connection:
                     database = _database(connection, seconds, copy.stream)
-                    copy.unnamed()  # sqlite has it open
+                    copy.unnamed()  # SQLite has opened the file
                     yield database
             return
-        with _connected(str(path)) as connection:
+        with _connect(str(path)) as connection:
             database = _database(connection, seconds, stream)
-            database.problems += _unfinished(path)
+            database.problems += _journal_problems(path)
             yield database
 
 
-def _missing(stream: BinaryIO) -> list[Problem]:
-    """Return a problem if a file is shorter than its header states; sqlite notices only the missing pages that it reads."""
+def _truncation_problems(stream: BinaryIO) -> list[Problem]:
+    """Return a problem if a file is shorter than its header states. SQLite notices only missing pages that it reads."""
     head = os.pread(stream.fileno(), 100, 0)
-    is_valid = head[24:28] == head[92:96]  # otherwise an old version, which does not store the size, wrote last
+    is_valid = head[24:28] == head[92:96]  # otherwise an old version wrote last, which does not store the size
     page_bytes = int.from_bytes(head[16:18], "big")
-    stated = int.from_bytes(head[28:32], "big") * (page_bytes if page_bytes > 1 else 1 << 16)
-    return [_CUT] if is_valid and os.fstat(stream.fileno()).st_size < stated else []
+    stated_bytes = int.from_bytes(head[28:32], "big") * (page_bytes if page_bytes > 1 else 1 << 16)
+    return [_CUT] if is_valid and os.fstat(stream.fileno()).st_size < stated_bytes else []
 
 
 def _database(connection: sqlite3.Connection, seconds: float, stream: BinaryIO) -> Database:
-    missing = _missing(stream)
-    trouble = f"the database is {'cut off' if missing else 'damaged'}: its list of tables cannot be read; copy it again"
+    problems = _truncation_problems(stream)
+    message = f"the database is {'truncated' if problems else 'damaged'}: its tables cannot be listed; copy it again"
     try:
         database = Database(connection, seconds)
     except _ERRORS:
-        raise NotReadError(trouble) from None
+        raise NotReadError(message) from None
     if database.problems and not database.schema:
-        raise NotReadError(trouble)
-    database.problems += missing
+        raise NotReadError(message)
+    database.problems += problems
     return database
 
 
 @contextlib.contextmanager
-def _connected(path: str) -> Iterator[sqlite3.Connection]:
-    """Yield a read-only connection; `immutable` means that nothing is locked, written, or replayed from a journal."""
+def _connect(path: str) -> Iterator[sqlite3.Connection]:
+    """Yield a read-only connection. `immutable` prevents locks, writes and the replay of a journal."""
     try:
         connection = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)  # noqa: PTH100  # a link may be meant
     except sqlite3.Error as error:
@@ -129,17 +129,17 @@ def _connected(path: str) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def _unfinished(path: Path) -> list[Problem]:
-    """Return a problem for each journal beside a database, whose content is not in the tables yet."""
+def _journal_problems(path: Path) -> list[Problem]:
+    """Return a problem for each journal next to a database. Its content is not in the tables yet."""
     journals = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
     return [
-        Problem("database", f"{journal.name} is not read: end the profiler, or open the database once with sqlite3")
+        Problem("database", f"{journal.name} was not read: stop the profiler, or open the database once with sqlite3")
         for journal in journals
         if journal.is_file() and journal.stat().st_size
     ]
 
 
-def _unpack(stream: BinaryIO, into: BinaryIO) -> None:
+def _unpack(stream: BinaryIO, target: BinaryIO) -> None:
     unpacked = Unpacked(stream)
     size = 0
     buffer = bytearray(_PIECE_BYTES)
@@ -147,8 +147,8 @@ def _unpack(stream: BinaryIO, into: BinaryIO) -> None:
         size += count
         if size > MOST_UNPACKED_BYTES:
             raise NotReadError(
-                f"the database unpacks to more than {MOST_UNPACKED_BYTES >> 30} GiB; unpack it yourself and give that file"
+                f"the database unpacks to more than {MOST_UNPACKED_BYTES >> 30} GiB; unpack it yourself and pass that file"
             )
-        into.write(memoryview(buffer)[:count])
+        target.write(memoryview(buffer)[:count])
     if unpacked.damage:
-        raise NotReadError(f"{unpacked.damage}; a database cannot be read in part")
+        raise NotReadError(f"{unpacked.damage}; a partial database cannot be read")

@@ -1,4 +1,4 @@
-"""Writes a file of steps for the daemon atomically, like the files of jobs."""
+"""Writes the steps of a profile to a file for the daemon, like the files that jobs write."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PLAIN = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 
 def publish(folder: Path, counts: StepCounts) -> Path:
-    """Write the counts into the folder that the daemon reads; return the file. Raise OSError."""
+    """Write the counts to the folder that the daemon reads, and return the file. Raise OSError."""
     card = {counts.card.way: counts.card.value} if counts.card is not None else {}
     if "index" in card:
-        card = {"index": int(card["index"])}  # type: ignore[dict-item]  # JSON takes both
+        card = {"index": int(card["index"])}  # type: ignore[dict-item]  # JSON allows both types
     document = {
         "schema": SCHEMA,
         "job_id": counts.job_id,
@@ -28,10 +28,10 @@ def publish(folder: Path, counts: StepCounts) -> Path:
         "steps": counts.steps,
         "tokens": counts.tokens,
         "flops": counts.flops,
-        "seconds": {spent.part: spent.seconds for spent in counts.seconds},
+        "seconds": {part.part: part.seconds for part in counts.seconds},
     }
-    # The name is unique: if it replaced the file of a running job, the counters of the job would restart twice.
-    path = folder / f"profile-{_plain(counts.job_id)}-{_plain(counts.rank)}.json"
+    # The name differs from that of a running job, whose counters would restart twice if its file were replaced.
+    path = folder / f"profile-{_safe_name(counts.job_id)}-{_safe_name(counts.rank)}.json"
     named.replace(path, json.dumps(document).encode(), _READABLE)
     return path
 
@@ -45,18 +45,18 @@ _PARTS = (
 )
 
 
-def counts_of(member: Member, job_id: str) -> StepCounts | None:
-    """Return the complete steps of a rank as a job counts them; None without steps or a card."""
+def step_counts_of(member: Member, job_id: str) -> StepCounts | None:
+    """Return the step counts of a rank, or None if it has no complete steps or no card."""
     device = member.device
     steps = [step for step in device.steps if not (step.is_mean or step.is_cut)]
     card = _card(device.card)
     if not steps or card is None:
         return None
     seconds = []
-    for part, word in _PARTS:
+    for part, part_name in _PARTS:
         lengths = [getattr(step.split, part) for step in steps]
         if None not in lengths:
-            seconds.append(PartSeconds(word, sum(lengths) / 1e9))
+            seconds.append(PartSeconds(part_name, sum(lengths) / 1e9))
     flops = device.flops.per_step * len(steps) if device.flops and device.flops.per_step is not None else None
     return StepCounts("", -1, job_id, str(device.rank or 0), card, float(len(steps)), None, flops, tuple(seconds))
 
@@ -69,5 +69,5 @@ def _card(card: Card) -> DeviceName | None:
     return None if card.index is None else DeviceName(str(card.index), "index", str(card.index))
 
 
-def _plain(text: str) -> str:
+def _safe_name(text: str) -> str:
     return "".join(character if character in _PLAIN else "_" for character in text)

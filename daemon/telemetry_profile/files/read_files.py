@@ -1,4 +1,4 @@
-"""Finds the files of a command line, recognises their formats, and reads each in its own process, so that a bad file harms no other."""
+"""Finds files, recognises their formats, and reads each file in its own process, so that a bad file affects no other."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ _SQLITE = b"SQLite format 3\0"
 _LONGEST_LINE = 1 << 20
 _DATABASE_SECONDS = 120.0
 MOST_FILES, DEEPEST = 20_000, 12
-# Limits that no valid file reaches: 5 GB took 90 s and 200 MiB.
+# Limits that no valid file reaches: a file of 5 GB took 90 s and 200 MiB.
 MOST_CPU_SECONDS = 900
 MOST_BYTES = 4 << 30
 GROUP = "telemetry.profiles"
-_KINDS = (DatabaseFormat, Refusal, TextFormat, TraceFormat)
+_FORMAT_TYPES = (DatabaseFormat, Refusal, TextFormat, TraceFormat)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A file to read; `shown` is its name for the user, and `is_named` means that the user named the file, not its folder."""
+class ProfileFile:
+    """A file to read. `display_name` is its name in messages. `is_named` means that the user named the file, not its folder."""
 
     path: str
-    shown: str
+    display_name: str
     is_named: bool
 
     @property
@@ -59,24 +59,23 @@ class Found:
         return Path(os.path.abspath(self.path)).parent.parts[1:]  # noqa: PTH100  # resolve() would follow links
 
 
-def find(paths: Sequence[str]) -> list[Found]:
-    """Return the files in the order of their names. Raise OSError for a missing path or a folder with too many files."""
-    found: dict[str, Found] = {}
+def find(paths: Sequence[str]) -> list[ProfileFile]:
+    """Return all files in the given paths. Raise OSError for a missing path or a folder with too many files."""
+    files: dict[str, ProfileFile] = {}
     for path in paths:
         if Path(path).is_dir():
-            inside = (Found(name, os.path.relpath(name, path), is_named=False) for name in sorted(_files(path, 0)))
-            for file in inside:
-                found.setdefault(file.path, file)
-                if len(found) > MOST_FILES:
-                    raise OSError(0, f"it has more than {MOST_FILES:,} files; name the folder of one run", path)
+            for name in sorted(_files(path, 0)):
+                files.setdefault(name, ProfileFile(name, os.path.relpath(name, path), is_named=False))
+                if len(files) > MOST_FILES:
+                    raise OSError(0, f"the folder has more than {MOST_FILES:,} files; pass the folder of one run", path)
         else:
             Path(path).stat()
-            found[path] = Found(path, path, is_named=True)
-    return list(found.values())
+            files[path] = ProfileFile(path, path, is_named=True)
+    return list(files.values())
 
 
 def _files(folder: str, depth: int) -> Iterator[str]:
-    """Yield the regular files below a folder, without hidden ones and without following links to folders."""
+    """Yield the regular files below a folder. Skip hidden files, and do not follow links to folders."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
@@ -92,46 +91,46 @@ class BadFormatError(Exception):
     """An entry point is not a format."""
 
 
-def installed() -> tuple[ProfileFormat, ...]:
-    """Return all formats in the order of their names. Raise BadFormatError."""
-    found: list[ProfileFormat] = []
+def formats() -> tuple[ProfileFormat, ...]:
+    """Return all installed formats, ordered by name. Raise BadFormatError."""
+    file: list[ProfileFormat] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         loaded = entry.load()
-        if not isinstance(loaded, _KINDS):
+        if not isinstance(loaded, _FORMAT_TYPES):
             raise BadFormatError(
-                f"the entry point '{entry.name}' of {GROUP} is not a format of profiles; update or remove its package"
+                f"the entry point '{entry.name}' of {GROUP} is not a profile format; update or remove its package"
             )
-        found.append(loaded)
-    return tuple(found)
+        file.append(loaded)
+    return tuple(file)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of reading one file: facts, or the reason why there are none."""
 
-    found: Found
+    file: ProfileFile
     facts: Facts | None = None
-    trouble: str = ""
+    error: str = ""
     is_recognised: bool = True
 
 
-Read = Callable[[Found], Outcome]
+Read = Callable[[ProfileFile], Outcome]
 
 
-def read_all(files: Sequence[Found], read: Read, processes: int | None = None) -> Generator[Outcome, None, None]:
-    """Yield the outcomes in the order in which the processes end (default: a process per core). Closing it ends the processes."""
+def read_all(files: Sequence[ProfileFile], read: Read, processes: int | None = None) -> Generator[Outcome, None, None]:
+    """Yield the outcomes as the processes end (default: one process per core). Closing the generator ends the processes."""
     waiting = deque(files)
-    running: dict[Connection, tuple[Found, BaseProcess]] = {}
-    most = processes or len(os.sched_getaffinity(0))
+    running: dict[Connection, tuple[ProfileFile, BaseProcess]] = {}
+    process_limit = processes or len(os.sched_getaffinity(0))
     try:
         while waiting or running:
-            while waiting and len(running) < most:
-                found = waiting.popleft()
-                connection, process = _start(found, read)
-                running[connection] = found, process
+            while waiting and len(running) < process_limit:
+                file = waiting.popleft()
+                connection, process = _start_process(file, read)
+                running[connection] = file, process
             for ready in wait(list(running)):
-                connection = next(ours for ours in running if ours is ready)
-                yield _outcome(connection, *running[connection])
+                connection = next(candidate for candidate in running if candidate is ready)
+                yield _receive_outcome(connection, *running[connection])
                 running.pop(connection)
     finally:
         for connection, (_, process) in running.items():
@@ -140,71 +139,71 @@ def read_all(files: Sequence[Found], read: Read, processes: int | None = None) -
             connection.close()
 
 
-def _start(found: Found, read: Read) -> tuple[Connection, BaseProcess]:
-    ours, theirs = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("fork").Process(target=_child, args=(found, read, theirs), daemon=True)
+def _start_process(file: ProfileFile, read: Read) -> tuple[Connection, BaseProcess]:
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=_run_child, args=(file, read, sender), daemon=True)
     process.start()
-    theirs.close()
-    return ours, process
+    sender.close()
+    return receiver, process
 
 
-def _outcome(connection: Connection, found: Found, process: BaseProcess) -> Outcome:
+def _receive_outcome(connection: Connection, file: ProfileFile, process: BaseProcess) -> Outcome:
     outcome: Outcome | None = None
-    with contextlib.suppress(EOFError):  # the process ended without an answer
+    with contextlib.suppress(EOFError):  # the process exited without a result
         outcome = connection.recv()
     connection.close()
     process.join()
-    return outcome or Outcome(found, trouble=_ending(process.exitcode))
+    return outcome or Outcome(file, error=_exit_message(process.exitcode))
 
 
-def _ending(status: int | None) -> str:
+def _exit_message(status: int | None) -> str:
     if status == -signal.SIGXCPU:
         return f"cannot be read: it took more than {MOST_CPU_SECONDS} s"
     if status == -signal.SIGKILL:
         return "cannot be read: its reader was killed, perhaps because the machine ran out of memory"
-    return f"cannot be read: its reader ended with status {status}; report this file's tool and version"
+    return f"cannot be read: its reader exited with status {status}; report this file's tool and version"
 
 
-def _child(found: Found, read: Read, answer: Connection) -> None:
-    # The parent handles ^C: it prints what has been read.
+def _run_child(file: ProfileFile, read: Read, answer: Connection) -> None:
+    # The parent handles Ctrl-C: it prints the results so far.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS + 5))
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
     try:
-        outcome = read(found)
+        outcome = read(file)
     except MemoryError:
-        outcome = Outcome(found, trouble=f"cannot be read: it takes more than {MOST_BYTES >> 30} GiB of memory")
+        outcome = Outcome(file, error=f"cannot be read: it needs more than {MOST_BYTES >> 30} GiB of memory")
     answer.send(outcome)
     answer.close()
 
 
-def read_one(found: Found, formats: Sequence[ProfileFormat]) -> Outcome:
+def read_one(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Outcome:
     """Return the facts of one file, or the reason why it cannot be read."""
     try:
-        with _content(found.path) as content:
+        with _open_content(file.path) as content:
             head = content.read(HEAD_BYTES)
-        clue = Clue(Path(found.path).name.removesuffix(".gz"), found.folders, head)
+        clue = Clue(Path(file.path).name.removesuffix(".gz"), file.folders, head)
         if head.startswith(_SQLITE):
-            facts, damage = _of_database(found, formats), ""
+            facts, damage = _database_facts(file, formats), ""
         else:
-            with _content(found.path) as content:
-                facts = _of_text(clue, content, formats) or _of_trace(clue, content, formats)
+            with _open_content(file.path) as content:
+                facts = _text_facts(clue, content, formats) or _trace_facts(clue, content, formats)
                 damage = content.damage
-    except OSError as error:
-        return Outcome(found, trouble=f"cannot be read: {error.strerror or error}")
-    except NotReadError as error:
-        return Outcome(found, trouble=str(error))
+    except OSError as failure:
+        return Outcome(file, error=f"cannot be read: {failure.strerror or failure}")
+    except NotReadError as failure:
+        return Outcome(file, error=str(failure))
     if facts is None:
-        return Outcome(found, trouble=_looked_for(clue, formats), is_recognised=False)
+        return Outcome(file, error=_unrecognised_message(clue, formats), is_recognised=False)
     if damage:
-        facts = replace(facts, problems=(*facts.problems, Problem("", f"{damage}; what comes before is shown")))
-    return Outcome(found, facts)
+        facts = replace(facts, problems=(*facts.problems, Problem("", f"{damage}; the content before it is shown")))
+    return Outcome(file, facts)
 
 
-def _of_database(found: Found, formats: Sequence[ProfileFormat]) -> Facts | None:
+def _database_facts(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Facts | None:
     from telemetry_profile.files.database import open_database  # only databases need sqlite3
 
-    with open_database(Path(found.path), _DATABASE_SECONDS) as tables:
+    with open_database(Path(file.path), _DATABASE_SECONDS) as tables:
         for profile_format in formats:
             if isinstance(profile_format, DatabaseFormat) and profile_format.recognises(tables.schema):
                 facts = profile_format.read(tables)
@@ -212,7 +211,7 @@ def _of_database(found: Found, formats: Sequence[ProfileFormat]) -> Facts | None
     return None
 
 
-def _of_text(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
+def _text_facts(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
     for profile_format in formats:
         if isinstance(profile_format, Refusal) and profile_format.recognises(clue):
             raise NotReadError(f"{profile_format.tool}: {profile_format.remedy}")
@@ -221,30 +220,30 @@ def _of_text(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) ->
     return None
 
 
-def _of_trace(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
+def _trace_facts(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
     if clue.text.lstrip()[:1] not in ("{", "["):
         return None
     from telemetry_profile.files.trace import read_trace  # only traces need msgspec
 
-    def reader(sample: TraceSample) -> TraceReader | None:
+    def choose_reader(sample: TraceSample) -> TraceReader | None:
         for profile_format in formats:
             if isinstance(profile_format, TraceFormat) and profile_format.recognises(sample):
                 return profile_format.reader(clue)
         return None
 
-    return read_trace(content, clue, reader)
+    return read_trace(content, clue, choose_reader)
 
 
-def _looked_for(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
+def _unrecognised_message(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
     if not clue.head:
         return "is empty"
     readable = [profile_format.tool for profile_format in formats if not isinstance(profile_format, Refusal)]
     tools = dict.fromkeys(", ".join(readable).split(", "))
-    return f"is not a result of a supported profiler; looked for {', '.join(tools)}"
+    return f"is not a result of a supported profiler ({', '.join(tools)})"
 
 
 @contextlib.contextmanager
-def _content(path: str) -> Iterator[_Content]:
+def _open_content(path: str) -> Iterator[_Content]:
     with os.fdopen(open_file(path), "rb") as stream:
         packed = is_packed(stream.read(2))
         stream.seek(0)
@@ -255,26 +254,26 @@ class _Content(io.BufferedReader):
     """The unpacked content of a file."""
 
     def __init__(self, raw: Unpacked | BinaryIO) -> None:
-        super().__init__(raw, HEAD_BYTES)  # type: ignore[arg-type]  # a BufferedReader reads as a raw stream does
+        super().__init__(raw, HEAD_BYTES)  # type: ignore[arg-type]  # Unpacked has the methods of a raw stream
         self._unpacked = raw if isinstance(raw, Unpacked) else None
 
     @property
     def damage(self) -> str:
-        """Return why the content ended early, "" if it is complete."""
+        """Return the reason why the content ended early, or "" if it is complete."""
         return "" if self._unpacked is None else self._unpacked.damage
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines without their ends; a line longer than any tool writes is cut."""
+        """Yield the lines without their line endings. Lines longer than any tool writes are cut."""
         encoding = "utf-8-sig"
         while line := self.readline(_LONGEST_LINE):
             if not line.endswith(b"\n"):
                 self._skip_rest_of_line()
-                if self.damage:  # the line is torn, and so may be a number in it
+                if self.damage:  # the last line is incomplete, and a number in it may be cut
                     return
             yield line.decode(encoding, "replace").rstrip("\r\n")
             encoding = "utf-8"
 
     def _skip_rest_of_line(self) -> None:
-        while rest := self.readline(_LONGEST_LINE):
-            if rest.endswith(b"\n"):
+        while piece := self.readline(_LONGEST_LINE):
+            if piece.endswith(b"\n"):
                 return

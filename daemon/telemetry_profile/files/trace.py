@@ -1,4 +1,4 @@
-"""Reads a Chrome trace, which has events and keys in any order, and keeps one block of events in memory."""
+"""Reads a Chrome trace with events and keys in any order. Only one block of events is in memory."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ from telemetry_profile.files.trace_events import (
 from telemetry_profile.format_contract import Clue, Device, Facts, TraceReader, TraceSample
 
 _MOST_EVENTS = 100_000_000
-MOST_EVENT_BYTES = 32 * 2**20  # no event is larger; the tests have names of 10 MB
+MOST_EVENT_BYTES = 32 * 2**20  # no event is larger; the tests contain names of 10 MB
 _MOST_KEY_BYTES = 2**20  # larger values of keys are skipped
 _NOT_READ = object()
 _EVENTS = "traceEvents"
 _STRUCTURE = re.compile(rb"[\"\[\]{},]")
 _IN_STRING = re.compile(rb"[\"\\]")
-_TAIL = 64  # what the recognition of a next event may need
+_TAIL = 64  # enough bytes to recognise the start of the next event
 _MOST_KEYS = 1000
 _Key = tuple[str, Any]
 Choose = Callable[[TraceSample], TraceReader | None]
 
 
 def read_trace(stream: BinaryIO, clue: Clue, choose: Choose, block_bytes: int = BLOCK_BYTES) -> Facts | None:
-    """Return the facts of a stream of unpacked JSON, up to its end or first error; None if `choose` returns no reader for the first events."""
+    """Return the facts of a trace up to its end or first error, or None if `choose` returns no reader for it."""
     damage, keys, has_events = Damage(), dict[str, Any](), False
     reader: TraceReader | None = None
-    for member in members(Window(stream, damage, block_bytes), damage):
+    for member in trace_members(Window(stream, damage, block_bytes), damage):
         if isinstance(member, tuple):
             _read_key(*member, keys, reader)
             continue
         has_events = True
-        if member and reader is None and (reader := _reader(choose, TraceSample(clue, keys, member))) is None:
+        if member and reader is None and (reader := _start_reader(choose, TraceSample(clue, keys, member))) is None:
             return None
         if reader is not None:
             reader.events(member)
     if reader is None and has_events:  # an empty trace is recognised by its keys
-        reader = _reader(choose, TraceSample(clue, keys, []))
-    return None if reader is None else _lower_bounds(reader.facts(), _problems_of(damage))
+        reader = _start_reader(choose, TraceSample(clue, keys, []))
+    return None if reader is None else _with_problems(reader.facts(), _problems_of(damage))
 
 
-def _reader(choose: Choose, sample: TraceSample) -> TraceReader | None:
-    """Return the reader of the trace, after it has read the keys before the first events."""
+def _start_reader(choose: Choose, sample: TraceSample) -> TraceReader | None:
+    """Return the reader of the trace, or None. It has read the keys before the first events."""
     reader = choose(sample)
     if reader is not None:
         for name, value in sample.keys.items():
@@ -65,7 +65,7 @@ def _reader(choose: Choose, sample: TraceSample) -> TraceReader | None:
 
 
 def _read_key(name: str, value: Any, keys: dict[str, Any], reader: TraceReader | None) -> None:
-    """Let the reader read a key, or keep the key until there is a reader."""
+    """Pass a key to the reader, or keep it until there is a reader."""
     if reader is not None:
         reader.key(name, value)
     elif len(keys) < _MOST_KEYS:
@@ -75,42 +75,42 @@ def _read_key(name: str, value: Any, keys: dict[str, Any], reader: TraceReader |
 def _problems_of(damage: Damage) -> tuple[Problem, ...]:
     problems = []
     if damage.events:
-        problems.append(Problem("events", f"{damage.events} cannot be read, and are left out"))
+        problems.append(Problem("events", f"{damage.events} ignored: unreadable"))
     if damage.is_cut:
-        problems.append(Problem("end", "the file is cut or damaged: what follows is missing"))
+        problems.append(Problem("end", "the file is truncated or damaged: the rest is missing"))
     return tuple(problems)
 
 
-def _lower_bounds(facts: Facts, problems: Sequence[Problem]) -> Facts:
-    """Return the facts of a file with these problems: without idle and exposed times, which need every interval, and with cut steps."""
+def _with_problems(facts: Facts, problems: Sequence[Problem]) -> Facts:
+    """Return the facts with these problems: without idle and exposed times, which need every event, and with cut steps."""
     if not problems:
         return facts
-    devices = tuple(_partial(device) for device in facts.devices)
+    devices = tuple(_incomplete_device(device) for device in facts.devices)
     return replace(facts, devices=devices, problems=(*facts.problems, *problems))
 
 
-def _partial(device: Device) -> Device:
+def _incomplete_device(device: Device) -> Device:
     device = device.without("exposed_communication_ns", "exposed_copy_ns", "idle_ns")
     flops = device.flops and replace(device.flops, per_step=None, per_second=None)
     return replace(device, steps=tuple(replace(step, is_cut=True) for step in device.steps), flops=flops)
 
 
-def members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
-    """Yield the keys and events of a trace, which is an object or a list; nothing if the stream contains neither."""
+def trace_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
+    """Yield the keys and events of a trace, which is an object or a list. Other content yields nothing."""
     window.grow()
     window.data = window.data.removeprefix(b"\xef\xbb\xbf")
     opening = window.first()
-    window.use(1)
+    window.consume(1)
     if opening == b"{":
-        yield from _of_object(window, damage)
+        yield from _object_members(window, damage)
     elif opening == b"[" and window.first() in (b"{", b"]"):
         yield from _events(window, damage)
 
 
-def _of_object(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
+def _object_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
     while True:
         try:
-            yield from _rest_of_object(window, damage)
+            yield from _remaining_members(window, damage)
         except IncompleteError:
             damage.is_cut = True
         except MalformedError:
@@ -120,12 +120,12 @@ def _of_object(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
         return
 
 
-def _rest_of_object(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
+def _remaining_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
     while (char := window.first(b",")) != b"}":
-        yield from _member(_name(char, window), window, damage)
+        yield from _member(_member_name(char, window), window, damage)
 
 
-def _name(first: bytes, window: Window) -> str:
+def _member_name(first: bytes, window: Window) -> str:
     if not first:
         raise IncompleteError
     name = _value(window) if first == b'"' else None
@@ -137,9 +137,9 @@ def _name(first: bytes, window: Window) -> str:
 def _member(name: str, window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
     if window.first() != b":":
         raise MalformedError
-    window.use(1)
+    window.consume(1)
     if window.first() == b"[" and name == _EVENTS:
-        window.use(1)
+        window.consume(1)
         yield from _events(window, damage)
     elif (value := _value(window)) is not _NOT_READ:
         yield name, value
@@ -148,7 +148,7 @@ def _member(name: str, window: Window, damage: Damage) -> Iterator[_Key | list[E
 
 
 def _events(window: Window, damage: Damage) -> Iterator[list[Event]]:
-    """Yield the blocks of an opened list, first an empty block."""
+    """Yield the blocks of a list of events after its bracket, first an empty block."""
     count = 0
     yield []
     while count < _MOST_EVENTS:
@@ -156,11 +156,11 @@ def _events(window: Window, damage: Damage) -> Iterator[list[Event]]:
         window.first(b",")
         block = next_block(window)
         if block is not None:
-            window.use(block.used)
+            window.consume(block.consumed)
             events, is_last = block.events, block.is_last
             if is_last:
                 window.first()
-                window.use(1)
+                window.consume(1)
         else:
             events, is_last = _stray_events(window, damage)
         count += len(events)
@@ -171,28 +171,28 @@ def _events(window: Window, damage: Damage) -> Iterator[list[Event]]:
 
 
 def _stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
-    """Return the events that can be found separately, and whether the list ends after them."""
+    """Return the events that can be decoded separately, and whether the list ends after them."""
     text = _text(window.data)
-    found = walk(text)
-    window.data = _bytes(text[found.used :])
-    damage.events += found.lost
-    if not found.is_last:
+    walked = walk(text)
+    window.data = _bytes(text[walked.consumed :])
+    damage.events += walked.lost
+    if not walked.is_last:
         if window.has_ended:
             damage.is_cut = True
         elif len(window.data) > MOST_EVENT_BYTES:
             damage.events += 1
-            _leave_event(window)
-    return found.events, found.is_last
+            _skip_event(window)
+    return walked.events, walked.is_last
 
 
-def _leave_event(window: Window) -> None:
-    """Skip an event without an end."""
+def _skip_event(window: Window) -> None:
+    """Skip an event that has no end."""
     text = _text(window.data)
     window.data = _bytes(text[min(next_event(text, 1), len(text) - _TAIL) :])
 
 
 def _value(window: Window) -> Any:
-    """Return the next value; `_NOT_READ` if it is too large or too deep to be decoded."""
+    """Return the next value, or `_NOT_READ` if it is too large or too deep to decode."""
     while True:
         text = _text(window.data[:_MOST_KEY_BYTES])
         try:
@@ -205,48 +205,47 @@ def _value(window: Window) -> Any:
         except UnreadableError:
             return _NOT_READ
         else:
-            if end + NEAR_THE_END > len(text) and window.grow():  # a number may continue
+            if end + NEAR_THE_END > len(text) and window.grow():  # a number may continue in the next block
                 continue
-            window.use(len(_bytes(text[:end])))
+            window.consume(len(_bytes(text[:end])))
             return value
 
 
 def _skip_value(window: Window) -> None:
-    """Skip a value."""
     depth = 0
-    for position, char in _structure(window):
+    for position, char in _structural_characters(window):
         if depth == 0 and char in b",]}":
-            window.use(position)
+            window.consume(position)
             return
         depth += (char in b"[{") - (char in b"]}")
 
 
-def _structure(window: Window) -> Iterator[tuple[int, bytes]]:
+def _structural_characters(window: Window) -> Iterator[tuple[int, bytes]]:
     """Yield the brackets and commas outside of strings with their positions in the window, which advances."""
     is_string, position = False, 0
     while True:
-        found = (_IN_STRING if is_string else _STRUCTURE).search(window.data, position)
-        if found is None:
+        match = (_IN_STRING if is_string else _STRUCTURE).search(window.data, position)
+        if match is None:
             position = max(0, position - len(window.data))
-            window.use(len(window.data))
+            window.consume(len(window.data))
             if not window.grow():
                 return
-        elif found[0] == b'"':
-            is_string, position = not is_string, found.end()
+        elif match[0] == b'"':
+            is_string, position = not is_string, match.end()
         elif is_string:  # skip the escaped character
-            position = found.end() + 1
+            position = match.end() + 1
         else:
-            position = found.end()
-            yield found.start(), found[0]
+            position = match.end()
+            yield match.start(), match[0]
 
 
-def _seek(window: Window, sought: bytes) -> bool:
+def _seek(window: Window, pattern: bytes) -> bool:
     """Advance to the next occurrence of these bytes; return whether there is one."""
-    while (position := window.data.find(sought)) < 0:
-        window.use(max(0, len(window.data) - len(sought)))
+    while (position := window.data.find(pattern)) < 0:
+        window.consume(max(0, len(window.data) - len(pattern)))
         if not window.grow():
             return False
-    window.use(position)
+    window.consume(position)
     return True
 
 

@@ -1,4 +1,4 @@
-"""Blocks of typed events of a Chrome trace: cut at `},{` or `}]` and decoded; if no cut decodes, `walk` reads the block value by value."""
+"""Decodes blocks of trace events that are cut at `},{` or `}]`. If no cut works, `walk` reads value by value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from telemetry_profile.format_contract import NotReadError
 
 BLOCK_BYTES = 4 * 2**20
 _SCALES = (1000, 100, 10, 1)  # nanoseconds, by the number of decimals of microseconds
-_SAFE_DIGITS = 20  # enough for Unix time in nanoseconds, and fewer than int() refuses
+_SAFE_DIGITS = 20  # enough for Unix time in nanoseconds, and below the limit of int()
 _PIECE_BYTES = 2**17
 _NOTHING = msgspec.Raw(b"")
 _SPACE = b" \t\r\n"
@@ -25,7 +25,7 @@ _CUT = re.compile(rb"\}(?=\s*(,\s*\{\s*[\"}]|\]))")
 _CUT_WINDOW = 64 * 2**10
 _MOST_TRIES = 3
 _READ_ERRORS = (OSError, EOFError, zlib.error, NotReadError)
-NEAR_THE_END = 16  # a cut number, literal or escape causes an error no farther from the end
+NEAR_THE_END = 16  # a cut number, literal or escape causes an error within this distance of the end
 
 _NEXT_EVENT = re.compile(r"\}\s*,\s*(?=\{\s*\")")
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
@@ -34,7 +34,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 
 class Event(msgspec.Struct, gc=False):
-    """An event; fields that are seldom needed stay encoded."""
+    """An event. Rarely needed fields stay encoded."""
 
     ph: str = ""
     cat: str = ""
@@ -43,28 +43,28 @@ class Event(msgspec.Struct, gc=False):
     tid: int | str = 0
     ts: msgspec.Raw = _NOTHING
     dur: msgspec.Raw = _NOTHING
-    inner: msgspec.Raw = msgspec.field(name="args", default=_NOTHING)
+    encoded_args: msgspec.Raw = msgspec.field(name="args", default=_NOTHING)
 
     def begin_ns(self) -> int | None:
-        """Return the begin, from microseconds as a number or in quotes, without losing a digit."""
+        """Return the start, from microseconds with or without quotes, without losing a digit."""
         return _from_microseconds(self.ts)
 
     def length_ns(self) -> int | None:
-        """Return the length."""
+        """Return the duration."""
         return _from_microseconds(self.dur)
 
     def args(self) -> Mapping[str, Any]:
-        """Return the arguments, empty if they are not an object."""
+        """Return the arguments, or {} if they are not an object."""
         try:
-            found = msgspec.json.decode(self.inner)
+            arguments = msgspec.json.decode(self.encoded_args)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return {}  # missing or invalid arguments count as none
-        return found if isinstance(found, dict) else {}
+            return {}  # missing or invalid arguments are treated as none
+        return arguments if isinstance(arguments, dict) else {}
 
     def correlation(self) -> int | None:
-        """Return the number that a launch and the launched work have in common, without decoding the other arguments."""
-        found = _CORRELATION.search(self.inner)
-        return int(found[1]) if found else None
+        """Return the number that a launch and its work have in common, without decoding the other arguments."""
+        match = _CORRELATION.search(self.encoded_args)
+        return int(match[1]) if match else None
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Damage:
 
 
 class Window:
-    """The bytes of a stream that are read and not yet used; an error of the stream is its end, and a cut."""
+    """The bytes of a stream that are read but not consumed. An error of the stream ends it, and marks it as cut."""
 
     def __init__(self, stream: BinaryIO, damage: Damage, block_bytes: int = BLOCK_BYTES) -> None:
         self._stream = stream
@@ -86,17 +86,17 @@ class Window:
         self.has_ended = False
 
     def grow(self) -> bool:
-        """Read another block; return whether there was one."""
+        """Read another block. Return whether there was one."""
         pieces = [] if self.has_ended else list(self._pieces())
         self.data = b"".join((self.data, *pieces))
         return bool(pieces)
 
     def _pieces(self) -> Iterator[bytes]:
         """Yield small pieces, so that the data before an error is not lost."""
-        read, size = getattr(self._stream, "read1", self._stream.read), 0
+        read_piece, size = getattr(self._stream, "read1", self._stream.read), 0
         while size < self._block_bytes:
             try:
-                piece = read(min(_PIECE_BYTES, self._block_bytes))
+                piece = read_piece(min(_PIECE_BYTES, self._block_bytes))
             except _READ_ERRORS:
                 piece, self._damage.is_cut = b"", True
             if not piece:
@@ -105,14 +105,14 @@ class Window:
             size += len(piece)
             yield piece
 
-    def use(self, count: int) -> None:
-        """Drop used bytes."""
+    def consume(self, count: int) -> None:
+        """Drop this many bytes."""
         self.data = self.data[count:]
 
-    def first(self, also: bytes = b"") -> bytes:
-        """Return the next byte that is neither a blank nor in `also`; b"" at the end."""
+    def first(self, skipped: bytes = b"") -> bytes:
+        """Return the next byte that is neither a blank nor in `also`, or b'' at the end."""
         while True:
-            self.data = self.data.lstrip(_SPACE + also)
+            self.data = self.data.lstrip(_SPACE + skipped)
             if self.data or not self.grow():
                 return self.data[:1]
 
@@ -122,15 +122,15 @@ _DECODER = msgspec.json.Decoder(list[Event])
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Events, the number of their bytes, and whether the list of events ends after them."""
+    """Events, the number of bytes that they take, and whether the list of events ends after them."""
 
     events: list[Event]
-    used: int
+    consumed: int
     is_last: bool
 
 
 def next_block(window: Window) -> Block | None:
-    """Return the events up to the last cut that decodes; None if none of the last cuts does."""
+    """Return the events up to the last cut that can be decoded, or None if several cuts fail."""
     data = window.data
     for number, cut in enumerate(_cuts(data)):
         if number == _MOST_TRIES:
@@ -146,19 +146,19 @@ def next_block(window: Window) -> Block | None:
 
 
 def _cuts(data: bytes) -> Iterator[re.Match[bytes]]:
-    """Yield the positions where events may end, the last first."""
+    """Yield the positions where events may end, the last one first."""
     since = max(0, len(data) - _CUT_WINDOW)
     yield from reversed(list(_CUT.finditer(data, since)))
     yield from reversed(list(_CUT.finditer(data, 0, since)))
 
 
 def _from_microseconds(raw: msgspec.Raw) -> int | None:
-    """Return nanoseconds; for up to three decimals, which are usual, this takes a third of the time of `nanoseconds`."""
+    """Return nanoseconds. Times of up to three decimals, the usual case, are faster than in `nanoseconds`."""
     printed = str(memoryview(raw), "ascii", "replace").strip('"')
-    before, _, behind = printed.partition(".")
-    digits = before + behind
-    if len(behind) < len(_SCALES) and len(digits) < _SAFE_DIGITS and digits.isdigit():
-        return int(digits) * _SCALES[len(behind)]
+    whole, _, decimals = printed.partition(".")
+    digits = whole + decimals
+    if len(decimals) < len(_SCALES) and len(digits) < _SAFE_DIGITS and digits.isdigit():
+        return int(digits) * _SCALES[len(decimals)]
     return nanoseconds(printed, US)
 
 
@@ -171,38 +171,38 @@ class MalformedError(ValueError):
 
 
 class UnreadableError(MalformedError):
-    """The text is JSON that Python does not read: a number of thousands of digits, or deeply nested lists."""
+    """The text is JSON that Python cannot decode: a number of thousands of digits, or deeply nested lists."""
 
 
 @dataclass(slots=True)
 class Walk:
-    """Events that were read separately; `used` counts characters, and `is_last` means that the list of events ended."""
+    """Events that were decoded separately. `consumed` counts characters, and `lost` counts unreadable events."""
 
     events: list[Event]
-    used: int = 0
+    consumed: int = 0
     lost: int = 0
     is_last: bool = False
 
 
 def walk(text: str) -> Walk:
     """Return the readable events of a text that begins with an event, and the number of malformed events."""
-    found = Walk([])
+    walked = Walk([])
     while True:
-        found.used = _after(_BETWEEN, text, found.used)
-        if found.used == len(text):
-            return found
-        if text[found.used] == "]":
-            found.used, found.is_last = found.used + 1, True
-            return found
+        walked.consumed = _skip_pattern(_BETWEEN, text, walked.consumed)
+        if walked.consumed == len(text):
+            return walked
+        if text[walked.consumed] == "]":
+            walked.consumed, walked.is_last = walked.consumed + 1, True
+            return walked
         try:
-            value, found.used = _value_or_none(text, found.used)
+            value, walked.consumed = _value_or_none(text, walked.consumed)
         except IncompleteError:  # the next block has the rest of the value
-            return found
-        _keep(found, value)
+            return walked
+        _add_event(walked, value)
 
 
 def _value_or_none(text: str, start: int) -> tuple[Any, int]:
-    """Return the value at this position, None for an unreadable value, and the position after it. Raise IncompleteError."""
+    """Return the value at this position, or None if it is unreadable, and its end. Raise IncompleteError."""
     try:
         return value_at(text, start)
     except UnreadableError:
@@ -221,28 +221,28 @@ def _end_of_value(text: str, start: int) -> int:
 
 
 def next_event(text: str, start: int) -> int:
-    """Return the likely begin of the next event after a broken event; the end of the text if there is none."""
-    seen = _NEXT_EVENT.search(text, start)
-    return seen.end() if seen else len(text)
+    """Return the likely start of the next event after a broken event, or the end of the text."""
+    match = _NEXT_EVENT.search(text, start)
+    return match.end() if match else len(text)
 
 
-def _after(pattern: re.Pattern[str], text: str, start: int) -> int:
+def _skip_pattern(pattern: re.Pattern[str], text: str, start: int) -> int:
     match = pattern.match(text, start)
     return match.end() if match else start
 
 
-def _keep(found: Walk, value: object) -> None:
+def _add_event(walked: Walk, value: object) -> None:
     if isinstance(value, dict):
-        found.events.append(_event(value))
+        walked.events.append(_event(value))
     else:
-        found.lost += 1
+        walked.lost += 1
 
 
 def _event(value: dict[str, Any]) -> Event:
     return Event(
-        _printed(value.get("ph")),
-        _printed(value.get("cat")),
-        _printed(value.get("name")),
+        _text(value.get("ph")),
+        _text(value.get("cat")),
+        _text(value.get("name")),
         _lane(value.get("pid", 0)),
         _lane(value.get("tid", 0)),
         _raw(value.get("ts")),
@@ -251,7 +251,7 @@ def _event(value: dict[str, Any]) -> Event:
     )
 
 
-def _printed(value: object) -> str:
+def _text(value: object) -> str:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
@@ -260,12 +260,12 @@ def _lane(value: object) -> int | str:
 
 
 def _raw(value: object) -> msgspec.Raw:
-    printed = value.text if isinstance(value, _Printed) else json.dumps(value)
+    printed = value.text if isinstance(value, _PrintedNumber) else json.dumps(value)
     return msgspec.Raw(printed.encode("ascii"))
 
 
-class _Printed(float):
-    """A number that remembers its digits."""
+class _PrintedNumber(float):
+    """A number with the text that it was parsed from."""
 
     text: str
 
@@ -275,11 +275,11 @@ class _Printed(float):
         return number
 
 
-_STRAY_DECODER = json.JSONDecoder(parse_float=_Printed, parse_constant=lambda _name: None)
+_STRAY_DECODER = json.JSONDecoder(parse_float=_PrintedNumber, parse_constant=lambda _name: None)
 
 
 def value_at(text: str, start: int) -> tuple[Any, int]:
-    """Return the value at this position, and its end."""
+    """Return the value at this position and its end. Raise IncompleteError or MalformedError."""
     try:
         return _STRAY_DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:

@@ -10,26 +10,26 @@ from typing import Literal, NamedTuple
 from telemetry_exporters import human
 from telemetry_profile.format_contract import Hint, Kernel
 from telemetry_profile.verdict.combine import Profile
-from telemetry_profile.verdict.held_back import HeldBack, most_held_back
 from telemetry_profile.verdict.slowest_rank import Straggler, straggler_of
-from telemetry_profile.verdict.summary import Then
-from telemetry_profile.verdict.usual_step import Usual
+from telemetry_profile.verdict.summary import CardTelemetry
+from telemetry_profile.verdict.throttling import Throttling, worst_throttling
+from telemetry_profile.verdict.usual_step import UsualStep
 
 Cause = Literal[
     "throttled", "straggler", "data", "communication", "copy", "host", "gap", "parallelism", "compute", "unknown"
 ]
 
 _LEAST_PART, _LEAST_DATA = 0.10, 0.05  # the smallest shares of a step that are reported
-_FEW_KERNELS = 10  # fewer kernels allow no conclusion
+_FEW_KERNELS = 10  # with fewer kernels, no cause is reported
 _FEW_BLOCKS = 8  # no card for training has fewer multiprocessors
 _MOSTLY = 0.5
-ADDED_LATER = {"added_later": True}  # keys that the first version of the document did not have
+ADDED_LATER = {"added_later": True}  # keys that the first version of the document does not have
 _ABOUT_EQUAL = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A cause that the evidence shows: its share of a step, a sentence, and a remedy."""
+    """A cause that the evidence supports, with its share of a step, a sentence, and a remedy."""
 
     cause: Cause
     share: float | None
@@ -47,33 +47,33 @@ class Verdict:
     advice: str | None = field(default=None, metadata=ADDED_LATER)
     """A remedy to try."""
     candidates: tuple[Candidate, ...] = field(default=(), metadata=ADDED_LATER)
-    """All causes that the evidence shows, the largest first."""
+    """All causes that the evidence supports, the largest first."""
 
     @property
     def is_slow(self) -> bool:
-        """Return whether there is another cause than the work itself."""
+        """Return whether the cause is something other than the work itself."""
         return self.cause not in ("compute", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The work of the ranks, as sums over all ranks."""
+    """The usual steps of the ranks, and the hints in the files. Times are sums over all ranks."""
 
-    ranks: Sequence[Usual]
+    ranks: Sequence[UsualStep]
     hints: Sequence[Hint]
 
     def total(self, part: str) -> int | None:
-        """Return the sum over the ranks; None if it is unknown for any rank."""
+        """Return the sum of a part over the ranks, or None if it is unknown for any rank."""
         values = [getattr(rank.split, part) for rank in self.ranks]
         return sum(values) if values and None not in values else None
 
     def ratio(self, part: str) -> float | None:
-        """Return the share of a part in a step; None if it is unknown."""
+        """Return the share of a part in a step, or None if it is unknown."""
         span, length = self.total("span_ns"), self.total(part)
         return length / span if span and length is not None else None
 
-    def mean(self, part: str) -> str:
-        """Return the mean length of a part in words."""
+    def mean_text(self, part: str) -> str:
+        """Return the mean length of a part as text."""
         return human.short_duration(round((self.total(part) or 0) / len(self.ranks)))
 
     @property
@@ -83,16 +83,16 @@ class Evidence:
         return waits if waits is None or idle is None else min(waits, idle)
 
     @property
-    def of_span(self) -> str:
-        """Return the words for the time of which shares are."""
+    def share_base(self) -> str:
+        """Return the words that follow a share, such as "of the step" or "of the time"."""
         gaps = [gap for rank in self.ranks for gap in rank.gaps]
         if any(rank.steps for rank in self.ranks) or not gaps:
             return "of the step" if any(rank.steps for rank in self.ranks) else "of the time"
         longest = max(gaps, key=lambda gap: gap.length_ns)
         length = f"of {human.short_duration(longest.length_ns)} at {human.short_duration(longest.since_ns)}"
         together = human.short_duration(sum(gap.length_ns for gap in gaps))
-        which = f"{len(gaps)} idle gaps totalling {together} (the longest {length})"
-        return f"of the time outside {which if len(gaps) > 1 else f'1 idle gap {length}'}"
+        gaps_text = f"{len(gaps)} idle gaps totalling {together} (the longest {length})"
+        return f"of the time outside {gaps_text if len(gaps) > 1 else f'1 idle gap {length}'}"
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -101,27 +101,27 @@ class Evidence:
         return [kernel for rank in self.ranks for kernel in rank.member.device.kernels if kernel.work in works]
 
     @property
-    def copies(self) -> int:
-        """Return the number of copies."""
+    def copy_count(self) -> int:
+        """Return how many copies ran."""
         kernels = (kernel for rank in self.ranks for kernel in rank.member.device.kernels)
         return sum(kernel.calls for kernel in kernels if kernel.work == "copy")
 
     @property
     def small_ratio(self) -> float | None:
-        """Return the share of a step of kernels with few blocks; None if that is not most of the computation."""
+        """Return the share of a step in which kernels with few blocks ran, or None if they are the smaller part."""
         compute, kernels = self.ratio("compute_ns"), [kernel for kernel in self.kernels if kernel.work == "compute"]
-        whole = sum(kernel.total_ns for kernel in kernels)
-        small = sum(kernel.total_ns for kernel in kernels if _is_small(kernel))
-        return compute * small / whole if compute and whole and small / whole >= _MOSTLY else None
+        total_ns = sum(kernel.total_ns for kernel in kernels)
+        small_ns = sum(kernel.total_ns for kernel in kernels if _is_small(kernel))
+        return compute * small_ns / total_ns if compute and total_ns and small_ns / total_ns >= _MOSTLY else None
 
 
-class _Row(NamedTuple):
-    """A cause: its smallest reported share, its share, its sentence and its remedy."""
+class _CauseRow(NamedTuple):
+    """A row of the table of causes: the cause, the smallest reported share, and functions of the evidence."""
 
     cause: Cause
-    least: float
+    least_share: float
     share: Callable[[Evidence], float | None]
-    words: Callable[[Evidence, float], str]
+    sentence: Callable[[Evidence, float], str]
     advice: Callable[[Evidence], str]
 
 
@@ -129,21 +129,21 @@ def _idle_without_data(evidence: Evidence, *, in_gaps: bool) -> float | None:
     idle, gap = evidence.ratio("idle_ns"), evidence.ratio("gap_ns") or 0.0
     if idle is None:
         return None
-    # A wait for data is part of a long gap if there is one.
+    # If there is a long gap, the wait for data is part of it.
     gap, data = min(gap, idle), evidence.data_ratio or 0.0
     return max(0.0, gap - data) if in_gaps else idle - gap - max(0.0, data - gap)
 
 
-def _data_words(evidence: Evidence, share: float) -> str:
-    took = f"the data loader takes {evidence.mean('data_wait_ns')} of {evidence.mean('span_ns')}"
+def _data_sentence(evidence: Evidence, share: float) -> str:
+    loader_text = f"the data loader takes {evidence.mean_text('data_wait_ns')} of {evidence.mean_text('span_ns')}"
     idle = evidence.ratio("idle_ns")
     if idle is None:
-        return f"{took}, {human.percent(share)} {evidence.of_span}"
-    return f"the card waits {human.percent(idle)} {evidence.of_span}; {took}"
+        return f"{loader_text}, {human.percent(share)} {evidence.share_base}"
+    return f"the card waits {human.percent(idle)} {evidence.share_base}; {loader_text}"
 
 
-def _hinted(evidence: Evidence) -> Hint | None:
-    """Return the largest hint of slow data; None if the wait for data was measured, which shows more."""
+def _largest_data_hint(evidence: Evidence) -> Hint | None:
+    """Return the largest hint of slow data loading, or None if the wait for data was measured, which is more exact."""
     if evidence.total("data_wait_ns") is not None:
         return None
     hints = (hint for hint in evidence.hints if hint.cause == "data")
@@ -151,165 +151,163 @@ def _hinted(evidence: Evidence) -> Hint | None:
 
 
 def _hint_share(evidence: Evidence) -> float | None:
-    hint = _hinted(evidence)
+    hint = _largest_data_hint(evidence)
     return None if hint is None else hint.share or _LEAST_DATA
 
 
-def _hint_words(evidence: Evidence, _share: float) -> str:
-    hint = _hinted(evidence)
+def _hint_sentence(evidence: Evidence, _share: float) -> str:
+    hint = _largest_data_hint(evidence)
     return hint.text if hint else ""
 
 
-def _communication_words(evidence: Evidence, share: float) -> str:
-    waiting = f", of which {evidence.mean('wait_ns')} are waiting for other ranks" if evidence.total("wait_ns") else ""
-    return f"communication that nothing hides takes {human.percent(share)} {evidence.of_span}{waiting}"
+def _communication_sentence(evidence: Evidence, share: float) -> str:
+    waiting = f", {evidence.mean_text('wait_ns')} of it waiting for other ranks" if evidence.total("wait_ns") else ""
+    return f"communication without overlapping compute takes {human.percent(share)} {evidence.share_base}{waiting}"
 
 
 def _communication_advice(evidence: Evidence) -> str:
     if len(evidence.ranks) > 1 or evidence.total("wait_ns"):
-        return "communicate while something is computed, or less often: larger buckets, a larger batch"
-    return "look at the other ranks, too: one alone does not show whether it transfers or waits for another"
+        return "overlap communication with compute, or communicate less often: larger buckets, a larger batch"
+    return "profile the other ranks, too: a single rank does not show whether it transfers data or waits for another"
 
 
-def _launch_words(evidence: Evidence, share: float) -> str:
+def _launch_sentence(evidence: Evidence, share: float) -> str:
     launches, graphs = evidence.total("launches") or 0, evidence.total("graph_launches") or 0
-    text = f"the card waits {human.percent(share)} {evidence.of_span} for the host"
+    text = f"the card waits {human.percent(share)} {evidence.share_base} for the host"
     spans = evidence.total("launching_ns")
     if spans is None or launches < _FEW_KERNELS * len(evidence.ranks):
         return text
-    apart = round(spans / (launches - len(evidence.ranks)))
+    interval = round(spans / (launches - len(evidence.ranks)))
     busy = round(((evidence.total("span_ns") or 0) - (evidence.total("idle_ns") or 0)) / launches)
-    if apart <= busy:  # the host launches faster than the card works: the launches do not explain the waits
+    if interval <= busy:  # the host launches faster than the card works, so launches do not explain the waits
         return text
-    of_graphs = f", {graphs:,} of them of graphs" if graphs else ""
-    return f"{text}: {human.short_duration(apart)} between two launches{of_graphs}, of which each keeps it busy for {human.short_duration(busy)}"
+    of_graphs = f" ({graphs:,} of graphs)" if graphs else ""
+    return f"{text}: {human.short_duration(interval)} between two launches{of_graphs}, and a launch keeps the card busy for {human.short_duration(busy)}"
 
 
-def _gap_words(evidence: Evidence, share: float) -> str:
+def _gap_sentence(evidence: Evidence, share: float) -> str:
     gaps = max(1, round((evidence.total("gaps") or 0) / len(evidence.ranks)))
-    which = "1 gap" if gaps == 1 else f"{gaps} gaps, together"
-    return f"nothing runs for {human.percent(share)} {evidence.of_span}, in {which} of {evidence.mean('gap_ns')}"
+    count_text = "1 gap" if gaps == 1 else f"{gaps} gaps, together"
+    return f"nothing runs for {human.percent(share)} {evidence.share_base}, in {count_text} of {evidence.mean_text('gap_ns')}"
 
 
-def _small_words(evidence: Evidence, share: float) -> str:
+def _small_kernels_sentence(evidence: Evidence, share: float) -> str:
     largest = max((kernel for kernel in evidence.kernels if _is_small(kernel)), key=lambda kernel: kernel.total_ns)
     blocks = _blocks(largest) or 1
-    which = "1 block" if blocks == 1 else f"{blocks} blocks"
+    count_text = "1 block" if blocks == 1 else f"{blocks} blocks"
     return (
-        f"{human.percent(share)} {evidence.of_span} the card is busy with kernels of few blocks, which use a small part of it: "
-        f"{largest.name[:60]} has {which}"
+        f"kernels with few blocks, which use only a small part of the card, take {human.percent(share)} {evidence.share_base}: "
+        f"{largest.name[:60]} has {count_text}"
     )
 
 
-_FUSED_WORDS = "kernels that communicate and compute at once take {share} {of_span}; the files do not say which of the two takes the time"
+_FUSED_SENTENCE = "kernels that communicate and compute at once take {share} {share_base}; the files do not show which of the two takes longer"
 
 _ROWS = (
-    _Row("parallelism", _LEAST_PART, lambda evidence: evidence.small_ratio, _small_words,
+    _CauseRow("parallelism", _LEAST_PART, lambda evidence: evidence.small_ratio, _small_kernels_sentence,
          lambda _: "launch more blocks, or more work at once"),
-    _Row("data", _LEAST_DATA, lambda evidence: evidence.data_ratio, _data_words,
-         lambda evidence: f"more loader workers: the loader takes {evidence.mean('data_wait_ns')} of {evidence.mean('span_ns')}"),
-    _Row("data", _LEAST_DATA, _hint_share, _hint_words, lambda _: "try more workers for the data pipeline"),
-    _Row("communication", _LEAST_PART, lambda evidence: evidence.ratio("exposed_communication_ns"), _communication_words,
+    _CauseRow("data", _LEAST_DATA, lambda evidence: evidence.data_ratio, _data_sentence,
+         lambda evidence: f"more loader workers: the loader takes {evidence.mean_text('data_wait_ns')} of {evidence.mean_text('span_ns')}"),
+    _CauseRow("data", _LEAST_DATA, _hint_share, _hint_sentence, lambda _: "try more workers in the data pipeline"),
+    _CauseRow("communication", _LEAST_PART, lambda evidence: evidence.ratio("exposed_communication_ns"), _communication_sentence,
          _communication_advice),
-    _Row("communication", _LEAST_PART, lambda evidence: evidence.ratio("fused_ns"),
-         lambda evidence, share: _FUSED_WORDS.format(share=human.percent(share), of_span=evidence.of_span),
+    _CauseRow("communication", _LEAST_PART, lambda evidence: evidence.ratio("fused_ns"),
+         lambda evidence, share: _FUSED_SENTENCE.format(share=human.percent(share), share_base=evidence.share_base),
          lambda _: "compare with the same step without fused kernels, or with the other ranks"),
-    _Row("copy", _LEAST_PART, lambda evidence: evidence.ratio("exposed_copy_ns"),
-         lambda evidence, share: f"copies that nothing hides take {human.percent(share)} {evidence.of_span}",
+    _CauseRow("copy", _LEAST_PART, lambda evidence: evidence.ratio("exposed_copy_ns"),
+         lambda evidence, share: f"copies without overlapping work take {human.percent(share)} {evidence.share_base}",
          lambda _: "pin the host's memory and copy asynchronously, or keep the data on the card"),
-    _Row("gap", _LEAST_PART, lambda evidence: _idle_without_data(evidence, in_gaps=True), _gap_words,
-         lambda _: "look at what the program does there: checkpoint, evaluation, logging, or a wait for a result"),
-    _Row("host", _LEAST_PART, lambda evidence: _idle_without_data(evidence, in_gaps=False), _launch_words,
+    _CauseRow("gap", _LEAST_PART, lambda evidence: _idle_without_data(evidence, in_gaps=True), _gap_sentence,
+         lambda _: "check what the program does in these gaps: checkpoint, evaluation, logging, or a wait for a result"),
+    _CauseRow("host", _LEAST_PART, lambda evidence: _idle_without_data(evidence, in_gaps=False), _launch_sentence,
          lambda _: "launch less often: graphs, a compiled model, or a larger batch"),
 )  # fmt: skip
 
 
-def verdict_of(profile: Profile, ranks: Sequence[Usual], then: Sequence[Then | None]) -> Verdict:
-    """Return the first cause outside the program, otherwise the largest cause in the program."""
-    # If some files contain times, files with sums only add nothing.
+def verdict_of(profile: Profile, ranks: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None]) -> Verdict:
+    """Return the first cause outside the program, or else the largest cause in the program."""
+    # If some ranks have times, ranks with only sums are ignored.
     timed = [
         (rank, card)
-        for rank, card in zip(ranks, then, strict=True)
+        for rank, card in zip(ranks, telemetry, strict=True)
         if rank.split.span_ns and rank.split.compute_ns is not None
     ]
     if timed:
-        ranks, then = [rank for rank, _ in timed], [card for _, card in timed]
+        ranks, telemetry = [rank for rank, _ in timed], [card for _, card in timed]
     slow_rank = straggler_of(ranks)
-    throttled = most_held_back(ranks, then, slow_rank)
+    throttled = worst_throttling(ranks, telemetry, slow_rank)
     evidence = Evidence(ranks, profile.hints)
-    found = candidates_of(evidence)
-    outside = _outside(throttled, slow_rank, found)
-    if outside is not None:
-        return Verdict(outside.cause, outside.text, outside.share, outside.advice, (outside, *found))
-    if not found:
-        return _unclear(evidence) or _working(evidence, profile)
-    has_few_copies = found[0].cause == "copy" and not evidence.kernels and evidence.copies < _FEW_KERNELS
-    is_unsure = found[0].cause in ("host", "gap") or has_few_copies
-    return (_unclear(evidence) if is_unsure else None) or _largest(found)
+    causes = candidates_of(evidence)
+    external = _external_cause(throttled, slow_rank, causes)
+    if external is not None:
+        return Verdict(external.cause, external.text, external.share, external.advice, (external, *causes))
+    if not causes:
+        return _unclear_verdict(evidence) or _verdict_without_cause(evidence, profile)
+    has_few_copies = causes[0].cause == "copy" and not evidence.kernels and evidence.copy_count < _FEW_KERNELS
+    is_unsure = causes[0].cause in ("host", "gap") or has_few_copies
+    return (_unclear_verdict(evidence) if is_unsure else None) or _largest_cause(causes)
 
 
 def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
-    """Return all causes in the program that the evidence shows, the largest first."""
+    """Return all causes in the program that the evidence supports, the largest first."""
     shares = [(row, row.share(evidence)) for row in _ROWS]
     found = [
-        Candidate(row.cause, share, row.words(evidence, share), row.advice(evidence))
+        Candidate(row.cause, share, row.sentence(evidence, share), row.advice(evidence))
         for row, share in shares
-        if share is not None and share >= row.least
+        if share is not None and share >= row.least_share
     ]
     return tuple(sorted(found, key=lambda candidate: -(candidate.share or 0.0)))
 
 
-def _outside(throttled: HeldBack | None, slow: Straggler | None, found: Sequence[Candidate]) -> Candidate | None:
-    """Return a cause outside the program; a card at its power limit explains no more than its loss."""
-    held_back = throttled and Candidate("throttled", throttled.share, throttled.text, throttled.advice)
-    largest = found[0].share or 0.0 if found else 0.0
-    if throttled is not None and (not throttled.is_by_limit or slow is not None or throttled.lost >= largest):
-        return held_back
+def _external_cause(card: Throttling | None, slow: Straggler | None, causes: Sequence[Candidate]) -> Candidate | None:
+    """Return a cause outside the program, or None. A power limit must cost more than the largest cause."""
+    candidate = card and Candidate("throttled", card.share, card.text, card.advice)
+    largest = causes[0].share or 0.0 if causes else 0.0
+    if card is not None and (not card.is_by_power_limit or slow is not None or card.loss >= largest):
+        return candidate
     return None if slow is None else Candidate("straggler", slow.excess / (1.0 + slow.excess), slow.text, slow.advice)
 
 
-def _largest(found: Sequence[Candidate]) -> Verdict:
-    first = found[0]
-    others = [other for other in found if other.cause != first.cause]
-    rivals = [first, *(other for other in others if (other.share or 0.0) >= _ABOUT_EQUAL * (first.share or 0.0))]
+def _largest_cause(causes: Sequence[Candidate]) -> Verdict:
+    largest = causes[0]
+    others = [other for other in causes if other.cause != largest.cause]
+    rivals = [largest, *(other for other in others if (other.share or 0.0) >= _ABOUT_EQUAL * (largest.share or 0.0))]
     if len(rivals) == 1:
-        return Verdict(first.cause, first.text, first.share, first.advice, tuple(found))
-    text = f"the evidence does not decide: {'; or '.join(rival.text for rival in rivals)}"
-    return Verdict(first.cause, text, first.share, first.advice, tuple(found))
+        return Verdict(largest.cause, largest.text, largest.share, largest.advice, tuple(causes))
+    text = f"several causes are about equal: {'; '.join(rival.text for rival in rivals)}"
+    return Verdict(largest.cause, text, largest.share, largest.advice, tuple(causes))
 
 
-def _unclear(evidence: Evidence) -> Verdict | None:
-    """Return a verdict if the kernels are not a step of the program, or too few."""
+def _unclear_verdict(evidence: Evidence) -> Verdict | None:
+    """Return an unknown cause if the kernels are not a step of the program or too few, otherwise None."""
     kernels, span = sum(kernel.calls for kernel in evidence.kernels), evidence.total("span_ns")
     launches = sum(rank.member.device.split.launches or 0 for rank in evidence.ranks)
     if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MOSTLY:
         return None
     if launches >= _FEW_KERNELS and kernels < launches * _MOSTLY:
-        text = f"only {kernels:,} of {launches:,} launched kernels ran: a graph is captured here, and nothing follows for its runs"
+        text = f"only {kernels:,} of {launches:,} launched kernels ran: a graph was captured, which does not show the speed of its execution"
         return Verdict("unknown", text, None, "profile the replay of the graph")
     if kernels < _FEW_KERNELS:
-        count, names = (kernels, ("kernel", "kernels")) if kernels else (evidence.copies, ("copy", "copies"))
-        text = (
-            f"only {count} {names[count != 1]} ran in {evidence.mean('span_ns')}: too few to say what holds the card up"
-        )
+        count, names = (kernels, ("kernel", "kernels")) if kernels else (evidence.copy_count, ("copy", "copies"))
+        text = f"only {count} {names[count != 1]} ran in {evidence.mean_text('span_ns')}: too few to find a cause"
         return Verdict("unknown", text)
     return None
 
 
-def _working(evidence: Evidence, profile: Profile) -> Verdict:
+def _verdict_without_cause(evidence: Evidence, profile: Profile) -> Verdict:
     compute = evidence.ratio("compute_ns")
     if compute is not None:
-        share = f"{human.percent(compute)} {evidence.of_span}"
+        share = f"{human.percent(compute)} {evidence.share_base}"
         if evidence.total("idle_ns") is None:
-            return Verdict("unknown", f"kernels run {share}; what else happened is not in the file", compute)
+            return Verdict("unknown", f"kernels run {share}; the file does not contain other activity", compute)
         return Verdict("compute", f"the card computes {share}", compute)
     if any(rank.member.device.kernels for rank in evidence.ranks):
         if evidence.total("span_ns"):
-            return Verdict("unknown", "the files do not say for each step what the card did in it")
-        return Verdict("unknown", "the file has sums of kernels, and nothing of the time between them")
+            return Verdict("unknown", "the files do not show the work of the card in each step")
+        return Verdict("unknown", "the file has only sums of kernels, and not the time between them")
     if profile.calls:
-        return Verdict("unknown", "the file has calls of the host only, and nothing of a card")
-    return Verdict("unknown", "nothing in the file is about a card")
+        return Verdict("unknown", "the file has only calls of the host, and no work of a card")
+    return Verdict("unknown", "the file contains no work of a card")
 
 
 def _blocks(kernel: Kernel) -> int | None:

@@ -23,18 +23,18 @@ from telemetry_profile.format_contract import (
     largest_first,
 )
 
-# Folders inside a result, whose files belong to the folder of the result.
+# Folders within the result of a profiler. Their files belong to the folder of the result.
 _INSIDE = re.compile(
     r"(timeline|summary|sqlite|host|data|analyze|device_\d+|PROF_\w+|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output)\Z"
 )
 _NUMBER = re.compile(r"\d+\Z")
-_T = TypeVar("_T", Card, Split)
-# MindSpore until 1.3 gathers `cluster_profiler/ALIAS/profiler/…`, whose files are numbered by card; the rank table is beside the folder.
+_CardOrSplit = TypeVar("_CardOrSplit", Card, Split)
+# MindSpore up to 1.3 has files in `cluster_profiler/ALIAS/profiler/…` that are numbered by card. The rank table is next to the folder.
 _CLUSTER = "cluster_profiler"
 _Folders = tuple[str, ...]
-# The rank of each card by its number, for the parent folder of `cluster_profiler` and the alias of a node.
+# The ranks by card number, for the parent folder of `cluster_profiler` and the alias of a node.
 _Ranks = Mapping[tuple[_Folders, str], Mapping[int, int]]
-_NO_TABLE = f"no rank table with a host_ips_mapping.txt beside {_CLUSTER} says which rank some cards had: they are shown without one"
+_NO_RANK_TABLE = f"the ranks of some cards are unknown: no rank table with a host_ips_mapping.txt is next to {_CLUSTER}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ReadFile:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A device of a rank, combined from all its files; `job_ranks` is the size of its job."""
+    """A device of a rank, combined from all its files. `job_ranks` is the size of its job."""
 
     device: Device
     tool: str
@@ -62,7 +62,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The content of all files by rank and card; `ranks` is the size of the job if a file states it."""
+    """The content of all files by rank and card. `ranks` is the size of the job if a file states it."""
 
     members: tuple[Member, ...]
     ranks: int | None
@@ -75,25 +75,25 @@ class Profile:
 
 @dataclass(slots=True)
 class _Part:
-    """A device in one file."""
+    """A device in one file. `result_folder` is the folder of the profiler's result."""
 
-    unit: tuple[str, ...]
+    result_folder: tuple[str, ...]
     file: ReadFile
     device: Device
 
 
 def combine(files: Sequence[ReadFile]) -> Profile:
-    """Return the members in the order of rank and card; the most detailed file of a member takes precedence."""
+    """Return the members ordered by rank and card. The most detailed file of a member takes precedence."""
     ranks = _ranks_of_nodes(files)
     files = [_with_ranks(file, ranks) for file in files]
     remarks: list[str] = [remark for file in files for remark in file.facts.remarks]
-    parts = [_Part(_unit(file), file, device) for file in files for device in file.facts.devices]
-    _give_ranks(parts)
-    members = [_member(run, remarks) for group in _grouped(parts) for run in _recordings(group)]
-    shown = [member for member in members if _says_something(member.device)]
+    parts = [_Part(_result_folder(file), file, device) for file in files for device in file.facts.devices]
+    _set_missing_ranks(parts)
+    members = [_member_of(session, remarks) for group in _group_by_card(parts) for session in _sessions(group)]
+    members_with_content = [member for member in members if _has_content(member.device)]
     sizes = [file.facts.ranks for file in files if file.facts.ranks]
     return Profile(
-        members=tuple(sorted(shown, key=_order)),
+        members=tuple(sorted(members_with_content, key=_order)),
         ranks=max(sizes, default=None),
         links=_links(files, parts),
         calls=tuple(call for file in files for call in file.facts.calls),
@@ -112,8 +112,8 @@ def _order(member: Member) -> tuple[bool, int, bool, int, int]:
     return rank is None, rank or 0, index is None, index or 0, member.device.begin_ns or 0
 
 
-def _says_something(device: Device) -> bool:
-    """Return whether a device has more than a name."""
+def _has_content(device: Device) -> bool:
+    """Return whether a device has more than an identity."""
     return bool(device.split != Split() or device.steps or device.kernels or device.flops)
 
 
@@ -129,14 +129,14 @@ def _links(files: Iterable[ReadFile], parts: Iterable[_Part]) -> tuple[Link, ...
     )
 
 
-def _grouped(parts: Sequence[_Part]) -> list[list[_Part]]:
+def _group_by_card(parts: Sequence[_Part]) -> list[list[_Part]]:
     groups: dict[tuple[object, ...], list[_Part]] = {}
     indices: dict[tuple[object, ...], set[int]] = {}
     for part in parts:
         if part.device.card.index is not None:
             indices.setdefault(_owner(part), set()).add(part.device.card.index)
     for part in parts:
-        # A card without a number in one file is the same card as the only numbered card of its folder.
+        # A card without a number is the same card as the only numbered card of its rank or folder.
         owner = _owner(part)
         index = part.device.card.index if len(indices.get(owner, ())) > 1 else None
         groups.setdefault((*owner, index), []).append(part)
@@ -145,27 +145,30 @@ def _grouped(parts: Sequence[_Part]) -> list[list[_Part]]:
 
 def _owner(part: _Part) -> tuple[object, ...]:
     """Return the rank of a part, or its folder if the rank is unknown."""
-    return ("rank", part.device.rank) if part.device.rank is not None else ("in", part.unit)
+    return ("rank", part.device.rank) if part.device.rank is not None else ("in", part.result_folder)
 
 
-def _recordings(group: list[_Part]) -> Iterator[list[_Part]]:
-    """Yield the latest recording of a card with all parts without a time, then each earlier recording."""
-    runs: list[list[_Part]] = []
+def _sessions(group: list[_Part]) -> Iterator[list[_Part]]:
+    """Yield the latest session of a card with all parts without a time, then each earlier session."""
+    sessions: list[list[_Part]] = []
     timed = [part for part in group if part.device.begin_ns is not None]
     for part in sorted(timed, key=lambda part: -(part.device.begin_ns or 0)):
-        run = next(
-            (run for run in runs if any(_overlaps(part, other) or _continues(part, other) for other in run)), None
-        )
-        # The only recording of another format belongs to the latest.
-        if run is None and runs and part.file.facts.format not in {other.file.facts.format for other in runs[0]}:
-            run = runs[0]
-        if run is None:
-            runs.append([part])
+        session = next((session for session in sessions if _belongs_to(part, session)), None)
+        # The first file of another format belongs to the latest session.
+        latest_formats = {other.file.facts.format for other in (sessions[0] if sessions else ())}
+        if not session and sessions and part.file.facts.format not in latest_formats:
+            session = sessions[0]
+        if session is None:
+            sessions.append([part])
         else:
-            run.append(part)
+            session.append(part)
     untimed = [part for part in group if part.device.begin_ns is None]
-    yield [*(_joined(runs[0]) if runs else ()), *untimed]
-    yield from map(_joined, runs[1:])
+    yield [*(_join_consecutive(sessions[0]) if sessions else ()), *untimed]
+    yield from map(_join_consecutive, sessions[1:])
+
+
+def _belongs_to(part: _Part, session: Iterable[_Part]) -> bool:
+    return any(_overlaps(part, other) or _continues(part, other) for other in session)
 
 
 def _overlaps(part: _Part, later: _Part) -> bool:
@@ -173,7 +176,7 @@ def _overlaps(part: _Part, later: _Part) -> bool:
 
 
 def _continues(part: _Part, later: _Part) -> bool:
-    """Return whether a file of the same folder and format contains the next steps of the same recording."""
+    """Return whether a file of the same folder and format contains the next steps of the same session."""
     device, after = part.device, later.device
     if part.file.facts.format != later.file.facts.format or part.file.folders != later.file.folders:
         return False
@@ -183,33 +186,33 @@ def _continues(part: _Part, later: _Part) -> bool:
     return bool(numbers and others) and apart <= (device.split.span_ns or 0) and numbers.isdisjoint(others)
 
 
-def _joined(run: list[_Part]) -> list[_Part]:
-    """Return the parts of one recording, with consecutive parts of the same format joined."""
+def _join_consecutive(session: list[_Part]) -> list[_Part]:
+    """Return the parts of one session. Consecutive parts of the same format are joined."""
     joined: dict[str, _Part] = {}
     others = []
-    for part in sorted(run, key=lambda part: part.device.begin_ns or 0):
-        before = joined.get(part.file.facts.format)
-        if before is None:
+    for part in sorted(session, key=lambda part: part.device.begin_ns or 0):
+        previous = joined.get(part.file.facts.format)
+        if previous is None:
             joined[part.file.facts.format] = part
-        elif not _overlaps(before, part) and _continues(before, part):
-            joined[part.file.facts.format] = replace(before, device=_followed(before.device, part.device))
+        elif not _overlaps(previous, part) and _continues(previous, part):
+            joined[part.file.facts.format] = replace(previous, device=_concatenated(previous.device, part.device))
         else:
             others.append(part)
     return [*joined.values(), *others]
 
 
-def _followed(device: Device, later: Device) -> Device:
+def _concatenated(device: Device, later: Device) -> Device:
     """Return a device of two consecutive spans, such as two iterations in separate files."""
     sums: dict[tuple[str, str], Kernel] = {}
     for kernel in (*device.kernels, *later.kernels):
-        before = sums.get((kernel.work, kernel.name))
-        sums[kernel.work, kernel.name] = kernel if before is None else before.joined(kernel)
-    between, split = (later.begin_ns or 0) - (device.end_ns or 0), device.split.joined(later.split)
-    longer = {name: value + between for name in ("span_ns", "idle_ns") if (value := getattr(split, name)) is not None}
+        previous = sums.get((kernel.work, kernel.name))
+        sums[kernel.work, kernel.name] = kernel if previous is None else previous.joined(kernel)
+    gap_ns, split = (later.begin_ns or 0) - (device.end_ns or 0), device.split.joined(later.split)
+    extended = {name: value + gap_ns for name in ("span_ns", "idle_ns") if (value := getattr(split, name)) is not None}
     return replace(
         device,
         end_ns=later.end_ns,
-        split=replace(split, **longer),
+        split=replace(split, **extended),
         steps=(*device.steps, *later.steps),
         kernels=largest_first(sums.values()),
         first_collective=None,
@@ -218,72 +221,72 @@ def _followed(device: Device, later: Device) -> Device:
     )
 
 
-def _give_ranks(parts: Sequence[_Part]) -> None:
-    """Set the rank of all parts of a folder whose files name only one rank."""
+def _set_missing_ranks(parts: Sequence[_Part]) -> None:
+    """Set the rank of all parts of a folder if its files name only one rank."""
     ranks: dict[tuple[str, ...], set[int]] = {}
     for part in parts:
         if part.device.rank is not None:
-            ranks.setdefault(part.unit, set()).add(part.device.rank)
+            ranks.setdefault(part.result_folder, set()).add(part.device.rank)
     for part in parts:
-        found = ranks.get(part.unit, set())
+        found = ranks.get(part.result_folder, set())
         if part.device.rank is None and len(found) == 1:
             part.device = replace(part.device, rank=next(iter(found)))
 
 
-def _unit(file: ReadFile) -> tuple[str, ...]:
+def _result_folder(file: ReadFile) -> tuple[str, ...]:
     folders = list(file.folders)
     while folders and _INSIDE.match(folders[-1]):
         folders.pop()
     return tuple(folders)
 
 
-def _member(parts: list[_Part], remarks: list[str]) -> Member:
-    parts = _latest(sorted(parts, key=_detail, reverse=True), remarks)
+def _member_of(parts: list[_Part], remarks: list[str]) -> Member:
+    parts = _latest_parts(sorted(parts, key=_detail_key, reverse=True), remarks)
     first = parts[0]
     device = first.device
     for part in parts[1:]:
-        device = _filled(device, part.device)
+        device = _fill_device(device, part.device)
     offsets = [part.file.facts.boot_to_unix_ns for part in parts if part.file.facts.boot_to_unix_ns is not None]
-    begin, end = _unix(first, device.begin_ns, offsets), _unix(first, device.end_ns, offsets)
+    begin, end = _unix_time(first, device.begin_ns, offsets), _unix_time(first, device.end_ns, offsets)
     formats = tuple(dict.fromkeys(part.file.facts.format for part in parts))
     sizes = [part.file.facts.ranks for part in parts if part.file.facts.ranks]
-    # The folders are left out, since they may have the name of a host or a user.
+    # The folders are removed, since they may contain the name of a host or a user.
     files = tuple(dict.fromkeys(part.file.name.rpartition("/")[2] for part in parts))
     return Member(
         device, first.file.facts.tool, formats, first.file.facts.clock, begin, end, files, max(sizes, default=None)
     )
 
 
-def _latest(parts: list[_Part], remarks: list[str]) -> list[_Part]:
-    """Return the parts without earlier recordings of the same rank in the same format."""
-    kept: dict[str, _Part] = {}
+def _latest_parts(parts: list[_Part], remarks: list[str]) -> list[_Part]:
+    """Return the parts without earlier sessions of the same rank in the same format."""
+    latest_by_format: dict[str, _Part] = {}
     for part in parts:
-        if part.device.begin_ns is None:  # sums, which differ between files
+        if part.device.begin_ns is None:  # sums, which are complementary
             continue
-        latest = kept.setdefault(part.file.facts.format, part)
+        latest = latest_by_format.setdefault(part.file.facts.format, part)
         if latest is not part:
             name = "a card" if latest.device.rank is None else f"rank {latest.device.rank}"
             remarks.append(f"{name} has several results of {part.file.facts.tool}: only the latest is shown")
             if (part.device.begin_ns or 0) > (latest.device.begin_ns or 0):
-                kept[part.file.facts.format] = part
-    return [part for part in parts if part.device.begin_ns is None or kept[part.file.facts.format] is part]
+                latest_by_format[part.file.facts.format] = part
+    return [part for part in parts if part.device.begin_ns is None or latest_by_format[part.file.facts.format] is part]
 
 
-def _detail(part: _Part) -> tuple[bool, bool, bool, int, int]:
-    """Return the detail of a part, by which parts are ordered: intervals, steps that state their length, steps, sums."""
+def _detail_key(part: _Part) -> tuple[bool, bool, bool, int, int]:
+    """Return a key that orders parts by detail: intervals, steps, steps that state their length, and known values."""
     device = part.device
-    filled = sum(value is not None for value in device.split.values())
-    is_stated = any(_states_span(step.split) for step in device.steps)
-    return device.begin_ns is not None, bool(device.steps), is_stated, filled, len(device.kernels)
+    known_values = sum(value is not None for value in device.split.values())
+    has_stated_span = any(_states_span(step.split) for step in device.steps)
+    return device.begin_ns is not None, bool(device.steps), has_stated_span, known_values, len(device.kernels)
 
 
 def _states_span(split: Split) -> bool:
-    """Return whether the length is not just the sum of the parts."""
+    """Return whether the length is stated, rather than being just the sum of the parts."""
     parts = (split.compute_ns, split.exposed_communication_ns, split.exposed_copy_ns, split.idle_ns)
     return split.span_ns is not None and split.span_ns != sum(part or 0 for part in parts)
 
 
-def _unix(part: _Part, time: int | None, offsets: Sequence[int]) -> int | None:
+def _unix_time(part: _Part, time: int | None, offsets: Sequence[int]) -> int | None:
     if time is None:
         return None
     if part.file.facts.clock == "unix":
@@ -291,13 +294,13 @@ def _unix(part: _Part, time: int | None, offsets: Sequence[int]) -> int | None:
     return time + offsets[0] if part.file.facts.clock == "boot" and offsets else None
 
 
-def _filled(device: Device, other: Device) -> Device:
-    """Return the device, its unknown values replaced by those of the other."""
+def _fill_device(device: Device, other: Device) -> Device:
+    """Return the device with its unknown values filled from the other device."""
     return replace(
         device,
-        card=_of_both(device.card, other.card),
+        card=_filled(device.card, other.card),
         rank=other.rank if device.rank is None else device.rank,
-        split=_of_both(device.split, other.split) if _same_span(device.split, other.split) else device.split,
+        split=_filled(device.split, other.split) if _same_span(device.split, other.split) else device.split,
         steps=_steps(device, other),
         kernels=_kernels(device, other),
         flops=device.flops or other.flops,
@@ -306,7 +309,7 @@ def _filled(device: Device, other: Device) -> Device:
 
 
 def _kernels(device: Device, other: Device) -> tuple[Kernel, ...]:
-    """Return the kernels, with those of the other device for missing kinds of work: copies are often in another file."""
+    """Return the kernels, and the other device's kernels for missing kinds of work. Copies are often in another file."""
     works = {kernel.work for kernel in device.kernels}
     return (*device.kernels, *(kernel for kernel in other.kernels if kernel.work not in works))
 
@@ -316,20 +319,20 @@ def _same_span(split: Split, other: Split) -> bool:
 
 
 def _steps(device: Device, other: Device) -> tuple[Step, ...]:
-    """Return the steps, their unknown values replaced by those of the other device's steps with the same number."""
+    """Return the steps with unknown values filled from the other device's steps of the same number."""
     if not device.steps:
         return other.steps
-    theirs = {_step_number(step.name): step for step in other.steps}
+    others = {_step_number(step.name): step for step in other.steps}
     filled = tuple(
-        replace(step, split=_of_both(step.split, theirs[_step_number(step.name)].split))
-        if _step_number(step.name) in theirs and _same_span(step.split, theirs[_step_number(step.name)].split)
+        replace(step, split=_filled(step.split, others[_step_number(step.name)].split))
+        if _step_number(step.name) in others and _same_span(step.split, others[_step_number(step.name)].split)
         else step
         for step in device.steps
     )
     if device.begin_ns is None or other.begin_ns is None:
         return filled
-    ours = {_step_number(step.name) for step in device.steps}
-    return filled + tuple(step for step in other.steps if _step_number(step.name) not in ours)
+    own_numbers = {_step_number(step.name) for step in device.steps}
+    return filled + tuple(step for step in other.steps if _step_number(step.name) not in own_numbers)
 
 
 def _step_number(name: str) -> str:
@@ -338,36 +341,36 @@ def _step_number(name: str) -> str:
     return found[0] if found else name
 
 
-def _of_both(first: _T, other: _T) -> _T:
-    """Return the first, its unknown fields replaced by those of the second."""
-    added = {
+def _filled(first: _CardOrSplit, other: _CardOrSplit) -> _CardOrSplit:
+    """Return the first object with its unknown fields filled from the other."""
+    replacements = {
         field.name: getattr(other, field.name) for field in fields(first) if getattr(first, field.name) in (None, "")
     }
-    return replace(first, **added)
+    return replace(first, **replacements)
 
 
 def _ranks_of_nodes(files: Iterable[ReadFile]) -> _Ranks:
-    """Return the ranks in the rank tables, for the folders of the nodes beside the tables."""
+    """Return the ranks in the rank tables, for the folders of the nodes next to the tables."""
     tables: dict[tuple[_Folders, str], dict[int, int]] = {}
     for file in files:
         for card in file.facts.rank_cards:
             tables.setdefault((file.folders, card.node), {})[card.index] = card.rank
     return {
-        (file.folders, named.folder): tables.get((file.folders, named.node), {})
+        (file.folders, node_folder.folder): tables.get((file.folders, node_folder.node), {})
         for file in files
-        for named in file.facts.node_folders
+        for node_folder in file.facts.node_folders
     }
 
 
 def _with_ranks(file: ReadFile, ranks: _Ranks) -> ReadFile:
-    """Return a file in a node's folder with the ranks of its cards, another file unchanged."""
+    """Return the file with the ranks of its cards if it is in a node's folder, otherwise unchanged."""
     folders, facts = file.folders, file.facts
     if _CLUSTER not in folders[:-1] or not facts.devices:
         return file
     depth = len(folders) - 1 - folders[::-1].index(_CLUSTER)
     of_node = ranks.get((folders[:depth], folders[depth + 1]), {}) if depth + 1 < len(folders) else {}
     devices = tuple(_with_rank(device, of_node) for device in facts.devices)
-    remarks = facts.remarks if all(device.rank is not None for device in devices) else (*facts.remarks, _NO_TABLE)
+    remarks = facts.remarks if all(device.rank is not None for device in devices) else (*facts.remarks, _NO_RANK_TABLE)
     return replace(file, facts=replace(facts, devices=devices, remarks=remarks))
 
 

@@ -1,4 +1,4 @@
-"""Finds the cards that belong to the same run of a program; each run is reported separately."""
+"""Groups the cards that belong to the same run of a program. Each run is reported separately."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ _APART_NS = 600 * 10**9  # ranks of one job are profiled within minutes of each 
 
 
 def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
-    """Return the indices of the members of each run, in the order of the first members; a file belongs to one run."""
+    """Return the indices of the members of each run, in the order of the first members. A file belongs to one run."""
     runs: list[list[int]] = []
-    of_files: dict[tuple[str, ...], list[int]] = {}
+    run_by_files: dict[tuple[str, ...], list[int]] = {}
     for index in sorted(range(len(members)), key=lambda index: members[index].device.begin_ns or 0):
         member = members[index]
-        run = of_files.get(member.files)
+        run = run_by_files.get(member.files)
         if run is None:
-            recent = (
-                run for run in runs[-_RECENT:] if all(_belong(members[other], member) for other in {run[0], run[-1]})
+            matching_runs = (
+                run for run in runs[-_RECENT:] if all(_may_match(members[other], member) for other in {run[0], run[-1]})
             )
-            run = next(recent, None)
+            run = next(matching_runs, None)
         if run is None:
             run = []
             runs.append(run)
         run.append(index)
-        of_files.setdefault(member.files, run)
+        run_by_files.setdefault(member.files, run)
     return tuple(sorted(tuple(sorted(run)) for run in runs))
 
 
-def _belong(member: Member, other: Member) -> bool:
+def _may_match(member: Member, other: Member) -> bool:
     """Return whether two cards may have worked on the same program at the same time."""
     device, other_device = member.device, other.device
     if (device.rank is None) != (other_device.rank is None) or (member.job_ranks or other.job_ranks) != (
         other.job_ranks or member.job_ranks
     ):
         return False
-    apart = _apart(member, other)
-    if apart is None:  # no file contains a time
+    time_between = _time_between(member, other)
+    if time_between is None:  # no file contains a time
         return True
     if device.rank is not None and device.rank != other_device.rank:
-        return apart < _APART_NS
-    return apart < 0 and device.card.index != other_device.card.index
+        return time_between < _APART_NS
+    return time_between < 0 and device.card.index != other_device.card.index
 
 
-def _apart(member: Member, other: Member) -> int | None:
-    """Return the time between two members, negative if they overlap; None if it is unknown."""
+def _time_between(member: Member, other: Member) -> int | None:
+    """Return the time between two members, negative if they overlap, or None if it is unknown."""
     begin, end = member.device.begin_ns, member.device.end_ns
     other_begin, other_end = other.device.begin_ns, other.device.end_ns
     if member.clock != other.clock or begin is None or end is None or other_begin is None or other_end is None:

@@ -9,14 +9,14 @@ from typing import Literal
 
 from telemetry_exporters import human
 from telemetry_profile.format_contract import Link
-from telemetry_profile.verdict.usual_step import Usual
+from telemetry_profile.verdict.usual_step import UsualStep
 
 # Cards of one model and one node differed by 8 % in matrix rate without any fault (rocprofiler-compute on 8 x MI300X).
 _LEAST_EXCESS = 0.10
-_NOISES = 3.0
+_NOISE_FACTOR = 3.0
 _SLOW_LINK = 0.5
 _LARGEST_PERCENT = 3.0
-_EQUAL = 1.05  # waits that differ by less are equal
+_EQUAL = 1.05  # waits up to this ratio are considered equal
 
 
 Reason = Literal["compute", "host"]
@@ -24,7 +24,7 @@ Reason = Literal["compute", "host"]
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """The rank that the others wait for, and the reason; `excess` is the ratio by which its time exceeds the others' median."""
+    """The rank that the others wait for. `excess` is the ratio by which its time exceeds the others' median."""
 
     rank: int
     excess: float
@@ -37,38 +37,38 @@ class Straggler:
         """Return the sentence of the verdict."""
         lengths = f"({human.short_duration(self.length_ns)} against {human.short_duration(self.median_ns)})"
         if self.reason == "compute":
-            return f"rank {self.rank} computes {longer(self.excess)} the others {lengths}; they wait for it"
-        return f"rank {self.rank} is held up by its host: its card computes or is idle {longer(self.excess)} the others {lengths}; they wait for it"
+            return f"rank {self.rank} computes {excess_text(self.excess)} the others {lengths}; they wait for it"
+        return f"rank {self.rank} is held up by its host: its card computes or is idle {excess_text(self.excess)} the others {lengths}; they wait for it"
 
     @property
     def advice(self) -> str:
         """Return a remedy to try."""
         if self.reason == "compute":
-            return f"compare the card of rank {self.rank} with the others, and its share of the work"
-        return f"look at the host of rank {self.rank}: its CPUs, its data, and what else runs there"
+            return f"compare the card and the work of rank {self.rank} with those of the other ranks"
+        return f"check the host of rank {self.rank}: its CPUs, its data and its other programs"
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """The differences between the ranks; `skew` is the ratio by which the slowest exceeds the median."""
+class RankSpread:
+    """The differences between the ranks. `skew` is the ratio by which the slowest exceeds the median."""
 
     median_ns: int
-    slowest: Usual
-    fastest: Usual
+    slowest: UsualStep
+    fastest: UsualStep
     skew: float
 
 
 @dataclass(frozen=True, slots=True)
 class SlowLink:
-    """A link that moves at less than half the median rate of its kind; rates are bytes per second."""
+    """A link with less than half the median rate of its kind. Rates are bytes per second."""
 
     link: Link
     rate: float
     median_rate: float
 
 
-def longer(excess: float) -> str:
-    """Return an excess in words that precede the compared thing."""
+def excess_text(excess: float) -> str:
+    """Return an excess in words before the compared thing, such as "20 % longer than"."""
     return (
         f"{human.percent(excess)} longer than"
         if excess <= _LARGEST_PERCENT
@@ -76,45 +76,45 @@ def longer(excess: float) -> str:
     )
 
 
-def spread_of(ranks: Sequence[Usual]) -> Spread | None:
-    """Return how the ranks' steps differ, ordered by length, then by unshared time; None for fewer than two lengths."""
-    timed = sorted(
+def rank_spread_of(ranks: Sequence[UsualStep]) -> RankSpread | None:
+    """Return the differences in the lengths of the ranks' steps, or None for fewer than two known lengths."""
+    timed_ranks = sorted(
         (rank for rank in ranks if rank.split.span_ns), key=lambda rank: (rank.split.span_ns, rank.own_time_ns or 0)
     )
-    if len(timed) < 2:
+    if len(timed_ranks) < 2:
         return None
-    median = round(statistics.median(rank.split.span_ns or 0 for rank in timed))
-    return Spread(median, timed[-1], timed[0], (timed[-1].split.span_ns or 0) / median - 1.0)
+    median = round(statistics.median(rank.split.span_ns or 0 for rank in timed_ranks))
+    return RankSpread(median, timed_ranks[-1], timed_ranks[0], (timed_ranks[-1].split.span_ns or 0) / median - 1.0)
 
 
-def straggler_of(ranks: Sequence[Usual]) -> Straggler | None:
-    """Return the rank that works, or waits for its host, while the others wait; None if none exceeds the noise."""
-    # Barriers make all ranks' steps equally long: their lengths show nothing.
-    numbered = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
-    if len(numbered) < 2 or len({rank.member.device.rank for rank in numbered}) < len(numbered):
+def straggler_of(ranks: Sequence[UsualStep]) -> Straggler | None:
+    """Return the rank that works, or waits for its host, while others wait. None if no rank exceeds the noise."""
+    # The lengths of steps are not compared, because barriers make the steps of all ranks equally long.
+    numbered_ranks = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
+    if len(numbered_ranks) < 2 or len({rank.member.device.rank for rank in numbered_ranks}) < len(numbered_ranks):
         return None
-    by_compute = _standing_out(numbered, [rank.split.compute_ns or 0 for rank in numbered], "compute")
-    if by_compute is not None or any(rank.split.idle_ns is None for rank in numbered):
+    by_compute = _outlier(numbered_ranks, [rank.split.compute_ns or 0 for rank in numbered_ranks], "compute")
+    if by_compute is not None or any(rank.split.idle_ns is None for rank in numbered_ranks):
         return by_compute
-    return _standing_out(numbered, [rank.own_time_ns or 0 for rank in numbered], "host")
+    return _outlier(numbered_ranks, [rank.own_time_ns or 0 for rank in numbered_ranks], "host")
 
 
-def _standing_out(ranks: Sequence[Usual], lengths: Sequence[int], reason: Reason) -> Straggler | None:
+def _outlier(ranks: Sequence[UsualStep], lengths: Sequence[int], reason: Reason) -> Straggler | None:
     ordered = sorted(zip(lengths, range(len(ranks)), strict=True))
     longest, position = ordered[-1]
     median = statistics.median(length for length, _ in ordered[:-1])
     excess, others = longest / median - 1.0, [*ranks[:position], *ranks[position + 1 :]]
-    if excess < max(_LEAST_EXCESS, _NOISES * _noise(ranks)) or not _waits_least(ranks[position], others):
+    if excess < max(_LEAST_EXCESS, _NOISE_FACTOR * _noise(ranks)) or not _waits_least(ranks[position], others):
         return None
     return Straggler(ranks[position].member.device.rank or 0, excess, longest, round(median), reason)
 
 
-def _waits_least(worst: Usual, others: Sequence[Usual]) -> bool:
+def _waits_least(candidate: UsualStep, others: Sequence[UsualStep]) -> bool:
     waits = [rank.waiting_ns for rank in others if rank.waiting_ns is not None]
-    return worst.waiting_ns is not None and bool(waits) and worst.waiting_ns <= _EQUAL * min(waits)
+    return candidate.waiting_ns is not None and bool(waits) and candidate.waiting_ns <= _EQUAL * min(waits)
 
 
-def _noise(ranks: Sequence[Usual]) -> float:
+def _noise(ranks: Sequence[UsualStep]) -> float:
     """Return the median of the ranks' relative standard errors of compute per step."""
     noises = [
         statistics.stdev(rank.compute_ns) / statistics.fmean(rank.compute_ns) / len(rank.compute_ns) ** 0.5
@@ -125,14 +125,14 @@ def _noise(ranks: Sequence[Usual]) -> float:
 
 
 def slow_links(links: Sequence[Link]) -> list[SlowLink]:
-    """Return the links that are slow among their kind, the slowest first."""
+    """Return the links that are slow for their kind, the slowest first."""
     by_kind: dict[str, list[tuple[float, Link]]] = {}
     for link in links:
         if link.busy_ns > 0 and link.bytes_moved > 0:
             by_kind.setdefault(link.kind, []).append((link.bytes_moved * 1e9 / link.busy_ns, link))
-    found = []
-    for rated in by_kind.values():
-        median = statistics.median(rate for rate, _ in rated)
-        if len(rated) >= 3:
-            found += [SlowLink(link, rate, median) for rate, link in rated if rate < _SLOW_LINK * median]
-    return sorted(found, key=lambda slow: slow.rate / slow.median_rate)
+    slow_ones = []
+    for rates_and_links in by_kind.values():
+        median = statistics.median(rate for rate, _ in rates_and_links)
+        if len(rates_and_links) >= 3:
+            slow_ones += [SlowLink(link, rate, median) for rate, link in rates_and_links if rate < _SLOW_LINK * median]
+    return sorted(slow_ones, key=lambda slow: slow.rate / slow.median_rate)

@@ -10,17 +10,17 @@ from telemetry_parsers.card_peaks import peak_of
 from telemetry_profile.format_contract import Kernel
 from telemetry_profile.verdict.combine import Member, Profile
 from telemetry_profile.verdict.runs import runs_of
-from telemetry_profile.verdict.usual_step import Usual
+from telemetry_profile.verdict.usual_step import UsualStep
 
 # How the profile's card was found among those of the node; a match by index is a guess, since a job numbers its own cards.
 Match = Literal["uuid", "bus_id", "rank", "index"]
-# Where FLOPs come from: the user states them, or the file as `Basis` says.
+# The source of FLOPs: `given` by the user, otherwise a `Basis` of the file.
 AchievedBasis = Literal["given", "told", "shapes"]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """The samples of one reading."""
+class MinMeanMax:
+    """The smallest, mean and largest sample of one reading."""
 
     min: float
     mean: float
@@ -28,18 +28,18 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Then:
-    """What telemetry reported about the card at the same time."""
+class CardTelemetry:
+    """The telemetry of a card during the profile."""
 
     device: str
     model: str | None
     matched_by: Match
     is_guess: bool
     samples: int
-    clock_hertz: Spread | None = None
+    clock_hertz: MinMeanMax | None = None
     clock_max_hertz: float | None = None
-    temperature_celsius: Spread | None = None
-    power_watts: Spread | None = None
+    temperature_celsius: MinMeanMax | None = None
+    power_watts: MinMeanMax | None = None
     power_cap_watts: float | None = None
     throttled_seconds: Mapping[str, float] = field(default_factory=dict)
     """The seconds of each reason, the longest first."""
@@ -61,45 +61,45 @@ class Achieved:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of the command; `ranks`, `achieved` and `then` have an item for each member of the profile."""
+    """The answer of the command. `ranks`, `achieved` and `card_telemetry` have an item for each member of the profile."""
 
     profile: Profile
-    ranks: tuple[Usual, ...]
+    ranks: tuple[UsualStep, ...]
     achieved: tuple[Achieved | None, ...]
-    then: tuple[Then | None, ...]
-    telemetry: str = ""  # the source of `then`
+    card_telemetry: tuple[CardTelemetry | None, ...]
+    telemetry: str = ""  # the source of `card_telemetry`
 
     @property
     def runs(self) -> tuple[Answer, ...]:
-        """Return the answer for each run of a program."""
+        """Return a separate answer for each run of a program."""
         runs = runs_of(self.profile.members)
-        return (self,) if len(runs) < 2 else tuple(self._of(run) for run in runs)
+        return (self,) if len(runs) < 2 else tuple(self._answer_of_run(run) for run in runs)
 
-    def _of(self, run: Sequence[int]) -> Answer:
+    def _answer_of_run(self, run: Sequence[int]) -> Answer:
         members = tuple(self.profile.members[position] for position in run)
         sizes = [member.job_ranks for member in members if member.job_ranks]
         profile = replace(self.profile, members=members, ranks=max(sizes, default=None), links=(), hints=())
-        ranks, achieved, then = (
-            tuple(items[position] for position in run) for items in (self.ranks, self.achieved, self.then)
+        ranks, achieved, card_telemetry = (
+            tuple(items[position] for position in run) for items in (self.ranks, self.achieved, self.card_telemetry)
         )
-        return Answer(profile, ranks, achieved, then, self.telemetry)  # type: ignore[arg-type]  # the kinds of items are those above
+        return Answer(profile, ranks, achieved, card_telemetry, self.telemetry)  # type: ignore[arg-type]  # the types of items are those of the fields
 
 
-def achieved_of(rank: Usual, flops_per_step: float | None, dtype: str) -> Achieved | None:
-    """Return the FLOP/s of a rank; None if neither the file nor the user states its FLOPs."""
+def achieved_of(rank: UsualStep, flops_per_step: float | None, dtype: str) -> Achieved | None:
+    """Return the FLOP/s of a rank, or None if its FLOPs are unknown."""
     device = rank.member.device
     dtype = dtype or device.dtype
     rate, basis = _rate(rank, flops_per_step)
     if rate is None or basis is None:
         return None
-    found = peak_of(device.card.model)
+    peaks = peak_of(device.card.model)
     if dtype == "float":  # fp32, or tf32 if the card has it
-        dtype = "" if found and found.flops("tf32") else "fp32"
-    peak = found.flops(dtype) if found and dtype else None
+        dtype = "" if peaks and peaks.flops("tf32") else "fp32"
+    peak = peaks.flops(dtype) if peaks and dtype else None
     return Achieved(rate, basis, basis == "shapes", dtype or None, peak, rate / peak if peak else None)
 
 
-def _rate(rank: Usual, flops_per_step: float | None) -> tuple[float | None, AchievedBasis | None]:
+def _rate(rank: UsualStep, flops_per_step: float | None) -> tuple[float | None, AchievedBasis | None]:
     span, flops = rank.split.span_ns, rank.member.device.flops
     if flops_per_step is not None:
         return (flops_per_step * 1e9 / span, "given") if span and rank.steps else (None, None)
@@ -109,13 +109,13 @@ def _rate(rank: Usual, flops_per_step: float | None) -> tuple[float | None, Achi
         return flops.per_second, flops.basis
     if flops.per_step is not None and span and rank.steps:
         return flops.per_step * 1e9 / span, flops.basis
-    whole = rank.member.device.split.span_ns
-    return (flops.total * 1e9 / whole, flops.basis) if flops.total is not None and whole else (None, None)
+    total_ns = rank.member.device.split.span_ns
+    return (flops.total * 1e9 / total_ns, flops.basis) if flops.total is not None and total_ns else (None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSum:
-    """The sums of one kernel over all cards; `longest` is the kernel of the card with the longest run."""
+    """The sums of one kernel over all cards. `longest` is the kernel of the card with the longest execution."""
 
     longest: Kernel
     calls: int
@@ -123,7 +123,7 @@ class KernelSum:
 
 
 def kernel_sums(members: Sequence[Member]) -> list[KernelSum]:
-    """Return the kernels of all cards together, the largest total first."""
+    """Return the kernels summed over all cards, the largest total first."""
     by_name: dict[tuple[str, str], list[Kernel]] = {}
     for member in members:
         for kernel in member.device.kernels:
