@@ -81,8 +81,8 @@ def usable_metrics(plugin_metrics: Metrics) -> dict[str, Metric]:
 def _is_well_formed(metric: Metric) -> bool:
     suffixes = tuple(suffix for suffix in ("_total", "_info") if metric.name.endswith(suffix))
     expected = tuple(filter(None, (_SUFFIXES[metric.kind],)))
-    label_fits = not metric.label or (_NAME.match(metric.label) and metric.label not in IDENTITY_LABELS)
-    return bool(_NAME.match(metric.name) and suffixes == expected and label_fits and metric.scope == "device")
+    is_valid_label_for = not metric.label or (_NAME.match(metric.label) and metric.label not in IDENTITY_LABELS)
+    return bool(_NAME.match(metric.name) and suffixes == expected and is_valid_label_for and metric.scope == "device")
 
 
 def screen(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> Snapshot:

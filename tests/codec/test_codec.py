@@ -230,15 +230,15 @@ def test_what_our_own_code_read_is_taken_as_it_is() -> None:
     """And as if it were checked; what another version of ours may write is refused, not half understood."""
     data = {"gpus": [{"calls": {"Temperature.0": 41, "Name": None}, "gpm": [0.5, True]}]}
     result = through_text(worker_answer.readout([worker_answer.output("fast", status=0, data=data)]))
-    assert worker_wire.own_readout(result) == worker_wire.checked_readout(result)
-    assert worker_wire.own_readout(result).outputs[0].data is result["outputs"][0]["data"]
+    assert worker_wire.builtin_readout(result) == worker_wire.checked_readout(result)
+    assert worker_wire.builtin_readout(result).outputs[0].data is result["outputs"][0]["data"]
     failed = through_text(worker_answer.readout(failed=worker_answer.failure("missing", None, "no library")))
-    assert worker_wire.own_readout(failed) == worker_wire.checked_readout(failed)
+    assert worker_wire.builtin_readout(failed) == worker_wire.checked_readout(failed)
 
 
 def test_what_is_no_readout_is_refused() -> None:
     odd = {"outputs": [], "failed": None}, {"outputs": [{"names": "x"}], "failure": None}
     for result in (None, 7, [], {}, *odd):
-        for readout_in in (worker_wire.own_readout, worker_wire.checked_readout):
+        for readout_in in (worker_wire.builtin_readout, worker_wire.checked_readout):
             with pytest.raises(codec.CodecError):
                 readout_in(result)

@@ -20,8 +20,8 @@ from kits.captures import (
     shared_text,
     text_capture,
 )
-from telemetry_parsers.checks.laws import numbers
-from telemetry_parsers.checks.mutations import cuts, mutations
+from telemetry_parsers.checks.mutations import cut_positions, mutations
+from telemetry_parsers.checks.report_rules import numbers
 from telemetry_parsers.checks.suite import (
     check,
     cut_violations,
@@ -54,7 +54,7 @@ def captures_of(case: Case) -> list[Capture]:
 
 
 def few_cuts(text: str) -> Iterator[int]:
-    return cuts(text, 16)
+    return cut_positions(text, 16)
 
 
 def all_cuts(text: str) -> Iterator[int]:

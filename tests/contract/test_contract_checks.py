@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from telemetry_parsers.checks.laws import report_violations
+from telemetry_parsers.checks.report_rules import report_violations
 from telemetry_parsers.checks.suite import check, declared_violations
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import (
@@ -75,7 +75,7 @@ BROKEN_REPORTS = {
     "not a Report": giving(None),
     "field of the wrong type": giving(Report(devices=("card",))),  # type: ignore[arg-type]  # that is the point
     "outcome": giving(Report("splendid")),  # type: ignore[arg-type]  # that is the point
-    "only a failure has a reason": giving(Report("failed", problems=(Problem("", "x"),))),
+    "a failure needs a reason": giving(Report("failed", problems=(Problem("", "x"),))),
     "outcome ok with reason timeout": giving(Report("ok", "timeout")),
     "without a problem": giving(Report("not_mine")),
     "with devices or readings": giving(Report("no_devices", devices=(device(),))),
@@ -86,11 +86,11 @@ BROKEN_REPORTS = {
     "bus_id ''": giving(Report(devices=(device(bus_id=""),))),
     "parent 0 is not another device": giving(Report(devices=(device(parent=0),))),
     "parent 5 is not another device": giving(Report(devices=(device(parent=5),))),
-    "model serial blank": giving(Report(devices=(device(model="", serial=" "),))),
+    "model serial must not be blank": giving(Report(devices=(device(model="", serial=" "),))),
     "fact 'Slot No'": giving(Report(devices=(device(facts=(("Slot No", "1"),)),))),
     "fact 'slot'": giving(Report(devices=(device(facts=(("slot", ""),)),))),
     "not declared in the parser's `gives`": with_reading(metric="power_watts", label=""),
-    "is the daemon's own": parser(
+    "is a metric of the daemon": parser(
         lambda capture: Report(readings=(Reading(None, "telemetry_source_up", 1.0),)), gives=("telemetry_source_up",)
     ),
     "cannot be recorded": giving(Report(index_space=7)),  # type: ignore[arg-type]  # that is the point
@@ -113,7 +113,7 @@ BROKEN_REPORTS = {
     "is neither 0 nor 1": with_reading(metric="ecc_enabled", value=0.5, label=""),
     "process 9 of device 4": giving(Report(devices=(device(),), processes=(Process(4, 9, "a"),))),
     "process -9": giving(Report(devices=(device(),), processes=(Process(0, -9, "a"),))),
-    "process 9: memory -1.0": giving(Report(devices=(device(),), processes=(Process(0, 9, "a", -1.0),))),
+    "process 9: invalid memory -1.0": giving(Report(devices=(device(),), processes=(Process(0, 9, "a", -1.0),))),
     "process 9: 77.0 is not in the input": giving(Report(devices=(device(),), processes=(Process(0, 9, "a", 77.0),))),
     "event ''": giving(Report(devices=(device(),), events=(Event(0, ""),))),
     "event 'x' of device 3": giving(Report(devices=(device(),), events=(Event(3, "x"),))),
@@ -211,15 +211,15 @@ BROKEN_SHAPES = {
     "name 'Foo SMI'": parser(careful, name="Foo SMI"),
     "vendor 'Foo!'": parser(careful, vendor="Foo!"),
     "parse is not a function": parser("parse"),  # type: ignore[arg-type]  # that is the point
-    "gives nothing": parser(careful, gives=()),
-    "names a metric twice": parser(careful, gives=("power_watts", "power_watts")),
-    "gives wobble_per_minute": parser(careful, gives=("wobble_per_minute",)),
-    "gives telemetry_source_up": parser(careful, gives=("telemetry_source_up",)),
+    "`gives` is empty": parser(careful, gives=()),
+    "contains a metric twice": parser(careful, gives=("power_watts", "power_watts")),
+    "contains wobble_per_minute": parser(careful, gives=("wobble_per_minute",)),
+    "contains telemetry_source_up": parser(careful, gives=("telemetry_source_up",)),
     "its name must begin with accelerator_foo_": parser(careful, metrics=(replace(OWN, name="accelerator_wobble"),)),
     "the catalogue has a metric of that name": parser(careful, metrics=(replace(OWN, name="accelerator_power_watts"),)),
     "must end in _total": parser(careful, metrics=(replace(OWN, kind="counter"),)),
-    "gauges and counters of devices only": parser(careful, metrics=(replace(OWN, scope="host"),)),
-    "needs a help text and a range": parser(careful, metrics=(replace(OWN, help=" "),)),
+    "must be a gauge or counter of scope": parser(careful, metrics=(replace(OWN, scope="host"),)),
+    "needs a help text of one line": parser(careful, metrics=(replace(OWN, help=" "),)),
     "label 'Big Word'": parser(careful, metrics=(replace(OWN, label="Big Word"),)),
     "at least one poll": parser(careful, polls=()),
     "unique names": parser(careful, polls=(POLL, POLL)),
@@ -230,7 +230,7 @@ BROKEN_SHAPES = {
     "deadline nan is not a valid time": parser(careful, polls=(replace(POLL, deadline=float("nan")),)),
     "not Command, Files or Library": parser(careful, polls=(replace(POLL, request="foo-smi"),)),  # type: ignore[arg-type]  # as above
     "without blank words": parser(careful, polls=(replace(POLL, request=Command((("foo-smi", ""),))),)),
-    "names its tool by a path": parser(careful, polls=(replace(POLL, request=Command((("/bin/foo",),))),)),
+    "must not be a path": parser(careful, polls=(replace(POLL, request=Command((("/bin/foo",),))),)),
     "folders must be absolute": parser(
         careful, polls=(replace(POLL, request=Command((("foo",),), folders=("opt/foo",))),)
     ),

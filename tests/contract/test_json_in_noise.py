@@ -10,7 +10,7 @@ from itertools import islice
 import pytest
 
 from kits.captures import own_cases, registered_parsers
-from telemetry_parsers.checks.laws import numbers
+from telemetry_parsers.checks.report_rules import numbers
 from telemetry_parsers.model import Capture, Report
 
 PARSERS = registered_parsers()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_parsers.checks.laws import report_violations
+from telemetry_parsers.checks.report_rules import report_violations
 from telemetry_parsers.model import Capture, Failure, Output, Plain
 from telemetry_parsers.owners.proc import PARSER, Client, memory_by_card, parse_clients
 from telemetry_parsers.ownership import Hold, Owner, Task

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from telemetry_parsers.checks.declaration import rows, violations
+from telemetry_parsers.checks.declaration import metrics_by_key, violations
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Command, Files, Library, Metric, Poll
@@ -51,28 +51,28 @@ def test_what_is_allowed(parser: DescribedParser) -> None:
 
 
 NAME = "must be lower-case letters, digits, single hyphens; at most 40"
-NOBODYS = "which is neither in the catalogue nor among the parser's metrics"
+NOBODYS = "which is not in the catalogue or in the parser's metrics"
 PREFIX = "its name must begin with accelerator_acme_, followed by lower-case letters, digits, underscores"
 UNITS = (
     "its unit must be a base unit (bytes celsius hertz joules ratio seconds volts watts), and its name must end in it"
 )
-KIND = "a parser declares gauges and counters of devices only, and none as core"
-RANGE = "needs a help text and a range: one line, and a low that is below its high"
+KIND = "it must be a gauge or counter of scope `device`, and not a core metric"
+RANGE = "it needs a help text of one line, and a `low` that is less than `high`"
 RATIO = "metric accelerator_acme_voltage_ratio"
 BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (replace(GOOD, contract_version=2), "contract_version is 2, this is version 1"),
     (replace(GOOD, name="Acme SMI"), f"name 'Acme SMI' {NAME}"),
     (replace(GOOD, name="a" * 41), f"name '{'a' * 41}' {NAME}"),
     (replace(GOOD, vendor="acme-corp", gives=("power_watts",), metrics=()), "vendor 'acme-corp' must be lower-case letters and digits"),
-    (replace(GOOD, gives=(), metrics=()), "gives nothing"),
-    (replace(GOOD, gives=("power_watts",) * 2, metrics=()), "gives names a metric twice: power_watts"),
-    (replace(GOOD, gives=("up",), metrics=()), "gives up, which the daemon derives"),
-    (replace(GOOD, gives=("power",), metrics=()), f"gives power, {NOBODYS}"),
-    (replace(GOOD, gives=("power_watts",)), "declares metric acme_voltage_ratio but does not give it"),
+    (replace(GOOD, gives=(), metrics=()), "`gives` is empty"),
+    (replace(GOOD, gives=("power_watts",) * 2, metrics=()), "`gives` contains a metric twice: power_watts"),
+    (replace(GOOD, gives=("up",), metrics=()), "`gives` contains up, which the daemon derives"),
+    (replace(GOOD, gives=("power",), metrics=()), f"`gives` contains power, {NOBODYS}"),
+    (replace(GOOD, gives=("power_watts",)), "declares the metric acme_voltage_ratio, which is missing in `gives`"),
     (with_metric(name="accelerator_other_voltage_ratio"), f"metric accelerator_other_voltage_ratio: {PREFIX}"),
     (with_metric(name="accelerator_acme_Voltage_ratio"), f"metric accelerator_acme_Voltage_ratio: {PREFIX}"),
-    (with_metric(name="accelerator_acme_resets", kind="counter", unit=""), "metric accelerator_acme_resets: a counter must end in _total, and nothing else may"),
-    (with_metric(name="accelerator_acme_resets_total", unit=""), "metric accelerator_acme_resets_total: a counter must end in _total, and nothing else may"),
+    (with_metric(name="accelerator_acme_resets", kind="counter", unit=""), "metric accelerator_acme_resets: the names of counters must end in _total, and other names must not"),
+    (with_metric(name="accelerator_acme_resets_total", unit=""), "metric accelerator_acme_resets_total: the names of counters must end in _total, and other names must not"),
     (with_metric(name="accelerator_acme_voltage_millivolts", unit="millivolts"), f"metric accelerator_acme_voltage_millivolts: {UNITS}"),
     (with_metric(unit="watts"), f"{RATIO}: {UNITS}"),
     (with_metric(kind="info"), f"{RATIO}: {KIND}"),
@@ -86,13 +86,13 @@ BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (replace(GOOD, polls=GOOD.polls * 2), "needs at least one poll, with unique names"),
     (with_poll(lists_devices=False), "has no poll that lists devices"),
     (with_poll(name="all of it"), "poll all of it: its name must be lower-case letters, digits, single hyphens"),
-    (with_poll(tier="daily"), "poll all: tier 'daily' is none of fast slow inventory"),
+    (with_poll(tier="daily"), "poll all: tier 'daily' must be one of fast slow inventory"),
     (with_poll(interval=0), "poll all: interval 0 is not a valid time"),
     (with_poll(deadline=-1), "poll all: deadline -1 is not a valid time"),
     (with_poll(request="acme-smi"), "poll all: its request is str, not Command, Files or Library"),
     (with_poll(request=Command(())), "poll all: needs command lines without blank words"),
     (with_poll(request=Command((("acme-smi", ""),))), "poll all: needs command lines without blank words"),
-    (with_poll(request=Command((("/opt/acme-smi",),))), "poll all: names its tool by a path; use `folders` instead"),
+    (with_poll(request=Command((("/opt/acme-smi",),))), "poll all: the tool must not be a path; use `folders` instead"),
     (with_poll(request=Command((("acme-smi",),), folders=("opt",))), "poll all: its folders must be absolute"),
     (with_poll(request=Command((("acme-smi",),), per="card")), "poll all: is repeated per card but has no {card}"),
     (with_poll(request=Files()), "poll all: needs paths, all absolute"),
@@ -117,4 +117,4 @@ def test_the_catalogues_metric_cannot_be_declared_again() -> None:
 
 
 def test_a_parser_has_the_rows_that_it_gives() -> None:
-    assert rows(GOOD) == {"power_watts": BY_KEY["power_watts"], "acme_voltage_ratio": METRIC}
+    assert metrics_by_key(GOOD) == {"power_watts": BY_KEY["power_watts"], "acme_voltage_ratio": METRIC}

@@ -60,7 +60,7 @@ FAULTS = (
     ("exit", WorkerFaultError, "SystemExit: 4", True),
     ("not-a-report", WorkerFaultError, "parse returned dict, not a Report", True),
     ("nan", WorkerFaultError, "not plain data", True),
-    ("huge", WorkerOverflowError, r"an answer of \d+ bytes, the limit is 8388608", True),
+    ("huge", WorkerOverflowError, r"the answer has \d+ bytes, but the limit is 8388608", True),
     ("flood", WorkerOverflowError, "answer exceeded the limit", False),
     ("garbage", WorkerDiedError, "answer is invalid: not JSON", False),
     ("another-answer", WorkerDiedError, "answer is invalid: id: expected .*, found 0", False),

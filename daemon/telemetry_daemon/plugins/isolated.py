@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from telemetry_daemon.processes.worker import Worker, WorkerError
-from telemetry_parsers.checks.declaration import TAKEN_LABELS, is_label, label_fits, rows
+from telemetry_parsers.checks.declaration import RESERVED_LABELS, is_label, is_valid_label_for, metrics_by_key
 from telemetry_parsers.codec.captures import CodecError, DescribedParser
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.worker_wire import Describe, Parse
@@ -31,7 +31,7 @@ def checked_report(report: Report, parser: DescribedParser) -> Report:
     count = len(report.devices)
     complaints: list[str] = []
     devices = tuple(_checked_device(position, device, complaints) for position, device in enumerate(report.devices))
-    readings = _checked_readings(report.readings, rows(parser), count, complaints)
+    readings = _checked_readings(report.readings, metrics_by_key(parser), count, complaints)
     events = _with_valid_device(report.events, count, complaints)
     processes = _with_valid_device(report.processes, count, complaints)
     return replace(
@@ -70,7 +70,7 @@ def _checked_device(position: int, device: Device, complaints: list[str]) -> Dev
     if bus_id is not None and _BUS_ID.match(bus_id) is None:
         complaints.append(f"device {position} has the bus_id {bus_id!r}, which is not dddd:bb:dd.f in lower case")
         bus_id = None
-    facts = {name: text for name, text in device.facts if is_label(name) and name not in TAKEN_LABELS}
+    facts = {name: text for name, text in device.facts if is_label(name) and name not in RESERVED_LABELS}
     for name, _ in device.facts:
         if name not in facts:
             complaints.append(f"device {position} has a fact {name!r}, which cannot be a label")
@@ -104,7 +104,7 @@ def _error_in(reading: Reading, metric: Metric, devices: int) -> str | None:
         return f"has the device {reading.device}, but the report lists {devices} devices"
     if reading.label and not metric.label:
         return "must not have a label"
-    if not label_fits(metric, reading.label):
+    if not is_valid_label_for(metric, reading.label):
         return f"must have a valid {metric.label} as label"
     return None
 

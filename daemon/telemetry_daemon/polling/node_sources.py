@@ -18,7 +18,7 @@ from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_daemon.times import Clock
-from telemetry_parsers.codec.worker_wire import checked_readout, own_readout
+from telemetry_parsers.codec.worker_wire import builtin_readout, checked_readout
 from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 from telemetry_parsers.recorded import Recorded
@@ -162,7 +162,7 @@ class RealNode(Node):
             return reader
         if name not in self._workers:
             self._workers[name] = item.worker or Worker(name, self._loaded.readers)
-        decode_readout = checked_readout if item.isolated else own_readout
+        decode_readout = checked_readout if item.isolated else builtin_readout
         return WorkerReader(name, self._workers[name], path or "/", decode_readout=decode_readout)
 
 

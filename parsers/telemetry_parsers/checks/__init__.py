@@ -1,1 +1,1 @@
-"""The contract suite: rules for every parser, as checks that plugin authors can call."""
+"""The contract suite: checks of parsers that plugin authors can call in their tests."""

@@ -1,4 +1,4 @@
-"""Checks of a parser's declaration: protocol, names, metrics and polls. Each violation is a text."""
+"""Checks a parser's declaration: protocol, names, metrics and polls. Violations are texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ATTRIBUTES = ("contract_version", "name", "vendor", "gives", "polls", "metrics"
 
 
 def shape_violations(parser: Any) -> list[str]:
-    """Return which attributes of a parser the object does not have, or has with a wrong type."""
+    """Return the attributes of a parser that are missing in the object or have the wrong type."""
     missing = [name for name in _ATTRIBUTES if not hasattr(parser, name)]
     if missing:
         return [f"{type(parser).__name__} is not a Parser; missing attributes: {' '.join(missing)}"]
@@ -29,13 +29,13 @@ def shape_violations(parser: Any) -> list[str]:
         violations.append("contract_version is not a number")
     if not callable(parser.parse):
         violations.append("parse is not a function")
-    violations += _items("gives", parser.gives, str)
-    violations += _items("polls", parser.polls, Poll)
-    violations += _items("metrics", parser.metrics, Metric)
+    violations += _item_violations("gives", parser.gives, str)
+    violations += _item_violations("polls", parser.polls, Poll)
+    violations += _item_violations("metrics", parser.metrics, Metric)
     return violations
 
 
-def _items(name: str, items: Any, kind: type) -> list[str]:
+def _item_violations(name: str, items: Any, kind: type) -> list[str]:
     if not isinstance(items, tuple | list):
         return [f"{name} is not a tuple"]
     return [
@@ -45,17 +45,17 @@ def _items(name: str, items: Any, kind: type) -> list[str]:
     ]
 
 
-# Metrics that merge and the daemon derive from devices and other readings.
-_MADE_BY_THE_DAEMON = MERGE_METRICS | {
+# Metrics that merge and the daemon derive. A parser must not report them.
+_DERIVED_METRICS = MERGE_METRICS | {
     "busy_seconds_total",
     "energy_estimated_joules_total",
     "rank_info",
     "foreign_memory_bytes",
 }
-# Labels that every series of a device, or every scraped series, already has.
-TAKEN_LABELS = frozenset({"vendor", "device", "id", "model", "job", "instance", "le", "quantile"})
+# Labels that every series of a device or every scraped series has.
+RESERVED_LABELS = frozenset({"vendor", "device", "id", "model", "job", "instance", "le", "quantile"})
 
-# State sets have a closed list of words, so that dashboards can colour them. Other labels may have a vendor's words.
+# Labels whose words are limited to the metric's `words`, so that dashboards can colour them.
 _CLOSED_LABELS = frozenset({"state", "action", "level"})
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
@@ -68,30 +68,30 @@ _LONGEST_NAME = 40
 
 
 def violations(parser: Parser | DescribedParser) -> tuple[str, ...]:
-    """Return the violations in a parser's declaration; empty if there are none."""
+    """Return the violations in a parser's declaration."""
     if parser.contract_version != CONTRACT_VERSION:
         return (f"contract_version is {parser.contract_version}, this is version {CONTRACT_VERSION}",)
-    return (*_identity(parser), *_gives(parser), *_metrics(parser), *_polls(parser))
+    return (*_check_names(parser), *_check_gives(parser), *_check_metrics(parser), *_check_polls(parser))
 
 
-def rows(parser: Parser | DescribedParser) -> Mapping[str, Metric]:
-    """Return the parser's metrics by key: the catalogue's and its own."""
+def metrics_by_key(parser: Parser | DescribedParser) -> Mapping[str, Metric]:
+    """Return the parser's metrics by key, from the catalogue and its own declaration."""
     metrics = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
     return {key: metrics[key] for key in parser.gives if key in metrics}
 
 
 def _is_word(text: str) -> bool:
-    """Return whether a text is valid as a label value: lower-case letters, digits and underscores."""
+    """Return whether a text is a valid label value: lower-case letters, digits and underscores."""
     return _WORD.match(text) is not None
 
 
 def is_label(text: str) -> bool:
-    """Return whether a text is valid as the name of a label or fact."""
+    """Return whether a text is a valid name of a label or fact."""
     return _LABEL.match(text) is not None
 
 
-def label_fits(metric: Metric, label: str) -> bool:
-    """Return whether a reading of the metric may have this label: none, a word of a closed list, or any word."""
+def is_valid_label_for(metric: Metric, label: str) -> bool:
+    """Return whether a reading of the metric may have this label value; empty for a metric without a label."""
     if not metric.label:
         return label == ""
     if metric.label in _CLOSED_LABELS and metric.words:
@@ -99,56 +99,56 @@ def label_fits(metric: Metric, label: str) -> bool:
     return _is_word(label)
 
 
-def _identity(parser: Parser | DescribedParser) -> Iterator[str]:
+def _check_names(parser: Parser | DescribedParser) -> Iterator[str]:
     if _NAME.match(parser.name) is None or len(parser.name) > _LONGEST_NAME:
         yield f"name {parser.name!r} must be lower-case letters, digits, single hyphens; at most {_LONGEST_NAME}"
-    host_only = all(key in BY_KEY and BY_KEY[key].scope == "host" for key in parser.gives)
-    if _VENDOR.match(parser.vendor) is None and not (parser.vendor == "" and host_only):
+    is_host_only = all(key in BY_KEY and BY_KEY[key].scope == "host" for key in parser.gives)
+    if _VENDOR.match(parser.vendor) is None and not (parser.vendor == "" and is_host_only):
         yield f"vendor {parser.vendor!r} must be lower-case letters and digits"
 
 
-def _gives(parser: Parser | DescribedParser) -> Iterator[str]:
+def _check_gives(parser: Parser | DescribedParser) -> Iterator[str]:
     declared = {metric.key for metric in parser.metrics}
-    if not parser.gives and parser.vendor:  # sources of owners have no readings
-        yield "gives nothing"
+    if not parser.gives and parser.vendor:  # parsers without a vendor may report owners only
+        yield "`gives` is empty"
     for key, count in Counter(parser.gives).items():
         if count > 1:
-            yield f"gives names a metric twice: {key}"
-        if key in _MADE_BY_THE_DAEMON:
-            yield f"gives {key}, which the daemon derives"
+            yield f"`gives` contains a metric twice: {key}"
+        if key in _DERIVED_METRICS:
+            yield f"`gives` contains {key}, which the daemon derives"
         elif key not in declared and (key not in BY_KEY or BY_KEY[key].scope in ("daemon", "owner")):
-            yield f"gives {key}, which is neither in the catalogue nor among the parser's metrics"
+            yield f"`gives` contains {key}, which is not in the catalogue or in the parser's metrics"
     for key in sorted(declared.difference(parser.gives)):
-        yield f"declares metric {key} but does not give it"
+        yield f"declares the metric {key}, which is missing in `gives`"
 
 
-def _metrics(parser: Parser | DescribedParser) -> Iterator[str]:
+def _check_metrics(parser: Parser | DescribedParser) -> Iterator[str]:
     for metric in parser.metrics:
-        for wrong in (*_metric_name(metric, parser.vendor), *_metric(metric), *_label(metric)):
-            yield f"metric {metric.name}: {wrong}"
+        for violation in (*_check_metric_name(metric, parser.vendor), *_check_metric(metric), *_check_label(metric)):
+            yield f"metric {metric.name}: {violation}"
 
 
-def _metric_name(metric: Metric, vendor: str) -> Iterator[str]:
+def _check_metric_name(metric: Metric, vendor: str) -> Iterator[str]:
     prefix = f"accelerator_{vendor}_"
     if not metric.name.startswith(prefix) or not _is_word(metric.name.removeprefix(prefix)):
         yield f"its name must begin with {prefix}, followed by lower-case letters, digits, underscores"
     if metric.name in BY_NAME:
         yield "the catalogue has a metric of that name"
     if (metric.kind == "counter") != metric.name.endswith("_total"):
-        yield "a counter must end in _total, and nothing else may"
+        yield "the names of counters must end in _total, and other names must not"
     if metric.unit and (metric.unit not in _UNITS or not metric.name.removesuffix("_total").endswith(metric.unit)):
         yield f"its unit must be a base unit ({' '.join(sorted(_UNITS))}), and its name must end in it"
 
 
-def _metric(metric: Metric) -> Iterator[str]:
+def _check_metric(metric: Metric) -> Iterator[str]:
     if metric.kind == "info" or metric.scope != "device" or metric.core:
-        yield "a parser declares gauges and counters of devices only, and none as core"
+        yield "it must be a gauge or counter of scope `device`, and not a core metric"
     if not metric.help.strip() or "\n" in metric.help or not metric.low < metric.high:
-        yield "needs a help text and a range: one line, and a low that is below its high"
+        yield "it needs a help text of one line, and a `low` that is less than `high`"
 
 
-def _label(metric: Metric) -> Iterator[str]:
-    if metric.label and (not is_label(metric.label) or metric.label in TAKEN_LABELS):
+def _check_label(metric: Metric) -> Iterator[str]:
+    if metric.label and (not is_label(metric.label) or metric.label in RESERVED_LABELS):
         yield f"its label {metric.label!r} is reserved or not a lower-case word"
     if metric.words and not metric.label:
         yield "it has words for a label but no label"
@@ -157,34 +157,36 @@ def _label(metric: Metric) -> Iterator[str]:
             yield f"its word {word!r} must be lower-case letters, digits, underscores"
 
 
-def _polls(parser: Parser | DescribedParser) -> Iterator[str]:
+def _check_polls(parser: Parser | DescribedParser) -> Iterator[str]:
     names = [poll.name for poll in parser.polls]
     if not names or len(set(names)) < len(names):
         yield "needs at least one poll, with unique names"
-    elif parser.vendor and not any(poll.lists_devices or _asks_each(poll) for poll in parser.polls):
+    elif parser.vendor and not any(poll.lists_devices or _is_repeated(poll) for poll in parser.polls):
         yield "has no poll that lists devices"
     for poll in parser.polls:
-        yield from (f"poll {poll.name}: {wrong}" for wrong in (*_poll(poll), *_request(poll.request)))
+        yield from (
+            f"poll {poll.name}: {violation}" for violation in (*_check_poll(poll), *_check_request(poll.request))
+        )
 
 
-def _asks_each(poll: Poll) -> bool:
-    """Return whether a poll is repeated for each device; another source of the vendor may list the devices."""
+def _is_repeated(poll: Poll) -> bool:
+    """Return whether a poll is repeated for each device, which another source of the vendor lists."""
     return isinstance(poll.request, Command) and poll.request.per is not None
 
 
-def _poll(poll: Poll) -> Iterator[str]:
+def _check_poll(poll: Poll) -> Iterator[str]:
     if _NAME.match(poll.name) is None:
         yield "its name must be lower-case letters, digits, single hyphens"
     if poll.tier not in _TIERS:
-        yield f"tier {poll.tier!r} is none of {' '.join(_TIERS)}"
-    for what, seconds in (("interval", poll.interval), ("deadline", poll.deadline)):
+        yield f"tier {poll.tier!r} must be one of {' '.join(_TIERS)}"
+    for field_name, seconds in (("interval", poll.interval), ("deadline", poll.deadline)):
         if not 0 < seconds < math.inf:
-            yield f"{what} {seconds!r} is not a valid time"
+            yield f"{field_name} {seconds!r} is not a valid time"
 
 
-def _request(request: object) -> Iterator[str]:
+def _check_request(request: object) -> Iterator[str]:
     if isinstance(request, Command):
-        yield from _command(request)
+        yield from _check_command(request)
     elif isinstance(request, Files):
         paths = (*request.globs, *request.links, *request.binary)
         if not paths or not all(path.startswith("/") for path in paths):
@@ -196,11 +198,11 @@ def _request(request: object) -> Iterator[str]:
         yield f"its request is {type(request).__name__}, not Command, Files or Library"
 
 
-def _command(request: Command) -> Iterator[str]:
+def _check_command(request: Command) -> Iterator[str]:
     if not request.alternatives or not all(line and all(line) for line in request.alternatives):
         yield "needs command lines without blank words"
     if any("/" in line[0] for line in request.alternatives if line):
-        yield "names its tool by a path; use `folders` instead"
+        yield "the tool must not be a path; use `folders` instead"
     if not all(folder.startswith("/") for folder in request.folders):
         yield "its folders must be absolute"
     placeholder = f"{{{request.per}}}"

@@ -1,4 +1,4 @@
-"""Damaged forms of a capture, likely and unlikely ones. The same capture always gives the same forms."""
+"""Creates damaged forms of a capture, which are the same in every run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers.model import Capture, Output, Plain
 _MULTIPLIER = 6364136223846793005
 _INCREMENT = 1442695040888963407
 _MASK = 2**64 - 1
-# Replacements for a number, a cell or a value.
+# Replacements for words and values.
 NASTY_WORDS = (
     "", "N/A", "-1", "nan", "inf", "1e400", "18446744073709551615", "9" * 400, "0x10", "１２", "٣", "1,024", "1.2.3",
     "-0", "ERROR", "|", "\x00", "\x1b[31m", "{", "[" * 200, "\ud800", "%",
@@ -28,42 +28,42 @@ class Mutation:
     capture: Capture
 
 
-class _Dice:
-    """Reproducible random numbers: parsers may not import `random`, and a failure must be repeatable."""
+class _Random:
+    """A random number generator with the same numbers in every run and Python version."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed & _MASK
 
     def below(self, limit: int) -> int:
-        """Return a whole number from 0 up to, but excluding, `limit`."""
+        """Return a random integer of at least 0 and less than `limit`."""
         self._state = (self._state * _MULTIPLIER + _INCREMENT) & _MASK
         return (self._state >> 33) % max(limit, 1)
 
     def shuffled(self, items: list[str]) -> list[str]:
-        """Return the items in another order."""
-        mixed = list(items)
-        for position in range(len(mixed) - 1, 0, -1):
+        """Return the items in random order."""
+        result = list(items)
+        for position in range(len(result) - 1, 0, -1):
             other = self.below(position + 1)
-            mixed[position], mixed[other] = mixed[other], mixed[position]
-        return mixed
+            result[position], result[other] = result[other], result[position]
+        return result
 
 
 def mutations(capture: Capture, rounds: int = 24) -> Iterator[Mutation]:
-    """Yield the capture in damaged forms: each text cut, mixed, flipped, doubled; each piece of data replaced."""
+    """Yield damaged forms of the capture: texts that are cut or changed, and data with replaced values."""
     yield Mutation("no outputs", replace(capture, outputs=()))
     for position, output in enumerate(capture.outputs):
-        for name, damaged in _outputs(output, rounds):
+        for name, damaged in _damaged_outputs(output, rounds):
             outputs = (*capture.outputs[:position], damaged, *capture.outputs[position + 1 :])
             yield Mutation(f"output {position}: {name}", replace(capture, outputs=outputs))
 
 
-def cuts(text: str, most: int) -> Iterator[int]:
-    """Yield about `most` evenly spread positions at which to cut a text."""
+def cut_positions(text: str, most: int) -> Iterator[int]:
+    """Yield about `most` evenly spaced positions in a text."""
     step = max(1, len(text) // most)
     return iter(range(0, len(text), step))
 
 
-def _outputs(output: Output, rounds: int) -> Iterator[tuple[str, Output]]:
+def _damaged_outputs(output: Output, rounds: int) -> Iterator[tuple[str, Output]]:
     yield "empty", Output()
     for status in (0, 1, 127, -9):
         yield f"status {status}", replace(output, status=status)
@@ -71,81 +71,81 @@ def _outputs(output: Output, rounds: int) -> Iterator[tuple[str, Output]]:
     yield "all on stderr", replace(output, text="", stderr=output.text + output.stderr)
     yield "mixed", replace(output, text=output.stderr + output.text, stderr="")
     if output.text:
-        for name, text in _texts(output.text, rounds):
+        for name, text in _damaged_texts(output.text, rounds):
             yield name, replace(output, text=text)
     if output.data is not None:
-        for name, data in _damaged(output.data, "data"):
+        for name, data in _damaged_data(output.data, "data"):
             yield name, replace(output, data=data)
 
 
-def _texts(text: str, rounds: int) -> Iterator[tuple[str, str]]:
-    whole = text.split("\n")
+def _damaged_texts(text: str, rounds: int) -> Iterator[tuple[str, str]]:
+    lines = text.split("\n")
     yield "binary", "\x00\xff\xfe\x7fELF\x01" * 40
     yield "doubled", text + text
     yield "doubled without an end", text.rstrip("\n") + text
     yield "carriage returns", text.replace("\n", "\r\n")
-    yield "blanks collapsed", "\n".join(" ".join(line.split()) for line in whole)
-    yield "blank lines", "\n\n".join(whole)
-    yield "reversed", "\n".join(reversed(whole))
-    yield "one line", " ".join(whole)
-    for cut in cuts(text, rounds * 4):
+    yield "blanks collapsed", "\n".join(" ".join(line.split()) for line in lines)
+    yield "blank lines", "\n\n".join(lines)
+    yield "reversed", "\n".join(reversed(lines))
+    yield "one line", " ".join(lines)
+    for cut in cut_positions(text, rounds * 4):
         yield f"cut at {cut}", text[:cut]
         yield f"from {cut}", text[cut:]
-    for turn in range(rounds):
-        dice = _Dice(turn * 7919 + len(text))
+    for round_number in range(rounds):
+        random = _Random(round_number * 7919 + len(text))
         for damage in (_shuffle, _drop, _repeat, _flip, _nasty, _stretch):
-            yield f"{damage.__name__.strip('_')} {turn}", damage(text, dice)
+            yield f"{damage.__name__.strip('_')} {round_number}", damage(text, random)
 
 
-def _shuffle(text: str, dice: _Dice) -> str:
-    return "\n".join(dice.shuffled(text.split("\n")))
+def _shuffle(text: str, random: _Random) -> str:
+    return "\n".join(random.shuffled(text.split("\n")))
 
 
-def _drop(text: str, dice: _Dice) -> str:
-    kept = text.split("\n")
-    del kept[dice.below(len(kept))]
-    return "\n".join(kept)
+def _drop(text: str, random: _Random) -> str:
+    lines = text.split("\n")
+    del lines[random.below(len(lines))]
+    return "\n".join(lines)
 
 
-def _repeat(text: str, dice: _Dice) -> str:
-    kept = text.split("\n")
-    position = dice.below(len(kept))
-    return "\n".join([*kept[:position], kept[position], *kept[position:]])
+def _repeat(text: str, random: _Random) -> str:
+    lines = text.split("\n")
+    position = random.below(len(lines))
+    return "\n".join([*lines[:position], lines[position], *lines[position:]])
 
 
-def _flip(text: str, dice: _Dice) -> str:
-    signs = list(text)
-    for _ in range(1 + dice.below(8)):
-        signs[dice.below(len(signs))] = chr(1 + dice.below(255))
-    return "".join(signs)
+def _flip(text: str, random: _Random) -> str:
+    characters = list(text)
+    for _ in range(1 + random.below(8)):
+        characters[random.below(len(characters))] = chr(1 + random.below(255))
+    return "".join(characters)
 
 
-def _nasty(text: str, dice: _Dice) -> str:
-    """Return the text with one word replaced."""
+def _nasty(text: str, random: _Random) -> str:
+    """Return the text with an invalid word instead of one word."""
     words = text.split(" ")
-    words[dice.below(len(words))] = NASTY_WORDS[dice.below(len(NASTY_WORDS))]
+    words[random.below(len(words))] = NASTY_WORDS[random.below(len(NASTY_WORDS))]
     return " ".join(words)
 
 
-def _stretch(text: str, dice: _Dice) -> str:
-    """Return the text with a word pushed far to the right, beyond what parsers read. Half of the time, the text ends there."""
+def _stretch(text: str, random: _Random) -> str:
+    """Return the text with many blanks before a word, which is the last one in half of the cases."""
     words = text.split(" ")
-    at = dice.below(len(words))
-    pushed = [*words[:at], " " * (60 << dice.below(9)) + words[at]]
-    return " ".join(pushed) if dice.below(2) else " ".join([*pushed, *words[at + 1 :]])
+    position = random.below(len(words))
+    shifted = [*words[:position], " " * (60 << random.below(9)) + words[position]]
+    return " ".join(shifted) if random.below(2) else " ".join([*shifted, *words[position + 1 :]])
 
 
-def _damaged(data: Plain, path: str) -> Iterator[tuple[str, Plain]]:
-    """Yield the data with one piece replaced or removed, for every piece."""
+def _damaged_data(data: Plain, path: str) -> Iterator[tuple[str, Plain]]:
+    """Yield the data with one value replaced or removed, for each value."""
     for nasty in NASTY_DATA:
         yield f"{path} = {str(nasty)[:20]}", nasty
     if isinstance(data, dict):
         for key, value in data.items():
-            yield f"{path} without {key}", {name: kept for name, kept in data.items() if name != key}
-            for name, piece in _damaged(value, f"{path}.{key}"):
-                yield name, {**data, key: piece}
+            yield f"{path} without {key}", {name: item for name, item in data.items() if name != key}
+            for name, damaged in _damaged_data(value, f"{path}.{key}"):
+                yield name, {**data, key: damaged}
     elif isinstance(data, list):
         for position, value in enumerate(data):
             yield f"{path} without [{position}]", [*data[:position], *data[position + 1 :]]
-            for name, piece in _damaged(value, f"{path}[{position}]"):
-                yield name, [*data[:position], piece, *data[position + 1 :]]
+            for name, damaged in _damaged_data(value, f"{path}[{position}]"):
+                yield name, [*data[:position], damaged, *data[position + 1 :]]

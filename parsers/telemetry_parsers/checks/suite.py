@@ -1,4 +1,4 @@
-"""The contract suite as one function of a parser and samples of its tool's output."""
+"""Checks a parser with samples of its tool's output."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import cast
 
 from telemetry_parsers.checks import declaration
 from telemetry_parsers.checks.declaration import shape_violations
-from telemetry_parsers.checks.laws import numbers, report_violations
-from telemetry_parsers.checks.mutations import cuts, mutations
+from telemetry_parsers.checks.mutations import cut_positions, mutations
+from telemetry_parsers.checks.report_rules import numbers, report_violations
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Capture, Output, Report
 
-# The number of cuts of each sample, and of reported violations.
-_CUTS = 128
+# The number of positions at which each sample is cut, and the most violations that are returned.
+_MOST_CUTS = 128
 _MOST_VIOLATIONS = 50
 
 Sample = str | Capture
 
 
 def check(parser: Parser, samples: Iterable[Sample]) -> list[str]:
-    """Return the violations in a parser's declaration and in its reports on samples (printed texts or captures) and damaged samples."""
+    """Return the violations in a parser's declaration, and in its reports on samples and damaged samples."""
     violations = declared_violations(parser)
     for position, sample in enumerate(samples):
         violations.extend(f"sample {position}: {text}" for text in sample_violations(parser, sample))
@@ -31,23 +31,21 @@ def check(parser: Parser, samples: Iterable[Sample]) -> list[str]:
 
 
 def sample_violations(parser: Parser, sample: Sample) -> list[str]:
-    """Return the violations in the reports on one sample and on its damaged forms."""
-    capture = _capture_of(parser, sample)
+    """Return the violations in the reports on a sample and its damaged forms."""
+    capture = _to_capture(parser, sample)
     violations = parse_violations(parser, capture)
     if violations:
-        return violations  # a hundred damaged forms would repeat the same violations
-    first = _parse(parser, capture)
+        return violations  # the damaged forms would repeat the same violations
+    expected = _parse(parser, capture)
     for mutation in mutations(capture):
         violations.extend(f"{mutation.name}: {text}" for text in parse_violations(parser, mutation.capture))
     violations.extend(cut_violations(parser, capture))
-    if any(
-        _parse(parser, capture) != first for _ in range(2)
-    ):  # checked last: a parser must not remember earlier captures
+    if any(_parse(parser, capture) != expected for _ in range(2)):  # the parser must not remember other captures
         violations.append("the same capture gives a different report the second time")
     return violations
 
 
-def _capture_of(parser: Parser, sample: Sample) -> Capture:
+def _to_capture(parser: Parser, sample: Sample) -> Capture:
     """Return the sample as a capture of the parser's first poll."""
     if isinstance(sample, Capture):
         return sample
@@ -56,8 +54,8 @@ def _capture_of(parser: Parser, sample: Sample) -> Capture:
 
 
 def parse_violations(parser: Parser, capture: Capture) -> list[str]:
-    """Return the violations in the report on this one capture."""
-    before = repr(capture)  # NaN is not equal to itself, but its text is
+    """Return the violations in the report on this capture."""
+    original = repr(capture)  # a copy would differ if it contains NaN
     report = _parse(parser, capture)
     if isinstance(report, _Raised):
         return [report.text]
@@ -65,7 +63,7 @@ def parse_violations(parser: Parser, capture: Capture) -> list[str]:
         violations = report_violations(parser, capture, report)
     except (AttributeError, TypeError, ValueError) as error:
         return [f"gives a report with a field of the wrong type: {error}"]
-    if before != repr(capture):
+    if original != repr(capture):
         violations.append("changes the capture")
     return violations
 
@@ -80,23 +78,25 @@ class _Raised:
 def _parse(parser: Parser, capture: Capture) -> Report | _Raised:
     try:
         return parser.parse(capture)
-    except Exception as error:  # noqa: BLE001  # a foreign parser may raise anything, and that it does is the finding
+    except Exception as error:  # noqa: BLE001  # any exception is a violation
         return _Raised(f"raises {type(error).__name__}: {str(error)[:200]}")
 
 
 def cut_violations(
-    parser: Parser, capture: Capture, places: Callable[[str], Iterable[int]] = lambda text: cuts(text, _CUTS)
+    parser: Parser,
+    capture: Capture,
+    positions: Callable[[str], Iterable[int]] = lambda text: cut_positions(text, _MOST_CUTS),
 ) -> list[str]:
-    """Return numbers that appear only if the end of a text is missing: parts of numbers, and counts of truncated lists."""
+    """Return the numbers in reports on truncated texts that are not in the report on the whole text."""
     if len(capture.outputs) != 1 or not capture.outputs[0].text:
         return []
     output = capture.outputs[0]
-    whole = _numbers(_parse(parser, capture))
+    expected = _numbers(_parse(parser, capture))
     violations: list[str] = []
-    for cut in places(output.text):
+    for cut in positions(output.text):
         report = _parse(parser, replace(capture, outputs=(replace(output, text=output.text[:cut]),)))
         violations.extend([f"cut at {cut}: {report.text}"] if isinstance(report, _Raised) else [])
-        fragments = sorted(_numbers(report) - whole, key=str)
+        fragments = sorted(_numbers(report) - expected, key=str)
         violations.extend(f"cut at {cut}: gives {fragment}" for fragment in fragments)
     return violations
 
@@ -106,5 +106,5 @@ def _numbers(report: Report | _Raised) -> set[tuple[int | None, str, str, float]
 
 
 def declared_violations(parser: object) -> list[str]:
-    """Return the violations in a parser's declaration, by the checks with which the daemon loads it."""
+    """Return the violations in a parser's declaration, for which the daemon would refuse the parser."""
     return shape_violations(parser) or [*declaration.violations(cast("Parser", parser))]

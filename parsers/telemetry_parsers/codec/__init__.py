@@ -1,1 +1,1 @@
-"""Plain JSON forms of captures, reports and parsers, and strict decoding; worker_wire.py has the messages to workers."""
+"""Plain JSON forms of captures, reports, parsers and messages to workers, and strict decoding."""

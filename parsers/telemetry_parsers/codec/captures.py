@@ -1,4 +1,4 @@
-"""The plain JSON form of a recorded capture, and of a parser's declaration for another process."""
+"""The plain JSON forms of recorded captures and of parser declarations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CAPTURE_SCHEMA = "telemetry.capture/1"
 
 @dataclass(frozen=True, slots=True)
 class DescribedParser:
-    """A parser in another process: the Parser protocol without `parse`."""
+    """The declaration of a parser in another process: the Parser protocol without `parse`."""
 
     contract_version: int
     name: str
@@ -36,12 +36,12 @@ class DescribedParser:
     metrics: tuple[Metric, ...] = ()
 
     def parsing_with(self, parse: Callable[[Capture], Report]) -> SourceParser:
-        """Return the declaration as a parser that uses this `parse` function."""
+        """Return a parser with this declaration and this `parse` function."""
         return SourceParser(self.name, self.vendor, self.gives, self.polls, parse, self.metrics, self.contract_version)
 
 
 def capture_to_plain(capture: Capture) -> dict[str, Any]:
-    """Return a capture in its recorded form, `telemetry.capture/1`."""
+    """Return the plain form of a capture, `telemetry.capture/1`."""
     return {"schema": CAPTURE_SCHEMA, **to_plain(Capture, capture)}
 
 
@@ -51,7 +51,7 @@ def capture_line(capture: Capture) -> bytes:
 
 
 def capture_from_plain(plain: Plain) -> Capture:
-    """Return the capture of a recording. Raise CodecError for invalid data."""
+    """Return the capture with this plain form. Raise CodecError for invalid data."""
     if isinstance(plain, dict):
         if plain.get("schema") != CAPTURE_SCHEMA:
             raise unexpected(CAPTURE_SCHEMA, plain.get("schema")).inside("schema")

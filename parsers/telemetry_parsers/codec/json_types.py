@@ -1,4 +1,4 @@
-"""Types of the values in JSON documents, with their JSON Schema properties."""
+"""Types of the fields of JSON documents, with their JSON Schema properties."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """JSON Schema properties of a value besides its type."""
+    """Additional JSON Schema properties of a type."""
 
     keywords: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """The most characters of a text, or entries of a list, accepted in a document from another machine."""
+    """The most characters of a text or entries of a list that are accepted from another machine."""
 
     most: int
 
 
-# Unknown texts are null, never empty.
+# Unknown texts are null, and never empty.
 TextOrNull = Annotated[str | None, Schema({"minLength": 1})]
 LongText = Annotated[str, AtMost(bounds.LONGEST_TEXT)]
 LongTextOrNull = Annotated[str | None, Schema({"minLength": 1}), AtMost(bounds.LONGEST_TEXT)]

@@ -1,4 +1,4 @@
-"""Plain JSON data: lines, simple values, and the error with the path of the invalid value."""
+"""Encodes and decodes lines of JSON, and checks simple values. Errors contain the path of the invalid value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # workers also import this module, and the model would cost each 2.6 MiB
+if TYPE_CHECKING:  # workers import this module, and the model would need 2.6 MiB in each of them
     from telemetry_parsers.model import Plain
 
 _LONGEST_QUOTE = 40
@@ -16,7 +16,7 @@ _LARGEST_NUMBER = sys.float_info.max
 
 
 class CodecError(ValueError):
-    """Plain data that is invalid; `path` locates it."""
+    """The value at `path` in plain data is invalid."""
 
     def __init__(self, path: str, text: str) -> None:
         super().__init__(f"{path}: {text}" if path else text)
@@ -24,21 +24,21 @@ class CodecError(ValueError):
         self.text = text
 
     def inside(self, step: str) -> CodecError:
-        """Return the error with the path prefixed by the enclosing key or position: `outputs`, `[2]`."""
-        return CodecError(_below(step, self.path), self.text)
+        """Return the error with its path below this key or position, such as `outputs` or `[2]`."""
+        return CodecError(_join_path(step, self.path), self.text)
 
 
 def unexpected(expected: str, value: Plain) -> CodecError:
-    """Return the error for a value of the wrong type. It quotes the start of a short value, else names the type."""
-    short = isinstance(value, str | float | None) or (isinstance(value, int) and value.bit_length() <= 64)
-    shown = repr(value) if short else type(value).__name__
-    if len(shown) > _LONGEST_QUOTE:
-        shown = shown[:_LONGEST_QUOTE] + "…"
-    return CodecError("", f"expected {expected}, found {shown}")
+    """Return the error for a value of the wrong type. It quotes simple values, and contains the type of others."""
+    is_simple = isinstance(value, str | float | None) or (isinstance(value, int) and value.bit_length() <= 64)
+    quoted = repr(value) if is_simple else type(value).__name__
+    if len(quoted) > _LONGEST_QUOTE:
+        quoted = quoted[:_LONGEST_QUOTE] + "…"
+    return CodecError("", f"expected {expected}, found {quoted}")
 
 
 def encode_line(plain: Plain) -> str:
-    """Return compact ASCII JSON on one line without a line end. NaN and infinity are refused."""
+    """Return compact ASCII JSON on one line. Raise CodecError for NaN, infinity and data that is not plain."""
     try:
         return json.dumps(plain, allow_nan=False, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError) as error:
@@ -46,9 +46,9 @@ def encode_line(plain: Plain) -> str:
 
 
 def decode_line(line: str | bytes) -> Plain:
-    """Return the plain data of one line of JSON. NaN and infinity are refused."""
+    """Return the plain data in a line of JSON. Raise CodecError for invalid JSON, NaN and infinity."""
     try:
-        return json.loads(line, parse_constant=_refuse_constant)
+        return json.loads(line, parse_constant=_raise_for_constant)
     except RecursionError:
         raise CodecError("", "not JSON: nested too deeply") from None
     except ValueError as error:
@@ -56,46 +56,44 @@ def decode_line(line: str | bytes) -> Plain:
 
 
 def decode_foreign(line: bytes, most_values: int = 1_000_000) -> Plain:
-    """Return the plain data of JSON from an untrusted process. Too many values are refused, since they take much memory."""
+    """Return the plain data in untrusted JSON. Raise CodecError if it has too many values, which need much memory."""
     if line.count(b",") + line.count(b"[") + line.count(b"{") > most_values:
         raise CodecError("", f"more than {most_values:,} values")
     return decode_line(line)
 
 
 def text(value: Plain) -> str:
-    """Return a string, or raise CodecError."""
+    """Return the value if it is a string, else raise CodecError."""
     if not isinstance(value, str):
         raise unexpected("a string", value)
     return value
 
 
 def flag(value: Plain) -> bool:
-    """Return a boolean, or raise CodecError."""
+    """Return the value if it is a boolean, else raise CodecError."""
     if not isinstance(value, bool):
         raise unexpected("true or false", value)
     return value
 
 
 def whole(value: Plain) -> int:
-    """Return a whole number of at most 64 bits, or raise CodecError."""
+    """Return the value if it is an integer of at most 64 bits, else raise CodecError."""
     if not isinstance(value, int) or isinstance(value, bool) or not -_LARGEST_WHOLE <= value < _LARGEST_WHOLE:
         raise unexpected("a whole number of at most 64 bits", value)
     return value
 
 
 def finite(value: Plain) -> float:
-    """Return a finite number as a float, or raise CodecError."""
+    """Return the value as a float if it is a finite number, else raise CodecError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise unexpected("a number", value)
-    if (
-        not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER
-    ):  # comparisons with NaN are false; an int may be larger than any float
+    if not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER:  # false for NaN; an int can be larger than all floats
         raise CodecError("", "expected a finite number")
     return float(value)
 
 
 def jsonable(value: Plain) -> Plain:
-    """Return the value if it consists of JSON's types and finite numbers, else raise CodecError."""
+    """Return the value if it consists of JSON types and finite numbers, else raise CodecError."""
     pending: list[tuple[Plain, str]] = [(value, "")]
     while pending:
         item, path = pending.pop()
@@ -105,18 +103,18 @@ def jsonable(value: Plain) -> Plain:
             if isinstance(item, int | float):
                 finite(item)
             else:
-                pending.extend((inner, _below(path, step)) for step, inner in _inside(item))
+                pending.extend((inner, _join_path(path, step)) for step, inner in _children(item))
         except CodecError as error:
             raise error.inside(path) from None
     return value
 
 
-def _below(path: str, step: str) -> str:
+def _join_path(path: str, step: str) -> str:
     return f"{path}{step}" if not path or not step or step.startswith("[") else f"{path}.{step}"
 
 
-def _inside(item: Plain) -> Iterator[tuple[str, Plain]]:
-    """Yield each value of a list or an object with its path step."""
+def _children(item: Plain) -> Iterator[tuple[str, Plain]]:
+    """Yield each value in a list or an object with its position or key."""
     if isinstance(item, list):
         yield from ((f"[{step}]", inner) for step, inner in enumerate(item))
     elif isinstance(item, dict):
@@ -128,5 +126,5 @@ def _inside(item: Plain) -> Iterator[tuple[str, Plain]]:
         raise unexpected("plain data", item)
 
 
-def _refuse_constant(name: str) -> Plain:
+def _raise_for_constant(name: str) -> Plain:
     raise ValueError(f"{name} is not a number")

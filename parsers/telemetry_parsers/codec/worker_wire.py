@@ -1,4 +1,4 @@
-"""The messages between the daemon and a worker: a question as one line of JSON, and the answer as another.
+"""The messages between the daemon and a worker. Each question and each answer is a line of JSON.
 
 Examples are in docs/architecture.md, "What the daemon and its workers exchange". `worker_answer.py` writes the answers.
 """
@@ -13,14 +13,14 @@ from telemetry_parsers.model import Capture, Failure, Output, Plain, Reason, Req
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Describe the parser at this target (`module:attribute` or `/file.py:attribute`). The result is a DescribedParser."""
+    """A request to describe the parser at a target (`module:attribute` or `/file.py:attribute`) as a DescribedParser."""
 
     parser: str
 
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """Parse a capture with the parser at this target. The result is a Report."""
+    """A request to parse a capture with the parser at a target. The result is a Report."""
 
     parser: str
     capture: Capture
@@ -28,7 +28,7 @@ class Parse:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Call the library reader at this target, or read the files below `root`. The result is a Readout."""
+    """A request to call the library reader at a target, or to read files below `root`. The result is a Readout."""
 
     request: Request
     reader: str
@@ -40,7 +40,7 @@ Ask = Describe | Parse | Read
 
 @dataclass(frozen=True, slots=True)
 class Readout:
-    """What was read, or why nothing was."""
+    """The outputs of a reader, or its failure."""
 
     outputs: tuple[Output, ...] = ()
     failure: Failure | None = None
@@ -48,7 +48,7 @@ class Readout:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request with a time limit in seconds."""
+    """A request with an id and a time limit in seconds."""
 
     id: int
     seconds: float
@@ -57,7 +57,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why there is no result."""
+    """The reason why an answer has no result."""
 
     reason: Reason
     text: str
@@ -65,7 +65,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of the question with this id in plain form, or the fault; `cpu_seconds` is the worker's total CPU time."""
+    """The answer to the question with this id: a result in plain form, or a fault, and the worker's total CPU time."""
 
     id: int
     cpu_seconds: float
@@ -74,23 +74,23 @@ class Answer:
 
 
 def question_line(question: Question) -> bytes:
-    """Return the question as a line. Raise CodecError for data without a plain form."""
+    """Return the question as a line. Raise CodecError for data that is not plain."""
     return encode_line(to_plain(Question, question)).encode("ascii") + b"\n"
 
 
 def checked_readout(result: Plain) -> Readout:
-    """Return the readout of a plugin from an answer's result. Raise CodecError for invalid data."""
+    """Return the readout of a plugin's reader. Raise CodecError for invalid data."""
     return from_plain(Readout, result)
 
 
-def own_readout(result: Plain) -> Readout:
-    """Return the readout of a built-in reader. A line of JSON contains plain data only, so that it is not checked again."""
+def builtin_readout(result: Plain) -> Readout:
+    """Return the readout of a built-in reader, whose values are trusted and not checked."""
     try:
         failure = result["failure"]
         outputs = tuple(Output(**output) for output in result["outputs"])
         return Readout(outputs, None if failure is None else Failure(**failure))
-    except (KeyError, TypeError) as error:  # the worker may be of another version
-        raise CodecError("", f"no readout: {error}") from None
+    except (KeyError, TypeError) as error:  # the worker may have another version
+        raise CodecError("", f"not a readout: {error}") from None
 
 
 def answer_in(line: bytes) -> Answer:

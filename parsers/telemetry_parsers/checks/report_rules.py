@@ -1,4 +1,4 @@
-"""Rules that every report must keep, for tests of built-in parsers and plugins: no number is invented."""
+"""Checks a parser's report: its types, labels and ranges, and that its numbers come from the input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, get_args
 
-from telemetry_parsers.checks.declaration import is_label, label_fits
+from telemetry_parsers.checks.declaration import is_label, is_valid_label_for
 from telemetry_parsers.codec.captures import CodecError
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.contract import Parser
@@ -34,7 +34,7 @@ from telemetry_parsers.units import PCIE_GENERATIONS
 _TOKEN = re.compile(r"[0-9]{1,24}(?:\.[0-9]{1,12})?")
 _INTEGERS = ("<B", "<H", "<I", "<Q")
 
-# The factors that convert a printed number to base units: those of units.py only.
+# The factors of units.py that convert printed numbers to base units, as numerator and denominator.
 _FACTORS: tuple[tuple[int, int], ...] = (
     (1, 1),
     (1, 100),
@@ -46,85 +46,85 @@ _FACTORS: tuple[tuple[int, int], ...] = (
 )
 # A PCIe generation may be printed as a speed.
 _GENERATIONS = frozenset({"pcie_link_generation", "pcie_link_generation_max"})
-# Readings that are not a number in the input: counted rows and pages, …
+# Metrics whose numbers need not be in the input: counted rows and pages, …
 _COUNTED = frozenset({"processes", "retired_pages"})
-# … quotients of two numbers in the input: SIMDs by SIMDs per unit, a speed by the highest …
+# … quotients of two numbers in the input, such as SIMDs and SIMDs per unit, …
 _QUOTIENTS = frozenset({"compute_units", "fan_ratio"})
-# … and differences of two values from one call. States (0 or 1) are exempt by their range.
+# … and differences of two numbers in the input.
 _DIFFERENCES = frozenset({"telemetry_host_memory_used_bytes"})
 _SUMS_OF_PROCESSES = frozenset({"memory_processes_bytes"})
 
 
 def _comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool:
-    """Return whether a reading is in the input: printed, or counted, looked up or divided as its metric allows."""
+    """Return whether a number is in the input, or can be derived from the input in a way that its metric allows."""
     if metric in _COUNTED | _DIFFERENCES:
         return True
-    if metric in _GENERATIONS and any(_spelling(speed) in tokens for speed in _speeds_of(value)):
+    if metric in _GENERATIONS and any(_canonical(speed) in tokens for speed in _speeds_of(value)):
         return True
-    return _is_spelled(value, tokens) or (metric in _QUOTIENTS and _is_quotient(value, tokens))
+    return _is_in_input(value, tokens) or (metric in _QUOTIENTS and _is_quotient(value, tokens))
 
 
 def _tokens_of(capture: Capture) -> frozenset[str]:
-    """Return all numbers in a capture, each in one spelling."""
+    """Return all numbers in a capture in their canonical spelling."""
     tokens: set[str] = set()
     for output in capture.outputs:
         for text in {output.text, plain(output.text), output.stderr}:
             tokens.update(_tokens_in(text))
-        for piece in _pieces(output.data):
-            if isinstance(piece, str):
-                tokens.update(_tokens_of_value(piece))
-            elif isinstance(piece, int | float) and abs(piece) < 1e300:
-                tokens.add(_spelling(abs(piece)))
+        for value in _simple_values(output.data):
+            if isinstance(value, str):
+                tokens.update(_tokens_of_value(value))
+            elif isinstance(value, int | float) and abs(value) < 1e300:
+                tokens.add(_canonical(abs(value)))
     return frozenset(tokens)
 
 
-def _is_spelled(value: float, tokens: frozenset[str]) -> bool:
-    """Return whether a number in the input times a unit's factor equals this value."""
-    return any(_spelling(abs(value) * over / times) in tokens for times, over in _FACTORS)
+def _is_in_input(value: float, tokens: frozenset[str]) -> bool:
+    """Return whether this value is a number in the input times a unit's factor."""
+    return any(_canonical(abs(value) * denominator / numerator) in tokens for numerator, denominator in _FACTORS)
 
 
 def _is_quotient(value: float, tokens: frozenset[str]) -> bool:
-    """Return whether a quotient of two numbers in the input equals this value."""
-    return any(_spelling(value * float(token)) in tokens for token in tokens)
+    """Return whether this value is the quotient of two numbers in the input."""
+    return any(_canonical(value * float(token)) in tokens for token in tokens)
 
 
 def _speeds_of(generation: float) -> tuple[float, ...]:
-    """Return the speeds of a PCIe generation, in GT/s and in tenths of GT/s."""
+    """Return the speed of a PCIe generation, in GT/s and in tenths of GT/s."""
     gigatransfers = [float(speed) for speed, number in PCIE_GENERATIONS.items() if number == generation]
     return (*gigatransfers, *(10 * speed for speed in gigatransfers))
 
 
-def _spelling(number: float) -> str:
+def _canonical(number: float) -> str:
     return format(number, ".12g")
 
 
 def _tokens_in(text: str) -> frozenset[str]:
-    return frozenset(_spelling(float(token)) for token in set(_TOKEN.findall(text)))
+    return frozenset(_canonical(float(token)) for token in set(_TOKEN.findall(text)))
 
 
-@lru_cache(maxsize=8192)  # the damaged forms of a capture share all but one value
+@lru_cache(maxsize=8192)  # damaged forms of a capture have most values in common
 def _tokens_of_value(value: str) -> frozenset[str]:
-    return _tokens_in(value) | {_spelling(number) for number in _numbers_of_bytes(value)}
+    return _tokens_in(value) | {_canonical(number) for number in _numbers_of_bytes(value)}
 
 
-def _pieces(data: Plain) -> Iterator[Plain]:
-    """Yield the values in nested data that are neither dicts nor lists."""
-    waiting: list[Any] = [data]
-    while waiting:
-        item = waiting.pop()
+def _simple_values(data: Plain) -> Iterator[Plain]:
+    """Yield the simple values in nested data."""
+    pending: list[Any] = [data]
+    while pending:
+        item = pending.pop()
         if isinstance(item, dict):
-            waiting.extend(item.values())
+            pending.extend(item.values())
         elif isinstance(item, list | tuple):
-            waiting.extend(item)
+            pending.extend(item)
         else:
             yield item
 
 
 def _numbers_of_bytes(text: str) -> Iterator[float]:
-    """Yield the little-endian numbers at each offset of base64 bytes from a reader; none for other texts."""
+    """Yield the little-endian numbers at all offsets of base64 data. Yield nothing for other texts."""
     try:
         content = base64.b64decode(text, validate=True)
-    except ValueError:  # text, not bytes
+    except ValueError:  # not base64
         return
     for code in _INTEGERS:
         width = struct.calcsize(code)
@@ -134,29 +134,29 @@ def _numbers_of_bytes(text: str) -> Iterator[float]:
 
 _OUTCOMES = get_args(Outcome)
 _FORMS = get_args(Form)
-# A tool that prints no PCI domain reports `bb:dd.f`; merge finds the only matching device.
+# The domain is missing if the tool does not print it.
 _BUS = re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
-# Vendors whose cards another vendor's tool also lists: Hygon's runtime includes a copy of ROCm's tools.
-_LISTED_TOO: Mapping[str, frozenset[str]] = {"amd": frozenset({"hygon"})}
+# Other vendors whose cards a vendor's tools list: Hygon's runtime includes a copy of ROCm's tools.
+_ALSO_LISTED: Mapping[str, frozenset[str]] = {"amd": frozenset({"hygon"})}
 
 
 def report_violations(parser: Parser, capture: Capture, report: object) -> list[str]:
-    """Return the violations in the report on this capture, as texts; empty if there are none."""
+    """Return the violations in the report on this capture, as texts."""
     if not isinstance(report, Report):
         return [f"parse returns {type(report).__name__}, not a Report"]
     metrics = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
     return [
-        *_outcome(report),
-        *_devices(parser, report.devices),
-        *_readings(parser, metrics, report),
-        *_processes(report.processes, len(report.devices)),
-        *_rest(report),
-        *_spelled(metrics, capture, report),
+        *_check_outcome(report),
+        *_check_devices(parser, report.devices),
+        *_check_readings(parser, metrics, report),
+        *_check_processes(report.processes, len(report.devices)),
+        *_check_other_parts(report),
+        *_check_origins(metrics, capture, report),
     ]
 
 
 def numbers(report: Report) -> set[tuple[int | None, str, str, float]]:
-    """Return the numbers of a report with the device's printed index, the metric and the label."""
+    """Return the numbers of a report, as (index of the device, metric, label, value)."""
     return {
         (None if item.device is None else report.devices[item.device].index, item.metric, item.label, item.value)
         for item in report.readings
@@ -164,42 +164,42 @@ def numbers(report: Report) -> set[tuple[int | None, str, str, float]]:
     }
 
 
-def _outcome(report: Report) -> Iterator[str]:
+def _check_outcome(report: Report) -> Iterator[str]:
     if report.outcome not in _OUTCOMES:
-        yield f"outcome {report.outcome!r} is none of {' '.join(_OUTCOMES)}"
+        yield f"outcome {report.outcome!r} must be one of {' '.join(_OUTCOMES)}"
     if (report.outcome == "failed") != (report.reason is not None) or report.reason not in (None, *REASONS):
-        yield f"outcome {report.outcome} with reason {report.reason}; only a failure has a reason"
+        yield f"outcome {report.outcome} with reason {report.reason}; a failure needs a reason, other outcomes have none"
     if report.outcome != "ok" and (report.devices or report.readings or report.processes or report.events):
         yield f"outcome {report.outcome} with devices or readings"
     if report.outcome in ("failed", "not_mine", "wrong_request") and not report.problems:
-        yield f"outcome {report.outcome} without a problem that says why"
+        yield f"outcome {report.outcome} without a problem that explains it"
 
 
-def _devices(parser: Parser, devices: tuple[Device, ...]) -> Iterator[str]:
+def _check_devices(parser: Parser, devices: tuple[Device, ...]) -> Iterator[str]:
     for position, device in enumerate(devices):
         where = f"device {position}"
-        if device.vendor != parser.vendor and device.vendor not in _LISTED_TOO.get(parser.vendor, ()):
-            yield f"{where}: vendor {device.vendor!r}, the parser's is {parser.vendor!r}"
+        if device.vendor != parser.vendor and device.vendor not in _ALSO_LISTED.get(parser.vendor, ()):
+            yield f"{where}: vendor {device.vendor!r} differs from the parser's vendor {parser.vendor!r}"
         if device.index is not None and (type(device.index) is not int or device.index < 0):
-            yield f"{where}: index {device.index!r}"
+            yield f"{where}: invalid index {device.index!r}"
         if device.bus_id is not None and not _BUS.match(device.bus_id):
             yield f"{where}: bus_id {device.bus_id!r} is not dddd:bb:dd.f in lower case"
         if device.parent is not None and (device.parent not in range(len(devices)) or device.parent == position):
             yield f"{where}: parent {device.parent!r} is not another device of the report"
         names = ("model", "uuid", "partition", "serial", "driver")
-        blank = [name for name in names if (text := getattr(device, name)) is not None and not text.strip()]
-        if blank:
-            yield f"{where}: {' '.join(blank)} blank; what is unknown is None"
-        yield from _facts(where, device.facts)
+        blank_fields = [name for name in names if (text := getattr(device, name)) is not None and not text.strip()]
+        if blank_fields:
+            yield f"{where}: {' '.join(blank_fields)} must not be blank; use None for unknown values"
+        yield from _check_facts(where, device.facts)
 
 
-def _facts(where: str, facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+def _check_facts(where: str, facts: Iterable[tuple[str, str]]) -> Iterator[str]:
     for name, text in facts:
         if not is_label(name) or not isinstance(text, str) or not text.strip():
-            yield f"{where}: fact {name!r} = {text!r}"
+            yield f"{where}: invalid fact {name!r} = {text!r}"
 
 
-def _readings(parser: Parser, metrics: Mapping[str, Metric], report: Report) -> Iterator[str]:
+def _check_readings(parser: Parser, metrics: Mapping[str, Metric], report: Report) -> Iterator[str]:
     seen: set[tuple[int | None, str, str]] = set()
     for item in report.readings:
         name = f"reading {item.metric}{{{item.label}}} of device {item.device}"
@@ -210,17 +210,17 @@ def _readings(parser: Parser, metrics: Mapping[str, Metric], report: Report) -> 
         if (item.device, item.metric, item.label) in seen:
             yield f"{name}: reported twice"
         seen.add((item.device, item.metric, item.label))
-        yield from (f"{name}: {wrong}" for wrong in _reading(metric, item, len(report.devices)))
+        yield from (f"{name}: {violation}" for violation in _check_reading(metric, item, len(report.devices)))
 
 
-def _reading(metric: Metric, item: Reading, devices: int) -> Iterator[str]:
+def _check_reading(metric: Metric, item: Reading, devices: int) -> Iterator[str]:
     if metric.scope in ("daemon", "owner"):
-        yield "is the daemon's own"
+        yield "is a metric of the daemon"
     if (item.device is None) != (metric.scope == "host") or (
         item.device is not None and item.device not in range(devices)
     ):
         yield "its device is not in the report"
-    if not label_fits(metric, item.label):
+    if not is_valid_label_for(metric, item.label):
         yield f"label {item.label!r} does not fit {metric.label or 'a metric without label'}"
     if isinstance(item.value, Absent):
         return
@@ -230,26 +230,26 @@ def _reading(metric: Metric, item: Reading, devices: int) -> Iterator[str]:
         yield f"value {item.value!r} is outside {metric.low} to {metric.high}"
 
 
-def _processes(processes: tuple[Process, ...], devices: int) -> Iterator[str]:
+def _check_processes(processes: tuple[Process, ...], devices: int) -> Iterator[str]:
     for process in processes:
-        used = process.memory_used_bytes
+        memory = process.memory_used_bytes
         if process.device not in range(devices) or type(process.pid) is not int or process.pid < 0:
-            yield f"process {process.pid!r} of device {process.device!r}"
-        if used is not None and (type(used) is not float or not math.isfinite(used) or used < 0):
-            yield f"process {process.pid}: memory {used!r}"
+            yield f"process {process.pid!r} of device {process.device!r}: invalid PID or device"
+        if memory is not None and (type(memory) is not float or not math.isfinite(memory) or memory < 0):
+            yield f"process {process.pid}: invalid memory {memory!r}"
 
 
-def _rest(report: Report) -> Iterator[str]:
+def _check_other_parts(report: Report) -> Iterator[str]:
     if report.form not in _FORMS:
-        yield f"form {report.form!r}"
+        yield f"invalid form {report.form!r}"
     for event in report.events:
         if not event.code or (event.device is not None and event.device not in range(len(report.devices))):
-            yield f"event {event.code!r} of device {event.device!r}"
+            yield f"event {event.code!r} of device {event.device!r}: invalid code or device"
     if any(not problem.text.strip() for problem in report.problems):
         yield "a problem without text"
     if any(not name.strip() for name in report.unknown_fields):
         yield "an unknown field without a name"
-    yield from _facts("report", report.facts)
+    yield from _check_facts("report", report.facts)
     try:
         if from_plain(Report, to_plain(Report, report)) != report:
             yield "changes when recorded and read back"
@@ -257,21 +257,22 @@ def _rest(report: Report) -> Iterator[str]:
         yield f"cannot be recorded: {error}"
 
 
-def _spelled(metrics: Mapping[str, Metric], capture: Capture, report: Report) -> Iterator[str]:
-    """Yield numbers that are not in the input, even if multiplied by a unit's factor."""
+def _check_origins(metrics: Mapping[str, Metric], capture: Capture, report: Report) -> Iterator[str]:
+    """Yield a violation for each number that does not come from the input."""
     tokens = _tokens_of(capture)
     for item in report.readings:
         if not isinstance(item.value, Absent) and item.metric in metrics:
             yield from (
-                f"reading {item.metric}: {wrong}" for wrong in _value(metrics[item.metric], item, report, tokens)
+                f"reading {item.metric}: {violation}"
+                for violation in _check_origin(metrics[item.metric], item, report, tokens)
             )
     for process in report.processes:
-        if process.memory_used_bytes is not None and not _is_spelled(process.memory_used_bytes, tokens):
+        if process.memory_used_bytes is not None and not _is_in_input(process.memory_used_bytes, tokens):
             yield f"process {process.pid}: {process.memory_used_bytes!r} is not in the input"
 
 
-def _value(metric: Metric, item: Reading, report: Report, tokens: frozenset[str]) -> Iterator[str]:
-    """Yield what contradicts a number's origin: a state, a sum over the processes, or a number in the input."""
+def _check_origin(metric: Metric, item: Reading, report: Report, tokens: frozenset[str]) -> Iterator[str]:
+    """Yield a violation unless the number is a state, a sum over processes, or comes from the input."""
     if isinstance(item.value, Absent):
         return
     if (metric.unit, metric.low, metric.high) == ("", 0, 1):
