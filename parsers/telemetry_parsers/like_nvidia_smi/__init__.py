@@ -1,1 +1,1 @@
-"""Parses tools that print like nvidia-smi: framed tables, lists of keys, XML, `--query-gpu`. A new tool is a module of tables in `vendors/`."""
+"""Parses output in the style of nvidia-smi: framed tables, lists of keys, XML, and `--query-gpu`."""

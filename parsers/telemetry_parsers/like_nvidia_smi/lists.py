@@ -30,7 +30,7 @@ class CardList:
     keys: Mapping[Key, tuple[Target, ...]]  # by section and key in lower case
     quiet: frozenset[Key] = frozenset()  # known keys without a metric
     quiet_sections: frozenset[str] = frozenset()
-    head: Mapping[str, str] = field(default_factory=dict)  # the facts above the cards, by key
+    header: Mapping[str, str] = field(default_factory=dict)  # the facts above the cards, by key
     count: str = ""  # the key of the number of cards
     suffix: re.Pattern[str] | None = None  # removed from keys, such as the number of the hottest sensor
     address: tuple[Key, ...] = ()  # the keys of domain, bus, device and function, if the address is printed in parts
@@ -47,8 +47,8 @@ def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
     last_sections = {sections[-1] for sections in earlier_cards if sections}
     if earlier_cards and len(last_sections) == 1 and not last_sections & {*last_card}:
         draft.is_cut = True
-        text = f"the last card has no {quote(last_sections.pop())}; the list is cut off, and more cards may be missing"
-        draft.complain(lines[-1].where, text)
+        problem = f"the last card has no {quote(last_sections.pop())}: the list is cut off, and cards may be missing"
+        draft.complain(lines[-1].where, problem)
 
 
 def _read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tuple[str, ...]]:
@@ -78,7 +78,7 @@ class _Scan:
     addresses: dict[int, dict[Key, str]] = field(default_factory=dict)
     printed: dict[Key, None] = field(default_factory=dict)  # the keys of the card so far
     sections_by_card: list[tuple[str, ...]] = field(default_factory=list)
-    is_mixed: bool = False  # the heading of the next card is lost
+    is_mixed: bool = False  # the heading of the next card is missing
 
 
 def _read_line(scan: _Scan, line: Line) -> None:
@@ -148,7 +148,7 @@ def _read_header(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | N
     name, text = _plain_key(parts[0], shape), parts[1].strip()
     if name == shape.count:
         return units.whole(text)
-    fact = shape.head.get(name)
+    fact = shape.header.get(name)
     if fact is not None and units.placeholder(text) is None:
         if fact == "driver":
             draft.driver = text
@@ -216,8 +216,8 @@ def xml_log(shape: CardList) -> Shape:
         _read_cards(listed, shape, draft)
         if open_elements:
             draft.is_cut = True
-            what = f"the document ends before </{quote(open_elements[-1])}>; more cards may be missing"
-            draft.complain(text.lines[-1].where, what)
+            problem = f"the document ends before </{quote(open_elements[-1])}>; more cards may be missing"
+            draft.complain(text.lines[-1].where, problem)
         return True
 
     return Shape(read, tables=(shape,))

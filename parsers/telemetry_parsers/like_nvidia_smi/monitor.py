@@ -98,9 +98,9 @@ _ALIGNED = re.compile(r"[^\s\[(,]{1,60}(?:[ \t]?[\[(][^\])]{1,12}[\])])?")
 _LONGEST_ROW = 4000
 _MOST_CELLS = 200
 # The names of the fields, each with the unit in brackets after it.
-_Head = Sequence[tuple[str, str]]
+_Headings = Sequence[tuple[str, str]]
 # The newest row of each card: its line, the headings above it, its cells.
-_Newest = dict[str, tuple[Line, _Head, list[str]]]
+_Newest = dict[str, tuple[Line, _Headings, list[str]]]
 
 # The fields that several tools copied from nvidia-smi.
 USUAL_FIELDS: Mapping[str, Target] = {
@@ -126,16 +126,16 @@ class Query:
 
 def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
     """Put the newest row of each card into the draft, in the order of the cards."""
-    head: _Head = ()
+    current: _Headings = ()
     newest: _Newest = {}
     for line in lines:
         names = query_names(line, query)
         if names:
-            head = names
-            unknown = [name for name, _ in head if name not in query.fields and name not in query.quiet]
+            current = names
+            unknown = [name for name, _ in current if name not in query.fields and name not in query.quiet]
             draft.add_unknown(*unknown)
-        elif head and line.text.strip():
-            _keep_row(draft, head, line, newest)
+        elif current and line.text.strip():
+            _keep_row(draft, current, line, newest)
     for card, (line, headings, cells) in newest.items():
         index = units.whole(card)
         device = draft.device(card if index is None else index)
@@ -145,36 +145,36 @@ def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
                 draft.store(device, (target,), _with_unit(cell, unit), line.where)
 
 
-def query_names(line: Line, query: Query) -> _Head:
-    """Return the fields of a heading line that has an identity of the card; empty for any other line."""
+def query_names(line: Line, query: Query) -> _Headings:
+    """Return the fields and units in a heading line with an identity of the card; empty for any other line."""
     if not line.ended or len(line.text) > _LONGEST_ROW:
         return ()
     cells = comma_cells(line.text) if "," in line.text else _ALIGNED.findall(line.text)
     matches = [_NAME.match(cell) for cell in cells[:_MOST_CELLS]]
     if len(matches) < 2 or not all(matches):
         return ()
-    head = [(match[1].lower(), match[2] or "") for match in matches if match]
-    names = {name for name, _ in head}
+    fields = [(match[1].lower(), match[2] or "") for match in matches if match]
+    names = {name for name, _ in fields}
     expected = [name for name in names if name in query.fields or name in query.quiet]
     has_known_fields = any("." in name for name in expected) or len(expected) == len(names)
-    return head if has_known_fields and names.intersection(_IDENTITIES) else ()
+    return fields if has_known_fields and names.intersection(_IDENTITIES) else ()
 
 
-def _keep_row(draft: Draft, head: _Head, line: Line, newest: _Newest) -> None:
+def _keep_row(draft: Draft, headings: _Headings, line: Line, newest: _Newest) -> None:
     """Keep a row as the newest of its card. A truncated row is kept only if the card has no other."""
     text = line.text[: _LONGEST_ROW + 1]
     cells = comma_cells(text) if "," in text else text.split()
-    if "," not in text and len(cells) == len(head) + 1 and head[0][0] == "timestamp":
+    if "," not in text and len(cells) == len(headings) + 1 and headings[0][0] == "timestamp":
         cells = [" ".join(cells[:2]), *cells[2:]]
-    names = [name for name, _ in head]
-    is_row = len(cells) == len(head)
+    names = [name for name, _ in headings]
+    is_row = len(cells) == len(headings)
     card = next((cells[names.index(name)] for name in _IDENTITIES if name in names), "") if is_row else ""
     if not card:
         draft.complain(line.where, wrong_cells(line.text))
     elif line.ended:
-        newest[card] = (line, head, cells)
+        newest[card] = (line, headings, cells)
     elif card not in newest:
-        newest[card] = (line, head, [*cells[:-1], ""])  # the last cell may be a fragment
+        newest[card] = (line, headings, [*cells[:-1], ""])  # the last cell may be a fragment
 
 
 def comma_cells(text: str, longest: int = _LONGEST_ROW, most_commas: int = _MOST_CELLS) -> list[str]:

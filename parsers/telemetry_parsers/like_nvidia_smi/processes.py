@@ -41,7 +41,7 @@ def is_process_title(line: Line) -> bool:
 
 def read_processes(lines: Sequence[Line], draft: Draft) -> None:
     """Put the processes, and the number of processes of each card, into the draft."""
-    counted = _ProcessCounts(absence=Absent.NOT_REPORTED)
+    totals = _ProcessCounts(absence=Absent.NOT_REPORTED)
     heading_lines: list[Line] = []
     row_pattern: re.Pattern[str] | None = None
     unit: str | None = None
@@ -50,25 +50,25 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
         if row_pattern is None and is_rule(text) and any("pid" in heading.text.lower() for heading in heading_lines):
             unit = next((match[1] for heading in heading_lines if (match := _UNIT.search(heading.text))), None)
             row_pattern = _row_pattern(next(heading.text for heading in heading_lines if "pid" in heading.text.lower()))
-            counted.absence = None
+            totals.absence = None
         elif row_pattern is None:
             heading_lines.append(line)
         elif is_rule(text):
-            _reject_blank_table(draft, line, counted)
+            _reject_blank_table(draft, line, totals)
             break
         elif line.ended or text.endswith("|"):
-            _read_row(draft, line, row_pattern, unit, counted)
+            _read_row(draft, line, row_pattern, unit, totals)
     else:
-        counted.absence = Absent.NOT_REPORTED
+        totals.absence = Absent.NOT_REPORTED
         if lines:
             draft.complain(lines[-1].where, CUT_PROCESSES)
-    _store_counts(draft, counted)
+    _store_counts(draft, totals)
 
 
-def _reject_blank_table(draft: Draft, line: Line, counted: _ProcessCounts) -> None:
+def _reject_blank_table(draft: Draft, line: Line, totals: _ProcessCounts) -> None:
     """Store no counts for a blank table. A tool without permission to see the processes also prints one."""
-    if not counted.has_body and counted.absence is None:
-        counted.absence = Absent.NOT_REPORTED
+    if not totals.has_body and totals.absence is None:
+        totals.absence = Absent.NOT_REPORTED
         draft.complain(line.where, "the process table has neither a row nor the message that there are no processes")
 
 
@@ -82,31 +82,31 @@ def _row_pattern(heading: str) -> re.Pattern[str]:
     return re.compile(rf"\|?[ \t]{{0,20}}{_GAP.join([*parts, _NAME, _MEMORY])}[ \t]{{0,20}}\|?\Z")
 
 
-def _read_row(draft: Draft, line: Line, pattern: re.Pattern[str], unit: str | None, counted: _ProcessCounts) -> None:
+def _read_row(draft: Draft, line: Line, pattern: re.Pattern[str], unit: str | None, totals: _ProcessCounts) -> None:
     text = line.text.strip()
     match = pattern.match(text) if len(text) <= _LONGEST else None
     if _NONE.search(text):
-        counted.has_body = True
+        totals.has_body = True
     elif match is not None:
-        _add_process(draft, match, unit, line, counted)
+        _add_process(draft, match, unit, line, totals)
     elif text.strip("| \t"):
-        counted.absence = Absent.NOT_UNDERSTOOD
+        totals.absence = Absent.NOT_UNDERSTOOD
         draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
 
 
-def _add_process(draft: Draft, match: re.Match[str], unit: str | None, line: Line, counted: _ProcessCounts) -> None:
-    counted.has_body = True
+def _add_process(draft: Draft, match: re.Match[str], unit: str | None, line: Line, totals: _ProcessCounts) -> None:
+    totals.has_body = True
     card, pid = int(match[1]), int(match[2])
     position = draft.positions().get(card)
     if position is None:
         draft.complain(line.where, f"a process of card {card}, which is not listed")
         return
-    counted.counts[position] += 1
+    totals.counts[position] += 1
     used = units.quantity(match[4], units.BYTES, unit or "MiB")
     draft.processes.append(Process(position, pid, match[3].strip(), None if isinstance(used, Absent) else used))
 
 
-def _store_counts(draft: Draft, counted: _ProcessCounts) -> None:
+def _store_counts(draft: Draft, totals: _ProcessCounts) -> None:
     for position in draft.positions().values():
-        count: Value = counted.absence or float(counted.counts[position])
+        count: Value = totals.absence or float(totals.counts[position])
         draft.set_value(position, _TARGET, count)

@@ -26,7 +26,7 @@ _Row = list[tuple[CellReader | None, Pairs | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class CardTable:
     """The format of one tool's table. Columns are by heading, in lower case with single blanks."""
 
     columns: Mapping[str, Column]
@@ -35,18 +35,18 @@ class Box:
     versions: tuple[tuple[str, re.Pattern[str]], ...]  # `tool_version`, `driver` and facts, above the table
     expected: tuple[str, ...] = ()  # the beginnings of known lines without a reading
     lists_processes: bool = True
-    asides: tuple[str, ...] = ()  # titles, in lower case, of tables between the cards and the processes
+    other_titles: tuple[str, ...] = ()  # titles in lower case of tables between cards and processes
     wraps_models: bool = False  # a long model name continues in the lines below it
     # The process table always follows, even without processes, and proves that all cards are listed.
     ends_with_processes: bool = False
-    parting: str = ""  # in the rules between cards, but not in the rule below the last card
+    separator: str = ""  # a mark of the rules between cards, which the rule below the last card does not have
 
 
 @dataclass(slots=True)
 class _Scan:
     """The parser's state, carried from one line to the next."""
 
-    box: Box
+    shape: CardTable
     draft: Draft
     headings: list[list[CellReader | None]] = field(default_factory=list)
     is_in_headings: bool = False
@@ -56,33 +56,33 @@ class _Scan:
     is_closed: bool = False
 
 
-def is_table(line: Line, box: Box) -> bool:
+def is_table(line: Line, shape: CardTable) -> bool:
     """Return whether a line is the first heading line of the table or its version line."""
-    return _is_first_heading(line, box) or box.banner.search(line.text) is not None
+    return _is_first_heading(line, shape) or shape.banner.search(line.text) is not None
 
 
-def read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
+def read_table(lines: Sequence[Line], shape: CardTable, draft: Draft) -> None:
     """Put the cards and their processes into the draft."""
-    below = read_cards(lines, box, draft)
-    if box.lists_processes:
+    below = read_cards(lines, shape, draft)
+    if shape.lists_processes:
         read_processes(below, draft)
 
 
-def read_cards(lines: Sequence[Line], box: Box, draft: Draft) -> Sequence[Line]:
+def read_cards(lines: Sequence[Line], shape: CardTable, draft: Draft) -> Sequence[Line]:
     """Put the cards of the last run in the text into the draft. Return the lines of its process table."""
-    starts = [position for position, line in enumerate(lines) if line.ended and box.banner.search(line.text)]
+    starts = [position for position, line in enumerate(lines) if line.ended and shape.banner.search(line.text)]
     if len(starts) > 1:
         draft.complain("text", several_runs(len(starts)))
         lines = lines[starts[-1] :]
     title = next((position for position, line in enumerate(lines) if is_process_title(line)), len(lines))
-    is_aside = (line.ended and line.text.strip("| \t").lower() in box.asides for line in lines[:title])
-    end = next((position for position, is_end in enumerate(is_aside) if is_end), title)
-    _read_versions(lines[:end], box, draft)
-    scan = _Scan(box, draft)
+    is_other_title = (line.ended and line.text.strip("| \t").lower() in shape.other_titles for line in lines[:title])
+    end = next((position for position, is_end in enumerate(is_other_title) if is_end), title)
+    _read_versions(lines[:end], shape, draft)
+    scan = _Scan(shape, draft)
     for line in lines[:end]:
         _read_line(scan, line)
     _read_record(scan)  # the text may end inside it
-    ends_too_early = box.ends_with_processes or end < title or not scan.is_closed or is_cut_in_rule(lines)
+    ends_too_early = shape.ends_with_processes or end < title or not scan.is_closed or is_cut_in_rule(lines)
     if title == len(lines) and ends_too_early:
         draft.is_cut = True
         draft.problems.insert(0, Problem(lines[-1].where, CUT_TABLE))
@@ -99,11 +99,11 @@ def is_cut_in_rule(lines: Sequence[Line]) -> bool:
     return not last.ended and is_rule(last.text) and len(last.text.strip()) < max(rules)
 
 
-def _read_versions(lines: Sequence[Line], box: Box, draft: Draft) -> None:
+def _read_versions(lines: Sequence[Line], shape: CardTable, draft: Draft) -> None:
     """Read the versions above the table. A version at the very end of the text may be a fragment and is ignored."""
     for line in lines:
         text = line.text[:_LONGEST] + "\n" * line.ended
-        for name, pattern in box.versions:
+        for name, pattern in shape.versions:
             match = pattern.search(text)
             # A word without a digit is the label that follows a blank version.
             version = match[1].removeprefix("v") if match and any(map(str.isdigit, match[1])) else None
@@ -115,15 +115,15 @@ def _read_versions(lines: Sequence[Line], box: Box, draft: Draft) -> None:
                 draft.facts.setdefault(name, version)
 
 
-def _is_first_heading(line: Line, box: Box) -> bool:
+def _is_first_heading(line: Line, shape: CardTable) -> bool:
     if not line.ended or not 1 <= line.text.count("|") <= _MOST_CELLS:
         return False
     text = line.text[:_LONGEST].lower()
-    if not all(name.split(" ", 1)[0] in text for name in box.opening):
+    if not all(name.split(" ", 1)[0] in text for name in shape.opening):
         return False  # fast path for most lines
-    all_headings = frozenset(box.columns)
+    all_headings = frozenset(shape.columns)
     headings = {name for cell in _split_cells(text, has_border=True) for name in headings_in(cell, all_headings)}
-    return box.opening <= headings
+    return shape.opening <= headings
 
 
 def _read_line(scan: _Scan, line: Line) -> None:
@@ -131,11 +131,11 @@ def _read_line(scan: _Scan, line: Line) -> None:
     if not text:
         return
     if is_rule(line.text):
-        is_between_cards = bool(scan.box.parting) and scan.box.parting in line.text
+        is_between_cards = bool(scan.shape.separator) and scan.shape.separator in line.text
         scan.is_closed = bool(scan.headings) and not scan.is_in_headings and not is_between_cards
         _end_record(scan)
         scan.is_in_headings = False
-    elif _is_first_heading(line, scan.box):
+    elif _is_first_heading(line, scan.shape):
         _end_record(scan)
         scan.headings, scan.is_in_headings, scan.is_closed = [], True, False
         scan.has_border = text.startswith("|") and text.endswith("|")
@@ -145,9 +145,9 @@ def _read_line(scan: _Scan, line: Line) -> None:
     elif scan.headings and "|" in text and text.count("|") <= _MOST_CELLS:
         scan.is_in_headings = scan.is_closed = False
         _add_row(scan, line)
-    elif scan.headings and not _is_expected(text, scan.box):
+    elif scan.headings and not _is_expected(text, scan.shape):
         scan.draft.complain(line.where, not_understood(line.text))
-    elif not scan.headings and not _is_expected(text, scan.box) and "|" not in text:
+    elif not scan.headings and not _is_expected(text, scan.shape) and "|" not in text:
         _report_error(scan.draft, line)
 
 
@@ -157,8 +157,8 @@ def _report_error(draft: Draft, line: Line) -> None:
         draft.complain(line.where, quote(line.text))
 
 
-def _is_expected(text: str, box: Box) -> bool:
-    return text.startswith(("Timestamp", "Attached", "=", *box.expected)) or text.lower().startswith("end of log")
+def _is_expected(text: str, shape: CardTable) -> bool:
+    return text.startswith(("Timestamp", "Attached", "=", *shape.expected)) or text.lower().startswith("end of log")
 
 
 def _split_cells(text: str, *, has_border: bool) -> list[str]:
@@ -171,12 +171,12 @@ def _split_cells(text: str, *, has_border: bool) -> list[str]:
 
 
 def _add_headings(scan: _Scan, line: Line) -> None:
-    all_headings = frozenset(scan.box.columns)
+    all_headings = frozenset(scan.shape.columns)
     readers: list[CellReader | None] = []
     for cell in _split_cells(line.text, has_border=scan.has_border):
         names = headings_in(cell, all_headings)
         scan.draft.add_unknown(*(name for name in names if name not in all_headings))
-        readers.append(cell_reader(names, scan.box.columns) if names else None)
+        readers.append(cell_reader(names, scan.shape.columns) if names else None)
     scan.headings.append(readers)
 
 
@@ -188,7 +188,7 @@ def _starts_record(scan: _Scan, line: Line) -> bool:
 
 def _add_row(scan: _Scan, line: Line) -> None:
     is_full = len(scan.rows) >= len(scan.headings)
-    if scan.box.wraps_models and not is_full and scan.rows and (model_rest := _wrapped_model(scan, line)):
+    if scan.shape.wraps_models and not is_full and scan.rows and (model_rest := _wrapped_model(scan, line)):
         scan.model_rest.append(model_rest)
         return
     if is_full or (scan.rows and _fits_headings(scan, line, 0) and not _fits_headings(scan, line, len(scan.rows))):

@@ -1,1 +1,1 @@
-"""Parses the output of rocm-smi and hy-smi: JSON, CSV, sections and tables become one listing. `keys.py` says which metric each key gives."""
+"""Parses the output of rocm-smi and hy-smi: all shapes become a listing, and `keys.py` maps its keys to metrics."""

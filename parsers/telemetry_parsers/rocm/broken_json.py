@@ -67,8 +67,8 @@ class _Scanner:
         if self.next_token() != sign:
             raise _CutError
 
-    def is_object_end(self) -> bool:
-        """Skip commas, which some drivers do not print, and return whether the object ends here."""
+    def skip_object_end(self) -> bool:
+        """Skip commas, which some drivers do not print, and the closing brace. Return whether there was a brace."""
         while self.peek() == ",":
             self.next_token()
         if self.peek() == "}":
@@ -121,13 +121,13 @@ def _read_all(text: str) -> _Documents | None:
 
 def _read_object(scanner: _Scanner) -> None:
     scanner.expect("{")
-    while not scanner.is_object_end():
+    while not scanner.skip_object_end():
         name = _string(scanner.next_token())
         scanner.expect(":")
         entries: list[tuple[str, str]] = []
         scanner.members.append((name, entries))
         scanner.expect("{")
-        while not scanner.is_object_end():
+        while not scanner.skip_object_end():
             key = _string(scanner.next_token())
             scanner.expect(":")
             entries.append((key, _value(scanner, _DEEPEST)))

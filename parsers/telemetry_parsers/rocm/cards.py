@@ -170,7 +170,7 @@ def _partitions_by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
 
 
 def _partitions_by_function(cards: Sequence[_Card], same_uuid: Iterable[Sequence[int]]) -> dict[int, _Partition]:
-    """Return the partitions with an address: cards with the unique id and PCI slot of the card with function 0."""
+    """Return the cards that share unique id and PCI slot with a card of function 0, as its partitions."""
     partitions: dict[int, _Partition] = {}
     for positions in same_uuid:
         buses = {position: cards[position].bus or "" for position in positions}

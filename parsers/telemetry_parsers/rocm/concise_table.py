@@ -227,7 +227,7 @@ class _Table:
 
 
 def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
-    """Return the listing of the tables, or None without a heading. An unlabelled temperature has `plain_sensor`."""
+    """Return the listing of the tables, or None without a heading. Unlabelled temperatures have `plain_sensor`."""
     table: _Table | None = None
     listing = Listing()
     has_table = False

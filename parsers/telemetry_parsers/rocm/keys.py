@@ -18,7 +18,7 @@ MOST_KEYS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A printed key, normalized: lower case, single blanks, no final colon, `gpu` for `dcu` and `hcu`, without its unit."""
+    """A printed key in lower case with single blanks, without unit and final colon, and with `gpu` for `dcu` and `hcu`."""
 
     name: str
     unit: str

@@ -144,11 +144,11 @@ class _Entry:
     @property
     def cards(self) -> str:
         """Return the printed list of its cards; empty if the list is incomplete."""
-        text = self.first(_INDEX_KEYS)
+        text = self.first_text(_INDEX_KEYS)
         return text if text.startswith("[") and text.endswith("]") else ""
 
-    def first(self, keys: Sequence[str]) -> str:
-        """Return the text of the first of these keys that is present."""
+    def first_text(self, keys: Sequence[str]) -> str:
+        """Return the text of the first of these keys that is printed, or an empty text."""
         return next((self.values[key] for key in keys if key in self.values), "")
 
 
@@ -165,7 +165,7 @@ def is_pid_list(lines: Sequence[Line]) -> bool:
     """Return whether these lines are the output of `--showpids`, also without its title."""
     if any(_TABLE.match(line.text) or _TITLE.match(line.text) for line in lines):
         return True
-    return any(entry.first(_INDEX_KEYS) for entry in _read_list(lines).entries)
+    return any(entry.first_text(_INDEX_KEYS) for entry in _read_list(lines).entries)
 
 
 def read_pids(lines: Sequence[Line], draft: Draft) -> None:
@@ -202,7 +202,7 @@ def _add_process(entry: _Entry, seen: set[tuple[int, int]], draft: Draft) -> boo
             is_new = False
         else:
             seen.add((device, entry.pid))
-            draft.processes.append(Process(device, entry.pid, entry.first(_NAME_KEYS), used))
+            draft.processes.append(Process(device, entry.pid, entry.first_text(_NAME_KEYS), used))
     return is_new
 
 

@@ -156,7 +156,7 @@ def _listing_shape(brand: Brand, listing_in: Callable[[Text], Listing | None], f
             processes.read_usage(text.lines, draft)
         return listing is not None
 
-    def without_cards(report: Report, text: Text, tool: Tool) -> Report:
+    def report_without_cards(report: Report, text: Text, tool: Tool) -> Report:
         listing = listing_in(text)
         if (listing is not None and listing.system) or processes.usage_in(text.lines) is not None:
             return replace(report, outcome="ok")
@@ -164,7 +164,7 @@ def _listing_shape(brand: Brand, listing_in: Callable[[Text], Listing | None], f
         list_report = must_be_complete(replace(report, problems=capped([*report.problems, problem])), text, tool)
         return error_report(text.lines, None, messages.ERRORS) or list_report
 
-    return Shape(read, form, without_cards)
+    return Shape(read, form, report_without_cards)
 
 
 def _shape_of_other_brand(brand: Brand) -> Shape:
@@ -208,9 +208,9 @@ def _refusal_of_other_brand(brand: Brand) -> Refusal:
     def refuse(output: Output, printed: Sequence[Line]) -> Report | None:
         if not brand.is_other(Text(lines(f"{output.text}\n{output.stderr}"))):
             return None
-        first = next(line for line in printed if line.text.strip())
-        what = f"this is a message of {brand.other}, not of {brand.name}: {quote(first.text)}"
-        return Report("not_mine", problems=(Problem(first.where, what),))
+        first_line = next(line for line in printed if line.text.strip())
+        text = f"this is a message of {brand.other}, not of {brand.name}: {quote(first_line.text)}"
+        return Report("not_mine", problems=(Problem(first_line.where, text),))
 
     return refuse
 
@@ -229,8 +229,8 @@ def _report_on_remnant(output: Output, lines: Sequence[Line], tool: str) -> Repo
         return Report("no_devices", problems=(Problem(first.where, f"{tool} lists no devices"),))
     if not _is_bare_row(first):
         return None
-    what = "rows of a table without its headings, which name the columns; save the whole output"
-    return failed("exit_status" if output.status else "not_understood", first.where, f"{what}: {quote(first.text)}")
+    text = "rows of a table without its headings, which name the columns; save the whole output"
+    return failed("exit_status" if output.status else "not_understood", first.where, f"{text}: {quote(first.text)}")
 
 
 def _with_sleep_messages(report: Report, output: Output) -> Report:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from telemetry_parsers import units
-from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi import cells as patterns
 from telemetry_parsers.like_nvidia_smi.cells import QUIET, column, usual_columns
 from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list
-from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
+from telemetry_parsers.like_nvidia_smi.table import CardTable, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import fact, identity, metric
@@ -18,21 +18,21 @@ from telemetry_parsers.text.answers import ErrorText
 TOOL = "cnmon"
 
 # No document says whether `Ecc-Error` counts corrected or uncorrected errors, or since when.
-_BOX = Box(
+_TABLE = CardTable(
     columns={
-        "card": column(look.ID, identity("index")),
+        "card": column(patterns.ID, identity("index")),
         "vf": QUIET,
         "mi": QUIET,
         **usual_columns("name", "bus-id", "fan", "temp", "pwr:usage/cap", "memory-usage"),
-        "firmware": column(look.WORD, fact("firmware")),
+        "firmware": column(patterns.WORD, fact("firmware")),
         "inited": QUIET,
-        "driver": column(look.WORD, identity("driver")),
-        "util": column(look.PERCENT, metric("utilization_ratio")),
+        "driver": column(patterns.WORD, identity("driver")),
+        "util": column(patterns.PERCENT, metric("utilization_ratio")),
         "ecc-error": QUIET,
-        "vmemory-usage": column(look.BYTES_PAIR),
-        "sr-iov": column(look.WORD, fact("sr_iov")),
-        "mode": column(look.WORD, fact("mode")),
-        "compute-mode": column(look.NAME, fact("compute_mode")),
+        "vmemory-usage": column(patterns.BYTES_PAIR),
+        "sr-iov": column(patterns.WORD, fact("sr_iov")),
+        "mode": column(patterns.WORD, fact("mode")),
+        "compute-mode": column(patterns.NAME, fact("compute_mode")),
     },
     opening=frozenset({"card", "name", "firmware"}),
     banner=re.compile(r"\bCNMON[ \t]{1,8}v?[0-9]"),
@@ -74,7 +74,7 @@ _LIST = CardList(
 _TOOL = Tool(
     name=TOOL,
     vendor="cambricon",
-    shapes=(shape(is_card, read_list, _LIST), shape(is_table, read_table, _BOX)),
+    shapes=(shape(is_card, read_list, _LIST), shape(is_table, read_table, _TABLE)),
     silent="no output: check that the driver is loaded and that /dev/cambricon_ctl can be opened",
     errors=(
         ErrorText("no such device", "no_devices", None, "check that lspci shows the cards"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi import cells as patterns
 from telemetry_parsers.like_nvidia_smi.cells import QUIET, column
 from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list
 from telemetry_parsers.like_nvidia_smi.monitor import Monitor, is_monitor, read_monitor
-from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
+from telemetry_parsers.like_nvidia_smi.table import CardTable, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, fact, health, identity, metric, only
@@ -21,22 +21,22 @@ _ECC = metric("ecc_enabled", words=ON_OFF)
 _TOTAL = metric("memory_total_bytes")
 _VERSION = re.compile(r"\bEFSMI:?[ \t]{1,8}V?([0-9]\S{0,40})(?=\s)")
 # `Mem` is the total memory. The memory in use is in `-q` and, as a percentage, in the monitor.
-_BOX = Box(
+_TABLE = CardTable(
     columns={
-        "dev": column(look.ID, identity("index")),
-        "name": column(look.NAME, identity("model")),
-        "fw ver": column(look.WORD, fact("firmware")),
-        "boot fw ver": column(look.WORD, fact("firmware")),
-        "bus-id": column(look.BUS, identity("bus_id")),
-        "ecc": column(look.WORD, _ECC),
-        "temp": column(look.BARE_CELSIUS, metric("temperature_celsius", "core", unit="C")),
+        "dev": column(patterns.ID, identity("index")),
+        "name": column(patterns.NAME, identity("model")),
+        "fw ver": column(patterns.WORD, fact("firmware")),
+        "boot fw ver": column(patterns.WORD, fact("firmware")),
+        "bus-id": column(patterns.BUS, identity("bus_id")),
+        "ecc": column(patterns.WORD, _ECC),
+        "temp": column(patterns.BARE_CELSIUS, metric("temperature_celsius", "core", unit="C")),
         "dpm": QUIET,
         "lpm": QUIET,
-        "pwr(usage/cap)": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
-        "mem": column(look.BYTES, _TOTAL),
-        "gcu virt": column(look.WORD, fact("virtualization")),
-        "dused": column(look.PERCENT, metric("utilization_ratio")),
-        "sn": column(look.WORD, identity("serial")),
+        "pwr(usage/cap)": column(patterns.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
+        "mem": column(patterns.BYTES, _TOTAL),
+        "gcu virt": column(patterns.WORD, fact("virtualization")),
+        "dused": column(patterns.PERCENT, metric("utilization_ratio")),
+        "sn": column(patterns.WORD, identity("serial")),
     },
     opening=frozenset({"dev", "name", "bus-id"}),
     banner=_VERSION,
@@ -109,7 +109,7 @@ _TOOL = Tool(
     shapes=(
         shape(is_card, read_list, _LIST),
         shape(is_monitor, read_monitor, _MONITOR),
-        shape(is_table, read_table, _BOX),
+        shape(is_table, read_table, _TABLE),
     ),
     silent="no output: check that the driver enflame is loaded and that /dev/gcu0 can be opened",
     errors=(

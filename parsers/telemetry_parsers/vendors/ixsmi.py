@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi import cells as patterns
 from telemetry_parsers.like_nvidia_smi.cells import column, usual_columns
 from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list, xml_log
 from telemetry_parsers.like_nvidia_smi.monitor import USUAL_FIELDS, Query, query_names, read_query
-from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
+from telemetry_parsers.like_nvidia_smi.table import CardTable, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, fact, identity, metric, only
@@ -17,14 +17,14 @@ from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "ixsmi"
 
-_BOX = Box(
+_TABLE = CardTable(
     columns={
-        "gpu": column(look.ID, identity("index")),
+        "gpu": column(patterns.ID, identity("index")),
         **usual_columns(
             "name", "bus-id", "fan", "temp", "perf", "pwr:usage/cap", "memory-usage", "gpu-util", "compute m."
         ),
-        "clock-sm": column(look.CLOCK, metric("clock_hertz", "sm")),
-        "clock-mem": column(look.CLOCK, metric("clock_hertz", "memory")),
+        "clock-sm": column(patterns.CLOCK, metric("clock_hertz", "sm")),
+        "clock-mem": column(patterns.CLOCK, metric("clock_hertz", "memory")),
     },
     opening=frozenset({"gpu", "name", "clock-sm"}),
     banner=re.compile(r"\bIX-ML:[ \t]{0,8}[0-9]"),
@@ -112,7 +112,7 @@ _LOG = CardList(
         {("utilization", "memory_util"), *(("power_readings", f"{what}board_power_{end}") for what, end in (("", "draw"), ("current_", "limit")))}
     ),
     quiet_sections=frozenset({"ixsmi_log", "pci", "pci_gpu_link_info", "ecc_errors", "processes"}),
-    head={"driver_version": "driver"},
+    header={"driver_version": "driver"},
     count="attached_gpus",
 )  # fmt: skip
 
@@ -130,7 +130,7 @@ _TOOL = Tool(
     vendor="iluvatar",
     shapes=(
         xml_log(_LOG),
-        shape(is_table, read_table, _BOX),
+        shape(is_table, read_table, _TABLE),
         shape(query_names, read_query, _QUERY),
         shape(is_card, read_list, _NAMES),
     ),

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from telemetry_parsers import units
-from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi import cells as patterns
 from telemetry_parsers.like_nvidia_smi.cells import column, usual_columns
 from telemetry_parsers.like_nvidia_smi.lists import CardList, Key, is_card, read_list, xml_log
-from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
+from telemetry_parsers.like_nvidia_smi.table import CardTable, is_table, read_table
 from telemetry_parsers.model import Absent, Command, Poll
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
@@ -18,14 +18,14 @@ from telemetry_parsers.reports.tool import Tool, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText, listed_twice
 from telemetry_parsers.text.lines import Line, quote
 
-_BOX = Box(
+_TABLE = CardTable(
     columns={
-        "xpu": column(look.ID, identity("index")),
+        "xpu": column(patterns.ID, identity("index")),
         **usual_columns("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
         **usual_columns("perf", "pwr:usage/cap", "memory-usage", "compute m."),
-        "l3-usage": column(look.BYTES_PAIR),
-        "xpu-util": column(look.PERCENT, metric("utilization_ratio")),
-        "sr-iov m.": column(look.NAME, fact("sr_iov")),
+        "l3-usage": column(patterns.BYTES_PAIR),
+        "xpu-util": column(patterns.PERCENT, metric("utilization_ratio")),
+        "sr-iov m.": column(patterns.NAME, fact("sr_iov")),
     },
     opening=frozenset({"xpu", "name", "bus-id"}),
     banner=re.compile(r"\bXPU-SMI\b.{1,80}\bXPU-RT Version:"),
@@ -37,7 +37,7 @@ _BOX = Box(
     ends_with_processes=True,
 )
 
-# Section and key in the list of `-q`, the same in the XML of `-q -x` (a card is the outermost section), and the targets.
+# Section and key in the list of `-q`, those in the XML of `-q -x` (a card is the outermost section), and the targets.
 _FIELDS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
     (("", "product name"), ("xpu", "product_name"), (identity("model"),)),
     (("", "serial number"), ("xpu", "serial"), (identity("serial"),)),
@@ -73,7 +73,7 @@ _LIST = CardList(
     keys={key: targets for key, _, targets in _FIELDS},
     quiet=frozenset({*(("", key) for key in ("product brand", "pcie id")), ("ecc mode", "pending"), ("xpu link info", "")}),
     quiet_sections=frozenset({"firmware version", "pci", "l3 usage", "ecc errors", "aggregate", "processes"}),
-    head={"driver version": "driver"},
+    header={"driver version": "driver"},
     count="attached xpus",
 )  # fmt: skip
 _LOG = CardList(
@@ -92,11 +92,11 @@ _LOG = CardList(
             "supported_xpu_target_temp", "processes", "accounted_processes",
         }
     ),
-    head={"driver_version": "driver"},
+    header={"driver_version": "driver"},
     count="attached_xpus",
 )  # fmt: skip
 
-# The fields of `-m` by position. The six clocks (9 to 14) have no names, the temperature of the memory (6) is 0 on a P800.
+# The fields of `-m` by position. Six clocks (9 to 14) have no names. The memory temperature (6) is 0 on a P800.
 _POSITIONS: Mapping[int, Target] = {
     0: identity("bus_id"),
     2: identity("index"),
@@ -168,7 +168,7 @@ _TOOL = Tool(
     shapes=(
         xml_log(_LOG),
         shape(is_card, read_list, _LIST),
-        shape(is_table, read_table, _BOX),
+        shape(is_table, read_table, _TABLE),
         of_lines(_is_field_row, _read_field_rows, tables=(_POSITIONS,)),
     ),
     silent="no output: check that the driver kunlun is loaded and that /dev/xpuctrl can be opened",

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from telemetry_parsers import units
-from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi import cells as patterns
 from telemetry_parsers.like_nvidia_smi.cells import QUIET, CellReader, Column, cell_reader, column, usual_columns
 from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list
 from telemetry_parsers.like_nvidia_smi.monitor import Monitor, is_monitor, read_monitor
 from telemetry_parsers.like_nvidia_smi.processes import is_process_title
-from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
+from telemetry_parsers.like_nvidia_smi.table import CardTable, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
@@ -32,18 +32,18 @@ _ENCODER = metric("engine_utilization_ratio", "encoder", unit="%")
 _DECODER = metric("engine_utilization_ratio", "decoder", unit="%")
 _SLICES = "sliced gpu"
 # Since 2.3, a board and its GPUs have separate cells, and power is below the board. 2.1.6 prints no limit.
-_BOX = Box(
+_TABLE = CardTable(
     columns={
-        "board": column(look.ID, fact("board")),
-        "gpu": column(look.ID, identity("index")),
+        "board": column(patterns.ID, fact("board")),
+        "gpu": column(patterns.ID, identity("index")),
         **usual_columns("name", "bus-id", "perf", "temp", "memory-usage"),
-        "gpu-util": column(look.PERCENT, _UTILIZATION),
-        "persistence-m": column(look.SWITCH, fact("persistence_mode")),
-        "persist-m": column(look.SWITCH, fact("persistence_mode")),
-        "sgpu-m": column(look.WORD, fact("sgpu_mode")),
-        "power": column(look.WATTS, _POWER),
-        "pwr:usage/cap": column(look.WATTS_PAIR, _POWER, _CAP),
-        "gpu-state": column(look.NAME, STATE),
+        "gpu-util": column(patterns.PERCENT, _UTILIZATION),
+        "persistence-m": column(patterns.SWITCH, fact("persistence_mode")),
+        "persist-m": column(patterns.SWITCH, fact("persistence_mode")),
+        "sgpu-m": column(patterns.WORD, fact("sgpu_mode")),
+        "power": column(patterns.WATTS, _POWER),
+        "pwr:usage/cap": column(patterns.WATTS_PAIR, _POWER, _CAP),
+        "gpu-state": column(patterns.NAME, STATE),
     },
     opening=frozenset({"gpu", "name", "bus-id", "gpu-util"}),
     banner=re.compile(r"\b(?:MX|HT)-SMI[ \t]{1,8}v?[0-9]"),
@@ -55,16 +55,16 @@ _BOX = Box(
         ("driver", re.compile(r"Driver Version:[ \t]{0,8}(\S{1,40})(?=\s)")),
     ),
     expected=("mx-smi", "ht-smi"),
-    asides=(_SLICES,),
+    other_titles=(_SLICES,),
 )
 # The slices of a GPU. `Compute` is the share that a slice may use, not its utilization.
 _SLICE_COLUMNS: Mapping[str, Column] = {
     "minor": QUIET,
-    "gpu": column(look.ID, identity("index")),
-    "sgpu-id": column(look.ID, identity("partition")),
+    "gpu": column(patterns.ID, identity("index")),
+    "sgpu-id": column(patterns.ID, identity("partition")),
     "compute": QUIET,
-    "vram quota": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-    "sgpu-util": column(look.PERCENT, _UTILIZATION),
+    "vram quota": column(patterns.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+    "sgpu-util": column(patterns.PERCENT, _UTILIZATION),
 }
 
 
@@ -147,7 +147,7 @@ _LIST = CardList(
             "vpue power state", "vpud power state", "hbm power state", "pci power state",
         }
     ),
-    head={"mx-smi version": "tool_version", "ht-smi version": "tool_version"},
+    header={"mx-smi version": "tool_version", "ht-smi version": "tool_version"},
     count="attached gpus",
     suffix=re.compile(r"[ \t]{0,4}\(sensor[0-9]{1,3}\)\Z"),
 )  # fmt: skip
@@ -303,8 +303,8 @@ _FOLDERS = ("/opt/mxdriver/bin", "/opt/maca/bin", "/usr/bin", "/opt/htdriver/bin
 _ATTACHED = re.compile(r"[ \t]{0,8}Attached GPUs[ \t]{0,60}:[ \t]{0,8}([0-9]{1,4})[ \t]{0,8}\Z")
 
 
-def _read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
-    read_table(lines, box, draft)
+def _read_table(lines: Sequence[Line], table: CardTable, draft: Draft) -> None:
+    read_table(lines, table, draft)
     attached = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED.match(line.text))), None)
     if attached is not None and attached != draft.device_count():
         draft.complain("text", wrong_count(attached, draft.device_count()))
@@ -316,7 +316,7 @@ _TOOL = Tool(
     vendor="metax",
     shapes=(
         Shape(_read_document, "json", tables=(_DOCUMENT,)),
-        shape(is_table, _read_table, _BOX),
+        shape(is_table, _read_table, _TABLE),
         Shape(_read_names, tables=(STATE,)),
         shape(is_card, read_list, _LIST),
         shape(is_monitor, read_monitor, _MONITOR),

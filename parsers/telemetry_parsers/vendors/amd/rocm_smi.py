@@ -22,7 +22,7 @@ GIVES = (
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
 _CORE = "--showbus --showuniqueid --showproductname --showtemp --showpower --showuse"
-# Unlike -b, none of these flags samples over an interval. All have existed since ROCm 3, except --showenergycounter (4.1).
+# Unlike -b, none of these flags samples over an interval. All exist since ROCm 3, except --showenergycounter (4.1).
 _USUAL = f"{_CORE} --showmaxpower --showmemuse --showmeminfo vram gtt --showclocks --showfan --showperflevel"
 _READINGS = f"{_USUAL} --showenergycounter"
 _PIDS = "--showbus --showpids --showpidgpus"

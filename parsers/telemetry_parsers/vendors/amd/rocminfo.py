@@ -52,8 +52,8 @@ ISA = frozenset(
 )  # fmt: skip
 # The headings of an agent's blocks. `Cache Info` is among the agent's own keys, which continue after it.
 _BLOCKS: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
-KNOWN: Mapping[str, frozenset[str]] = {"system": _SYSTEM, "": AGENT, "pool": _POOL, "isa": ISA}
-_OF_ANY_BLOCK: frozenset[str] = frozenset().union(*KNOWN.values())
+_KNOWN_KEYS: Mapping[str, frozenset[str]] = {"system": _SYSTEM, "": AGENT, "pool": _POOL, "isa": ISA}
+_ALL_KEYS: frozenset[str] = frozenset().union(*_KNOWN_KEYS.values())
 # Hygon's runtime calls its cards DCU, and its tools HCU since DTK 25.04.
 _ACCELERATORS = frozenset({"GPU", "DCU", "HCU"})
 _HYGON_TYPES = frozenset({"DCU", "HCU"})
@@ -184,7 +184,7 @@ class _Scan:
     def _read_key(self, line: Line, text: str) -> None:
         match = _KEY.match(text)
         key = " ".join(match[1].lower().split()) if match else ""
-        if match is None or (not self.listing.has_heading and not self.listing.agents and key not in _OF_ANY_BLOCK):
+        if match is None or (not self.listing.has_heading and not self.listing.agents and key not in _ALL_KEYS):
             self.listing.unread_lines.append(line)
         elif key in _BLOCKS and not match[2]:
             self._block = _BLOCKS[key]
@@ -192,7 +192,7 @@ class _Scan:
             self._store(key, Value(match[2].strip(), line))
 
     def _store(self, key: str, value: Value) -> None:
-        if key not in KNOWN[self._block]:
+        if key not in _KNOWN_KEYS[self._block]:
             if _starts_error_message(key):
                 self.listing.unread_lines.append(value.line)
             else:
@@ -316,7 +316,7 @@ def _size(text: str, _unit: str) -> Number:
 
 
 def _bus_id(text: str) -> str | None:
-    """Return bus, device and function of a BDFID, which has no domain. Integrated devices have the BDFID 0: None."""
+    """Return bus, device and function of a BDFID, or None if it is 0 (an integrated device) or invalid."""
     location = units.whole(text)
     if location is None or not 0 < location <= 0xFFFF:
         return None

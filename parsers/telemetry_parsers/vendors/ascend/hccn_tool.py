@@ -176,7 +176,7 @@ class _Answer:
         if key == _PORT_KEY:
             self._read_port(value)
         elif key == _LINK_KEY:
-            self.take(switch("link_up", UP, self.port.label), value, line.where)
+            self.store(switch("link_up", UP, self.port.label), value, line.where)
         elif key in COUNTERS:
             self._read_counter(key, value, line)
         elif key in _FACTS:
@@ -195,7 +195,7 @@ class _Answer:
 
     def _read_counter(self, key: str, value: str, line: Line) -> None:
         if self.port.number or key in _ROCE_COUNTERS or (key == _FLAPS_KEY and _DEVICE_PREFIX.match(line.text)):
-            self.take(replace(COUNTERS[key], label=self.port.label), value, line.where)
+            self.store(replace(COUNTERS[key], label=self.port.label), value, line.where)
         else:
             self.is_understood = True
             self.draft.complain(line.where, f"{key}: the port is not named")
@@ -209,7 +209,7 @@ class _Answer:
             self._report_repeated(where, name)
         self.draft.store(device, (fact(name),), value, where)
 
-    def take(self, target: Target, value: str, where: str) -> None:
+    def store(self, target: Target, value: str, where: str) -> None:
         """Store a reading. A repeated reading is reported and ignored."""
         self.is_understood = True
         device = self.draft.device(_DEVICE)
@@ -260,7 +260,7 @@ def _read_tables(answer: _Answer, lines: Sequence[Line]) -> None:
     """Read the ports of `-dev_info`, and the device, die and port in the rows of other tables."""
     for cells, line in _rows(answer, lines, _PORTS):
         label = Port(cells["udie id"], cells["port id"]).label
-        answer.take(switch("link_up", UP, label), cells["link status"], line.where)
+        answer.store(switch("link_up", UP, label), cells["link status"], line.where)
     for cells, _ in _rows(answer, lines, _NUMBERED):
         answer.device = int(cells["npu"]) if answer.device is None else answer.device
         answer.port = answer.port if answer.port.number else Port(cells["udie"], cells["port"])

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi import cells as patterns
 from telemetry_parsers.like_nvidia_smi.cells import column, usual_columns
 from telemetry_parsers.like_nvidia_smi.monitor import USUAL_FIELDS, Query
-from telemetry_parsers.like_nvidia_smi.table import Box
+from telemetry_parsers.like_nvidia_smi.table import CardTable
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric
 
 _VERSION = re.compile(r"Intel XPU-SMI[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")
-BOX = Box(
+TABLE = CardTable(
     columns={
-        "gpu": column(look.ID, identity("index")),
+        "gpu": column(patterns.ID, identity("index")),
         **usual_columns("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
         **usual_columns("pwr:usage/cap", "memory-usage", "gpu-util", "compute m."),
     },

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from telemetry_parsers import units
 from telemetry_parsers.like_nvidia_smi.monitor import query_names, read_query
-from telemetry_parsers.like_nvidia_smi.table import Box, read_table
+from telemetry_parsers.like_nvidia_smi.table import CardTable, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
@@ -16,7 +16,7 @@ from telemetry_parsers.text.answers import ErrorText, broken_document
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import grids, keys, rows, saved
-from telemetry_parsers.vendors.intel.keys import BOX, QUERY, store_health
+from telemetry_parsers.vendors.intel.keys import QUERY, TABLE, store_health
 
 # Each JSON document contains one of these.
 _MARKS = (
@@ -105,9 +105,9 @@ _NAME = "xpu-smi"
 _DUMP_METRICS = "0,1,2,3,4,5,18"
 
 
-def _is_version(line: Line, box: Box) -> bool:
+def _is_version(line: Line, table: CardTable) -> bool:
     """Return whether a line is the version line. Other tools print the same headings."""
-    return line.ended and box.banner.search(line.text) is not None
+    return line.ended and table.banner.search(line.text) is not None
 
 
 _TOOL = Tool(
@@ -115,7 +115,7 @@ _TOOL = Tool(
     vendor="intel",
     shapes=(
         Shape(read_json, "json", tables=(keys.JSON_KEYS, keys.STATS_JSON, keys.THRESHOLDS, keys.HEALTH_STATE)),
-        shape(_is_version, read_table, BOX),
+        shape(_is_version, read_table, TABLE),
         of_lines(
             grids.is_grid_heading,
             grids.read_grid,

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass
-from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi import cells as patterns
 from telemetry_parsers.like_nvidia_smi.cells import Column, column
-from telemetry_parsers.like_nvidia_smi.table import Box, read_cards
+from telemetry_parsers.like_nvidia_smi.table import CardTable, read_cards
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import fact, identity, metric, switch
@@ -23,19 +23,19 @@ from telemetry_parsers.vendors.moorethreads.keys import ECC
 _PAIR = r"(?:N/A|-|([^\s()]{1,40})\((?:([^\s()]{1,40})\))?)"
 # The last value of a cell may be blank.
 _COLUMNS: Mapping[str, Column] = {
-    "id": column(look.ID, identity("index")),
-    "name": column(f"{look.NAME}?", identity("model")),
-    "pcie": column(look.NAME, identity("bus_id")),
-    "%gpu": column(look.WORD, metric("utilization_ratio")),
+    "id": column(patterns.ID, identity("index")),
+    "name": column(f"{patterns.NAME}?", identity("model")),
+    "pcie": column(patterns.NAME, identity("bus_id")),
+    "%gpu": column(patterns.WORD, metric("utilization_ratio")),
     "mem": column(_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-    "device type": column(look.NAME, fact("device_type")),
+    "device type": column(patterns.NAME, fact("device_type")),
     "perf": column(r"(P[0-9]{1,2}|N/A|-)?", metric("performance_state")),
     "pcie lane width": column(_PAIR, metric("pcie_link_width"), metric("pcie_link_width_max")),
-    "temp": column(look.WORD, metric("temperature_celsius", "core")),
-    "mpc capable": column(f"{look.WORD}?", fact("mpc_capable")),
-    "ecc mode": column(look.NAME, (switch("ecc_enabled", ECC), fact("ecc_mode"))),
+    "temp": column(patterns.WORD, metric("temperature_celsius", "core")),
+    "mpc capable": column(f"{patterns.WORD}?", fact("mpc_capable")),
+    "ecc mode": column(patterns.NAME, (switch("ecc_enabled", ECC), fact("ecc_mode"))),
 }
-BOX = Box(
+TABLE = CardTable(
     columns=_COLUMNS,
     opening=frozenset({"id", "name"}),
     # The version is required, because the tool also prints its name before error texts.
@@ -45,16 +45,16 @@ BOX = Box(
         ("driver", re.compile(r"Driver Version:[ \t]{0,8}(\S{1,64})(?=\s)")),
     ),
     expected=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
-    parting="+",
+    separator="+",
 )
 _READINGS = tuple(
     target for cell in _COLUMNS.values() for group in cell.targets for target in group if target.kind == "metric"
 )
 
 
-def read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
+def read_table(lines: Sequence[Line], table: CardTable, draft: Draft) -> None:
     """Put the cards and their processes into the draft. Metrics without a column in this layout are absent."""
-    below = read_cards(lines, box, draft)
+    below = read_cards(lines, table, draft)
     for device in range(draft.device_count()):
         for target in _READINGS:
             if not draft.has_reading(device, target):
@@ -158,7 +158,7 @@ def _is_none_message(line: Line) -> bool:
 
 
 def _row(text: str) -> _ProcessRow | None:
-    """Return the process of a row such as `0  2022  .../bin/app  1333MiB`. The name may be blank or contain blanks."""
+    """Return the process of a row such as `0  2022  .../bin/app  1333MiB`, or None. The name may be blank."""
     words = text.split(maxsplit=2)
     if len(words) < 3:
         return None

@@ -102,7 +102,7 @@ _TOOL = Tool(
     name=TOOL,
     vendor=keys.VENDOR,
     shapes=(
-        shape(is_table, default_table.read_table, default_table.BOX),
+        shape(is_table, default_table.read_table, default_table.TABLE),
         of_lines(default_table.is_process_title, default_table.read_process_table, empty=may_be_empty),
         of_lines(query.is_card, query.read_list, tables=_QUERY),
         Shape(query.read_json, "json", tables=_QUERY),

@@ -179,7 +179,7 @@ def _merged_cards(query: _Query) -> list[_Card]:
 
 
 def _add_keys(query: _Query, first: _Card, card: _Card, *, is_known: bool) -> None:
-    """Add the keys that the first answer about a card does not have. Report answers that may be about another card."""
+    """Add the keys that the first answer about a card does not have. Report a card that may be another one."""
     keys = {key for key, _ in first.values}
     if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
         query.draft.complain(card.where, listed_twice("the card"))
@@ -200,7 +200,7 @@ def _device(card: _Card) -> Device:
 
 
 def _check_end(card: _Card, draft: Draft) -> None:
-    """Report a card without the performance state, the last key. Single sections, as `-d` prints them, have no end."""
+    """Report a card without its last key, the performance state. Single sections of `-d` have no end mark."""
     keys = {key for key, _ in card.values}
     if keys <= _HEADING or ((_FIRST in keys) and (_LAST not in keys)):
         draft.complain(card.where, f"the card is cut off: it has no {_LAST[1]}")

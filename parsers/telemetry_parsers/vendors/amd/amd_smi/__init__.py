@@ -1,4 +1,4 @@
-"""amd-smi: its JSON, sections, monitor table and CSV. All shapes are brought into one form and share one table of keys."""
+"""amd-smi: JSON, sections, monitor table and CSV. All shapes are brought into one form with one table of keys."""
 
 from telemetry_parsers.vendors.amd.amd_smi.parser import PARSER
 

@@ -118,7 +118,7 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
         draft.complain("text", "no GPU is listed; sections of processors and network cards are not read")
 
 
-def without_cards(report: Report, text: Text, tool: Tool) -> Report:
+def report_without_cards(report: Report, text: Text, tool: Tool) -> Report:
     """Return the report on an output without cards: fine for versions alone, but not for a truncated list."""
     return report if report.facts else must_be_complete(report, text, tool)
 

@@ -65,7 +65,7 @@ def printed_text(text: str | None) -> str | None:
     return None if printed is None or _MASK.match(printed) else printed
 
 
-def pcie_speed(text: str, _unit: str = "") -> Value:
+def link_generation(text: str, _unit: str = "") -> Value:
     """Return the generation of a link at a speed such as `32 GT/s`."""
     if not text.endswith("GT/s"):
         return units.placeholder(text) or Absent.NOT_UNDERSTOOD

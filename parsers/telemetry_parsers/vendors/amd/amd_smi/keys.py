@@ -1,6 +1,6 @@
 """The keys of all versions of amd-smi with their targets: in lower case without blanks, with `#` for ordinals."""
 
-# Columns of monitor have the names of its JSON. Numbers without a unit (CSV, JSON of 6.0) have the unit of the other forms.
+# Monitor's columns have the names of its JSON. Numbers without a unit (CSV, JSON of 6.0) have the other forms' unit.
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import (
     Path,
     above_zero,
     bytes_per_second,
-    pcie_speed,
+    link_generation,
 )
 
 
@@ -140,7 +140,7 @@ _SECTIONS: Mapping[str, Mapping[str, Target]] = {
     },
     "pcie": {
         **dict.fromkeys(("width", "current_lanes"), metric("pcie_link_width")),
-        **dict.fromkeys(("speed", "current_speed"), special("pcie_link_generation", pcie_speed)),
+        **dict.fromkeys(("speed", "current_speed"), special("pcie_link_generation", link_generation)),
         "replay_count": metric("pcie_replays_total"),
         "nak_sent_count": metric("pcie_errors_total", "nak_sent"),
         "nak_received_count": metric("pcie_errors_total", "nak_received"),
@@ -183,7 +183,7 @@ FALLBACKS: Mapping[Path, tuple[Target, ...]] = {
     ("usage", "vcn_busy"): (_share("engine_utilization_ratio", "vcn"),),
     ("usage", "vcn_busy", "xcp_#"): (_share("engine_utilization_ratio", "vcn"),),
     ("usage", "jpeg_busy", "xcp_#"): (_share("engine_utilization_ratio", "jpeg"),),
-    ("bus", "max_pcie_speed"): (special("pcie_link_generation_max", pcie_speed),),
+    ("bus", "max_pcie_speed"): (special("pcie_link_generation_max", link_generation),),
 }
 _MAIN: Mapping[Path, tuple[Target, ...]] = {
     **{(key,): (target,) for key, target in _MONITOR.items()},
@@ -307,7 +307,7 @@ _QUIET_PATHS = frozenset(
         ("link_metrics", "bit_rate"), ("link_metrics", "max_bandwidth"), ("link_metrics", "link_type"),
     }
 )  # fmt: skip
-# Names of keys that are quiet in any section, because CSV does not print sections.
+# Names of keys without a metric in any section, because CSV does not print sections.
 QUIET_NAMES = frozenset(
     {
         *(path[-1] for path in _QUIET_PATHS if path[0] != "clock"),

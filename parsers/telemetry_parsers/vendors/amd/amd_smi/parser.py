@@ -13,7 +13,7 @@ from telemetry_parsers.rocm.tool import PRIVATE_LOCKS
 from telemetry_parsers.text.answers import ErrorText, failed
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi import cards, json_documents, keys, saved_csv, saved_sections, saved_tables
-from telemetry_parsers.vendors.amd.amd_smi.cards import read_blocks, without_cards
+from telemetry_parsers.vendors.amd.amd_smi.cards import read_blocks, report_without_cards
 from telemetry_parsers.vendors.amd.amd_smi.entries import TOOL, Block
 
 _NO_GROUPS = "add the user to the groups render and video"
@@ -56,7 +56,7 @@ _VERSION_NAMES = {
     "amdsmi library version": "library_version",
     "rocm version": "rocm_version",
 }
-_BOX = re.compile(r"\|[ \t]{1,4}AMD-SMI[ \t]{1,4}([0-9]\S{0,40})[ \t]")
+_OVERVIEW_TITLE = re.compile(r"\|[ \t]{1,4}AMD-SMI[ \t]{1,4}([0-9]\S{0,40})[ \t]")
 _PYTHON = re.compile(r"\(Pdb\)|\{'[a-z_]{1,40}': ")
 _MATRIX = re.compile(
     r"\s{0,8}(?:[A-Z -]{2,20} TABLE|(?:XGMI LINK|GPU LINK PORT) STATUS|(?:CURRENT|MEMORY)_PARTITION"
@@ -66,7 +66,7 @@ _ADVICE = "; save the output of amd-smi metric --json"
 
 
 def _shape_of_blocks(is_mark: Callable[[Line], object], read: Callable[[Sequence[Line], Draft], list[Block]]) -> Shape:
-    return of_lines(is_mark, lambda lines, draft: read_blocks(draft, read(lines, draft)), empty=without_cards)
+    return of_lines(is_mark, lambda lines, draft: read_blocks(draft, read(lines, draft)), empty=report_without_cards)
 
 
 def _is_version(line: Line) -> bool:
@@ -85,7 +85,7 @@ def _read_version(lines: Sequence[Line], draft: Draft) -> list[Block]:
 _SHAPES = (
     _shape_of_blocks(saved_sections.is_device, saved_sections.read_sections),
     _shape_of_blocks(saved_tables.table_headings, saved_tables.read_table),
-    of_lines(saved_tables.is_box_heading, saved_tables.read_box),
+    of_lines(saved_tables.is_overview_heading, saved_tables.read_overview),
     _shape_of_blocks(saved_csv.csv_headings, saved_csv.read_csv),
     _shape_of_blocks(_is_version, _read_version),
 )
@@ -96,7 +96,7 @@ def refusal(_output: Output, lines: Sequence[Line]) -> Report | None:
     for line in lines:
         reason = _why_not_read(line.text)
         if reason:
-            title = _BOX.match(line.text.strip())
+            title = _OVERVIEW_TITLE.match(line.text.strip())
             facts = (("tool_version", title[1]),) if title else ()
             return Report("wrong_request", problems=(Problem(line.where, reason),), facts=facts)
     return None
@@ -138,7 +138,7 @@ _TOOL = Tool(
     name=TOOL,
     vendor="amd",
     # All polls request JSON.
-    shapes=(Shape(_read_json, "json", cards.without_cards, (keys.FIELDS,)), *_SHAPES),
+    shapes=(Shape(_read_json, "json", cards.report_without_cards, (keys.FIELDS,)), *_SHAPES),
     silent=_SILENT,
     errors=ERRORS,
     marks_first=False,

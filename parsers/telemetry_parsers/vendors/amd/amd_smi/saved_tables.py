@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from telemetry_parsers import units
-from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi import cells as patterns
 from telemetry_parsers.like_nvidia_smi.cells import QUIET, Column, column
-from telemetry_parsers.like_nvidia_smi.table import Box, read_cards
+from telemetry_parsers.like_nvidia_smi.table import CardTable, read_cards
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import fact, identity, metric
@@ -201,31 +201,31 @@ def _entries_of_cell(heading: str, text: str, where: str) -> Iterator[Entry]:
 
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
 _COLUMNS: Mapping[str, Column] = {
-    "bdf": column(look.BUS, identity("bus_id")),
+    "bdf": column(patterns.BUS, identity("bus_id")),
     # A chip without a name has its chip number here.
-    "gpu-name": column(rf"(?:0x[0-9A-Fa-f]{{1,8}}(?!\S)|{look.NAME})", identity("model")),
-    "mem-uti": column(look.PERCENT, metric("memory_activity_ratio")),
-    "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
-    "uec": column(look.COUNT, metric("ecc_uncorrected_total", "all")),
+    "gpu-name": column(rf"(?:0x[0-9A-Fa-f]{{1,8}}(?!\S)|{patterns.NAME})", identity("model")),
+    "mem-uti": column(patterns.PERCENT, metric("memory_activity_ratio")),
+    "temp": column(patterns.CELSIUS, metric("temperature_celsius", "core")),
+    "uec": column(patterns.COUNT, metric("ecc_uncorrected_total", "all")),
     # `611/750 W`, `N/A/0 W`, and `121 W` since 7.14. A limit of 0 W means that there is none.
     "power-usage": column(
         rf"(?:({_NUMBER}|N/A)(?:/({_NUMBER}|N/A))? ?W|N/A)",
         metric("power_watts", unit="W"),
         metric("power_cap_watts", unit="W", zero=Absent.NOT_SUPPORTED),
     ),
-    "gpu": column(look.ID, identity("index")),
+    "gpu": column(patterns.ID, identity("index")),
     "hip-id": QUIET,
-    "oam-id": column(look.COUNT, fact("oam_id")),
+    "oam-id": column(patterns.COUNT, fact("oam_id")),
     "partition-mode": column(
         r"(?:N/A|([A-Z0-9]{1,8})/([A-Z0-9]{1,8}))", fact("compute_partition"), fact("memory_partition")
     ),
-    "gfx-uti": column(look.PERCENT, metric("utilization_ratio")),
-    # `100.0 %` and `38.82 %` are too wide for the column. The sign is cut off, but no digit (the tool prints two decimals).
+    "gfx-uti": column(patterns.PERCENT, metric("utilization_ratio")),
+    # `100.0 %` and `38.82 %` are too wide for the column: the sign is cut off, but no digit.
     "fan": column(rf"({_NUMBER}(?: ?%)?|N/A)", metric("fan_ratio", unit="%")),
-    "mem-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+    "mem-usage": column(patterns.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
 }
 _BANNER = re.compile(r"\|[ \t]{1,4}AMD-SMI[ \t]")
-_BOX = Box(
+_OVERVIEW = CardTable(
     columns=_COLUMNS,
     opening=frozenset({"bdf", "gpu-name", "mem-uti"}),
     banner=_BANNER,
@@ -235,20 +235,20 @@ _BOX = Box(
         # A version of eight characters may be cut off. Later versions of the tool mark this with dots.
         ("driver", re.compile(r"amdgpu [Vv]ersion:[ \t]{1,30}(?!\S{8}\s)([0-9]\S{0,60})(?<!\.\.\.)(?=\s)")),
     ),
-    parting="|",
+    separator="|",
 )
 _PROCESS_HEADING = re.compile(r"[ \t|]{0,8}GPU[ \t]{1,20}PID[ \t]{1,20}Process Name[ \t]{1,40}(\S[^|]{0,100})")
 _NONE = "no running processes"
 
 
-def is_box_heading(line: Line) -> bool:
+def is_overview_heading(line: Line) -> bool:
     """Return whether a line is the first heading line of the overview."""
     return line.ended and line.text.strip("| \t").startswith("BDF ") and "GPU-Name" in line.text
 
 
-def read_box(lines: Sequence[Line], draft: Draft) -> None:
+def read_overview(lines: Sequence[Line], draft: Draft) -> None:
     """Read each card of the overview, and the processes on it, into the draft."""
-    below = read_cards(lines, _BOX, draft)
+    below = read_cards(lines, _OVERVIEW, draft)
     if below:
         _read_processes(below, draft)
     elif not draft.is_cut:

@@ -17,6 +17,7 @@ from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import DRIVERS, tree_of
 
 _KFD = "/sys/class/kfd/kfd"
 _NODE = f"{_KFD}/topology/nodes/*"
+_PROCESSES = (f"{_KFD}/proc", f"{_KFD}/proc/*/vram_*")
 # Only this file of a sleeping card is opened, because other files would wake the card.
 _ASLEEP = (("power/runtime_status", "suspended"),)
 # pcie_bw is left out: reading it takes a second.
@@ -41,11 +42,11 @@ _RARE = (
 )  # fmt: skip
 
 
-def _cards(*names: str) -> tuple[str, ...]:
+def _card_paths(*names: str) -> tuple[str, ...]:
     return tuple(f"/sys/bus/pci/drivers/{driver}/*:*:*.*/{name}" for driver in DRIVERS for name in names)
 
 
-def _nodes(*names: str) -> tuple[str, ...]:
+def _node_paths(*names: str) -> tuple[str, ...]:
     return tuple(f"{_NODE}/{name}" for name in names)
 
 
@@ -53,9 +54,9 @@ _POLLS = (
     Poll(
         name="readings",
         request=Files(
-            globs=(*_cards(*_FAST), *_nodes("properties")),
+            globs=(*_card_paths(*_FAST), *_node_paths("properties")),
             links=tuple(f"/sys/bus/pci/drivers/{driver}/*:*:*.*" for driver in DRIVERS),
-            binary=_cards("gpu_metrics"),
+            binary=_card_paths("gpu_metrics"),
             skip_when=_ASLEEP,
         ),
         interval=2.0,
@@ -63,7 +64,7 @@ _POLLS = (
     ),
     Poll(
         name="links",
-        request=Files(globs=_cards(*_SLOW), skip_when=_ASLEEP),
+        request=Files(globs=_card_paths(*_SLOW), skip_when=_ASLEEP),
         tier="slow",
         interval=60.0,
         deadline=5.0,
@@ -73,9 +74,7 @@ _POLLS = (
         name="processes",
         # The folder of processes cannot be read as a file, but if it exists, a count of 0 processes is valid. The
         # vendor files show which cards have files: for other cards, KFD provides more readings than processes.
-        request=Files(
-            globs=(*_cards("vendor"), *_nodes("gpu_id", "properties"), f"{_KFD}/proc", f"{_KFD}/proc/*/vram_*")
-        ),
+        request=Files(globs=(*_card_paths("vendor"), *_node_paths("gpu_id", "properties"), *_PROCESSES)),
         tier="slow",
         interval=60.0,
         deadline=5.0,
@@ -85,8 +84,8 @@ _POLLS = (
         name="facts",
         request=Files(
             globs=(
-                *_cards(*_RARE),
-                *_nodes("gpu_id", "properties", "mem_banks/*/properties"),
+                *_card_paths(*_RARE),
+                *_node_paths("gpu_id", "properties", "mem_banks/*/properties"),
                 *(f"/sys/module/{driver}/version" for driver in DRIVERS),
             )
         ),

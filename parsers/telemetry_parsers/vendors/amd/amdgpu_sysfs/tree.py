@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Output
 
-# Only cards of these drivers are read: another vendor's files are not even opened.
+# Only cards of these drivers are read. Files of other vendors are not opened.
 DRIVERS: Mapping[str, str] = {"amdgpu": "amd", "hydcu": "hygon", "hycu": "hygon"}
 VENDORS: Mapping[str, str] = {"0x1002": "amd", "0x1d94": "hygon"}
 # Display controllers, accelerators and coprocessors, not the bridges, audio and USB devices of the same cards.

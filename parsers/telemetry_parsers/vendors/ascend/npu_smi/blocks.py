@@ -49,7 +49,7 @@ class Context:
     without_hbm: bool
 
 
-def read(lines: Sequence[Line], context: Context, draft: Draft) -> None:
+def read_answer(lines: Sequence[Line], context: Context, draft: Draft) -> None:
     """Read the answer into the draft."""
     totals = list(_totals(lines))
     for card in cards(lines, context.requested.card, draft.problems):

@@ -1,4 +1,4 @@
-"""The keys of npu-smi's `key : value` answers with their targets, known keys without a metric, and the meaning of Huawei's words."""
+"""The keys of npu-smi's `key : value` answers with their targets, keys without a metric, and Huawei's words."""
 
 from __future__ import annotations
 
@@ -225,6 +225,6 @@ ENDS_OF_CHIPS: tuple[End, ...] = (
 # The card's controller is named above its lines in `common`, and below them in other answers.
 ENDS_OF_PARTS: tuple[End, ...] = (
     *map(End, ("npu real-time power", "power dissipation")),
-    # For the controller of a 910B, `common` prints a temperature and no power (23.0). For that of a 910A, it prints both.
+    # The controller of a 910B has a temperature and no power in `common` (23.0). That of a 910A has both.
     End("temperature", beside="aicore count"),
 )

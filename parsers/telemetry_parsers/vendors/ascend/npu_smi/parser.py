@@ -88,7 +88,7 @@ def _read_blocks(text: Text, draft: Draft) -> bool:
     joined = text.joined.upper()
     head = text.output.text[:_LOG_HEAD_CHARACTERS] if "DDR" in joined or "MEMORY" in joined else ""
     without_hbm = keys.SHOWS_NO_HBM.search(head) is not None and keys.SHOWS_HBM.search(head) is None
-    blocks.read(text.lines, blocks.Context(_requested_slot(text), without_hbm), draft)
+    blocks.read_answer(text.lines, blocks.Context(_requested_slot(text), without_hbm), draft)
     return True
 
 

@@ -18,7 +18,7 @@ from telemetry_parsers.vendors.ascend.npu_smi.keys import PHYSICAL
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The slot of a chip: the NPU id of its card and its number on the card, or its physical id if only that is printed."""
+    """The slot of a chip: its card's NPU id and its number on the card, or its physical id if only that is printed."""
 
     card: int | None = None
     chip: int | None = None

@@ -88,7 +88,7 @@ def power_kind(recorded: dict[str, Plain]) -> str | None:
         version = capability(recorded)
         # This older call returns the average on Ampere (but not GA100, capability 8.0) and newer.
         return None if version is None else "average" if version > (8, 0) else "instant"
-    # A card that reported its average before has one, even if it could not be read this time.
+    # A card that has reported an average before still has one, even if it could not be read this time.
     if recorded.get("has_power_average") is True and "power_average" in fields:
         return "average"
     for name, kind in (("power_average", "average"), ("power_instant", "instant")):
@@ -198,12 +198,12 @@ def read_processes(
 
 
 def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[Process, ...]:
-    """Return the processes with the share of time in which each kept the device busy, if the driver samples it."""
+    """Return the processes with their share of busy time, if the driver samples it."""
     if not isinstance(samples, list) or len(samples) > _MOST:
         return processes
     percents = dict(sample for sample in map(_sample, samples) if sample is not None)
-    # The driver samples active processes, so a process without a sample was idle. This is unknown if a sample has an unlisted pid:
-    # MPS and some containers show other pids, and samples of processes that ended remain for a while.
+    # The driver samples active processes. A process without a sample was idle, unless a sample has an unlisted PID: MPS and
+    # some containers show other PIDs, and samples of processes that ended remain for a while.
     idle = 0.0 if percents.keys() <= {process.pid for process in processes} else None
     return tuple(replace(process, utilization_ratio=percents.get(process.pid, idle)) for process in processes)
 
@@ -258,7 +258,7 @@ def _read_entry(kind: str, entry: Plain, readings: Readings) -> tuple[_Key, Proc
 
 
 def _used_bytes(kind: str, memory: Value, readings: Readings) -> float | None:
-    """Return the memory of a process, or None if it is not reported or impossible, such as a wrapped negative number."""
+    """Return the memory of a process, or None if it is not reported or impossible."""
     if isinstance(memory, Absent):
         return None
     used = in_range(BY_KEY["memory_used_bytes"], memory)

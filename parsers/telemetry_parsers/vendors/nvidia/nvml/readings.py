@@ -121,13 +121,13 @@ def _absence_of(name: str, answer: Plain, average: Plain, recorded: dict[str, Pl
     is_invalid = (
         (name == _MEMORY_TEMPERATURE and answer == 0)  # a card without that sensor
         or (name == _ENERGY and any(mark in (text(recorded.get("name")) or "") for mark in _MODULE_WIDE_ENERGY))
-        or (name == tables.MODULE_POWER and _is_not_of_module(answer, average))  # a driver without support for modules
+        or (name == tables.MODULE_POWER and _is_not_above_gpu(answer, average))  # a driver without support for modules
     )
     return Absent.NOT_SUPPORTED if is_invalid else None
 
 
-def _is_not_of_module(answer: Plain, average: Plain) -> bool:
-    """Return whether a module's power is not above its GPU's average power, and so not that of the module."""
+def _is_not_above_gpu(answer: Plain, average: Plain) -> bool:
+    """Return whether a module's power is at most that of its GPU, and therefore not the module's."""
     module, gpu = number(answer), number(average)
     return not isinstance(module, Absent) and not isinstance(gpu, Absent) and module <= gpu
 
@@ -297,7 +297,7 @@ def _store_absence(readings: Readings, reason: Absent) -> None:
         readings.add(metric, reason, _ALL, "NVLink")
 
 
-# A bus address, and the numbers of a GPU instance and a compute instance, as in facts.
+# A bus address, and the numbers of a GPU instance and a compute instance, as texts.
 _InstanceKey = tuple[str | None, str | None, str | None]
 
 
