@@ -15,7 +15,7 @@ import pytest
 from kits.daemon import clean_environment
 from telemetry_daemon.guarded import folders, named
 from telemetry_daemon.guarded.folders import UnsafeError
-from telemetry_daemon.guarded.named import bind_unix_socket, connected
+from telemetry_daemon.guarded.named import bind_unix_socket, connect
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import NotAFileError, TooLargeError, read_file
 
@@ -64,7 +64,7 @@ FOR_ROOT = [pytest.param(place, id=name, marks=needs_root) for name, place in _F
 @pytest.mark.parametrize("place", GOOD.values(), ids=GOOD)
 def test_a_folder_that_is_ours_alone_is_used(tmp_path: Path, place: Callable[[Path], Path]) -> None:
     path = place(tmp_path)
-    with OwnFolder.made(path) as opened:
+    with OwnFolder.create_at(path) as opened:
         opened.replace("x", b"1")
         opened.replace("x", b"2")
         assert opened.read("x", 1) == b"2"
@@ -77,7 +77,7 @@ def test_one_in_which_others_have_a_hand_is_not(tmp_path: Path, place: Callable[
     path = place(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(UnsafeError, match=r"chmod go-w|chown \w+|name the target itself"):
-        OwnFolder.made(path)
+        OwnFolder.create_at(path)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -126,10 +126,10 @@ def test_in_our_own_folders_no_link_is_read_through(tmp_path: Path) -> None:
 
 
 def started(path: Path, content: bytes) -> None:
-    descriptor = named.stream(path)
+    descriptor = named.open_stream(path)
     if descriptor is None:
         with contextlib.closing(named.Claim(path)) as claim:
-            os.close(claim.put(content))
+            os.close(claim.write_file(content))
         return
     os.write(descriptor, content)
     os.close(descriptor)
@@ -155,7 +155,7 @@ def test_a_link_is_not_written_through(tmp_path: Path) -> None:
     victim.write_text("mine")
     link(tmp_path / "x", victim)
     with pytest.raises(OSError, match="it is a link"):
-        named.stream(tmp_path / "x")
+        named.open_stream(tmp_path / "x")
     named.replace(tmp_path / "x", b"new", 0o644)
     assert (victim.read_text(), (tmp_path / "x").is_symlink()) == ("mine", False)
 
@@ -170,7 +170,8 @@ def test_streams_devices_and_pipes_of_ones_own_are_written_to(tmp_path: Path) ->
     assert read == [b"piped"]
     started(Path("/dev/null"), b"x")
     program = "from pathlib import Path; from telemetry_daemon.guarded import named; import os; "
-    program += "[os.write(named.stream(Path(name)), b'x') for name in ('/dev/stdout', '/dev/fd/1', '/proc/self/fd/1')]"
+    names = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+    program += f"[os.write(named.open_stream(Path(name)), b'x') for name in {names}]"
     for target in (subprocess.PIPE, (tmp_path / "file").open("wb")):
         done = subprocess.run([sys.executable, "-c", program], stdout=target, env=clean_environment({}))
         assert done.returncode == 0
@@ -183,8 +184,8 @@ def test_streams_devices_and_pipes_of_ones_own_are_written_to(tmp_path: Path) ->
 def test_a_pipe_of_another_user_is_neither_written_to_nor_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x")
     os.chown(tmp_path / "x", OTHER_USER, -1)
-    with pytest.raises(UnsafeError, match="no device or pipe of yours"):
-        named.stream(tmp_path / "x")
+    with pytest.raises(UnsafeError, match="a device, or a pipe of this user"):
+        named.open_stream(tmp_path / "x")
 
 
 def test_a_dead_socket_is_replaced_and_a_living_one_and_a_file_are_not(tmp_path: Path) -> None:
@@ -192,7 +193,7 @@ def test_a_dead_socket_is_replaced_and_a_living_one_and_a_file_are_not(tmp_path:
     bind_unix_socket(path).close()
     with bind_unix_socket(path) as living:
         living.listen()
-        connected(path, 1.0).close()
+        connect(path, 1.0).close()
         with pytest.raises(OSError, match="taken"):
             bind_unix_socket(path)
     path.unlink()
@@ -207,7 +208,7 @@ def test_a_link_to_a_socket_is_not_spoken_to(tmp_path: Path) -> None:
         victim.listen()
         victim.settimeout(0)
         link(tmp_path / "control.sock", tmp_path / "victim")
-        with pytest.raises(UnsafeError, match="is no socket"):
-            connected(tmp_path / "control.sock", 1.0)
+        with pytest.raises(UnsafeError, match="is not a socket"):
+            connect(tmp_path / "control.sock", 1.0)
         with pytest.raises(BlockingIOError):
             victim.accept()

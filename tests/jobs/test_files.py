@@ -62,7 +62,7 @@ def test_an_epilog_that_comes_twice_ends_it_once(opened: OwnFolder) -> None:
 
 def test_an_epilog_without_a_prolog_writes_nothing(opened: OwnFolder) -> None:
     end(opened, FIRST, NOW)
-    assert opened.changed() == {}
+    assert opened.modification_times() == {}
 
 
 def test_ended_jobs_are_removed_an_hour_later(tmp_path: Path, opened: OwnFolder) -> None:
@@ -78,7 +78,7 @@ def test_ended_jobs_are_removed_an_hour_later(tmp_path: Path, opened: OwnFolder)
     (tmp_path / "jobs/notes.txt").write_text("of somebody else")
     begin(opened, FIRST, NOW)
     end(opened, FIRST, NOW)
-    assert sorted(opened.changed()) == ["notes.txt", "slurm-12.json", "slurm-2.json", "slurm-3.json"]
+    assert sorted(opened.modification_times()) == ["notes.txt", "slurm-12.json", "slurm-2.json", "slurm-3.json"]
 
 
 def test_a_full_folder_has_room_for_the_next_job(
@@ -90,7 +90,7 @@ def test_a_full_folder_has_room_for_the_next_job(
         end(opened, Job("slurm", number, number), NOW - age)
         os.utime(tmp_path / "jobs" / file_name("slurm", number), (NOW - age, NOW - age))
     begin(opened, FIRST, NOW)
-    assert sorted(opened.changed()) == ["slurm-12.json", "slurm-3.json"]
+    assert sorted(opened.modification_times()) == ["slurm-12.json", "slurm-3.json"]
 
 
 def test_a_hook_that_finds_thousands_of_old_files_removes_some_and_the_next_one_goes_on(

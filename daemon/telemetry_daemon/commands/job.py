@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     directory = arguments.directory or job_directory(arguments.config, os.environ) or _default_directory()
     daemon_directory = runtime_directory(arguments.config, os.environ) or DEFAULT_RUNTIME_DIRECTORY
     try:
-        with OwnFolder.made(Path(directory), _FOLDER_MODE) as folder:
+        with OwnFolder.create_at(Path(directory), _FOLDER_MODE) as folder:
             _grant_group_access(folder, daemon_directory)
             (files.begin if arguments.action == "start" else files.end)(folder, job, now)
     except (OSError, files.NoRoomError) as error:
@@ -74,4 +74,4 @@ def _grant_group_access(folder: OwnFolder, runtime_directory: str) -> None:
     """Set the folder's group to the group of the daemon's user if the group is root's."""
     group = files.group_of_service(runtime_directory, _STATE_DIRECTORY)
     if os.geteuid() == 0 and folder.group == 0 != group:
-        folder.lend(group)
+        folder.set_group(group)

@@ -140,7 +140,7 @@ def check(path: Path) -> None:
     try:
         if path.is_symlink() or (path.exists() and not path.is_file()):
             raise NotAFileError(path.lstat().st_mode, str(path))
-        descriptor = named.existing(path)
+        descriptor = named.open_existing(path)
         if descriptor is not None:
             with os.fdopen(descriptor, "rb") as file:
                 head = file.read(_HEAD_BYTES)
@@ -157,7 +157,7 @@ def check(path: Path) -> None:
 def write(path: Path, content: bytes) -> None:
     """Write the bundle atomically, readable by its owner alone. On failure raises BundleError and leaves nothing."""
     try:
-        named.put(path, content)
+        named.write_file(path, content)
     except OSError as error:
         raise BundleError(_refused(path, error)) from error
 

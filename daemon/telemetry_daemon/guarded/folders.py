@@ -1,4 +1,4 @@
-"""Folders held by descriptors, and new files below them: no other user can redirect the path or create a file there first."""
+"""Opens folders and creates files in them so that no other user can redirect the path or create the file first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UnsafeError(PermissionError):
-    """A path that is not used, because another user could redirect it; the text has the remedy."""
+    """A path is not used because another user could redirect it. The text contains a remedy."""
 
     def __init__(self, text: str) -> None:
         super().__init__(errno.EACCES, text)
@@ -32,101 +32,101 @@ class UnsafeError(PermissionError):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A folder, link or file on a path."""
+    """A folder, link or file on the way to a path."""
 
     path: Path
     status: os.stat_result
 
     @property
     def is_link(self) -> bool:
-        """Return whether the step is a link; the mode of a link has no meaning."""
+        """Return whether this is a link. The mode of a link has no meaning."""
         return stat.S_ISLNK(self.status.st_mode)
 
     @property
     def is_ours(self) -> bool:
-        """Return whether the step belongs to root or to this user."""
+        """Return whether the owner is root or this user."""
         return self.status.st_uid in (ROOT, os.geteuid())
 
     @property
     def is_sticky(self) -> bool:
-        """Return whether users cannot replace each other's files in this folder."""
+        """Return whether the sticky bit keeps users from replacing each other's files in this folder."""
         return bool(self.status.st_mode & stat.S_ISVTX)
 
     @property
-    def is_firm(self) -> bool:
-        """Return whether only root and this user can replace files of this user in this folder."""
+    def is_protected(self) -> bool:
+        """Return whether no other user, except root, can replace files of this user in this folder."""
         return self.is_ours and (not self.is_shared() or self.is_sticky)
 
     def is_shared(self, groups: Container[int] = (ROOT,)) -> bool:
-        """Return whether others than its owner and these groups may write to it."""
+        """Return whether users other than the owner and the members of these groups may write to it."""
         others = stat.S_IWOTH | (0 if self.status.st_gid in groups else stat.S_IWGRP)
         return bool(self.status.st_mode & others)
 
 
-def walk(path: Path, visit: Callable[[Step], None]) -> int:
-    """Return a descriptor (O_PATH) of the file at the path; `visit` is called with each step from / on, and may raise."""
-    here, links = Path("/"), 0
+def open_path(path: Path, visit: Callable[[Step], None]) -> int:
+    """Return an O_PATH descriptor of the file at the path. Calls `visit` with each step, starting at /; it may raise to refuse."""
+    current, links = Path("/"), 0
     names_left = list(reversed(path.absolute().parts[1:]))
-    with ExitStack() as held:
-        folder = _held(held, os.open("/", _STEP))
-        visit(Step(here, os.fstat(folder)))
+    with ExitStack() as open_descriptors:
+        folder = _closed_later(open_descriptors, os.open("/", _STEP))
+        visit(Step(current, os.fstat(folder)))
         while names_left:
             name = names_left.pop()
-            opened = _held(held, _opened(name, folder))
-            step = Step(here.parent if name == ".." else here / name, os.fstat(opened))
+            opened = _closed_later(open_descriptors, _open_step(name, folder))
+            step = Step(current.parent if name == ".." else current / name, os.fstat(opened))
             visit(step)
             if not step.is_link:
-                folder, here = opened, step.path
+                folder, current = opened, step.path
                 continue
             links += 1
             if links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
             target = Path(os.readlink("", dir_fd=opened))
             if target.is_absolute():
-                folder, here = _held(held, os.open("/", _STEP)), Path("/")
+                folder, current = _closed_later(open_descriptors, os.open("/", _STEP)), Path("/")
             names_left.extend(reversed(target.parts[1:] if target.is_absolute() else target.parts))
         return os.dup(folder)
 
 
-def reach(path: Path) -> int:
-    """Return a descriptor of the folder at the path; a link is followed only if it was created by root or this user."""
-    return walk(path, _Shared().visit)
+def open_folder(path: Path) -> int:
+    """Return a descriptor of the folder at the path. Only links that root or this user created are followed."""
+    return open_path(path, _SharedPathCheck().visit)
 
 
-def reach_own(path: Path) -> tuple[int, os.stat_result]:
-    """Return a descriptor and the status of a folder that only this user can write, or, for root, the service user's folder."""
-    guide = _Own()
-    with ExitStack() as unless_good:
-        descriptor = walk(path, guide.visit)
-        unless_good.callback(os.close, descriptor)
-        guide.check_end()
-        unless_good.pop_all()
-    return descriptor, guide.last.status
+def open_own_folder(path: Path) -> tuple[int, os.stat_result]:
+    """Return the descriptor and status of a folder that only this user can write to. Root may also use the service user's folders."""
+    check = _OwnPathCheck()
+    with ExitStack() as on_error:
+        descriptor = open_path(path, check.visit)
+        on_error.callback(os.close, descriptor)
+        check.check_end()
+        on_error.pop_all()
+    return descriptor, check.last.status
 
 
-class _Shared:
-    """Checks a path through folders that others may write to: links of other users are not followed."""
+class _SharedPathCheck:
+    """Checks a path whose folders other users may write to. Links of other users are refused."""
 
     def __init__(self) -> None:
-        self._firm = True
+        self._is_protected = True
 
     def visit(self, step: Step) -> None:
         """Check the next step. Raises UnsafeError."""
         if not step.is_link:
-            self._firm = self._firm and step.is_firm
-        elif not (self._firm and step.is_ours):
+            self._is_protected = self._is_protected and step.is_protected
+        elif not (self._is_protected and step.is_ours):
             raise UnsafeError(f"{step.path} is a link that another user can change; name the target itself")
 
 
-class _Own(_Shared):
-    """Checks the path to a folder of this user; `last` is the newest step that is not a link."""
+class _OwnPathCheck(_SharedPathCheck):
+    """Checks the path to a folder that belongs to this user. `last` is the last step that is not a link."""
 
     def __init__(self) -> None:
         super().__init__()
-        # The owner of the folders: this user, or from some step on the service's user, to whom root gave them.
-        self._keeper = os.geteuid()
+        # The expected owner: this user, or the service's user after the first folder that root gave to that user.
+        self._expected_owner = os.geteuid()
         self.last = Step(Path("/"), Path("/").stat())
-        # If / is not root's, as in a user namespace made by hand, root has only the rights of that namespace's creator.
+        # If / does not belong to root, this is a user namespace, in which root has only the rights of its creator.
         self._as_root = os.geteuid() == ROOT and self.last.status.st_uid == ROOT
 
     def visit(self, step: Step) -> None:
@@ -134,7 +134,7 @@ class _Own(_Shared):
         super().visit(step)
         if not step.is_link:
             if self._as_root:
-                self._look_as_root(step)
+                self._check_as_root(step)
             self.last = step
 
     def check_end(self) -> None:
@@ -142,29 +142,29 @@ class _Own(_Shared):
         path, status = self.last.path, self.last.status
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
-        if status.st_uid not in (self._keeper, os.geteuid()):
-            raise UnsafeError(f"{path} belongs to user {status.st_uid}: chown {self._keeper} {path}")
+        if status.st_uid not in (self._expected_owner, os.geteuid()):
+            raise UnsafeError(f"{path} belongs to user {status.st_uid}: chown {self._expected_owner} {path}")
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise UnsafeError(f"{path} can be written by others: chmod go-w {path}")
 
-    def _look_as_root(self, step: Step) -> None:
+    def _check_as_root(self, step: Step) -> None:
         owner = step.status.st_uid
-        if owner in (ROOT, self._keeper):
+        if owner in (ROOT, self._expected_owner):
             return
-        # In a sticky folder any user may have created it; in another user's folder that user may have moved it there.
-        given_by_root = self._keeper == ROOT and self.last.is_firm and not self.last.status.st_mode & stat.S_IWOTH
-        if not given_by_root:
+        # Otherwise another user may have created the folder or moved it there.
+        is_written_by_root = self.last.is_protected and not self.last.status.st_mode & stat.S_IWOTH
+        if self._expected_owner != ROOT or not is_written_by_root:
             raise UnsafeError(f"{step.path} belongs to user {owner}: chown root {step.path}")
-        self._keeper = owner
+        self._expected_owner = owner
 
 
-def _held(held: ExitStack, descriptor: int) -> int:
-    held.callback(os.close, descriptor)
+def _closed_later(open_descriptors: ExitStack, descriptor: int) -> int:
+    open_descriptors.callback(os.close, descriptor)
     return descriptor
 
 
-def _opened(name: str, folder: int) -> int:
-    """Return a descriptor of the named file. It is opened as a folder first, so that automount mounts it."""
+def _open_step(name: str, folder: int) -> int:
+    """Return an O_PATH descriptor of the file. It is first opened as a folder, which triggers automount."""
     try:
         return os.open(name, _STEP | os.O_DIRECTORY, dir_fd=folder)
     except NotADirectoryError:  # a link or a file
@@ -172,40 +172,40 @@ def _opened(name: str, folder: int) -> int:
 
 
 def create(folder: int, name: str, access: int = os.O_WRONLY) -> int:
-    """Return a descriptor of a new, empty file for its owner alone. Raise FileExistsError if the name exists."""
+    """Create an empty file with mode 0600, and return its descriptor. Raises FileExistsError if the name exists."""
     return os.open(name, _NEW | access, 0o600, dir_fd=folder)
 
 
 def status_of(folder: int, name: str) -> os.stat_result | None:
-    """Return the status of the named file, or of the link itself, or None if the name is free."""
+    """Return the status of a file without following a link, or None if the name does not exist."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:  # it may have been removed meanwhile
+    except FileNotFoundError:  # the name does not exist
         return None
 
 
-def has(folder: int, name: str, descriptor: int) -> bool:
-    """Return whether the open file still has the name."""
+def is_named(folder: int, name: str, descriptor: int) -> bool:
+    """Return whether the name still refers to the open file."""
     status = status_of(folder, name)
     return status is not None and os.path.samestat(status, os.fstat(descriptor))
 
 
 def remove(folder: int, name: str) -> None:
-    """Remove the named file, or the link itself, if it exists. Raises OSError, for example for a folder."""
-    with contextlib.suppress(FileNotFoundError):  # it is gone already
+    """Remove a file or a link if it exists. Raises OSError, for example for a folder."""
+    with contextlib.suppress(FileNotFoundError):  # already removed
         os.unlink(name, dir_fd=folder)
 
 
 @contextlib.contextmanager
-def replacing(folder: int, name: str) -> Iterator[int]:
-    """Create a file to write to. After the block it replaces the named file in one step; after an error it is removed."""
+def replacement(folder: int, name: str) -> Iterator[int]:
+    """Create a file to write to. After the block, it atomically replaces the named file; after an error, it is removed."""
     temporary = f".{name}.{os.urandom(8).hex()}.new"  # no other user can create the name first
     descriptor = create(folder, temporary)
     try:
         yield descriptor
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        with contextlib.suppress(OSError):  # the first error is reported
+        with contextlib.suppress(OSError):  # the original error is more important
             remove(folder, temporary)
         raise
     finally:
@@ -213,19 +213,19 @@ def replacing(folder: int, name: str) -> Iterator[int]:
 
 
 def write(descriptor: int, content: bytes) -> None:
-    """Write all bytes. Raises OSError."""
-    left = memoryview(content)
-    while left:
-        left = left[os.write(descriptor, left) :]
+    """Write all bytes to the descriptor. Raises OSError."""
+    remaining = memoryview(content)
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
 
 
 def append(descriptor: int, content: bytes) -> None:
-    """Append all bytes as new lines, safe against a power cut, or none of them. Raises OSError."""
+    """Append complete lines and sync them to disk, or restore the previous size and raise OSError."""
     size = os.fstat(descriptor).st_size
-    is_half = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    is_incomplete = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
     try:
         os.lseek(descriptor, size, os.SEEK_SET)
-        write(descriptor, b"\n" * is_half + content)
+        write(descriptor, b"\n" * is_incomplete + content)
         os.fsync(descriptor)
     except OSError:
         os.ftruncate(descriptor, size)
@@ -233,63 +233,63 @@ def append(descriptor: int, content: bytes) -> None:
 
 
 def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
-    """Return which other user or group could replace the file, with the remedy, or None. Raises OSError if the path cannot be followed."""
+    """Return which other user or group could replace the file, with a remedy, or None. Raises OSError if the file is missing."""
     real = path.resolve(strict=True)
-    # In a sticky folder further up, such as /tmp, no user can replace the files of another.
-    close = (real, real.parent)
-    way: list[Step] = []
-    os.close(walk(path, way.append))
-    return next((text for step in way if (text := _writer(step, users, groups, close)) is not None), None)
+    # The sticky bit of folders further up, such as /tmp, is sufficient protection.
+    strict_paths = (real, real.parent)
+    steps: list[Step] = []
+    os.close(open_path(path, steps.append))
+    return next((text for step in steps if (text := _writer_at(step, users, groups, strict_paths)) is not None), None)
 
 
-def _writer(step: Step, users: Container[int], groups: Container[int], close: tuple[Path, ...]) -> str | None:
+def _writer_at(step: Step, users: Container[int], groups: Container[int], strict_paths: tuple[Path, ...]) -> str | None:
     path, status = step.path, step.status
     if status.st_uid not in users:
         return f"{path} belongs to user {status.st_uid}, who could change what runs here: chown root {path}"
     if step.is_link:  # its mode has no meaning; only writers of its folder can redirect it
         return None
-    if step.is_shared(groups) and not (step.is_sticky and path not in close):
+    if step.is_shared(groups) and not (step.is_sticky and path not in strict_paths):
         return f"{path} can be written by others, who could change what runs here: chmod go-w {path}"
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Scratch:
-    """The open file, and its optional name."""
+class TemporaryFile:
+    """An open temporary file, which other programs can open by its name."""
 
     stream: BinaryIO
     _path: str
 
-    def named(self) -> str:
-        """Return its path, valid until `unnamed`."""
+    def add_name(self) -> str:
+        """Give the file a name, and return the path, which is valid until `remove_name`."""
         self.stream.flush()
-        with contextlib.suppress(FileExistsError):  # without support for unnamed files it has its name already
-            # A descriptor for the source's folder makes Python call linkat, which follows this link to its file.
+        with contextlib.suppress(FileExistsError):  # the file already has this name: see `_open_unnamed`
+            # `src_dir_fd` makes Python call linkat, which follows the link in /proc to the file.
             os.link(f"/proc/self/fd/{self.stream.fileno()}", self._path, src_dir_fd=self.stream.fileno())
         return self._path
 
-    def unnamed(self) -> None:
-        """Remove the name; open descriptors remain valid."""
+    def remove_name(self) -> None:
+        """Remove the name. Open descriptors remain valid."""
         Path(self._path).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def scratch() -> Iterator[Scratch]:
-    """Create a temporary file that only this user may open."""
+def temporary_file() -> Iterator[TemporaryFile]:
+    """Create a temporary file that only this user can open, until the end of the block."""
     import tempfile  # imports shutil and random, which most processes do not need
 
     path = f"{tempfile.gettempdir()}/telemetry-{os.urandom(16).hex()}"
-    with os.fdopen(_nameless(path), "w+b") as stream:
-        made = Scratch(stream, path)
+    with os.fdopen(_open_unnamed(path), "w+b") as stream:
+        file = TemporaryFile(stream, path)
         try:
-            yield made
+            yield file
         finally:
-            made.unnamed()
+            file.remove_name()
 
 
-def _nameless(path: str) -> int:
-    """Return a descriptor of a file without a name, or with this path if the file system requires a name (overlayfs before Linux 6.1)."""
+def _open_unnamed(path: str) -> int:
+    """Return a descriptor of a new file without a name, or with this path if the file system does not support that."""
     try:
         return os.open(Path(path).parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError:  # the docstring explains; errors of the folder are raised below
+    except OSError:  # not supported, as by overlayfs before Linux 6.1; another error of the folder occurs again below
         return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)

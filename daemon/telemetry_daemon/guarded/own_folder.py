@@ -1,4 +1,4 @@
-"""Folders held open: private folders, which no other user can write to (state, locks, runtime), and inboxes, where others leave files."""
+"""Folders that are held open: private folders of the daemon, and inboxes, in which other users leave files to read."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import final
 
 from telemetry_daemon.guarded import folders, reading
-from telemetry_daemon.guarded.folders import ROOT, Step, UnsafeError, reach, reach_own
-from telemetry_daemon.guarded.named import answers, new_socket
+from telemetry_daemon.guarded.folders import ROOT, Step, UnsafeError, open_folder, open_own_folder
+from telemetry_daemon.guarded.named import has_listener, new_socket
 from telemetry_parsers.dataclass import dataclass
 
-# Folders with private content are created with a narrower mode.
+# The default mode. Folders with private content get a narrower mode.
 FOLDER_MODE = 0o755
 
 
 @final
 class OwnFolder:
-    """A private folder, held open. Files of root become the service user's. Methods raise OSError; an UnsafeError names the remedy."""
+    """An open folder of the service. Files that root creates are given to the service's user. Methods raise OSError, UnsafeError."""
 
     def __init__(self, descriptor: int, owner: tuple[int, int]) -> None:
         self._descriptor = descriptor
@@ -30,17 +30,17 @@ class OwnFolder:
 
     @classmethod
     def at(cls, path: Path) -> OwnFolder:
-        """Open the existing folder."""
-        descriptor, status = reach_own(path)
+        """Open an existing folder."""
+        descriptor, status = open_own_folder(path)
         return cls(descriptor, (status.st_uid, status.st_gid))
 
     @classmethod
-    def made(cls, path: Path, mode: int = FOLDER_MODE) -> OwnFolder:
-        """Open the folder, and create it and its parents if missing."""
+    def create_at(cls, path: Path, mode: int = FOLDER_MODE) -> OwnFolder:
+        """Open a folder, after creating it and its parents if they are missing."""
         try:
             return cls.at(path)
-        except FileNotFoundError:  # the first start
-            _make(path, mode)
+        except FileNotFoundError:  # the daemon starts for the first time
+            _create_folder(path, mode)
             return cls.at(path)
 
     def __enter__(self) -> OwnFolder:
@@ -50,44 +50,44 @@ class OwnFolder:
         self.close()
 
     def close(self) -> None:
-        """Close the folder, once."""
+        """Close the folder. Safe to call twice."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def read(self, name: str, limit_bytes: int) -> bytes:
-        """Return the content of a regular file."""
+        """Return the content of a regular file. Raises TooLargeError above the limit."""
         return reading.read_file(name, limit_bytes, self._descriptor)
 
     def replace(self, name: str, content: bytes) -> None:
-        """Replace the named file in one step, safe against a power cut."""
-        with folders.replacing(self._descriptor, name) as descriptor:
+        """Atomically replace a file, and sync it to disk."""
+        with folders.replacement(self._descriptor, name) as descriptor:
             folders.write(descriptor, content)
-            self._give(descriptor)
+            self._give_to_owner(descriptor)
             os.fsync(descriptor)  # else a power cut may leave an empty file under the name
 
     def append(self, name: str, content: bytes, most_bytes: int, older: str) -> None:
-        """Append whole lines to a file, which is created if missing. A file that would become too large becomes the older file."""
-        with contextlib.ExitStack() as undo:
+        """Append complete lines to a file. If it would exceed the limit, it is first renamed to `older`."""
+        with contextlib.ExitStack() as at_exit:
             descriptor = self.lock_file(name)
-            undo.callback(os.close, descriptor)
+            at_exit.callback(os.close, descriptor)
             size = os.fstat(descriptor).st_size
             if size and size + len(content) > most_bytes:
                 os.rename(name, older, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
                 descriptor = self.lock_file(name)
-                undo.callback(os.close, descriptor)
+                at_exit.callback(os.close, descriptor)
             folders.append(descriptor, content)
 
-    def hand_over(self, name: str, content: bytes) -> None:
-        """Replace the named file in one step, readable for the folder's group."""
-        with folders.replacing(self._descriptor, name) as descriptor:
+    def replace_for_group(self, name: str, content: bytes) -> None:
+        """Atomically replace a file that the folder's group can read."""
+        with folders.replacement(self._descriptor, name) as descriptor:
             folders.write(descriptor, content)
             os.fchown(descriptor, -1, self._owner[1])
             os.fchmod(descriptor, 0o640)
 
-    def lend(self, group: int) -> None:
-        """Give the folder to this group, which can read files written with `hand_over`."""
-        with _opened(self._descriptor) as folder:
+    def set_group(self, group: int) -> None:
+        """Change the group of the folder, which can read files of `replace_for_group`."""
+        with _open_for_listing(self._descriptor) as folder:
             os.fchown(folder, -1, group)
         self._owner = (self._owner[0], group)
 
@@ -98,110 +98,110 @@ class OwnFolder:
 
     def names(self) -> list[str]:
         """Return the names of all files in the folder."""
-        with _opened(self._descriptor) as folder, os.scandir(folder) as listed:
-            return [entry.name for entry in listed]
+        with _open_for_listing(self._descriptor) as folder, os.scandir(folder) as entries:
+            return [entry.name for entry in entries]
 
-    def changed(self) -> dict[str, float]:
-        """Return when each file in the folder was last written, in seconds of the wall clock."""
-        return {name: status.st_mtime for name, status in self._listed().items()}
+    def modification_times(self) -> dict[str, float]:
+        """Return the time of the last modification of each file, by name."""
+        return {name: status.st_mtime for name, status in self._statuses().items()}
 
     def sizes(self) -> dict[str, int]:
-        """Return the size of each regular file in the folder."""
-        return {name: status.st_size for name, status in self._listed().items() if stat.S_ISREG(status.st_mode)}
+        """Return the size of each regular file, by name."""
+        return {name: status.st_size for name, status in self._statuses().items() if stat.S_ISREG(status.st_mode)}
 
-    def _listed(self) -> dict[str, os.stat_result]:
-        with _opened(self._descriptor) as folder, os.scandir(folder) as listed:
-            found = {entry.name: folders.status_of(folder, entry.name) for entry in listed}
-        return {name: status for name, status in found.items() if status is not None}
+    def _statuses(self) -> dict[str, os.stat_result]:
+        with _open_for_listing(self._descriptor) as folder, os.scandir(folder) as entries:
+            statuses = {entry.name: folders.status_of(folder, entry.name) for entry in entries}
+        return {name: status for name, status in statuses.items() if status is not None}
 
     def lock_file(self, name: str) -> int:
-        """Return a descriptor of a file to lock, created if missing; the caller closes it."""
+        """Return a descriptor of a file to lock, which is created if missing. The caller closes the descriptor."""
         try:
             descriptor = folders.create(self._descriptor, name, os.O_RDWR)
-        except FileExistsError:  # the usual case: the file stays for the next use
+        except FileExistsError:  # the usual case, because lock files are not removed
             return self.existing_lock_file(name)
-        self._give(descriptor)
+        self._give_to_owner(descriptor)
         return descriptor
 
     def existing_lock_file(self, name: str) -> int:
-        """Return a descriptor of an existing file to lock; a file with a second name elsewhere is refused."""
+        """Return a descriptor of an existing file to lock. A file with several hard links is refused."""
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         descriptor = os.open(name, flags, dir_fd=self._descriptor)
         status = os.fstat(descriptor)
         if stat.S_ISREG(status.st_mode) and status.st_nlink <= 1:
             return descriptor
         os.close(descriptor)
-        raise UnsafeError(f"{name} is no file of its own; remove it")
+        raise UnsafeError(f"{name} has several hard links or is not a regular file; remove it")
 
-    def has(self, name: str, descriptor: int) -> bool:
-        """Return whether the open file still has the name."""
-        return folders.has(self._descriptor, name, descriptor)
+    def is_named(self, name: str, descriptor: int) -> bool:
+        """Return whether the name still refers to the open file."""
+        return folders.is_named(self._descriptor, name, descriptor)
 
     def remove(self, name: str) -> None:
-        """Remove the named file, if it exists."""
+        """Remove a file if it exists."""
         folders.remove(self._descriptor, name)
 
-    def bound(self, name: str, mode: int) -> socket.socket:
-        """Return a Unix socket with that name and mode; an existing file of that name is replaced."""
+    def bind_socket(self, name: str, mode: int) -> socket.socket:
+        """Return a Unix socket with this name and mode. An existing file of this name is replaced."""
         self.remove(name)
         with new_socket() as listener:
-            # The kernel gives the file this mode (unix(7)); the umask would apply to all threads.
+            # The file gets this mode (unix(7)). Changing the umask would affect all threads.
             os.fchmod(listener.fileno(), 0o600)
-            path = f"/proc/self/fd/{self._descriptor}/{name}"  # bind() takes no folder descriptor
+            path = f"/proc/self/fd/{self._descriptor}/{name}"  # there is no bind() relative to a folder
             listener.bind(path)
-            os.chmod(path, mode)  # noqa: PTH101  # no other user can write in our folder, so the path is still the socket
+            os.chmod(path, mode)  # noqa: PTH101  # no other user can replace the socket in this folder
         return listener
 
-    def _give(self, descriptor: int) -> None:
-        """Give a file that root created to the folder's owner, so that the daemon can use it."""
+    def _give_to_owner(self, descriptor: int) -> None:
+        """Change the owner of a file that root created to the folder's owner, so that the daemon can use it."""
         if self._owner[0] != os.geteuid():
             os.fchown(descriptor, *self._owner)
 
 
-def own_socket(path: Path, mode: int = 0o600) -> socket.socket:
-    """Return a socket in a private folder, by default for this user and root alone; a dead daemon's socket is replaced. Raises OSError."""
-    if answers(path):
+def bind_own_socket(path: Path, mode: int = 0o600) -> socket.socket:
+    """Return a socket in a folder of the service. A socket without a listener is replaced. Raises OSError."""
+    if has_listener(path):
         raise OSError(f"another daemon listens on {path}")
-    with OwnFolder.made(path.parent) as folder:
-        return folder.bound(path.name, mode)
+    with OwnFolder.create_at(path.parent) as folder:
+        return folder.bind_socket(path.name, mode)
 
 
 def remove_socket(path: Path) -> None:
-    """Remove a socket from a private folder."""
-    with contextlib.suppress(OSError), OwnFolder.at(path.parent) as folder:  # gone with its folder
+    """Remove a socket from a folder of the service."""
+    with contextlib.suppress(OSError), OwnFolder.at(path.parent) as folder:  # the folder may have been removed
         folder.remove(path.name)
 
 
-def _make(path: Path, mode: int) -> None:
+def _create_folder(path: Path, mode: int) -> None:
     try:
-        above = reach(path.parent)
+        parent = open_folder(path.parent)
     except FileNotFoundError:  # the parent is created as well
         if path.parent == path:
             raise
-        _make(path.parent, FOLDER_MODE)
-        above = reach(path.parent)
+        _create_folder(path.parent, FOLDER_MODE)
+        parent = open_folder(path.parent)
     try:
-        os.mkdir(path.name, mode, dir_fd=above)
+        os.mkdir(path.name, mode, dir_fd=parent)
         if os.geteuid() == ROOT:
-            _give_folder(path.name, above)
-    except FileExistsError:  # another process was faster; its folder is checked like any other
+            _give_folder(path.name, parent)
+    except FileExistsError:  # created by another process; the caller checks it
         return
     finally:
-        os.close(above)
+        os.close(parent)
 
 
-def _give_folder(name: str, above: int) -> None:
-    """Give the folder that root just created to the owner of its parent, if it is still the same folder."""
-    owner = os.fstat(above)
-    with _opened(above, name) as folder:
+def _give_folder(name: str, parent: int) -> None:
+    """Change the owner of a folder that root has just created to the owner of its parent. Skip a folder that was replaced."""
+    owner = os.fstat(parent)
+    with _open_for_listing(parent, name) as folder:
         if os.fstat(folder).st_uid == ROOT and owner.st_uid != ROOT:
             os.fchown(folder, owner.st_uid, owner.st_gid)
 
 
 @contextlib.contextmanager
-def _opened(above: int, name: str = ".") -> Iterator[int]:
-    """Open a folder to list it or give it away; a link is not followed."""
-    folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+def _open_for_listing(parent: int, name: str = ".") -> Iterator[int]:
+    """Open a folder to list it or change its owner. Links are not followed."""
+    folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         yield folder
     finally:
@@ -210,7 +210,7 @@ def _opened(above: int, name: str = ".") -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Distinguishes versions of a file; `changed` is the time of the last change, in nanoseconds of the wall clock."""
+    """The state of a file, to detect changes. `changed` is the time of the last change, in nanoseconds since 1970."""
 
     inode: int
     size: int
@@ -220,22 +220,22 @@ class Entry:
 
 @final
 class Inbox:
-    """A folder in which other users leave files. Links are not followed. Every method raises OSError; an UnsafeError names the remedy."""
+    """A folder in which other users leave files to read. Links are not followed. Methods raise OSError, such as UnsafeError."""
 
     def __init__(self, descriptor: int, owner: int | None) -> None:
         self._descriptor = descriptor
-        self._owner = owner  # None: any user may leave files
+        self._owner = owner  # None: files of all users are accepted
 
     @classmethod
     def at(cls, path: Path, owners: tuple[int, ...] = ()) -> Inbox:
-        """Open the existing folder, which must belong to one of the owners, if any; others cannot write to it."""
-        descriptor, step = _opened_inbox(path, lambda step: _refusal(step, owners))
+        """Open an existing folder to which only its owner can write. If owners are given, it must belong to one of them."""
+        descriptor, step = _open_inbox(path, lambda step: _refusal(step, owners))
         return cls(descriptor, step.status.st_uid)
 
     @classmethod
-    def of_everybody(cls, path: Path) -> Inbox:
-        """Open the existing folder in which any user may create files, and no user may remove or replace files of others."""
-        return cls(_opened_inbox(path, _refusal_of_everybody)[0], None)
+    def public_at(cls, path: Path) -> Inbox:
+        """Open an existing folder in which all users may create files, but not replace files of other users."""
+        return cls(_open_inbox(path, _refusal_of_public)[0], None)
 
     def __enter__(self) -> Inbox:
         return self
@@ -243,25 +243,25 @@ class Inbox:
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
 
-    def entries(self, wanted: Callable[[str], bool], most: int) -> Mapping[str, Entry]:
-        """Return the first files with wanted names, by name."""
-        return self.entries_of(sorted(self.names(wanted, most)))
+    def entries(self, is_wanted: Callable[[str], bool], most: int) -> Mapping[str, Entry]:
+        """Return up to `most` files with wanted names, sorted by name."""
+        return self.entries_of(sorted(self.names(is_wanted, most)))
 
-    def names(self, wanted: Callable[[str], bool], most: int) -> frozenset[str]:
-        """Return the first wanted names of files."""
-        with os.scandir(self._descriptor) as listed:
-            return frozenset(islice((entry.name for entry in listed if wanted(entry.name)), most))
+    def names(self, is_wanted: Callable[[str], bool], most: int) -> frozenset[str]:
+        """Return up to `most` wanted names of files."""
+        with os.scandir(self._descriptor) as entries:
+            return frozenset(islice((entry.name for entry in entries if is_wanted(entry.name)), most))
 
     def entries_of(self, names: Iterable[str]) -> Mapping[str, Entry]:
-        """Return the existing files of these names, in the order of the names."""
-        found = ((name, self._entry(name)) for name in names)
-        return {name: entry for name, entry in found if entry is not None}
+        """Return the files with these names that exist, in the same order."""
+        files = ((name, self._entry(name)) for name in names)
+        return {name: entry for name, entry in files if entry is not None}
 
     def read(self, name: str, limit_bytes: int) -> bytes:
-        """Return the content of a regular file that was created by root, this user or the folder's owner, or by any user if allowed."""
+        """Return the content of a regular file. Raises UnsafeError if its owner may not leave files here."""
         owner = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_uid
         if self._owner is not None and owner not in (ROOT, self._owner, os.geteuid()):
-            raise UnsafeError(f"it belongs to user {owner}, who has no business here; remove it")
+            raise UnsafeError(f"it belongs to user {owner}, who may not leave files here; remove it")
         return reading.read_file(name, limit_bytes, self._descriptor)
 
     def _entry(self, name: str) -> Entry | None:
@@ -271,21 +271,21 @@ class Inbox:
         return Entry(status.st_ino, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns), status.st_uid)
 
 
-def _opened_inbox(path: Path, refusal_of: Callable[[Step], str]) -> tuple[int, Step]:
-    """Return a descriptor of the folder, and its step. Raises OSError, UnsafeError with the refusal."""
-    way = reach(path)
+def _open_inbox(path: Path, refusal_of: Callable[[Step], str]) -> tuple[int, Step]:
+    """Return a descriptor of the folder, and its step. Raises OSError, or UnsafeError if it is refused."""
+    path_descriptor = open_folder(path)
     try:
-        step = Step(path, os.fstat(way))
+        step = Step(path, os.fstat(path_descriptor))
         refusal = refusal_of(step)
         if refusal:
             raise UnsafeError(refusal)
-        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=way), step
+        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=path_descriptor), step
     finally:
-        os.close(way)
+        os.close(path_descriptor)
 
 
-def _refusal_of_everybody(step: Step) -> str:
-    """Return why a folder for all users is not read: without the sticky bit any user could replace the files of others."""
+def _refusal_of_public(step: Step) -> str:
+    """Return why a folder for all users is refused, or an empty text. It must have the sticky bit."""
     if not step.is_ours:
         return f"{step.path} belongs to user {step.status.st_uid}: chown root {step.path}"
     if step.is_shared(groups=()) and not step.is_sticky:

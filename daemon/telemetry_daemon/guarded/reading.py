@@ -1,4 +1,4 @@
-"""Reads files that others may have created: regular files only, without blocking, up to a limit. No pathlib: importing it costs every worker 0.4 MiB."""
+"""Reads regular files up to a limit, without blocking. Does not import pathlib, which would cost each worker 0.4 MiB."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 _CHUNK_BYTES = 16 << 10
-# A pipe without a writer and a file with a lease return at once; a terminal does not become the controlling terminal.
+# Opening must not wait for the writer of a pipe or a lease, and a terminal must not become the controlling terminal.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KINDS = {
     stat.S_IFDIR: "it is a folder; name the file in it",
@@ -22,7 +22,7 @@ _KINDS = {
 
 
 class NotAFileError(OSError):
-    """Not a regular file; `strerror` names its type."""
+    """The path is not a regular file. `strerror` names its type."""
 
     def __init__(self, mode: int, path: str) -> None:
         number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
@@ -30,26 +30,26 @@ class NotAFileError(OSError):
 
 
 class TooLargeError(OSError):
-    """A file larger than the limit, which is in `strerror`."""
+    """The file is larger than the limit, which `strerror` names."""
 
     def __init__(self, limit_bytes: int, path: str) -> None:
-        super().__init__(errno.EFBIG, f"it is larger than {_in_words(limit_bytes)}", path)
+        super().__init__(errno.EFBIG, f"it is larger than {_size_text(limit_bytes)}", path)
 
 
 def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
-    """Return the content of a regular file up to the limit, or raise OSError. Devices and pipes are not opened: that might wake them."""
+    """Return the content of a regular file. Raises OSError above the limit. Devices are not opened, because that may wake them."""
     descriptor = open_file(path, folder)
     try:
         if os.fstat(descriptor).st_size > limit_bytes:
             raise TooLargeError(limit_bytes, path)
-        # The file may grow, or be a file of /sys, whose size has no meaning.
+        # The size may be wrong: the file may grow, and files of /sys have no meaningful size.
         return _content(lambda size: os.read(descriptor, size), limit_bytes, path)
     finally:
         os.close(descriptor)
 
 
 def text_at(path: str, limit_bytes: int = 1 << 20) -> str:
-    """Return the stripped text of an optional file, or an empty text if it is missing or unreadable."""
+    """Return the stripped text of a file, or an empty text if it is missing or unreadable."""
     try:
         return read_file(path, limit_bytes).decode("utf-8", "replace").strip()
     except OSError:  # missing or unreadable
@@ -57,38 +57,38 @@ def text_at(path: str, limit_bytes: int = 1 << 20) -> str:
 
 
 def open_file(path: str, folder: int | None = None) -> int:
-    """Return a descriptor to read a regular file of any size, or raise OSError; links as for `read_file`."""
-    follow = folder is None
-    if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow).st_mode):  # no pathlib
+    """Return a descriptor to read a regular file. Links are not followed if `folder` is given. Raises OSError."""
+    follow_links = folder is None
+    if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow_links).st_mode):  # no pathlib
         raise NotAFileError(mode, path)
-    descriptor = os.open(path, _FLAGS | (0 if follow else os.O_NOFOLLOW), dir_fd=folder)
-    if not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):  # another file was put there meanwhile
+    descriptor = os.open(path, _FLAGS | (0 if follow_links else os.O_NOFOLLOW), dir_fd=folder)
+    if not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):  # the file was replaced in the meantime
         os.close(descriptor)
         raise NotAFileError(mode, path)
     return descriptor
 
 
 def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
-    """Return all bytes of a stream that the user named, such as a pipe. Raise TooLargeError if there are too many."""
+    """Return all bytes of a stream. Raises TooLargeError above the limit."""
     return _content(stream.read, limit_bytes, name)
 
 
 def read_named(path: str, limit_bytes: int) -> bytes:
-    """Return all bytes of a file, device or pipe that the user named, or raise OSError. A pipe without a writer is refused: it may never have one."""
+    """Return all bytes of a file, device or pipe that the user named. Raises OSError, also for a pipe without a writer."""
     descriptor = os.open(path, _FLAGS)
     try:
-        first = _first_bytes(descriptor)
-        if first == b"" and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        first_bytes = _first_bytes(descriptor)
+        if first_bytes == b"" and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is a pipe to which no process writes", path)
         os.set_blocking(descriptor, True)
-        pieces = iter([first] if first else [])
-        return _content(lambda size: next(pieces, None) or os.read(descriptor, size), limit_bytes, path)
+        first_piece = iter([first_bytes] if first_bytes else [])
+        return _content(lambda size: next(first_piece, None) or os.read(descriptor, size), limit_bytes, path)
     finally:
         os.close(descriptor)
 
 
 def _first_bytes(descriptor: int) -> bytes | None:
-    """Return the first bytes, empty at the end, or None if a writer may still write some."""
+    """Return the first bytes, empty at the end of the file, or None if a pipe has a writer but no data yet."""
     try:
         return os.read(descriptor, _CHUNK_BYTES)
     except BlockingIOError:
@@ -104,7 +104,7 @@ def _content(read: Callable[[int], bytes], limit_bytes: int, name: str) -> bytes
     return bytes(content)
 
 
-def _in_words(count: int) -> str:
+def _size_text(count: int) -> str:
     units = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
     return next(
         (f"{count // unit} {name}" for unit, name in units if count >= unit and not count % unit), f"{count} bytes"

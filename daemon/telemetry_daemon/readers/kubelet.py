@@ -13,7 +13,7 @@ from pathlib import Path
 
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.guarded.folders import UnsafeError
-from telemetry_daemon.guarded.named import connected
+from telemetry_daemon.guarded.named import connect
 from telemetry_daemon.readers import kubelet_places
 from telemetry_daemon.readers.base import Begun, Reader, Targets
 from telemetry_parsers.library import ReaderRefusal
@@ -130,7 +130,7 @@ class KubeletReader(Reader):
     @contextmanager
     def _connection(self, path: str, ends: float) -> Iterator[socket.socket]:
         """Open a connection that `close` can interrupt."""
-        with closing(connected(Path(path), max(0.001, ends - time.monotonic()))) as connection:
+        with closing(connect(Path(path), max(0.001, ends - time.monotonic()))) as connection:
             with self._turn:
                 if self._is_closed:
                     raise ReaderRefusal("failed", "killed", "the daemon ends")

@@ -108,7 +108,7 @@ class StepsReader(Reader):
 
     def _look(self, now: float) -> list[Plain]:
         self._newcomers.forget(now)
-        with Inbox.of_everybody(self._path) as inbox:
+        with Inbox.public_at(self._path) as inbox:
             names = inbox.names(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MOST_LISTED)
             # Files that were read before are looked at even beyond the limit.
             entries = inbox.entries_of(sorted(self._known.keys() | names))

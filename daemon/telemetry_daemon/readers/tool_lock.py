@@ -183,12 +183,12 @@ def _file_name(tool: str) -> str:
 def _lock(folder: Path, tool: str) -> int:
     """Return the locked file, or raise BlockingIOError. Repeat if the file was removed between opening and locking."""
     name = _file_name(tool)
-    with OwnFolder.made(folder, _FOLDER_MODE) as opened:
+    with OwnFolder.create_at(folder, _FOLDER_MODE) as opened:
         while True:
             descriptor = opened.lock_file(name)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if opened.has(name, descriptor):
+                if opened.is_named(name, descriptor):
                     return descriptor
             except BaseException:
                 os.close(descriptor)

@@ -66,7 +66,7 @@ def write(path: Path, name: str, lines: Iterable[bytes], most_bytes: int = fligh
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
         file.writelines(lines)
-    with OwnFolder.made(path, flights.FOLDER_MODE) as folder:
+    with OwnFolder.create_at(path, flights.FOLDER_MODE) as folder:
         folder.replace(name, packed.getvalue())
         flights.make_room(path, folder, name, time.time(), most_bytes)
 

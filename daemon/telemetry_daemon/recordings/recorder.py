@@ -122,7 +122,7 @@ class _WholeLines:
     """A file of whole lines: a line that does not fit is removed again."""
 
     def __init__(self, path: Path) -> None:
-        stream = named.stream(path)
+        stream = named.open_stream(path)
         self._claim = _claimed(path) if stream is None else None
         self._descriptor = -1 if stream is None else stream
         self._is_file = stream is None or stat.S_ISREG(os.fstat(stream).st_mode)
@@ -168,7 +168,7 @@ class _WholeLines:
 
     def _put(self, data: bytes) -> None:
         if self._claim is not None and self._descriptor < 0:
-            self._descriptor = self._claim.put(data)
+            self._descriptor = self._claim.write_file(data)
             return
         if self._claim is not None and os.fstat(self._descriptor).st_nlink == 0:
             self.is_lost = True

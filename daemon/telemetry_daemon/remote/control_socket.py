@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.folders import UnsafeError
-from telemetry_daemon.guarded.named import connected, is_own_user
-from telemetry_daemon.guarded.own_folder import own_socket, remove_socket
+from telemetry_daemon.guarded.named import connect, is_own_user
+from telemetry_daemon.guarded.own_folder import bind_own_socket, remove_socket
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import LONGEST_WAIT_SECONDS
@@ -76,7 +76,7 @@ class ControlServer:
 
     async def start(self) -> None:
         """Listen; a dead daemon's socket is replaced. Raises OSError."""
-        listening = await asyncio.to_thread(own_socket, self._path)
+        listening = await asyncio.to_thread(bind_own_socket, self._path)
         self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=_LINE_LIMIT_BYTES)
 
     async def close(self) -> None:
@@ -172,7 +172,7 @@ def _pieces(connection: socket.socket, until: Callable[[], float]) -> Iterator[b
 @contextlib.contextmanager
 def _talking(path: Path, verb: str, arguments: Mapping[str, Plain]) -> Iterator[socket.socket]:
     try:
-        with connected(path, _TIMEOUT_SECONDS) as connection:
+        with connect(path, _TIMEOUT_SECONDS) as connection:
             connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
             yield connection
     except (FileNotFoundError, ConnectionRefusedError):

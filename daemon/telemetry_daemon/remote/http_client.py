@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.guarded.folders import UnsafeError
-from telemetry_daemon.guarded.named import connected
+from telemetry_daemon.guarded.named import connect
 from telemetry_exporters.text import clean, cut
 from telemetry_parsers.dataclass import dataclass, field
 
@@ -294,7 +294,7 @@ def _connect(address: Address, credentials: Credentials, seconds: float) -> sock
     if address.unix:
         from pathlib import Path
 
-        return connected(Path(address.unix), seconds)
+        return connect(Path(address.unix), seconds)
     connection = socket.create_connection((address.host, address.port), seconds)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if not address.is_tls:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from telemetry_daemon.guarded.named import is_own_user_or_group
-from telemetry_daemon.guarded.own_folder import own_socket
+from telemetry_daemon.guarded.own_folder import bind_own_socket
 from telemetry_daemon.site.routes import SNAPSHOT_PATH
 from telemetry_daemon.web.addresses import UNIX_PREFIX
 from telemetry_daemon.web.messages import LOCAL_SOCKET, Handler, Request, Response
@@ -37,7 +37,7 @@ class LocalSite:
         await self._web.close()
 
     def _listener(self) -> Listener:
-        return listening(f"{UNIX_PREFIX}{self._path}", own_socket(self._path, _GROUP_MODE), str(self._path))
+        return listening(f"{UNIX_PREFIX}{self._path}", bind_own_socket(self._path, _GROUP_MODE), str(self._path))
 
     def _respond(self, request: Request) -> Response:
         response = self._site(replace(request, client=LOCAL_SOCKET))

@@ -172,7 +172,7 @@ def _key_from_file(path: str) -> bytes:
 
 def _key_in_directory(directory: Path) -> bytes:
     try:
-        with OwnFolder.made(directory) as folder:
+        with OwnFolder.create_at(directory) as folder:
             return _stored_key(folder) or _create_key(folder)
     except OSError as error:
         # Without a state directory, each start has a new key, and the hashes of the names change.

@@ -82,7 +82,7 @@ def save(path: Path, remembered: Remembered) -> None:
     real = remembered.filtered(lambda identity: not identity.simulated)
     document = _Document(SCHEMA, real.devices, real.since, real.events)
     text = json.dumps(to_plain(_Document, document), indent=1) + "\n"
-    with OwnFolder.made(path.parent) as folder:
+    with OwnFolder.create_at(path.parent) as folder:
         folder.replace(path.name, text.encode())
 
 

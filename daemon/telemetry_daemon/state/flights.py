@@ -67,7 +67,7 @@ def make_room(path: Path, folder: OwnFolder, written: str, now: float, most_byte
 
 def _clean_temporary_files(folder: OwnFolder, now: float) -> int:
     """Remove old temporary files, and return the size of recent ones."""
-    changed, size = folder.changed(), 0
+    changed, size = folder.modification_times(), 0
     for name, size_bytes in folder.sizes().items():
         if _TEMPORARY_NAME.match(name) is None:
             continue

@@ -106,7 +106,7 @@ class LedgerFile:
     def _write(self, saved: Saved | None) -> None:
         if not self._unwritten and saved is None:
             return
-        with OwnFolder.made(self._folder) as folder:
+        with OwnFolder.create_at(self._folder) as folder:
             if self._unwritten:
                 lines = "".join(f"{line(record)}\n" for record in self._unwritten)
                 folder.append(JOBS, lines.encode(), LARGEST_JOBS_BYTES, OLDER)

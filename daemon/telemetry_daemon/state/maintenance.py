@@ -138,7 +138,7 @@ class MaintenanceBook:
     def _write(self, now: Maintenance) -> None:
         if self.path is None or self._is_written(now):
             return
-        with OwnFolder.made(self.path.parent) as folder:
+        with OwnFolder.create_at(self.path.parent) as folder:
             if now.ends_in is None:
                 folder.remove(self.path.name)
                 self._written = None

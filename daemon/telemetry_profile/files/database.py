@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
-from telemetry_daemon.guarded.folders import scratch
+from telemetry_daemon.guarded.folders import temporary_file
 from telemetry_daemon.guarded.packing import Unpacked, is_packed
 from telemetry_daemon.guarded.reading import open_file
 from telemetry_parsers.model import Problem
@@ -83,11 +83,11 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
         packed = is_packed(stream.read(2))
         stream.seek(0)
         if packed:
-            with scratch() as copy:
+            with temporary_file() as copy:
                 _unpack(stream, copy.stream)
-                with _connect(copy.named()) as connection:
+                with _connect(copy.add_name()) as connection:
                     database = _database(connection, seconds, copy.stream)
-                    copy.unnamed()  # SQLite has opened the file
+                    copy.remove_name()  # SQLite has opened the file
                     yield database
             return
         with _connect(str(path)) as connection:

@@ -244,7 +244,7 @@ def test_what_is_no_socket_is_not_connected_to(tmp_path: Path, kind: str) -> Non
         }[kind]()
         state, reason, text = failure(read(tmp_path))
     assert (state, reason) == ("failed", "no_permission")
-    assert "is no socket" in text
+    assert "is not a socket" in text
 
 
 def test_another_request_is_no_call_of_its(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from telemetry_daemon.guarded.named import connected
+from telemetry_daemon.guarded.named import connect
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.readers.jobs.environment import Job
@@ -45,7 +45,7 @@ def begin(folder: OwnFolder, job: Job, now: float) -> None:
         record = {**previous, **{key: value for key, value in record.items() if value}, "started": previous["started"]}
     elif not previous:
         _make_room(folder, now)
-    folder.hand_over(name, _encoded(record))
+    folder.replace_for_group(name, _encoded(record))
 
 
 def end(folder: OwnFolder, job: Job, now: float) -> None:
@@ -54,7 +54,7 @@ def end(folder: OwnFolder, job: Job, now: float) -> None:
     previous = _read(folder, name)
     if not previous or previous.get("ended") is not None or _is_later(str(previous.get("run", "")), job.run):
         return
-    folder.hand_over(name, _encoded({**previous, "ended": now}))
+    folder.replace_for_group(name, _encoded({**previous, "ended": now}))
     _remove_old(folder, now - _KEPT_SECONDS)
 
 
@@ -117,7 +117,7 @@ def _make_room(folder: OwnFolder, now: float) -> None:
 def _remove_old(folder: OwnFolder, until: float) -> int:
     """Remove a few of the oldest files of jobs that ended by `until` or before the last boot, and return how many. A hook has little time."""
     boot, removed = boot_id("/"), 0
-    old = sorted((changed, name) for name, changed in folder.changed().items() if changed < until)
+    old = sorted((changed, name) for name, changed in folder.modification_times().items() if changed < until)
     for _, name in [entry for entry in old if entry[1].endswith(SUFFIX)][:_MOST_LOOKED_AT]:
         record = _read(folder, name)
         if record and (record.get("ended") is not None or record.get("boot_id") != boot):
@@ -140,5 +140,5 @@ def nudge(runtime_directory: str, scheduler: str) -> None:
     """Ask the daemon to read a scheduler's jobs at once. If the daemon does not answer, its next poll reads them."""
     request = json.dumps({"verb": "jobs_changed", "source": scheduler}).encode() + b"\n"
     path = Path(runtime_directory, "control.sock")
-    with suppress(OSError), connected(path, _PATIENCE_SECONDS) as connection:  # the next poll reads them
+    with suppress(OSError), connect(path, _PATIENCE_SECONDS) as connection:  # the next poll reads them
         connection.sendall(request)
