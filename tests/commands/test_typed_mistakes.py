@@ -62,7 +62,7 @@ CASES = (
     ("replay sek 5", USAGE, "did you mean seek?"),
     ("maintenance onn", USAGE, "did you mean on?"),
     ("completions zhs", USAGE, "did you mean zsh?"),
-    ("profile /nope", USAGE, "give a profiler's file"),
+    ("profile /nope", USAGE, "pass a readable file or folder"),
 )
 
 
