@@ -33,13 +33,13 @@ _DEVICES = (
     Recording(
         "accelerator:temperature_limit_celsius",
         f"max without (sensor) {_LIMITS}",
-        "The temperature at which the device slows down or acts otherwise, of the sensor that may be hottest.",
+        "The highest limit of the sensors: the temperature at which the device slows down or otherwise reacts.",
     ),
     Recording(
         "accelerator:temperature_margin_celsius",
         "accelerator_temperature_margin_celsius or min without (sensor)"
         f" ({_LIMITS} - accelerator_temperature_celsius{{{_CORE_SENSORS}}})",
-        "Degrees left before the device slows down or acts otherwise, by each sensor's own limit.",
+        "Degrees left before the device slows down or otherwise reacts: the least of all sensors, each with its own limit.",
     ),
     Recording(
         _UTILIZATION,
@@ -57,7 +57,7 @@ _DEVICES = (
         OWNED_WORK,
         f'group by ({DEVICE}, owner_kind, owner) (accelerator_allocation_ratio{{basis="whole"}})'
         f" * on ({CARD}) group_left () max by ({CARD}) ({_UTILIZATION}) or {_UTILIZATION} unless on ({CARD}) accelerator_allocation_ratio",
-        "True average utilization of each card that one owner has whole, with the owner, and of each card without a known owner.",
+        "True average utilization of each card with a single owner, by owner, and of each card without an owner.",
         f"{DEVICE}, owner_kind, owner",
     ),
     Recording(
@@ -99,7 +99,7 @@ _WORK_DONE = RecordingGroup(
         Recording(
             FLOPS,
             f"{CEILING} * {_OF_CARD} ({_MATRIX})",
-            "FLOP/s that the matrix units did at most: their active cycles times the current clock, with every lane at work in the data type of the label.",
+            "Upper limit of the FLOP/s of the matrix units: their active cycles times the current clock, if every lane works in the data type of the label.",
             _PER_DTYPE,
         ),
         Recording(
@@ -112,24 +112,24 @@ _WORK_DONE = RecordingGroup(
             LOST,
             f"clamp_min(1 - {CEILING} / on ({CARD}, dtype) group_left () (accelerator_peak_flops > 0), 0)"
             f" and on ({CARD}) accelerator_utilization_ratio > 0.05",
-            "The part of the quoted peak that is out of reach at the current clock, of cards that work; 0 at the quoted clock or above.",
+            "The part of the quoted peak that a busy card cannot reach at the current clock; 0 at the quoted clock or above.",
             _PER_DTYPE,
         ),
         Recording(
             BYTES,
             f"accelerator_memory_bandwidth_ratio * {_OF_CARD} accelerator_peak_memory_bytes_per_second",
-            "Bytes a second between the card and its memory, by the share of its transfers.",
+            "Bytes a second between the card and its memory: the used share of the bandwidth times the peak.",
         ),
         Recording(
             INTENSITY,
             f"{FLOPS} / {_OF_CARD} ({BYTES} > 0)",
-            "Operations for each byte that is moved: the card's place on its roofline.",
+            "Operations per byte of memory traffic: the card's position on the roofline.",
             _PER_DTYPE,
         ),
         Recording(
             STEP_RATE,
             "rate(telemetry_steps_total[5m])",
-            "Steps a second of each rank, as its job counts them.",
+            "Steps a second of each rank, as counted by its job.",
             f"{NODE}, id, job_id, rank",
         ),
     ),
@@ -144,7 +144,7 @@ _ABOVE_IDLE = Recording(
     # If work adds little, the tool reports a constant; a card far below the idle cards is not idle.
     f"abs({_POWER_READ} - on ({MODEL}) group_left () {_LEAST})"
     f" / on ({MODEL}) group_left () (({_MOST} > {with_thresholds('$power_follows')} * {_LEAST}) - {_LEAST})",
-    "How far the device's power is from that of an idle device, as a share of what work added at most within a month.",
+    "The difference between the power of the device and of an idle device, as a share of the largest difference within a month.",
 )
 
 _AT_LOAD = with_thresholds(">= $same_load_ratio")
@@ -159,12 +159,12 @@ def _of_busy_peers(series: str, read: str) -> tuple[Recording, ...]:
         Recording(
             f"accelerator:{series}:of_busy_peers",
             f"{of_card} / on ({MODEL_IN_NODE}) group_left () quantile by ({MODEL_IN_NODE}) (0.5, {of_card})",
-            "A busy device against the median of its node's busy devices of the same model.",
+            "The value of a busy device, divided by the median of its node's busy devices of the same model.",
         ),
         Recording(
             f"instance:accelerator_{series}:of_busy_peers",
             f"{of_node} / on ({MODEL}) group_left () quantile by ({MODEL}) (0.5, {of_node})",
-            "The devices of a busy node on average, against the median of the busy nodes with the same model.",
+            "The average of the devices of a busy node, divided by the median of the busy nodes with the same model.",
             MODEL_IN_NODE,
         ),
     )
@@ -196,7 +196,7 @@ _ONCE = (
 _SUMMED: Mapping[str, tuple[str, str]] = {
     "accelerator_power_watts:sum": (
         "sum by (OVER) (accelerator_power_watts)",
-        "Power drawn; partitions have none of their own, so nothing counts twice.",
+        "Power drawn. Partitions report no power, so nothing counts twice.",
     ),
     "accelerator_power_cap_used_ratio:avg": (
         _share("accelerator_power_watts", "(accelerator_power_cap_watts > 0)"),

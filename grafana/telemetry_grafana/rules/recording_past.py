@@ -34,7 +34,7 @@ _HEATED = (
         # The clock of a card at rest has no meaning.
         f"clamp_min(1 - accelerator:clock_hertz:avg5m / {_BEST_CLOCK}, 0) and on ({CARD}) {THROTTLED} > 0"
         f" or 0 * {THROTTLED}",
-        "How far the clock was below the best of three hours in five minutes with heat; otherwise, and without a reported clock, 0.",
+        "The loss of clock in five minutes in which heat throttled the card, compared with the best clock of three hours; otherwise, and without a reported clock, 0.",
     ),
 )
 
@@ -170,13 +170,13 @@ PAST = RecordingGroup(
             # By id, because number and name may change with the driver.
             f"max by ({CARD}) ({_for_ten_minutes('min_over_time', 'accelerator:link_up:sum')})",
             CARD,
-            "How many of a device's links were up at most, for ten minutes.",
+            "The highest number of a device's links that were up for ten minutes.",
         ),
         _most(
             "model:accelerator_fan_ratio:most",
             f"max by ({MODEL}) ({_for_ten_minutes('min_over_time', 'accelerator_fan_ratio')})",
             MODEL,
-            "How fast a fan of the model turned at most, for ten minutes.",
+            "The highest speed of a fan of the model for ten minutes.",
         ),
         *_POWER_RANGE,
         # Before the next two rules, so that it reads what they recorded ten minutes ago.
@@ -200,7 +200,7 @@ PAST = RecordingGroup(
         Recording(
             "instance:telemetry_remembers_since_timestamp_seconds:max",
             _REMEMBERS_SINCE,
-            "Identifies the daemon's state: another number means another state.",
+            "Identifies the daemon's state: the number changes if the state is lost.",
             NODE,
         ),
         Recording(
