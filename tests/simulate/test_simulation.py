@@ -55,7 +55,7 @@ def test_cards_work_and_rest_and_heat_and_memory_follow(vendor):
     hot = [values[sensor] for values in seen if values["power_watts"] > 0.7 * model.cap_watts]
     cold = [values[sensor] for values in seen if values["power_watts"] < 0.45 * model.cap_watts]
     assert mean(hot) > mean(cold) + 8.0
-    assert len({values["memory_used_bytes"] for values in seen}) > 5
+    assert len({values["memory_used_bytes"] for values in seen}) >= 5
     soon = [by_device(report)[0] for report in motion.reports(600.0, every=1.0)]
     assert max(abs(then[sensor] - now[sensor]) for then, now in pairwise(soon)) <= 4.0
     assert sum(then["memory_used_bytes"] != now["memory_used_bytes"] for then, now in pairwise(soon)) < 0.05 * len(soon)

@@ -212,10 +212,11 @@ def _memory_of(block: Block, evidence: Evidence) -> int | None:
 
 
 def _is_hbm_capacity_missing(block: Block) -> bool:
-    """Return whether HBM is printed without its capacity, although the capacity of DDR is printed."""
+    """Return whether HBM is printed without its capacity beside a capacity of DDR, so that either may be the memory."""
     has_hbm = any(_MEMORY_KEYS[key][0] == _HBM for key in block if key in _MEMORY_KEYS)
     capacity = block.get("hbm capacity")
-    return has_hbm and "ddr capacity" in block and (capacity is None or units.placeholder(capacity.text) is not None)
+    has_ddr = "ddr capacity" in block and not _is_zero(block, "ddr capacity")
+    return has_hbm and has_ddr and (capacity is None or units.placeholder(capacity.text) is not None)
 
 
 def _is_zero(block: Block, key: str) -> bool:
