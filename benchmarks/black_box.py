@@ -29,7 +29,7 @@ from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.profile import load_profile
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.recordings.flight_writer import write
-from telemetry_daemon.recordings.last_minutes import SECONDS, Listener, Ring, Tap
+from telemetry_daemon.recordings.last_minutes import SECONDS, CaptureFeed, Listener, RecentCaptures
 from telemetry_daemon.recordings.recording_file import RecordingFile
 from telemetry_parsers.codec.captures import capture_line
 from telemetry_parsers.model import Capture
@@ -85,9 +85,9 @@ def of_recorder(cards: int) -> tuple[object, ...]:
         found = [capture for capture in recorded(fake.environment, folder, 30) if capture.outputs]
         captures = [_of_cards(capture, cards) for capture in found]
         rate = len(captures) / 30
-        without_listener = _cost(Tap(), captures)[0]
+        without_listener = _cost(CaptureFeed(), captures)[0]
         alone, _ = _cost(_listened(lambda _: None), captures)
-        ring = Ring()
+        ring = RecentCaptures()
         kept, longest = _cost(_listened(ring.add), list(repeated(captures, 30.0, 6)))
         began = time.process_time()
         mask = Mask(b"x" * 32, ())
@@ -118,13 +118,13 @@ def _of_cards(capture: Capture, cards: int) -> Capture:
     return replace(capture, outputs=capture.outputs * (cards // 64))
 
 
-def _listened(listener: Listener) -> Tap:
-    tap = Tap()
-    tap.listen(listener, lambda: None)
+def _listened(listener: Listener) -> CaptureFeed:
+    tap = CaptureFeed()
+    tap.add_listener(listener, lambda: None)
     return tap
 
 
-def _cost(tap: Tap, captures: Sequence[Capture]) -> tuple[float, float]:
+def _cost(tap: CaptureFeed, captures: Sequence[Capture]) -> tuple[float, float]:
     """Return the mean CPU seconds per capture, and the maximum."""
     took = []
     for capture in captures:

@@ -210,9 +210,9 @@ def test_who_takes_captures_slowly_gets_all_that_were_kept_and_came_within_the_t
     with daemon:
         daemon.until_state(TOOL, "ok")
         runtime = str(tmp_path / "run")
-        daemon.until(lambda: len(list(recorder.past(runtime))) > 30)
-        kept = len(list(recorder.past(runtime)))
-        asked, taken = recorder.FromDaemon(runtime, 2.0, minutes_before=True, longest_round=60.0), []
+        daemon.until(lambda: len(list(recorder.recent_captures(runtime))) > 30)
+        kept = len(list(recorder.recent_captures(runtime)))
+        asked, taken = recorder.DaemonCaptures(runtime, 2.0, minutes_before=True, longest_round=60.0), []
         begun = time.monotonic()
         for capture in asked.captures():
             taken.append(capture.monotonic_time)

@@ -10,8 +10,8 @@ from fuzz.damage import DAMAGES
 from kits.captures import own_cases, registered_parsers
 from kits.fed_node import FedNode
 from state.test_bounds import weight
-from telemetry_daemon.recordings.alarms import Alarms
-from telemetry_daemon.recordings.last_minutes import Line, Ring
+from telemetry_daemon.recordings.alarms import AlarmDetector
+from telemetry_daemon.recordings.last_minutes import Line, RecentCaptures
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.history import History
 from telemetry_exporters.documents import snapshot_json
@@ -37,8 +37,8 @@ class DamagedNode(FedNode):
                 self.captures.setdefault(case.tool, []).extend(case.captures(self.parsers[case.tool]))
         parsers = (self.parsers[name] for name in self.captures)
         super().__init__([SourceFacts(parser.name, parser.vendor, parser.gives) for parser in parsers])
-        self.dice, self.ring = random.Random(SEED), Ring()
-        self.alarms, self.history = Alarms(lambda _: None, lambda: self.now), History(self.clock)
+        self.dice, self.ring = random.Random(SEED), RecentCaptures()
+        self.alarms, self.history = AlarmDetector(lambda _: None, lambda: self.now), History(self.clock)
         self.store = self.new_store(history=self.history, watch=self.alarms)
 
     def live(self, minutes: float) -> int:

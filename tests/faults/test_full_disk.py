@@ -11,7 +11,7 @@ from kits.daemon import COMMAND, Daemon, clean_environment
 from kits.tool_node import TOOL, series, tool_node
 from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.recordings.flight_recorder import Writer
-from telemetry_daemon.recordings.last_minutes import Line, Ring
+from telemetry_daemon.recordings.last_minutes import Line, RecentCaptures
 from telemetry_daemon.state.devices_file import DeviceMemory, load
 from telemetry_daemon.state.flights import kept, name_of
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain, decode_line, encode_line
@@ -116,7 +116,7 @@ def test_a_file_of_the_flight_recorder_is_there_whole_or_not_at_all(disk: SmallD
     line = Line(
         "smi", "fast", 1.0, encode_line(capture_to_plain(Capture("smi", "fast", Library("x")))).encode() + b"\n"
     )
-    ring = Ring()
+    ring = RecentCaptures()
     ring.add(line)
     writer = Writer(str(disk.folder), ())
     disk.fill()

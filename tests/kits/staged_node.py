@@ -34,7 +34,7 @@ from telemetry_daemon.polling.node_sources import Node, empty_pci_view, ignore_c
 from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.host import HostReader
-from telemetry_daemon.recordings.last_minutes import Tap
+from telemetry_daemon.recordings.last_minutes import CaptureFeed
 from telemetry_daemon.service.daemon import Service, Start
 from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_daemon.simulate.simulation import NO_FAULTS, Simulation
@@ -209,7 +209,7 @@ def main() -> None:
     settings = file.load(inputs)
     log.setup(settings.log.level, settings.log.format)
     clock = clock_from(staged.get("past_seconds", 0.0))
-    tap = Tap()
+    tap = CaptureFeed()
     service = Service(Start(settings, lambda: file.load(inputs), tap=tap), StagedNode(stage, clock, tap), clock)
 
     async def serve() -> None:

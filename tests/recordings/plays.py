@@ -10,7 +10,7 @@ from telemetry_daemon.plugins.loading import Loaded, LoadedParser
 from telemetry_daemon.recordings.playback import PlaybackOptions
 from telemetry_daemon.recordings.recorder import Recorder
 from telemetry_daemon.recordings.replay_node import ReplayNode
-from telemetry_daemon.recordings.survey import moment
+from telemetry_daemon.recordings.survey import parse_time
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History
@@ -89,7 +89,7 @@ def made(tmp_path: Path, captures: list[Capture], playing: PlaybackOptions = AS_
 
 
 def made_of(path: Path, playing: PlaybackOptions, at: str = "") -> Played:
-    node = ReplayNode(path, LOADED, Clock(), playing, moment(at) if at else None)
+    node = ReplayNode(path, LOADED, Clock(), playing, parse_time(at) if at else None)
     history = History(node.clock)
     return Played(node, Store("", node.clock, (), Accumulator(Events(), history), node.recorded), history)
 

@@ -7,7 +7,7 @@ import pytest
 
 from kits.planted_faults import FAULTS, WELL
 from kits.snapshots import device, poll, reading
-from telemetry_daemon.recordings.alarms import Alarm, Alarms, Rank
+from telemetry_daemon.recordings.alarms import Alarm, AlarmDetector, Rank
 from telemetry_parsers.model import Absent, Health, MergedDevice, State
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import ReadingKey, Readings, Shape
@@ -47,7 +47,7 @@ class Heard:
     def __init__(self) -> None:
         self.alarms: list[Alarm] = []
         self.now = 1e6
-        self.watch = Alarms(self.alarms.append, lambda: self.now)
+        self.watch = AlarmDetector(self.alarms.append, lambda: self.now)
 
     def sees(self, *cards: MergedDevice) -> list[Alarm]:
         """Return the alarms when the card has these states in turn."""

@@ -23,7 +23,7 @@ class Night:
     def files(self, alarm: Alarm, *, every: float, times: int) -> int:
         written = 0
         for _ in range(times):
-            written += self.bursts.begins(alarm) is not None
+            written += self.bursts.start_burst(alarm) is not None
             self.now += every
         return written
 
@@ -63,7 +63,7 @@ INVENTED = [Alarm(cause, f"GPU-X{cause}", rank, "plugin") for rank in Rank for c
         (HOURS_MOST_OF_GPU_1, OTHER_XID, 3),
         (HOURS_MOST_OF_GPU_1[18:], OTHER_XID, 2),
         (INVENTED, STUCK, 4),
-        ([replace(LOST, whose=f"GPU-{number}") for number in range(9)], STUCK, 4),
+        ([replace(LOST, subject=f"GPU-{number}") for number in range(9)], STUCK, 4),
         ([HOT, replace(HOT, cause="uncorrected_errors")], XID, 2),
     ],
 )
@@ -155,17 +155,17 @@ def test_what_is_worse_begins_a_burst_of_its_own_and_what_is_not_does_not(
 def test_a_file_that_was_not_written_or_is_of_another_alarm_now_counts_no_more() -> None:
     night = Night()
     for number in range(20):
-        entry = night.bursts.begins(card(number))
+        entry = night.bursts.start_burst(card(number))
         assert entry is not None
-        night.bursts.take_back(entry)
-        night.bursts.take_back(entry)
+        night.bursts.remove(entry)
+        night.bursts.remove(entry)
         night.now += 3 * MINUTE
     for number in range(6):
-        crash = night.bursts.begins(Alarm("xid_31", f"GPU-{number}", Rank.MINOR, "other"))
+        crash = night.bursts.start_burst(Alarm("xid_31", f"GPU-{number}", Rank.MINOR, "other"))
         assert (crash is not None) == (number < 3), "half of the hour is used up"
-        assert night.bursts.begins(card(number, f"tool {number % 2}"), instead_of=crash)
+        assert night.bursts.start_burst(card(number, f"tool {number % 2}"), replaced=crash)
         night.now += 3 * MINUTE
-    assert night.bursts.begins(card(9)) is None
+    assert night.bursts.start_burst(card(9)) is None
 
 
 def test_a_burst_that_is_not_worth_a_file_does_not_hide_another() -> None:
@@ -178,5 +178,5 @@ def test_a_burst_that_is_not_worth_a_file_does_not_hide_another() -> None:
 def test_files_of_the_daemon_before_count() -> None:
     now = 1e6
     recent = [now - 60.0 * number for number in range(6)]
-    assert not Bursts(lambda: now, recent).begins(LOST)
-    assert Bursts(lambda: now, [now - 2 * HOUR] * 6).begins(LOST)
+    assert not Bursts(lambda: now, recent).start_burst(LOST)
+    assert Bursts(lambda: now, [now - 2 * HOUR] * 6).start_burst(LOST)

@@ -14,7 +14,7 @@ from kits.snapshots import device, reading
 from telemetry_daemon.config.settings import FlightRecorderSettings, Settings, StateSettings
 from telemetry_daemon.recordings.alarms import Alarm, Bursts, Rank
 from telemetry_daemon.recordings.flight_recorder import FlightRecorder, Writer
-from telemetry_daemon.recordings.last_minutes import Line, Ring, Tap
+from telemetry_daemon.recordings.last_minutes import CaptureFeed, Line, RecentCaptures
 from telemetry_daemon.service.black_box import BlackBox
 from telemetry_daemon.state import flights
 from telemetry_daemon.times import Clock
@@ -71,7 +71,7 @@ class Recorder:
         self.written: list[tuple[str, int]] = []
         self.limits: list[float] = []
         self.trouble = ""
-        self.timers, self.ring = Timers(lambda: self.now), Ring()
+        self.timers, self.ring = Timers(lambda: self.now), RecentCaptures()
         clock = Clock(lambda: self.now, lambda: BEGUN + self.now - 1e6)
         self.recorder = FlightRecorder(self.ring, Bursts(clock.monotonic), self._write, clock, self.timers)
 
@@ -88,7 +88,7 @@ class Recorder:
             self.now = min(1e6 + seconds, self.now + 0.5)
             self.timers.go_off()
         for alarm in alarms:
-            self.recorder.alarm(alarm)
+            self.recorder.on_alarm(alarm)
         return [name for name, _ in self.written]
 
 
@@ -248,8 +248,8 @@ def test_what_another_file_takes_is_no_longer_waited_for_than_is_said() -> None:
     """The writer of the first file is at work when the daemon ends, and does not come back."""
     it, stuck = Recorder(), threading.Event()
     slow = FlightRecorder(it.ring, Bursts(time.monotonic), lambda *_: "" if stuck.wait(20) else "late", Clock())
-    slow.alarm(XID)
-    with slow._writing:  # noqa: SLF001  # as a thread that writes holds it
+    slow.on_alarm(XID)
+    with slow._write_lock:  # noqa: SLF001  # as a thread that writes holds it
         began = time.monotonic()
         slow.end(0.5)
         assert time.monotonic() - began < 10
@@ -283,7 +283,7 @@ def test_switched_off_it_writes_what_is_due_and_of_a_maintenance_little(
     now = 1e6
     turns = 0
     clock = Clock(lambda: now, lambda: BEGUN + now + ahead * turns)
-    box = BlackBox(Tap(), clock, lambda **_: lambda: True, lambda: is_on)
+    box = BlackBox(CaptureFeed(), clock, lambda **_: lambda: True, lambda: is_on)
     on = Settings(state=StateSettings(directory=str(tmp_path)))
     for number in range(8):
         box.configure(on)

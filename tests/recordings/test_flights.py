@@ -21,7 +21,7 @@ from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.recordings import flight_writer
 from telemetry_daemon.recordings.flight_recorder import Writer
 from telemetry_daemon.recordings.flight_writer import write
-from telemetry_daemon.recordings.last_minutes import Ring, Tap
+from telemetry_daemon.recordings.last_minutes import CaptureFeed, RecentCaptures
 from telemetry_daemon.state import flights
 from telemetry_parsers.codec.captures import capture_from_plain, capture_line, decode_line
 from telemetry_parsers.model import Capture, Command, Output, Report
@@ -39,8 +39,8 @@ def named(cause: str, seconds: float = 0.0) -> str:
 
 
 def packed(*captures: Capture) -> Iterator[bytes]:
-    tap, ring = Tap(), Ring()
-    tap.listen(ring.add, lambda: None)
+    tap, ring = CaptureFeed(), RecentCaptures()
+    tap.add_listener(ring.add, lambda: None)
     for capture in captures:
         tap(capture, None)
     return ring.packed()
@@ -200,8 +200,8 @@ def test_identities_planted_in_the_captures_of_every_vendor_are_in_no_file(tmp_p
         for capture in case.captures(parser)
     ]
     assert len({capture.source for capture in found}) >= 12
-    ring, tap = Ring(seconds=1e9), Tap()
-    tap.listen(ring.add, lambda: None)
+    ring, tap = RecentCaptures(seconds=1e9), CaptureFeed()
+    tap.add_listener(ring.add, lambda: None)
     for capture in found:
         tap(capture, None)
     assert Writer(str(tmp_path), ()).write(NAME, ring.packed()) == ""

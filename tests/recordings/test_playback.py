@@ -51,25 +51,25 @@ def test_it_is_played_at_its_pace_and_begins_again(tmp_path: Path) -> None:
 def test_once_it_stays_at_the_end_until_another_position_is_requested(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, PlaybackOptions(speed=100.0, loops=False)) as it:
         assert it.comes(99.0, None)
-        assert comes_true(lambda: it.node.controls.how() == "100 ×, ended")
+        assert comes_true(lambda: it.node.controls.state_text() == "100 ×, ended")
         time.sleep(0.3)  # thirty seconds of the recording: what is shown does not expire
         assert it.temperatures() == [99.0, None]
-        it.node.controls.go_on()
-        assert comes_true(lambda: it.node.controls.how() == "100 ×, ended")
+        it.node.controls.resume()
+        assert comes_true(lambda: it.node.controls.state_text() == "100 ×, ended")
 
 
 def test_who_goes_elsewhere_from_the_end_is_reported_so_at_once(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, PlaybackOptions(loops=False), at="end") as it:
         controls = it.node.controls
-        assert comes_true(lambda: controls.how() == "ended")
+        assert comes_true(lambda: controls.state_text() == "ended")
         controls.seek(30.0)
-        controls.go_on()
-        assert controls.how() in ("", "on its way to 2026-11-18 11:07:11 UTC")
+        controls.resume()
+        assert controls.state_text() in ("", "on its way to 2026-11-18 11:07:11 UTC")
         assert controls.position == pytest.approx(30.0, abs=15.0)
         controls.seek(60.0)
-        assert comes_true(lambda: controls.how() == "ended")
+        assert comes_true(lambda: controls.state_text() == "ended")
         controls.toggle()
-        assert controls.how() in ("", "on its way to 2026-11-18 11:06:41 UTC")
+        assert controls.state_text() in ("", "on its way to 2026-11-18 11:06:41 UTC")
         assert controls.position == pytest.approx(0.0, abs=15.0)
 
 
@@ -80,13 +80,13 @@ def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
         controls.seek(30.2)
         assert it.comes(71.0, 50.0)
         time.sleep(0.2)
-        assert (controls.position, controls.how()) == (30.2, "paused")
+        assert (controls.position, controls.state_text()) == (30.2, "paused")
         controls.seek(1e9)
         assert it.comes(99.0, None)
         controls.seek(-5.0)
         assert it.comes(41.0, 50.0)
         controls.set_speed(50.0)
-        assert controls.how() == "50 ×, paused"
+        assert controls.state_text() == "50 ×, paused"
         controls.toggle()
         assert it.comes(99.0, None)
 
@@ -100,7 +100,7 @@ def test_what_is_asked_over_the_socket_is_done_or_refused(tmp_path: Path) -> Non
             ("speed", bad): f"'{bad}' is not a valid speed; give a number from 0.1 to 100"
             for bad in ("0", "nan", "1e9", "fast")
         },
-        ("seek", "soon"): "'soon' is no moment of a recording",
+        ("seek", "soon"): "'soon' is not a time in a recording",
         ("rewind", ""): "'rewind' is unknown; write seek, pause, play, speed, status",
     }
     with played(tmp_path, MINUTE, PlaybackOptions(loops=False)) as it:
@@ -157,7 +157,7 @@ def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
         finally:
             goes_on.set()
         assert it.comes(60.0, 50.0)
-        assert comes_true(lambda: it.node.controls.how() == "paused")
+        assert comes_true(lambda: it.node.controls.state_text() == "paused")
         assert it.node.recorded().shown == pytest.approx(BEGUN + 3610)
 
 
@@ -191,7 +191,7 @@ def test_every_capture_is_played_once_at_any_speed(tmp_path: Path) -> None:
     with played(tmp_path, events, PlaybackOptions(speed=100.0, loops=False)) as it:
         assert comes_true(lambda: it.events() == 60.0)
         it.node.controls.seek(0.0)
-        assert comes_true(lambda: it.node.controls.how() == "100 ×, ended" and it.events() == 60.0)
+        assert comes_true(lambda: it.node.controls.state_text() == "100 ×, ended" and it.events() == 60.0)
     assert shown(tmp_path, events, "30s").events() == 30.0
 
 
@@ -288,7 +288,7 @@ def test_who_cannot_keep_up_shows_all_and_nothing_grows_old(tmp_path: Path, monk
     monkeypatch.setattr(plays, "LOADED", Loaded((slow_parser,)))
     it = made(tmp_path, slow, PlaybackOptions(speed=100.0, loops=False))
     it.node.play(it.store, it.history)
-    assert comes_true(lambda: it.node.controls.how() == "100 ×, ended")
+    assert comes_true(lambda: it.node.controls.state_text() == "100 ×, ended")
     assert it.temperatures() == [78.0, 50.0]
     it.node.close()
     assert seen[1:] == [[40.0 + at, 50.0] for at in range(2, 38, 2)]
@@ -304,7 +304,7 @@ def test_a_cut_one_is_played_to_its_end_and_says_so(tmp_path: Path) -> None:
     node.close()
 
 
-@pytest.mark.parametrize("why", ["No such file", "the file was replaced; start again to play the new one"])
+@pytest.mark.parametrize("why", ["No such file", "the file was replaced; restart to play the new file"])
 def test_a_recording_that_goes_away_while_it_is_played_is_reported_and_what_is_shown_stays(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, why: str
 ) -> None:
@@ -316,7 +316,7 @@ def test_a_recording_that_goes_away_while_it_is_played_is_reported_and_what_is_s
         else:
             (tmp_path / "recording.jsonl.gz").unlink()
         it.node.controls.seek(5.0)
-        assert comes_true(lambda: it.node.controls.how() == "cannot be played on")
+        assert comes_true(lambda: it.node.controls.state_text() == "cannot be played on")
         assert why in str(vars(caplog.records[-1])["error"])
         assert it.node.controls.position >= 20.0
         assert it.temperatures()[1] == 50.0
@@ -329,6 +329,6 @@ def test_what_is_recorded_on_while_it_is_played_is_not_played(tmp_path: Path) ->
         it = made_of(tmp_path / "recording.jsonl", PlaybackOptions(speed=100.0, loops=False))
         recorder.add(capture(80, "20 20"))
     it.node.play(it.store, it.history)
-    assert comes_true(lambda: it.node.controls.how() == "100 ×, ended")
+    assert comes_true(lambda: it.node.controls.state_text() == "100 ×, ended")
     assert it.temperatures() == [99.0, None]
     it.node.close()

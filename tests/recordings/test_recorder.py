@@ -15,7 +15,7 @@ import pytest
 
 from kits.files import files_of_at_most
 from telemetry_daemon.recordings import last_minutes as module
-from telemetry_daemon.recordings.last_minutes import Line, Tap
+from telemetry_daemon.recordings.last_minutes import CaptureFeed, Line
 from telemetry_daemon.recordings.recorder import Recorder, RecordError
 from telemetry_daemon.recordings.recording_file import RecordingFile
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain, decode_line, encode_line
@@ -118,7 +118,7 @@ def test_nothing_is_added_after_the_end(tmp_path: Path) -> None:
     recorder = Recorder.to_file(tmp_path / "recording.jsonl")
     recorder.close()
     recorder.close()
-    with pytest.raises(RecordError, match="it is closed"):
+    with pytest.raises(RecordError, match="the recorder is closed"):
         recorder.add(CAPTURES[0])
 
 
@@ -136,20 +136,20 @@ def test_data_that_json_cannot_hold_is_refused(tmp_path: Path) -> None:
     ("make", "says"),
     [
         (lambda path: path.mkdir(), "Is a directory"),
-        (lambda path: path.write_text("127.0.0.1 localhost\n"), "it is no recording"),
+        (lambda path: path.write_text("127.0.0.1 localhost\n"), "the existing file is not a recording"),
         (lambda path: path.symlink_to("elsewhere"), "it is a link, which is not followed"),
     ],
 )
 def test_a_file_that_cannot_be_recorded_to_is_named(tmp_path: Path, make: object, says: str) -> None:
     path = tmp_path / "recording.jsonl"
     make(path)  # type: ignore[operator]  # a function from the table
-    with pytest.raises(RecordError, match=f"^cannot record to {path}: {says}; name a new file"):
+    with pytest.raises(RecordError, match=f"^cannot record to {path}: {says}; use a new file"):
         Recorder.to_file(path)
 
 
 def test_two_recorders_do_not_share_a_file(tmp_path: Path) -> None:
     path = tmp_path / "recording.jsonl"
-    with Recorder.to_file(path), pytest.raises(RecordError, match="another process records to it"):
+    with Recorder.to_file(path), pytest.raises(RecordError, match="another process is recording to this file"):
         Recorder.to_file(path)
     Recorder.to_file(path).close()
 
@@ -205,7 +205,10 @@ def test_of_many_who_record_to_a_file_at_the_same_instant_one_does(tmp_path: Pat
             path.write_text(encode_line(capture_to_plain(CAPTURES[0])) + "\n")
         results = recorded_at_once(path)
         assert list(RecordingFile(path)) == [result for result in results if isinstance(result, Capture)]
-        assert sum("another process records to it" in result for result in results if isinstance(result, str)) == 3
+        assert (
+            sum("another process is recording to this file" in result for result in results if isinstance(result, str))
+            == 3
+        )
 
 
 @pytest.mark.parametrize("name", ["recording.jsonl", "recording.jsonl.gz"])
@@ -224,14 +227,14 @@ CAPTURE = Capture("smi", "fast", Library("x"), (Output(data={"watts": 41.5}),), 
 
 
 def test_each_listener_gets_each_capture_as_a_line() -> None:
-    tap = Tap()
+    tap = CaptureFeed()
     first: list[Line] = []
     second: list[Line] = []
-    tap.listen(first.append, lambda: None)
+    tap.add_listener(first.append, lambda: None)
     tap(CAPTURE, None)
-    tap.listen(second.append, lambda: None)
+    tap.add_listener(second.append, lambda: None)
     tap(CAPTURE, None)
-    tap.leave(first.append)
+    tap.remove_listener(first.append)
     tap(CAPTURE, None)
     assert [len(first), len(second)] == [2, 2]
     assert (first[0].source, first[0].poll, first[0].taken) == ("smi", "fast", 7.0)
@@ -243,31 +246,31 @@ def test_a_capture_is_written_once_for_all_and_not_at_all_without_listeners(monk
     written = []
     encode = module.capture_line
     monkeypatch.setattr(module, "capture_line", lambda capture: written.append(1) or encode(capture))
-    tap = Tap()
+    tap = CaptureFeed()
     tap(CAPTURE, None)
     assert written == []
     for _ in range(3):
-        tap.listen([].append, lambda: None)
+        tap.add_listener([].append, lambda: None)
     tap(CAPTURE, None)
     assert written == [1]
 
 
 def test_between_two_captures_nothing_is_lost_and_nothing_comes_twice() -> None:
     """What is fetched first, and what is heard from then on, are all captures, each once."""
-    tap = Tap()
+    tap = CaptureFeed()
     kept: list[Line] = []
     received: list[Line] = []
-    tap.listen(kept.append, lambda: None)
+    tap.add_listener(kept.append, lambda: None)
     tap(CAPTURE, None)
-    before = tap.listen(received.append, lambda: list(kept))
+    before = tap.add_listener(received.append, lambda: list(kept))
     tap(replace(CAPTURE, monotonic_time=8.0), None)
     assert [line.taken for line in (*before, *received)] == [7.0, 8.0]
 
 
 def test_what_json_does_not_have_is_reported_once_and_costs_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
-    tap = Tap()
+    tap = CaptureFeed()
     received: list[Line] = []
-    tap.listen(received.append, lambda: None)
+    tap.add_listener(received.append, lambda: None)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             tap(replace(CAPTURE, outputs=(Output(data={"watts": float("nan")}),)), None)

@@ -54,8 +54,8 @@ def test_plain_ones_cut_at_every_byte_of_the_last_line_play_to_the_one_before() 
         captures, damage = read(WHOLE[:end])
         is_whole = end >= len(WHOLE) - 1  # without the line end it is whole, too
         assert captures == CAPTURES[: 4 if is_whole else 3]
-        cut = "" if is_whole or end == start else "the recording is cut off in line 4: it ends with line 3"
-        assert damage == Damage(cut=cut)
+        cut = "" if is_whole or end == start else "the recording is truncated in line 4; the last complete line is 3"
+        assert damage == Damage(early_end=cut)
 
 
 def test_packed_ones_cut_at_every_byte_lose_no_whole_line_and_say_so(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_packed_ones_cut_at_every_byte_lose_no_whole_line_and_say_so(tmp_path: P
         # At most the line end is missing.
         assert len(captures) in (written.count(b"\n"), written.count(b"\n") + 1)
         assert captures == CAPTURES[: len(captures)]
-        assert damage.cut.startswith(("the recording is cut off in line", "the recording ends after line"))
+        assert damage.early_end.startswith(("the recording is truncated in line", "the recording ends after line"))
         assert damage.count == 0
 
 
@@ -82,7 +82,7 @@ def test_packed_ones_cut_at_every_byte_lose_no_whole_line_and_say_so(tmp_path: P
         (line(CAPTURES[0], wall_time=253_402_300_799.0), "out of range"),
         (line(CAPTURES[0], monotonic_time=-1.0), "out of range"),
         (line(CAPTURES[0], seconds=1e308), "out of range"),
-        (line(CAPTURES[0], schema="telemetry.capture/2", news=1), "later version: upgrade"),
+        (line(CAPTURES[0], schema="telemetry.capture/2", news=1), "later version; upgrade"),
         (b"[" * 100_000 + b"\n", "nested too deeply"),
         (WHOLE[:50] + WHOLE, "not JSON"),
     ],
@@ -92,9 +92,9 @@ def test_bad_lines_in_the_middle_are_named_counted_and_left_out(bad: bytes, reas
     captures, damage = read(lines[0] + bad + b"\n" + lines[1])
     assert captures[0] == CAPTURES[0]
     assert captures[-1] == CAPTURES[1] or b'"schema"' in bad[50:]
-    assert (damage.count, damage.bad[0][0]) == (1, 2)
-    assert reason in damage.bad[0][1]
-    assert next(damage.lines()).startswith("line 2 is left out: it is not a recorded capture (")
+    assert (damage.count, damage.invalid[0][0]) == (1, 2)
+    assert reason in damage.invalid[0][1]
+    assert next(damage.lines()).startswith("line 2 was skipped: it is not a recorded capture (")
 
 
 def test_of_many_bad_lines_the_first_are_named_and_all_counted() -> None:
@@ -106,19 +106,22 @@ def test_of_many_bad_lines_the_first_are_named_and_all_counted() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda path: None, ": No such file or directory; give a file that `telemetry record` wrote"),
-        (lambda path: path.mkdir(), ": it is a folder; name the file in it; give"),
-        (lambda path: path.write_text(""), ": there is no capture in it; give"),
+        (lambda path: None, ": No such file or directory; use a file that `telemetry record` wrote"),
+        (lambda path: path.mkdir(), ": it is a folder; name the file in it; use"),
+        (lambda path: path.write_text(""), ": the file has no capture; use"),
         (lambda path: path.write_text("\n\nGPU 0\n"), ": line 3 is not a recorded capture (not JSON"),
         (
             lambda path: path.write_bytes(gzip.compress(b"telemetry-doctor/CONTENTS\0\0\0 x\n")),
-            ": line 1 is not a recorded capture (a bundle of telemetry doctor: unpack it, and play telemetry-doctor/",
+            ": line 1 is not a recorded capture (a bundle of telemetry doctor; unpack it and play telemetry-doctor/",
         ),
-        (lambda path: path.write_bytes(WHOLE[:80]), ": the recording is cut off in line 1: it ends with line 0; give"),
+        (
+            lambda path: path.write_bytes(WHOLE[:80]),
+            ": the recording is truncated in line 1; the last complete line is 0; use",
+        ),
         (lambda path: path.write_bytes(gzip.compress(WHOLE)[:9]), ": the recording ends after line 0: it is cut off"),
         (
             lambda path: path.write_bytes(line(CAPTURES[0], schema="telemetry.capture/7")),
-            ": line 1 is not a recorded capture (telemetry.capture/7 was written by a later version: upgrade to read it)",
+            ": line 1 is not a recorded capture (telemetry.capture/7 was written by a later version; upgrade to read the recording)",
         ),
     ],
 )
@@ -146,10 +149,10 @@ def test_damaged_packed_data_end_it_there_and_a_wrong_checksum_costs_no_line(pac
         before = packed_up_to(packed[:at]).count(b"\n")
         assert before <= len(captures) < 600
         assert captures[:before] == EACH[:before]
-        assert damage.cut
+        assert damage.early_end
     captures, damage = read(packed[:-8] + bytes([packed[-8] ^ 0xFF]) + packed[-7:])
     assert captures == EACH
-    assert damage.cut.startswith("the recording ends after line 600: its packed data are damaged")
+    assert damage.early_end.startswith("the recording ends after line 600: its packed data are damaged")
 
 
 def packed_up_to(packed: bytes) -> bytes:
@@ -192,7 +195,7 @@ def test_a_line_that_would_take_much_memory_is_not_decoded(tmp_path: Path) -> No
     assert (bomb, "longer than 64 MiB" in words, most < 300) == (4, True, True)
     for count, most, words in others:
         assert count == 8
-        assert "line 5 is left out: it is not a recorded capture (it has more than 4,000,000 values)" in words
+        assert "line 5 was skipped: it is not a recorded capture (the line has more than 4,000,000 values)" in words
         assert most < 300
 
 
@@ -206,7 +209,7 @@ def test_what_tools_print_at_most_is_read(text: str) -> None:
 def test_after_very_many_lines_without_a_capture_nothing_is_read(useless: bytes) -> None:
     captures, damage = read(WHOLE + useless * 100_001 + WHOLE)
     assert captures == CAPTURES
-    assert damage.cut == "no capture is in the last 100,000 lines up to line 100,004: nothing is read from there on"
+    assert damage.early_end == "the 100,000 lines up to line 100,004 have no capture; reading stopped there"
 
 
 def test_memory_does_not_grow_with_the_recording(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from telemetry_daemon.recordings.survey import Survey, moment, placed_captures
+from telemetry_daemon.recordings.survey import Survey, parse_time, placed_captures
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.model import Capture, Library
 
@@ -43,7 +43,7 @@ def surveyed(*times: tuple[float, float]) -> Survey:
     """Return the survey of a recording with these times at these positions."""
     survey = Survey(length=times[-1][0])
     for position, wall_time in times:
-        survey.wall_times.see(position, wall_time)
+        survey.wall_times.add(position, wall_time)
     return survey
 
 
@@ -65,11 +65,11 @@ SURVEY = surveyed((0.0, BEGUN), (7200.0, BEGUN + 7200.0))
     ],
 )
 def test_moments(text: str, position: float) -> None:
-    assert moment(text).position(SURVEY) == pytest.approx(position)
+    assert parse_time(text).position(SURVEY) == pytest.approx(position)
 
 
 def test_a_time_of_day_after_midnight_is_of_the_next_day() -> None:
-    assert moment("00:30").position(surveyed((0.0, BEGUN), (86_400.0, BEGUN + 86_400.0))) == pytest.approx(
+    assert parse_time("00:30").position(surveyed((0.0, BEGUN), (86_400.0, BEGUN + 86_400.0))) == pytest.approx(
         12.89 * 3600 + 1796, abs=200
     )
 
@@ -78,14 +78,14 @@ def test_a_time_of_day_after_midnight_is_of_the_next_day() -> None:
     "text", ["", "soon", "-30s", "end30s", "end-", "25:00", "12:60", "2026-13-01", "1y", "９０", "1e3", "end-end"]
 )
 def test_what_is_no_moment_is_refused_with_what_is(text: str) -> None:
-    with pytest.raises(ValueError, match="is no moment of a recording; write 90s"):
-        moment(text)
+    with pytest.raises(ValueError, match="is not a time in a recording; write 90s"):
+        parse_time(text)
 
 
 @pytest.mark.parametrize("text", ["3h", "end-3h", "11:00", "2026-11-17T11:06:40Z", "2027-01-01"])
 def test_a_moment_outside_the_recording_is_refused_with_its_times(text: str) -> None:
-    with pytest.raises(CommandError, match=r"outside the recording, which is of 2026-11-18 11:06:40 UTC to .* \(2 h"):
-        moment(text).position(SURVEY)
+    with pytest.raises(CommandError, match=r"outside the recording of 2026-11-18 11:06:40 UTC to .* \(2 h"):
+        parse_time(text).position(SURVEY)
 
 
 def hours_off(*pairs: tuple[float, float]) -> Survey:
@@ -128,7 +128,7 @@ def test_a_time_is_what_the_clock_reported_there(survey: Survey, position: float
     ],
 )
 def test_a_time_is_found_where_the_clock_reported_it(survey: Survey, text: str, position: float) -> None:
-    assert moment(text).position(survey) == pytest.approx(position)
+    assert parse_time(text).position(survey) == pytest.approx(position)
 
 
 @pytest.mark.parametrize("text", ["11:30", "2026-11-18T11:30:00Z"])
@@ -137,7 +137,7 @@ def test_a_time_at_which_the_node_was_down_is_refused_with_when_it_was_not(text:
         r"is of 2026-11-18 11:06:40 UTC to .* 11:07:10 UTC, then 2026-11-18 12:07:10 UTC to .* 12:07:40 UTC \(60 s|1 m"
     )
     with pytest.raises(CommandError, match=says):
-        moment(text).position(HOUR_LATER)
+        parse_time(text).position(HOUR_LATER)
 
 
 def test_after_a_reboot_a_time_is_that_of_the_second_boot() -> None:
@@ -146,4 +146,4 @@ def test_after_a_reboot_a_time_is_that_of_the_second_boot() -> None:
     survey = Survey.of([*before, *after])
     assert survey.wall_times.at(0.0) == BEGUN + 1
     assert survey.wall_times.at(survey.length) == BEGUN + 3609
-    assert moment("12:06:45").position(survey) == pytest.approx(survey.length - 4)
+    assert parse_time("12:06:45").position(survey) == pytest.approx(survey.length - 4)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kits.fed_node import FedNode
 from kits.snapshots import DEVICE_METRICS
-from telemetry_daemon.recordings.alarms import Alarms
+from telemetry_daemon.recordings.alarms import AlarmDetector
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store_state import Accepted
@@ -236,7 +236,7 @@ def test_counters_that_come_under_new_names_are_not_remembered_for_ever(monkeypa
 def test_labels_that_come_under_new_names_are_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """What history, links and alarms keep of a device is bounded, whichever metric has the invented labels."""
     monkeypatch.setattr(bounds, "MOST_PINNED_COUNTERS", 1000)
-    node, alarms, words = Node(), Alarms(lambda _: None, float), bounds.MOST_WORDS // 2
+    node, alarms, words = Node(), AlarmDetector(lambda _: None, float), bounds.MOST_WORDS // 2
     node.store = node.new_store(history=History(node.clock), watch=alarms)
     labelled = [metric.key for metric in DEVICE_METRICS if metric.label]
 

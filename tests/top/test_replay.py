@@ -84,7 +84,7 @@ def test_what_is_wrong_with_a_recording_is_printed_beside_the_screen(tmp_path: P
         (("serve", "--speed", "3"), "--speed is for a recording"),
         (("snapshot", "--at", "end"), "--at is for a recording"),
         (("serve", "--speed", "1000", "--replay", "x"), "'1000' is not a valid speed; give a number from 0.1 to 100"),
-        (("top", "--at", "soon", "--replay", "x"), "'soon' is no moment of a recording; write 90s"),
+        (("top", "--at", "soon", "--replay", "x"), "'soon' is not a time in a recording; write 90s"),
         (("replay", "seek"), "telemetry replay seek: give a moment"),
         (("replay", "pause", "5s"), "telemetry replay pause: leave '5s' out"),
     ],

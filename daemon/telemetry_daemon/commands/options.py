@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # imported on demand, so that the help and the snapshot of a 
     from telemetry_daemon.plugins.candidates import PluginFailure
     from telemetry_daemon.plugins.loading import Loaded
     from telemetry_daemon.recordings.playback import PlaybackOptions
-    from telemetry_daemon.recordings.survey import Moment
+    from telemetry_daemon.recordings.survey import RecordingTime
     from telemetry_parsers.model import MergedDevice
 
 USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"  # names of environment variables
@@ -200,15 +200,15 @@ def add_pace(parser: argparse.ArgumentParser) -> None:
     from telemetry_daemon.recordings import playback_clock
 
     text = f"play a recording at this speed, from {playback_clock.SLOWEST:g} to {playback_clock.FASTEST:g} (default: 1)"
-    speed = partial(_parse_argument, playback_clock.speed)
+    speed = partial(_parse_argument, playback_clock.parse_speed)
     parser.add_argument("--speed", type=speed, metavar="TIMES", help=text)
     parser.add_argument("--once", action="store_true", help="stop at the end of the recording instead of repeating it")
 
 
-def _recording_time(text: str) -> Moment:
-    from telemetry_daemon.recordings.survey import moment
+def _recording_time(text: str) -> RecordingTime:
+    from telemetry_daemon.recordings.survey import parse_time
 
-    return _parse_argument(moment, text)
+    return _parse_argument(parse_time, text)
 
 
 def _parse_argument(parse: Callable[[str], T], text: str) -> T:

@@ -134,11 +134,11 @@ def open_recording(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
     from telemetry_daemon.plugins.sources import find
     from telemetry_daemon.recordings.playback import PlaybackOptions
     from telemetry_daemon.recordings.replay_node import ReplayNode
-    from telemetry_daemon.recordings.survey import moment
+    from telemetry_daemon.recordings.survey import parse_time
 
     log.setup("error", "text")
     settings = options.settings(arguments)
-    at = arguments.at or (moment("end") if arguments.watch is None else None)
+    at = arguments.at or (parse_time("end") if arguments.watch is None else None)
     with (
         load(find(settings.parsers.paths)) as loaded,
         closing(ReplayNode(arguments.replay, loaded, Clock(), PlaybackOptions(loops=False), at)) as node,

@@ -23,7 +23,7 @@ from telemetry_daemon.polling import poll_intervals
 from telemetry_daemon.polling.node_sources import RealNode
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.recordings.parsed_captures import Reports
-from telemetry_daemon.recordings.recorder import FromDaemon, FromFirstAnswer, Keep, Recorder, RecordError
+from telemetry_daemon.recordings.recorder import DaemonCaptures, FirstResultGate, Keep, Recorder, RecordError
 from telemetry_daemon.remote.control_socket import ControlError
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log, streams
@@ -37,7 +37,7 @@ EXAMPLES = {
     "telemetry record -o node.jsonl.gz --before --for 10s": "Include the last two minutes, which the daemon has recorded.",
 }
 
-_Record = Callable[[Loaded, Settings, argparse.Namespace, FromFirstAnswer, "_Progress"], None]
+_Record = Callable[[Loaded, Settings, argparse.Namespace, FirstResultGate, "_Progress"], None]
 
 _STANDARD_OUTPUT = Path("-")
 _PROGRESS_SECONDS = 0.5
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         recorder = _recorder(arguments.output)
         try:
             with _progress(recorder, mask, arguments, origin) as progress, recorder:
-                keep = FromFirstAnswer(_keep_masked(recorder, mask, progress.show), Reports(loaded))
+                keep = FirstResultGate(_keep_masked(recorder, mask, progress.show), Reports(loaded))
                 record(loaded, settings, arguments, keep, progress)
                 _check_result(keep)
         except RecordError as error:
@@ -105,7 +105,7 @@ def _recorder(output: Path | None) -> Recorder:
         raise CommandError(str(error)) from None
 
 
-def _check_result(keep: FromFirstAnswer) -> None:
+def _check_result(keep: FirstResultGate) -> None:
     if keep.has_begun:
         return
     if keep.failures:
@@ -137,11 +137,11 @@ def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _Record]:
 
 
 def _record_daemon(
-    loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FromFirstAnswer, progress: _Progress
+    loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FirstResultGate, progress: _Progress
 ) -> None:
     reports = Reports(loaded)
     start = time.monotonic()
-    daemon = FromDaemon(
+    daemon = DaemonCaptures(
         settings.state.runtime_directory,
         arguments.duration,
         minutes_before=arguments.before,
@@ -165,7 +165,7 @@ def _record_daemon(
         _report_missing(daemon, arguments, earlier_count)
 
 
-def _report_missing(daemon: FromDaemon, arguments: argparse.Namespace, earlier_count: int) -> None:
+def _report_missing(daemon: DaemonCaptures, arguments: argparse.Namespace, earlier_count: int) -> None:
     if arguments.before and earlier_count:
         streams.say(f"{earlier_count} of the captures are from before the start of this command")
     elif arguments.before:
@@ -178,7 +178,7 @@ def _report_missing(daemon: FromDaemon, arguments: argparse.Namespace, earlier_c
 
 
 def _record_tools(
-    loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FromFirstAnswer, progress: _Progress
+    loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FirstResultGate, progress: _Progress
 ) -> None:
     failures: list[RecordError] = []
     has_failed = threading.Event()
@@ -216,7 +216,7 @@ class _Progress:
         self._first_round_end = math.inf
         self._next_time = self.start = time.monotonic()
 
-    def end_first_round(self, keep: FromFirstAnswer) -> bool:
+    def end_first_round(self, keep: FirstResultGate) -> bool:
         """Start the duration of the recording, after each source was polled once. Return whether to continue."""
         self._first_round_end = time.monotonic()
         return keep.has_begun or bool(keep.failures)

@@ -108,7 +108,7 @@ def _newest(mask: Mask, material: Material, room: int) -> list[bytes]:
     if daemon.is_broken:  # its control socket would not answer, either
         raise ControlError(daemon.why_not)
     lines: list[bytes] = []
-    captures = list(recorder.past(material.loaded.settings.state.runtime_directory))
+    captures = list(recorder.recent_captures(material.loaded.settings.state.runtime_directory))
     end = time.monotonic() + _MOST_MASKING_SECONDS
     while captures and time.monotonic() < end:
         capture = captures.pop()

@@ -1,4 +1,4 @@
-"""Alarms: changes of devices and sources that may start a flight recorder file, and the rules that limit these files."""
+"""Alarms: changes of devices and sources that may start a flight recorder file, and the limits on these files."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import ReadingKey, Readings, Shape
 
 THROTTLED, OVER_CRITICAL, STUCK, FAILED, LOST = "throttled_by_heat", "over_critical", "stuck", "failed", "lost"
-# An operator removed the card, or the card has recovered.
-_NO_TROUBLE = frozenset({"returned", "removed"})
-# The cause, and the metric with the labels whose growth is an alarm.
-_READINGS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+# Events without a fault: the card has recovered, or an operator removed it.
+_HARMLESS = frozenset({"returned", "removed"})
+# Each cause, with the metric and labels subject increase raises an alarm.
+_CAUSES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     (THROTTLED, "throttled", re.compile(pattern("heat_reasons"))),
     ("uncorrected_errors", "ecc_uncorrected_total", re.compile(".*")),
     ("unhealthy", "health", re.compile("alarm|critical")),
@@ -33,131 +33,130 @@ _MOST_SHAPES = 64
 
 
 class Rank(IntEnum):
-    """The severity: caused by a job or over at the next poll; a fault of a card; a lost card or a failed source."""
+    """The severity of an alarm: a job's error or a failed poll; a fault of a card; a lost card or a hanging source."""
 
     MINOR = 0
     SERIOUS = 1
     GRAVE = 2
 
 
-# Alarms this soon after another belong to its burst. A burst ends at the latest after the second number of seconds.
+# A burst ends after this time without an alarm, or after the maximum duration.
 QUIET_SECONDS, LONGEST_SECONDS = 120.0, 600.0
-# A card may be lost half a minute after its first error. Alarms this soon after the file extend it once.
+# A card may be lost half a minute after its first error. Alarms within this time extend the file once.
 MORE_SECONDS = 60.0
-# An alarm of a rank gets a file while the hour has fewer files than this. A job that crashes all night, or a hot card,
-# leaves some for a lost card. A source that invents devices leaves some for other sources, and a flapping card leaves
-# some for other cards.
+# The largest number of files in an hour that still allows a file for an alarm of this rank: in total, of the same
+# source, and of the same card. Frequent minor alarms, a faulty source or a flapping card thus leave room for a lost card.
 MOST_AN_HOUR: Mapping[Rank, int] = {Rank.MINOR: 3, Rank.SERIOUS: 4, Rank.GRAVE: 6}
 MOST_OF_A_SOURCE: Mapping[Rank, int] = {Rank.MINOR: 2, Rank.SERIOUS: 3, Rank.GRAVE: 4}
 MOST_OF_A_CARD: Mapping[Rank, int] = {Rank.MINOR: 1, Rank.SERIOUS: 2, Rank.GRAVE: 3}
 MOST_OF_A_RANK_OF_A_CARD = 2
-# Further files about the same fault contain nothing new.
+# More files about the same fault would add no information.
 MOST_OF_A_FAULT_A_DAY = 6
-# The first loss of a card in a day gets a file even if the hour's limit is reached, if the card was up this long
-# before. A source that invents devices does not get many such files.
+# The first loss of a card in a day gets a file despite the hourly limits if the card was up for this time. The number of
+# such files per source is limited, because a faulty source may report devices that do not exist.
 SETTLED_SECONDS, MOST_FIRST_LOSSES_A_DAY = 600.0, 16
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
 _MOST_IN_A_BURST = 4096
-# For one device: each of its causes has at most as many words as a source may report.
-_MOST_TROUBLES = 8 * bounds.MOST_WORDS
+# The largest number of stored values for one device.
+_MOST_VALUES = 8 * bounds.MOST_WORDS
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """What happened, to which device or source, and how severe it is. `source` reported it; a lost card had been up for `up_seconds`."""
+    """The cause of an alarm, and the device or source that it is about. `up_seconds` is the time before a card was lost."""
 
     cause: str
-    whose: str
+    subject: str
     rank: Rank = Rank.SERIOUS
     source: str = ""
     up_seconds: float = 0.0
 
 
-class Alarms:
-    """Watches what the store accepts, and passes alarms to a function that must be quick and must not raise."""
+class AlarmDetector:
+    """Detects alarms in the devices and events of the store. `on_alarm` must be quick and must not raise."""
 
-    def __init__(self, raised: Callable[[Alarm], None], monotonic: Callable[[], float]) -> None:
-        self._raised = raised
+    def __init__(self, on_alarm: Callable[[Alarm], None], monotonic: Callable[[], float]) -> None:
+        self._on_alarm = on_alarm
         self._monotonic = monotonic
         self._devices: dict[str, MergedDevice] = {}
-        # Since when each device has been up, newest last.
+        # The time since which each device has been up, newest last.
         self._up_since: dict[str, float] = {}
-        # The source that reads each device. Devices without readings count as of one source.
+        # The source of each device's readings.
         self._sources: dict[str, str] = {}
-        self._troubles: dict[str, dict[ReadingKey, float]] = {}
-        # The values that the troubles were derived from: most merges change none.
+        self._fault_values: dict[str, dict[ReadingKey, float]] = {}
+        # The values from which the faults were derived. Most updates change none of them.
         self._values: dict[str, tuple[Shape, object]] = {}
         self._states: dict[tuple[str, str], State] = {}
 
     def add_event(self, event: PastEvent) -> None:
-        """Handle an event of a device. A device that was lost before the start is in no capture."""
+        """Raise an alarm for an event of a device, unless the device was already lost at the start."""
         alarm = Alarm(event.code, event.id, _rank(event.code), self._sources.get(event.id, ""))
         if event.code == LOST and event.id in self._up_since:
-            self._raised(replace(alarm, up_seconds=self._monotonic() - self._up_since.pop(event.id)))
-        elif event.code not in _NO_TROUBLE and event.code != LOST:
-            self._raised(alarm)
+            self._on_alarm(replace(alarm, up_seconds=self._monotonic() - self._up_since.pop(event.id)))
+        elif event.code not in _HARMLESS and event.code != LOST:
+            self._on_alarm(alarm)
 
     def update(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
         """Compare the devices and the health of the polls with their previous state."""
         for device in devices:
             if self._devices.get(device.id) is not device:
-                self._look(device)
+                self._update_device(device)
         self._devices = {device.id: device for device in devices}
-        for gone in self._troubles.keys() - self._devices.keys():
-            del self._troubles[gone], self._values[gone], self._sources[gone]
+        for device_id in self._fault_values.keys() - self._devices.keys():
+            del self._fault_values[device_id], self._values[device_id], self._sources[device_id]
         for key, health in healths.items():
-            before, self._states[key] = self._states.get(key), health.state
-            if health.state == STUCK and before != STUCK:
-                self._raised(Alarm(STUCK, key[0], Rank.GRAVE, key[0]))
-            elif health.state == FAILED and before == "ok":
-                self._raised(Alarm(FAILED, key[0], Rank.MINOR, key[0]))
+            previous, self._states[key] = self._states.get(key), health.state
+            if health.state == STUCK and previous != STUCK:
+                self._on_alarm(Alarm(STUCK, key[0], Rank.GRAVE, key[0]))
+            elif health.state == FAILED and previous == "ok":
+                self._on_alarm(Alarm(FAILED, key[0], Rank.MINOR, key[0]))
 
-    def _look(self, device: MergedDevice) -> None:
+    def _update_device(self, device: MergedDevice) -> None:
         if device.up:
-            self._note(device.id)
+            self._mark_as_up(device.id)
         if not device.readings:
             return
         readings = Readings.of(device.readings)
-        values = _values_of_troubles(readings.shape)(readings.values)
-        shape, before = self._values.get(device.id, (None, None))
-        is_as_before = shape is readings.shape and before == values
+        values = _value_selector(readings.shape)(readings.values)
+        shape, previous = self._values.get(device.id, (None, None))
+        is_unchanged = shape is readings.shape and previous == values
         self._values[device.id] = readings.shape, values
         source = self._sources[device.id] = readings.origins[0].source
-        troubles = self._troubles.setdefault(device.id, {})
-        for cause, numbers in chain(() if is_as_before else _troubles(readings), _heat(device, readings)):
-            more = sum(number - troubles.get(key, number) for key, number in numbers.items())
-            troubles |= numbers
-            if more > 0.0:
-                self._raised(Alarm(cause, device.id, source=source))
-        if len(troubles) > _MOST_TROUBLES:  # a source may invent labels
+        known_values = self._fault_values.setdefault(device.id, {})
+        for cause, numbers in chain(() if is_unchanged else _fault_values(readings), _heat(device, readings)):
+            increase = sum(number - known_values.get(key, number) for key, number in numbers.items())
+            known_values |= numbers
+            if increase > 0.0:
+                self._on_alarm(Alarm(cause, device.id, source=source))
+        if len(known_values) > _MOST_VALUES:  # a faulty source may report new labels forever
             current = (*readings.shape.keys, (OVER_CRITICAL, ""))
-            self._troubles[device.id] = {key: troubles[key] for key in current if key in troubles}
+            self._fault_values[device.id] = {key: known_values[key] for key in current if key in known_values}
 
-    def _note(self, device_id: str) -> None:
+    def _mark_as_up(self, device_id: str) -> None:
         if device_id not in self._up_since:
-            while len(self._up_since) >= bounds.MOST_REMEMBERED:  # a source may invent devices
+            while len(self._up_since) >= bounds.MOST_REMEMBERED:  # a faulty source may report new devices forever
                 del self._up_since[next(iter(self._up_since))]
             self._up_since[device_id] = self._monotonic()
 
 
-def _troubles(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    for cause, keys in _places(readings.shape):
-        found = ((key, readings.values[position]) for key, position in keys)
-        yield cause, {key: value for key, value in found if not isinstance(value, Absent)}
+def _fault_values(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
+    for cause, keys in _fault_positions(readings.shape):
+        values = ((key, readings.values[position]) for key, position in keys)
+        yield cause, {key: value for key, value in values if not isinstance(value, Absent)}
 
 
 def _heat(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    """Yield the heat of a device that is critical by its verdict and does not report thermal throttling."""
-    places = _places_of_heat(readings.shape)
-    if any(not isinstance(readings.values[position], Absent) for _, position in places["throttled"]):
+    """Yield whether a device that reports no thermal throttling is critically hot."""
+    positions = _heat_positions(readings.shape)
+    if any(not isinstance(readings.values[position], Absent) for _, position in positions["throttled"]):
         return
-    view = DeviceView(device, readings, places, 0.0)
+    view = DeviceView(device, readings, positions, 0.0)
     if view.numbers(_TEMPERATURE):
         yield OVER_CRITICAL, {(OVER_CRITICAL, ""): float(bool(over_critical(view)))}
 
 
 @lru_cache(maxsize=_MOST_SHAPES)
-def _places_of_heat(shape: Shape) -> Positions:
+def _heat_positions(shape: Shape) -> Positions:
     return {
         metric: tuple((label, position) for (name, label), position in shape.places.items() if name == metric)
         for metric in (*TEMPERATURES, "throttled")
@@ -165,19 +164,19 @@ def _places_of_heat(shape: Shape) -> Positions:
 
 
 @lru_cache(maxsize=_MOST_SHAPES)
-def _places(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int], ...]], ...]:
-    found = (
+def _fault_positions(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int], ...]], ...]:
+    causes = (
         (cause, tuple((key, at) for key, at in shape.places.items() if key[0] == metric and labels.fullmatch(key[1])))
-        for cause, metric, labels in _READINGS
+        for cause, metric, labels in _CAUSES
     )
-    return tuple((cause, keys) for cause, keys in found if keys)
+    return tuple((cause, keys) for cause, keys in causes if keys)
 
 
 @lru_cache(maxsize=_MOST_SHAPES)
-def _values_of_troubles(shape: Shape) -> Callable[[Sequence[object]], object]:
-    """Return a function that selects the values of all causes from the values of that shape."""
-    places = [position for _, keys in _places(shape) for _, position in keys]
-    return itemgetter(*places) if places else lambda _: ()
+def _value_selector(shape: Shape) -> Callable[[Sequence[object]], object]:
+    """Return a function that selects the values of all causes from the values of readings with this shape."""
+    positions = [position for _, keys in _fault_positions(shape) for _, position in keys]
+    return itemgetter(*positions) if positions else lambda _: ()
 
 
 @lru_cache(maxsize=_MOST_SHAPES)
@@ -188,98 +187,98 @@ def _rank(code: str) -> Rank:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entry:
-    """A file that counts: when its burst began (monotonic), its subject, and whether it is exempt from the hourly limit."""
+class CountedFile:
+    """A file that counts towards the limits: the start of its burst (monotonic), its alarm, and whether it is exempt."""
 
-    begun: float
+    start: float
     alarm: Alarm = Alarm("", "")
-    is_beside: bool = False
+    is_exempt: bool = False
 
 
 class Bursts:
-    """Decides which alarms get a file. Not thread-safe. `before` are the times of the existing files."""
+    """Decides which alarms get a file. A burst is a series of alarms that share a file. Not thread-safe."""
 
-    def __init__(self, monotonic: Callable[[], float], before: Iterable[float] = ()) -> None:
+    def __init__(self, monotonic: Callable[[], float], file_times: Iterable[float] = ()) -> None:
         self._monotonic = monotonic
-        # Of the last day.
-        self._files = list(map(Entry, before))
+        # The files of the last day, including those that existed at the start.
+        self._files = list(map(CountedFile, file_times))
         self._first = self._last = -float("inf")
         self._rank = Rank.MINOR
-        # The first subject of the burst, and the subjects of its grave alarms.
-        self._began_with = ""
-        self._whose: set[tuple[str, bool]] = set()
+        # The subject of the burst's first alarm, and the subjects of its grave alarms.
+        self._first_subject = ""
+        self._grave_subjects: set[tuple[str, bool]] = set()
 
-    def begins(self, alarm: Alarm, instead_of: Entry | None = None) -> Entry | None:
-        """Return the entry of the burst that begins with this alarm, or None if the alarm gets no file. It replaces `instead_of`."""
+    def start_burst(self, alarm: Alarm, replaced: CountedFile | None = None) -> CountedFile | None:
+        """Return the file of the burst that starts with this alarm, or None. The file takes the place of `replaced`."""
         now = self._monotonic()
-        is_within = now - self._last < QUIET_SECONDS and now - self._first < LONGEST_SECONDS
-        if is_within and not self._is_news(alarm, now, is_due=instead_of is not None):
+        is_in_burst = now - self._last < QUIET_SECONDS and now - self._first < LONGEST_SECONDS
+        if is_in_burst and not self._needs_new_file(alarm, now, is_due=replaced is not None):
             self._last = now
-            self._note(alarm)
+            self._add_to_burst(alarm)
             return None
-        others = [file for file in self._files if now - file.begun < _DAY_SECONDS and file is not instead_of]
+        others = [file for file in self._files if now - file.start < _DAY_SECONDS and file is not replaced]
         is_first_loss = _is_first_loss(alarm, others)
-        if not (is_first_loss or _is_worth(alarm, now, others)):
+        if not (is_first_loss or _is_within_limits(alarm, now, others)):
             return None
-        if not is_within:
-            self._whose.clear()
+        if not is_in_burst:
+            self._grave_subjects.clear()
             self._rank = alarm.rank
         self._first = self._last = now
-        self._began_with = alarm.whose
-        self._note(alarm)
-        if instead_of is not None:
-            self.take_back(instead_of)
-        entry = Entry(now, alarm, is_first_loss)
-        self.count(entry)
-        return entry
+        self._first_subject = alarm.subject
+        self._add_to_burst(alarm)
+        if replaced is not None:
+            self.remove(replaced)
+        file = CountedFile(now, alarm, is_first_loss)
+        self.add(file)
+        return file
 
-    def count(self, entry: Entry) -> None:
-        """Count a file, unless it is counted already."""
-        if entry not in self._files:
-            self._files = [file for file in self._files if entry.begun - file.begun < _DAY_SECONDS]
-            self._files.append(entry)
+    def add(self, file: CountedFile) -> None:
+        """Count a file, unless it is already counted."""
+        if file not in self._files:
+            self._files = [other for other in self._files if file.start - other.start < _DAY_SECONDS]
+            self._files.append(file)
 
-    def take_back(self, entry: Entry) -> None:
-        """Do not count a file that could not be written."""
-        if entry in self._files:
-            self._files.remove(entry)
+    def remove(self, file: CountedFile) -> None:
+        """Stop counting a file that could not be written."""
+        if file in self._files:
+            self._files.remove(file)
 
-    def _is_news(self, alarm: Alarm, now: float, *, is_due: bool) -> bool:
-        """Return whether an alarm starts a new recording: it is more severe than the burst, or grave and about another card or a loss, and no pending file covers it."""
+    def _needs_new_file(self, alarm: Alarm, now: float, *, is_due: bool) -> bool:
+        """Return whether an alarm in a burst needs a file of its own: it is more severe, or grave with another subject."""
         is_within_minute = now - self._first < MORE_SECONDS
         if alarm.rank is Rank.GRAVE and self._rank is Rank.GRAVE:
-            return _who(alarm) not in self._whose and not is_within_minute
-        # A card in trouble that is lost within the minute belongs in one file.
-        is_known = alarm.whose == self._began_with and self._rank is Rank.SERIOUS
-        return alarm.rank > self._rank and not (is_known and is_within_minute and not is_due)
+            return _grave_subject(alarm) not in self._grave_subjects and not is_within_minute
+        # The first fault of a card and its loss within a minute belong in one file.
+        is_same_card = alarm.subject == self._first_subject and self._rank is Rank.SERIOUS
+        return alarm.rank > self._rank and not (is_same_card and is_within_minute and not is_due)
 
-    def _note(self, alarm: Alarm) -> None:
+    def _add_to_burst(self, alarm: Alarm) -> None:
         self._rank = max(self._rank, alarm.rank)
-        if alarm.rank is Rank.GRAVE and len(self._whose) < _MOST_IN_A_BURST:
-            self._whose.add(_who(alarm))
+        if alarm.rank is Rank.GRAVE and len(self._grave_subjects) < _MOST_IN_A_BURST:
+            self._grave_subjects.add(_grave_subject(alarm))
 
 
-def _is_worth(alarm: Alarm, now: float, day: Sequence[Entry]) -> bool:
-    hour = [file for file in day if now - file.begun < _HOUR_SECONDS and not file.is_beside]
-    of_card = [file for file in hour if file.alarm.whose == alarm.whose]
-    of_fault = [file for file in day if (file.alarm.cause, file.alarm.whose) == (alarm.cause, alarm.whose)]
+def _is_within_limits(alarm: Alarm, now: float, day: Sequence[CountedFile]) -> bool:
+    hour = [file for file in day if now - file.start < _HOUR_SECONDS and not file.is_exempt]
+    card_files = [file for file in hour if file.alarm.subject == alarm.subject]
+    same_fault_files = [file for file in day if (file.alarm.cause, file.alarm.subject) == (alarm.cause, alarm.subject)]
     return (
         len(hour) < MOST_AN_HOUR[alarm.rank]
         and sum(file.alarm.source == alarm.source for file in hour) < MOST_OF_A_SOURCE[alarm.rank]
-        and len(of_card) < MOST_OF_A_CARD[alarm.rank]
-        and sum(file.alarm.rank is alarm.rank for file in of_card) < MOST_OF_A_RANK_OF_A_CARD
-        and len(of_fault) < MOST_OF_A_FAULT_A_DAY
+        and len(card_files) < MOST_OF_A_CARD[alarm.rank]
+        and sum(file.alarm.rank is alarm.rank for file in card_files) < MOST_OF_A_RANK_OF_A_CARD
+        and len(same_fault_files) < MOST_OF_A_FAULT_A_DAY
     )
 
 
-def _is_first_loss(alarm: Alarm, day: Sequence[Entry]) -> bool:
+def _is_first_loss(alarm: Alarm, day: Sequence[CountedFile]) -> bool:
     if (alarm.cause, alarm.rank) != (LOST, Rank.GRAVE) or alarm.up_seconds < SETTLED_SECONDS:
         return False
-    losses = [file for file in day if file.is_beside and file.alarm.source == alarm.source]
-    is_first = all((file.alarm.cause, file.alarm.whose) != (LOST, alarm.whose) for file in day)
+    losses = [file for file in day if file.is_exempt and file.alarm.source == alarm.source]
+    is_first = all((file.alarm.cause, file.alarm.subject) != (LOST, alarm.subject) for file in day)
     return is_first and len(losses) < MOST_FIRST_LOSSES_A_DAY
 
 
-def _who(alarm: Alarm) -> tuple[str, bool]:
-    """Return the subject of a grave alarm, and whether it is lost: an earlier Xid is another story."""
-    return alarm.whose, alarm.cause == LOST
+def _grave_subject(alarm: Alarm) -> tuple[str, bool]:
+    """Return the subject of a grave alarm, and whether it is lost. A loss after an Xid is a new subject."""
+    return alarm.subject, alarm.cause == LOST

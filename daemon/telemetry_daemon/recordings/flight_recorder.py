@@ -1,4 +1,4 @@
-"""Keeps the last minutes, and has them written to a file after an alarm."""
+"""The flight recorder: writes the captures of the last minutes to a file after an alarm."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 from telemetry_daemon.processes import short_lived
 from telemetry_daemon.processes.short_lived import NoAnswerError
-from telemetry_daemon.recordings.alarms import MORE_SECONDS, Alarm, Bursts, Entry
-from telemetry_daemon.recordings.last_minutes import Ring
+from telemetry_daemon.recordings.alarms import MORE_SECONDS, Alarm, Bursts, CountedFile
+from telemetry_daemon.recordings.last_minutes import RecentCaptures
 from telemetry_daemon.state import flights
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
@@ -22,30 +22,30 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 
-# Captures that follow an alarm belong in its file. The wait is short, because the node may go down.
+# The file also has captures after the alarm. The wait for them is short, because the node may go down.
 SETTLE_SECONDS, LONGEST_SETTLE_SECONDS = 5.0, 20.0
-# The process masks the content of the whole ring, and the disk may be slow.
+# Masking all captures takes time, and the disk may be slow.
 _LONGEST_WRITE_SECONDS = 120.0
 _WRITER = "telemetry_daemon.recordings.flight_writer"
 
 
 @dataclass(frozen=True, slots=True)
-class _Due:
-    """A file that will be written or rewritten: its name, the begin of its burst, when it is due, and its entry."""
+class _PendingFile:
+    """A file that will be written or rewritten at `due`. `start` is the start of its burst (monotonic)."""
 
     name: str
-    begun: float
-    at: float
-    entry: Entry
-    is_anew: bool = False
+    start: float
+    due: float
+    counted: CountedFile
+    is_rewrite: bool = False
 
 
 class FlightRecorder:
-    """Accepts alarms from any thread. `write` writes packed captures to the named file within a time limit, and returns what went wrong."""
+    """Writes files after alarms, which may come from any thread. `write` returns an error text, or "" on success."""
 
     def __init__(
         self,
-        ring: Ring,
+        ring: RecentCaptures,
         bursts: Bursts,
         write: Callable[[str, Iterable[bytes], float], str],
         clock: Clock,
@@ -57,60 +57,60 @@ class FlightRecorder:
         self._clock = clock
         self._new_timer = timer
         self._lock = threading.Lock()
-        self._writing = threading.Lock()
-        self._due: _Due | None = None
-        self._written: _Due | None = None
+        self._write_lock = threading.Lock()
+        self._pending: _PendingFile | None = None
+        self._written: _PendingFile | None = None
         self._timer: threading.Timer | None = None
-        self._wakes_at = math.inf
+        self._wake_time = math.inf
         self._changes = ChangeLog()
-        self._is_over = False
+        self._has_ended = False
 
-    def alarm(self, alarm: Alarm) -> None:
-        """Schedule a file if this alarm begins a burst. Returns at once."""
+    def on_alarm(self, alarm: Alarm) -> None:
+        """Schedule a file if this alarm starts a burst. Return at once."""
         with self._lock:
-            if not self._is_over:
-                self._take(alarm, self._clock.monotonic())
+            if not self._has_ended:
+                self._handle(alarm, self._clock.monotonic())
 
     def end(self, seconds: float) -> None:
-        """Write pending files within this time and accept no more alarms: the node may go down with its card."""
+        """Write a pending file within this time, and ignore later alarms."""
         with self._lock:
-            self._is_over = True
-            due, self._due = self._due, None
+            self._has_ended = True
+            pending, self._pending = self._pending, None
             if self._timer is not None:
                 self._timer.cancel()
         until = self._clock.monotonic() + seconds
-        if self._writing.acquire(timeout=seconds):  # a file that is being written is valuable, too
-            self._writing.release()
-            if due is not None:
-                self._record(due, max(0.0, until - self._clock.monotonic()))
-        elif due is not None:
-            log.warning("the flight recorder had no time to write", extra={"file": due.name})
+        if self._write_lock.acquire(timeout=seconds):  # also wait for a file that is being written
+            self._write_lock.release()
+            if pending is not None:
+                self._record(pending, max(0.0, until - self._clock.monotonic()))
+        elif pending is not None:
+            log.warning("the flight recorder had no time to write", extra={"file": pending.name})
 
-    def _take(self, alarm: Alarm, now: float) -> None:
-        waits = self._due if self._due is not None and not self._due.is_anew else None
-        entry = self._bursts.begins(alarm, None if waits is None else waits.entry)
+    def _handle(self, alarm: Alarm, now: float) -> None:
+        first = self._pending if self._pending is not None and not self._pending.is_rewrite else None
+        counted = self._bursts.start_burst(alarm, None if first is None else first.counted)
         name = flights.name_of(self._clock.wall(), alarm.cause)
-        if waits is not None:
-            at = min(now + SETTLE_SECONDS, waits.begun + LONGEST_SETTLE_SECONDS)
+        if first is not None:
+            due = min(now + SETTLE_SECONDS, first.start + LONGEST_SETTLE_SECONDS)
             # The most severe alarm names the file.
-            self._set(replace(waits, at=at) if entry is None else _Due(name, waits.begun, at, entry))
-        elif entry is not None:
-            self._set(_Due(name, now, now + SETTLE_SECONDS, entry))
-        elif self._due is None and self._written is not None and now < self._written.begun + MORE_SECONDS:
-            at = max(self._written.begun + MORE_SECONDS, now + SETTLE_SECONDS)
-            self._set(replace(self._written, at=at, is_anew=True))
+            self._set(replace(first, due=due) if counted is None else _PendingFile(name, first.start, due, counted))
+        elif counted is not None:
+            self._set(_PendingFile(name, now, now + SETTLE_SECONDS, counted))
+        elif self._pending is None and self._written is not None and now < self._written.start + MORE_SECONDS:
+            due = max(self._written.start + MORE_SECONDS, now + SETTLE_SECONDS)
+            self._set(replace(self._written, due=due, is_rewrite=True))
 
-    def _set(self, due: _Due) -> None:
-        if due.at < self._wakes_at and not self._schedule_wake(due.at) and self._timer is None:
-            self._due = None
-            if not due.is_anew:
-                self._bursts.take_back(due.entry)
+    def _set(self, pending: _PendingFile) -> None:
+        if pending.due < self._wake_time and not self._schedule_wake(pending.due) and self._timer is None:
+            self._pending = None
+            if not pending.is_rewrite:
+                self._bursts.remove(pending.counted)
         else:
-            self._due = due
+            self._pending = pending
 
-    def _schedule_wake(self, at: float) -> bool:
-        """Start a timer that wakes then, and cancel the previous timer. Return whether the timer could start."""
-        timer = self._new_timer(max(0.0, at - self._clock.monotonic()), partial(self._woken, at))
+    def _schedule_wake(self, wake_time: float) -> bool:
+        """Start a timer and cancel the previous timer. Return whether the timer could start."""
+        timer = self._new_timer(max(0.0, wake_time - self._clock.monotonic()), partial(self._wake, wake_time))
         timer.daemon = True
         try:
             timer.start()
@@ -121,34 +121,34 @@ class FlightRecorder:
         self._changes.changed("thread", None)
         if self._timer is not None:
             self._timer.cancel()
-        self._timer, self._wakes_at = timer, at
+        self._timer, self._wake_time = timer, wake_time
         return True
 
-    def _woken(self, at: float) -> None:
+    def _wake(self, wake_time: float) -> None:
         with self._lock:
-            if at != self._wakes_at:  # another thread replaced this one while it woke
+            if wake_time != self._wake_time:  # another timer replaced this one
                 return
-            self._timer, self._wakes_at = None, math.inf
-            due = self._due
-            # Wait while more alarms arrive. If that is impossible, write at once.
-            if due is None or (due.at > self._clock.monotonic() and self._schedule_wake(due.at)):
+            self._timer, self._wake_time = None, math.inf
+            pending = self._pending
+            # Later alarms may have postponed the file. If no timer can start, write at once.
+            if pending is None or (pending.due > self._clock.monotonic() and self._schedule_wake(pending.due)):
                 return
-            self._due = None
-            self._written = None if due.is_anew else due
-        self._record(due, _LONGEST_WRITE_SECONDS)
+            self._pending = None
+            self._written = None if pending.is_rewrite else pending
+        self._record(pending, _LONGEST_WRITE_SECONDS)
 
-    def _record(self, due: _Due, seconds: float) -> None:
-        with self._writing:  # one file at a time
-            trouble = self._write(due.name, self._ring.packed(), seconds)
+    def _record(self, pending: _PendingFile, seconds: float) -> None:
+        with self._write_lock:  # one file at a time
+            error = self._write(pending.name, self._ring.packed(), seconds)
         with self._lock:
-            if not trouble:
-                self._bursts.count(due.entry)  # also after a rewrite: the first write may have failed
-            elif not due.is_anew:
-                self._bursts.take_back(due.entry)
-        if trouble:
-            log.warning("the flight recorder could not write", extra={"file": due.name, "error": trouble})
+            if not error:
+                self._bursts.add(pending.counted)  # also after a rewrite, because the first write may have failed
+            elif not pending.is_rewrite:
+                self._bursts.remove(pending.counted)
+        if error:
+            log.warning("the flight recorder could not write", extra={"file": pending.name, "error": error})
         else:
-            log.info("the last minutes were recorded", extra={"file": due.name})
+            log.info("the last minutes were recorded", extra={"file": pending.name})
 
 
 class Writer:
@@ -159,22 +159,22 @@ class Writer:
         self._parser_paths = parser_paths
 
     def write(self, name: str, packed: Iterable[bytes], seconds: float = _LONGEST_WRITE_SECONDS) -> str:
-        """Write a file. Return what went wrong, or an empty text."""
-        order: dict[str, Any] = {"folder": self._folder, "name": name, "parser_paths": self._parser_paths}
+        """Write a file. Return an error text, or "" on success."""
+        request: dict[str, Any] = {"folder": self._folder, "name": name, "parser_paths": self._parser_paths}
         try:
             with os.fdopen(os.memfd_create("captures"), "wb") as file:
                 sizes = [file.write(capture) for capture in packed]
                 file.seek(0)
-                return self._ordered({**order, "seconds": seconds, "descriptor": file.fileno(), "sizes": sizes})
+                return self._run({**request, "seconds": seconds, "descriptor": file.fileno(), "sizes": sizes})
         except OSError as error:
             return f"no memory for the captures: {error.strerror}"
 
-    def _ordered(self, order: dict[str, Any]) -> str:
+    def _run(self, request: dict[str, Any]) -> str:
         command = short_lived.command_for(_WRITER)
         try:
-            asked = short_lived.ShortLivedProcess(command, json.dumps(order), (order["descriptor"],))
-            ended = asked.answer(order["seconds"], hint="")
+            process = short_lived.ShortLivedProcess(command, json.dumps(request), (request["descriptor"],))
+            result = process.answer(request["seconds"], hint="")
         except NoAnswerError as error:
             return str(error)
-        last = (ended.errors.strip().splitlines() or ["it printed nothing"])[-1]
-        return "" if ended.status == 0 else f"{self._folder}: {last}"
+        last_line = (result.errors.strip().splitlines() or ["the writer printed no error"])[-1]
+        return "" if result.status == 0 else f"{self._folder}: {last_line}"

@@ -1,4 +1,4 @@
-"""The short-lived process that masks and writes one file of the flight recorder, so that a slow or full disk does not affect the daemon."""
+"""The process that masks and writes one flight recorder file, so that a slow or full disk does not affect the daemon."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture
 
-# The daemon's measurements come first.
+# Low priority, so that the daemon's polls are not delayed.
 _NICENESS = 10
 
-# Shares of the time limit: for all captures together, and for those of one source.
-_MOST_IN_ALL, _MOST_FOR_A_SOURCE = 0.8, 0.3
+# Shares of the time limit for all captures, and for the captures of one source.
+_TOTAL_SHARE, _SOURCE_SHARE = 0.8, 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """The file to write, its time limit, the descriptor of the captures, and the size of each gzip member."""
+class WriteRequest:
+    """The request to write a file. `descriptor` refers to the captures, `sizes` are the sizes of their gzip members."""
 
     folder: str
     name: str
@@ -47,14 +47,14 @@ class Order:
 
 
 def main() -> int:
-    """Carry out the order on standard input. On failure, print the reason in one line on standard error."""
+    """Write the file that standard input requests. On failure, print the reason in one line on standard error."""
     with contextlib.suppress(OSError):  # a container may forbid it
         os.nice(_NICENESS)
-    order = from_plain(Order, json.load(sys.stdin))
+    request = from_plain(WriteRequest, json.load(sys.stdin))
     try:
-        with os.fdopen(order.descriptor, "rb") as stream:
-            members = [stream.read(size) for size in order.sizes]
-        write(Path(order.folder), order.name, _masked(members, order))
+        with os.fdopen(request.descriptor, "rb") as stream:
+            members = [stream.read(size) for size in request.sizes]
+        write(Path(request.folder), request.name, _masked_lines(members, request))
     except OSError as error:
         sys.stderr.write(f"{error.strerror or error}\n")
         return exits.UNAVAILABLE
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def write(path: Path, name: str, lines: Iterable[bytes], most_bytes: int = flights.MOST_BYTES) -> None:
-    """Write these lines to a new file, and make room for the next. Raises OSError."""
+    """Write the lines to a new file, and delete old files above the size limit. Raise OSError on failure."""
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
         file.writelines(lines)
@@ -71,27 +71,27 @@ def write(path: Path, name: str, lines: Iterable[bytes], most_bytes: int = fligh
         flights.make_room(path, folder, name, time.time(), most_bytes)
 
 
-def _masked(members: Sequence[bytes], order: Order) -> Iterator[bytes]:
-    """Return the captures as masked lines. Captures are unpacked one at a time, the newest first; if time runs short, old captures of the largest source are left out."""
+def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[bytes]:
+    """Return the captures as masked lines. The newest are masked first, so that old captures are dropped at a timeout."""
     mask = Mask(secrets.token_bytes(32), names_here())
-    begun = time.monotonic()
-    with load(find(order.parser_paths)) as loaded:
+    start = time.monotonic()
+    with load(find(request.parser_paths)) as loaded:
         reports = Reports(loaded)
         for report in filter(None, map(reports.of, _captures(members))):
-            mask.learn(report)  # learns from captures that are left out later, too
-        taken = _in_time(_captures(reversed(members)), begun, order.seconds)
-        lines = [zlib.compress(capture_line(mask.capture(capture, reports.of(capture)))) for capture in taken]
+            mask.learn(report)  # including the captures that are dropped later
+        selected = _within_time(_captures(reversed(members)), start, request.seconds)
+        lines = [zlib.compress(capture_line(mask.capture(capture, reports.of(capture)))) for capture in selected]
     return map(zlib.decompress, reversed(lines))
 
 
-def _in_time(captures: Iterable[Capture], begun: float, seconds: float) -> Iterator[Capture]:
-    """Yield the captures until their source, or all together, have used their share of these seconds."""
-    taken: dict[str, float] = {}
+def _within_time(captures: Iterable[Capture], start: float, seconds: float) -> Iterator[Capture]:
+    """Yield captures until the caller has used the share of `seconds` for their source, or for all sources."""
+    used: dict[str, float] = {}
     for capture in captures:
-        now, of_source = time.monotonic(), taken.get(capture.source, 0.0)
-        if now - begun < _MOST_IN_ALL * seconds and of_source < _MOST_FOR_A_SOURCE * seconds:
+        now, source_seconds = time.monotonic(), used.get(capture.source, 0.0)
+        if now - start < _TOTAL_SHARE * seconds and source_seconds < _SOURCE_SHARE * seconds:
             yield capture
-            taken[capture.source] = of_source + time.monotonic() - now
+            used[capture.source] = source_seconds + time.monotonic() - now
 
 
 def _captures(members: Iterable[bytes]) -> Iterator[Capture]:

@@ -1,4 +1,4 @@
-"""Parses recorded captures with the installed parsers, and puts the reports into a store as a poll would."""
+"""Parses recorded captures with the installed parsers, and passes the reports to a store as polls do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Reports:
-    """Parses captures of all sources that have an installed parser, including the simulated source."""
+    """Parses captures of all sources with an installed parser, and of simulated sources."""
 
     def __init__(self, loaded: Loaded) -> None:
         self._installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
@@ -43,27 +43,27 @@ def report_of(capture: Capture, parser: Parser | None) -> Report | None:
         return None
     try:
         return parser.parse(capture)
-    except Exception:  # noqa: BLE001  # a parser's bug: identities are then found by their shape only
+    except Exception:  # noqa: BLE001  # a bug of a parser: the mask then finds identities only by their shape
         return None
 
 
-def in_short(names: Iterable[str]) -> str:
-    """Return the first of these source names, safe to print, and the number of the others."""
+def short_list(names: Iterable[str]) -> str:
+    """Return the first source names, safe to print, and the number of the others."""
     return first_names([*map(clean, names)], ", ", limit=3)
 
 
-def parsers_of(survey: Survey, loaded: Loaded) -> Mapping[str, Parser]:
-    """The parser of each recorded source that has one. Raises CommandError if none has."""
+def parsers_by_source(survey: Survey, loaded: Loaded) -> Mapping[str, Parser]:
+    """Return the parser of each recorded source with an installed parser. Raise CommandError if there is none."""
     reports = Reports(loaded)
     found = {name: reports.parser(capture) for name, capture in sorted(survey.examples.items())}
     parsers = {name: parser for name, parser in found.items() if parser is not None}
     if not parsers:
-        raise CommandError(f"no installed parser reads the recorded {in_short(found)}; install its plugin")
+        raise CommandError(f"no installed parser reads the recorded {short_list(found)}; install its plugin")
     return parsers
 
 
 class StoreFeed:
-    """Puts captures into a store through these parsers, by source name. `intervals` are the usual seconds between two captures of a poll."""
+    """Passes recorded captures to a store. `intervals` are the average times between two captures of each poll."""
 
     def __init__(
         self, store: Store, clock: Clock, parsers: Mapping[str, Parser], intervals: Mapping[Key, float]
@@ -77,8 +77,8 @@ class StoreFeed:
         }
         self._changes = ChangeLog()
 
-    def set(self) -> None:
-        """Add the sources. New devices get their names when all lists have arrived."""
+    def add_sources(self) -> None:
+        """Add the sources to the store. New devices are named after the first report of each poll that lists devices."""
         lists = {key: self._parsers[key[0]].vendor for key in self._intervals if self._lists(key)}
         for name, parser in self._parsers.items():
             facts = SourceFacts(name, parser.vendor, parser.gives, any(source == name for source, _ in lists))
@@ -86,16 +86,16 @@ class StoreFeed:
         self._store.await_inventories(lists)
 
     def put(self, capture: Capture, late_seconds: float) -> None:
-        """Show this capture as one that ended so long ago. Captures without an installed parser are ignored."""
+        """Pass a capture to the store as if it ended `late_seconds` ago. Ignore captures without an installed parser."""
         key = (capture.source, capture.poll)
         poll = self._polls.get(key)
         if poll is None:
             return
-        ago = late_seconds + capture.seconds
-        begun, wall = self._clock.monotonic() - ago, self._clock.wall() - ago
-        capture = replace(capture, monotonic_time=begun, wall_time=wall)
+        age = late_seconds + capture.seconds
+        start, wall = self._clock.monotonic() - age, self._clock.wall() - age
+        capture = replace(capture, monotonic_time=start, wall_time=wall)
         report = self._report(capture)
-        # A tool that was missing stays missing: replay does not look for it again.
+        # The report of a missing tool does not expire, because a replay does not look for the tool again.
         is_missing = capture.failure is not None and capture.failure.state == "missing"
         interval = math.inf if is_missing else max(poll.interval, self._intervals.get(key, 0.0))
         self._store.put(capture.source, poll, capture, report, judge(capture, report, 0), interval)
@@ -108,7 +108,7 @@ class StoreFeed:
             return None
         try:
             return self._parsers[capture.source].parse(capture)
-        except Exception as error:  # a bug of a parser costs only its own readings
+        except Exception as error:  # a bug of a parser affects only the readings of its source
             if self._changes.changed((capture.source, capture.poll), str(error)):
                 log.exception("parser failed", extra={"source": capture.source, "poll": capture.poll})
             return None

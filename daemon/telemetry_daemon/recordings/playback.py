@@ -1,4 +1,4 @@
-"""Plays a recording into a store from any position: each capture once, in order, at its time."""
+"""Plays a recording into a store from any position: each capture in order and at its time."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from telemetry_parsers.recorded import Recorded
 
 log = logging.getLogger(__name__)
 
-# A replay that begins in the middle shows the captures of the preceding half hour, as the history does. Of older
-# captures, only the newest of each poll count.
+# A replay that starts in the middle of a recording also reads the half hour before that position for the history, and
+# the newest older capture of each poll.
 LOOK_BACK_SECONDS = SLOTS * SLOT_SECONDS
-# Between the end of a recording and its restart, at any speed; also the interval at which a single capture is repeated.
+# The real time between the end of a recording and its restart.
 PAUSE_SECONDS = 2.0
 _ENDED, _BROKEN = "ended", "cannot be played on"
 
 
 @dataclass(frozen=True, slots=True)
 class PlaybackOptions:
-    """How to play a recording: start position, speed, whether in a loop, and whether times are those of the recording or of now."""
+    """The start position and speed of a replay, whether it loops, and whether readings keep their recorded times."""
 
     position: float = 0.0
     speed: float = 1.0
@@ -67,99 +67,99 @@ class Playback:
     def run(self) -> None:
         """Play from the clock's position until the playback is closed."""
         while not self._clock.is_over:
-            self._perform()
+            self._seek_and_play()
 
     def begin(self) -> Iterator[PlacedCapture]:
-        """Seek to the position of the clock; the previous view is shown until the new one is complete. Raises RecordingError."""
-        with self._store.frozen_view(), self._clock.held():
-            rest = self._built(self._clock.set_out())
-            while self._clock.is_elsewhere() and not self._clock.is_over:
-                rest = self._built(self._clock.set_out())
+        """Seek to the requested position and return the captures after it. The store shows the old state until then."""
+        with self._store.frozen_view(), self._clock.hold():
+            remaining = self._rebuild(self._clock.start_seek())
+            while self._clock.has_request() and not self._clock.is_over:
+                remaining = self._rebuild(self._clock.start_seek())
         self._store.refresh()
-        return rest
+        return remaining
 
-    def _perform(self) -> None:
+    def _seek_and_play(self) -> None:
         try:
             self._play(self.begin())
         except RecordingError as error:  # the file was changed or removed after the survey
-            log.error("the recording cannot be played on", extra={"error": error})  # the text contains everything
-            self._clock.allow(self._clock.position())  # keeps what is shown from expiring
+            log.error("the recording cannot be played on", extra={"error": error})
+            self._clock.allow(self._clock.position())  # keeps the shown readings from expiring
             self._halt(_BROKEN)
 
-    def _built(self, goal: float) -> Iterator[PlacedCapture]:
-        """Fill the store with the state at that position, unless another position is requested meanwhile, and return the captures after it."""
-        first = max(0.0, goal - LOOK_BACK_SECONDS)
-        newest, rest = self._until(first)
-        if self._clock.is_elsewhere():
-            return rest
+    def _rebuild(self, target: float) -> Iterator[PlacedCapture]:
+        """Fill the store with the state at the target, and return the captures after it. Stop early at a new request."""
+        first = max(0.0, target - LOOK_BACK_SECONDS)
+        newest, remaining = self._read_until(first)
+        if self._clock.has_request():
+            return remaining
         self._slot = int(first // SLOT_SECONDS)
-        self._clock.jump_to(first, goal)
+        self._clock.jump_to(first, target)
         self._store.reset()
-        self._feed.set()
+        self._feed.add_sources()
         for placed in newest:
             self._put(placed)
-        rest = self._caught_up(rest, goal)
-        if not self._clock.is_elsewhere():
-            self._reach(goal, goal)
-        return rest
+        remaining = self._put_until(remaining, target)
+        if not self._clock.has_request():
+            self._advance_to(target, target)
+        return remaining
 
-    def _until(self, first: float) -> tuple[list[PlacedCapture], Iterator[PlacedCapture]]:
-        """Return the newest capture of each poll up to that position, and the captures after it; nothing if another position is requested."""
+    def _read_until(self, first: float) -> tuple[list[PlacedCapture], Iterator[PlacedCapture]]:
+        """Return the newest capture of each poll up to a position, and the captures after it. Stop at a new request."""
         newest: dict[Key, PlacedCapture] = {}
-        # Captures appended after the survey are beyond the surveyed time.
-        every = itertools.takewhile(lambda placed: placed.position <= self._length, placed_captures(self._file))
-        for placed in every:
-            if self._clock.is_elsewhere():
+        # Captures that were appended after the survey are not played.
+        captures = itertools.takewhile(lambda placed: placed.position <= self._length, placed_captures(self._file))
+        for placed in captures:
+            if self._clock.has_request():
                 return [], iter(())
             if placed.position > first:
-                return list(newest.values()), _and(placed, every)
+                return list(newest.values()), _prepend(placed, captures)
             newest[placed.key] = placed
         return list(newest.values()), iter(())
 
-    def _caught_up(self, every: Iterator[PlacedCapture], goal: float) -> Iterator[PlacedCapture]:
-        for placed in every:
-            if placed.position > goal or self._clock.is_elsewhere():
-                return _and(placed, every)
-            self._reach(placed.position, goal)
+    def _put_until(self, captures: Iterator[PlacedCapture], target: float) -> Iterator[PlacedCapture]:
+        for placed in captures:
+            if placed.position > target or self._clock.has_request():
+                return _prepend(placed, captures)
+            self._advance_to(placed.position, target)
             self._put(placed)
         return iter(())
 
-    def _play(self, rest: Iterator[PlacedCapture]) -> None:
-        for placed in rest:
+    def _play(self, captures: Iterator[PlacedCapture]) -> None:
+        for placed in captures:
             self._clock.allow(placed.position)
-            if not self._is_there(placed.position):
+            if not self._wait_for(placed.position):
                 return
             self._put(placed)
-        if not self._is_there(self._length):
+        if not self._wait_for(self._length):
             return
         self._clock.allow(self._length)
         if self._loops:
-            self._clock.begin_anew(PAUSE_SECONDS)
+            self._clock.restart_after(PAUSE_SECONDS)
         else:
             self._halt(_ENDED)
 
-    def _is_there(self, position: float) -> bool:
-        """Wait for that position and end the slots before it. Return False if another position is requested."""
-        while self._clock.position() < position and not self._clock.is_elsewhere():
+    def _wait_for(self, position: float) -> bool:
+        """Wait for a position and end the history slots before it. Return False at a new request."""
+        while self._clock.position() < position and not self._clock.has_request():
             self._clock.wait(min(position, self._slot_end()))
-            self._look()
-        return not self._clock.is_elsewhere()
+            self._update_history()
+        return not self._clock.has_request()
 
-    def _halt(self, why: str) -> None:
-        self._clock.halt(why)
+    def _halt(self, reason: str) -> None:
+        self._clock.halt(reason)
         self._store.refresh()
         self._clock.wait(math.inf)
 
-    def _reach(self, position: float, goal: float) -> None:
+    def _advance_to(self, position: float, target: float) -> None:
         while self._slot_end() <= position:
-            self._clock.jump_to(max(self._slot_end(), self._clock.position()), goal)
-            self._look()
-        self._clock.jump_to(max(position, self._clock.position()), goal)
+            self._clock.jump_to(max(self._slot_end(), self._clock.position()), target)
+            self._update_history()
+        self._clock.jump_to(max(position, self._clock.position()), target)
 
     def _slot_end(self) -> float:
         return (self._slot + 1) * SLOT_SECONDS
 
-    def _look(self) -> None:
+    def _update_history(self) -> None:
         self._slot = int(self._clock.position() // SLOT_SECONDS)
         self._history.end_slots(self._store.current)
 
@@ -168,13 +168,13 @@ class Playback:
         self._feed.put(placed.capture, late)
 
 
-def _and(first: PlacedCapture, rest: Iterator[PlacedCapture]) -> Iterator[PlacedCapture]:
+def _prepend(first: PlacedCapture, others: Iterator[PlacedCapture]) -> Iterator[PlacedCapture]:
     yield first
-    yield from rest
+    yield from others
 
 
 class PlaybackControls:
-    """Controls a thread that plays a recording: pause, seek, speed, end. `clock` is the time that viewers see. Thread-safe."""
+    """Starts, pauses, seeks and ends the replay in its own thread. `clock` has the time of the replay. Thread-safe."""
 
     def __init__(self, file: RecordingFile, survey: Survey, options: PlaybackOptions) -> None:
         self.survey = survey
@@ -182,81 +182,81 @@ class PlaybackControls:
         self._options = options
         self._clock = PlaybackClock(options.position, options.speed)
         self._is_started = False
-        self._shown_anew: Callable[[], None] = lambda: None
+        self._show_change: Callable[[], None] = lambda: None
         self.clock = Clock(self._clock.monotonic, self._wall, lambda: 0.0)
 
     def start(self, store: Store, feed: StoreFeed, history: History) -> None:
-        """Start to play."""
-        playback = self._on(store, feed, history)
-        self._is_started, self._shown_anew = True, store.refresh
+        """Start to play in a new thread."""
+        playback = self._playback(store, feed, history)
+        self._is_started, self._show_change = True, store.refresh
         self._clock.run()
         threading.Thread(target=playback.run, name="playback", daemon=True).start()
 
     def show(self, store: Store, feed: StoreFeed, history: History) -> None:
-        """Show the requested position without playing on. Raises RecordingError."""
-        self._on(store, feed, history).begin()
+        """Fill the store with the state at the requested position. Raise RecordingError if that fails."""
+        self._playback(store, feed, history).begin()
 
     def close(self) -> None:
         """End the playback."""
         self._clock.close()
 
     def recorded(self) -> Recorded:
-        """Return when and where the shown state was recorded, and how it is played."""
+        """Return when and where the shown state was recorded, and the state of the replay."""
         shown = min(self._clock.position(), self.survey.length)
-        return Recorded(self.wall_time(0.0), self.survey.hostname, self.wall_time(shown), self.how())
+        return Recorded(self.wall_time(0.0), self.survey.hostname, self.wall_time(shown), self.state_text())
 
     def wall_time(self, position: float) -> float:
-        """Return the Unix time at which that position was recorded."""
+        """Return the Unix time at which a position was recorded."""
         return self.survey.wall_times.at(position)
 
-    def how(self) -> str:
-        """Return a word for how the recording is played, empty if it simply plays."""
+    def state_text(self) -> str:
+        """Return the state, such as `10 ×, paused`, or "" if the recording plays at normal speed."""
         speed = f"{self.speed:g} ×" if self.speed != 1.0 else ""
-        state = self._clock.halted() or ("paused" if self._is_started and not self._clock.runs else "")
-        goal = self._clock.goal()
-        way = "" if goal is None else f"on its way to {human.utc(self.wall_time(goal))}"
-        return ", ".join(filter(None, (speed, state, way)))
+        state = self._clock.halted() or ("paused" if self._is_started and not self._clock.is_running else "")
+        target = self._clock.target()
+        seek = "" if target is None else f"on its way to {human.utc(self.wall_time(target))}"
+        return ", ".join(filter(None, (speed, state, seek)))
 
     @property
     def position(self) -> float:
-        """Return the current or requested position in seconds from the beginning."""
-        return min(self._clock.heading(), self.survey.length)
+        """Return the requested or else the current position in seconds from the beginning."""
+        return min(self._clock.requested_position(), self.survey.length)
 
     @property
     def speed(self) -> float:
-        """Return how many seconds of the recording pass in one second."""
+        """Return the speed: seconds of the recording per second."""
         return self._clock.speed
 
     def pause(self) -> None:
         """Pause."""
         self._clock.stop()
-        self._shown_anew()
+        self._show_change()
 
-    def go_on(self) -> None:
-        """Continue to play, after the end from the beginning."""
+    def resume(self) -> None:
+        """Continue to play. At the end, play again from the beginning."""
         if self._clock.halted() == _ENDED:
             self.seek(0.0)
         self._clock.run()
-        self._shown_anew()
+        self._show_change()
 
     def toggle(self) -> None:
-        """Pause, or continue; after the end from the beginning."""
-        if self._clock.runs and self._clock.halted() != _ENDED:
+        """Pause or resume."""
+        if self._clock.is_running and self._clock.halted() != _ENDED:
             self.pause()
         else:
-            self.go_on()
+            self.resume()
 
     def seek(self, position: float) -> None:
-        """Seek to that position, at most to the end. A paused playback stays paused."""
-        self._clock.want(min(max(0.0, position), self.survey.length))
-        self._shown_anew()
+        """Seek to a position in the recording. A paused replay stays paused."""
+        self._clock.request(min(max(0.0, position), self.survey.length))
+        self._show_change()
 
     def set_speed(self, speed: float) -> None:
-        """Play this many times as fast from now on."""
+        """Set the speed: seconds of the recording per second."""
         self._clock.set_speed(speed)
-        self._shown_anew()
+        self._show_change()
 
-    def _on(self, store: Store, feed: StoreFeed, history: History) -> Playback:
+    def _playback(self, store: Store, feed: StoreFeed, history: History) -> Playback:
         return Playback(self._file, self.survey.length, self._clock, store, feed, history, loops=self._options.loops)
 
     def _wall(self) -> float:

@@ -1,4 +1,4 @@
-"""The clock of a replay: it runs at a speed, pauses, and seeks."""
+"""The clock of a replay, which can pause, seek and change its speed."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ SLOWEST, FASTEST = 0.1, 100.0
 
 
 class PlaybackClock:
-    """The clock of a replay, for any thread. It is stopped until `run`; `wanted` is the first position."""
+    """The clock of a replay. It is stopped until `run`, and starts at `position`. Thread-safe."""
 
-    def __init__(self, wanted: float = 0.0, speed: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, position: float = 0.0, speed: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._changed = threading.Condition()
-        self._wanted: float | None = wanted
-        self._goal: float | None = None
+        self._requested: float | None = position
+        self._target: float | None = None
         self._speed = speed
-        self._runs = self._is_held = False
-        self._anchor, self._anchored = 0.0, clock()
-        # Viewers must not see time go back: when the recording goes back, this offset grows.
+        self._is_running = self._is_held = False
+        self._anchor, self._anchor_time = 0.0, clock()
+        # `monotonic` must not decrease, so this offset grows by the length of each seek backwards.
         self._offset = clock()
         self._limit = math.inf
         self.is_over = False
-        # Why the clock is halted.
+        # The reason for a halt.
         self._halt = ""
-        # By how much the clock is behind the goal of a seek.
+        # The distance to the target during a seek.
         self.behind = 0.0
 
     @property
     def speed(self) -> float:
-        """Return how many seconds of the recording pass in one second."""
+        """Return the speed: seconds of the recording per second."""
         return self._speed
 
     @property
-    def runs(self) -> bool:
-        """Return whether the clock runs."""
-        return self._runs
+    def is_running(self) -> bool:
+        """Return whether the clock is_running."""
+        return self._is_running
 
     def position(self) -> float:
         """Return the position in seconds from the beginning of the recording."""
@@ -47,25 +47,25 @@ class PlaybackClock:
             return self._position()
 
     def monotonic(self) -> float:
-        """Return a time that never goes back."""
+        """Return a time that never decreases, even after a seek backwards."""
         with self._changed:
             return self._offset + self._position()
 
     def run(self) -> None:
-        """Run."""
-        self._change(runs=True, speed=self._speed)
+        """Start or continue."""
+        self._change(is_running=True, speed=self._speed)
 
     def stop(self) -> None:
         """Pause."""
-        self._change(runs=False, speed=self._speed)
+        self._change(is_running=False, speed=self._speed)
 
     def set_speed(self, speed: float) -> None:
-        """Set how many times as fast the recording plays."""
-        self._change(runs=self._runs, speed=speed)
+        """Set the speed: seconds of the recording per second."""
+        self._change(is_running=self._is_running, speed=speed)
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Until the block ends, the clock moves only by `jump_to`."""
+    def hold(self) -> Iterator[None]:
+        """Move the clock only by `jump_to` until the end of the `with` block."""
         with self._changed:
             self._anchor_at(self._position())
             self._is_held, self._limit = True, math.inf
@@ -74,50 +74,50 @@ class PlaybackClock:
         finally:
             with self._changed:
                 self._anchor_at(self._anchor)
-                self._is_held, self._goal = False, None
+                self._is_held, self._target = False, None
                 self.behind = 0.0
 
-    def set_out(self) -> float:
-        """Start to seek, and return the requested position, or the beginning."""
+    def start_seek(self) -> float:
+        """Start to seek to the requested position, and return it."""
         with self._changed:
-            self._goal, self._wanted, self._halt = self._wanted or 0.0, None, ""
-            return self._goal
+            self._target, self._requested, self._halt = self._requested or 0.0, None, ""
+            return self._target
 
-    def jump_to(self, position: float, goal: float) -> None:
-        """Move to this position at once, and set how far the clock is behind the goal."""
+    def jump_to(self, position: float, target: float) -> None:
+        """Move to a position, and set `behind` to the distance to the target."""
         with self._changed:
             self._offset += max(0.0, self._position() - position)
             self._anchor_at(position)
-            self.behind = goal - position
+            self.behind = target - position
 
     def allow(self, limit: float) -> None:
-        """Run at most to this position, so that nothing expires while the next state is not ready."""
+        """Run at most to this position, so that no reading expires before the next capture is read."""
         with self._changed:
-            here = self._position()
-            if here >= min(self._limit, limit):  # a wait is not made up for
-                self._anchor_at(here)
+            current = self._position()
+            if current >= min(self._limit, limit):  # the clock does not catch up after a wait
+                self._anchor_at(current)
             self._limit = limit
 
-    def want(self, position: float) -> None:
-        """Request to seek to this position."""
+    def request(self, position: float) -> None:
+        """Request a seek to this position."""
         with self._changed:
-            self._wanted = position
+            self._requested = position
             self._changed.notify_all()
 
-    def goal(self) -> float | None:
-        """Return the requested position, or None if the clock is there."""
+    def target(self) -> float | None:
+        """Return the position of a requested or running seek, or None without a seek."""
         with self._changed:
-            return self._goal if self._wanted is None else self._wanted
+            return self._target if self._requested is None else self._requested
 
-    def heading(self) -> float:
-        """Return the requested position, reached or not."""
+    def requested_position(self) -> float:
+        """Return the position of a requested or running seek, or else the current position."""
         with self._changed:
-            goal = self.goal()
-            return self._position() if goal is None else goal
+            target = self.target()
+            return self._position() if target is None else target
 
-    def is_elsewhere(self) -> bool:
-        """Return whether another position is requested, or the replay is over."""
-        return self.is_over or self._wanted is not None
+    def has_request(self) -> bool:
+        """Return whether a seek is requested, or the replay has ended."""
+        return self.is_over or self._requested is not None
 
     def close(self) -> None:
         """End the replay."""
@@ -126,51 +126,51 @@ class PlaybackClock:
             self._changed.notify_all()
 
     def wait(self, position: float) -> None:
-        """Wait for this position, or for a request to seek."""
+        """Wait for this position or for a requested seek."""
         with self._changed:
-            while (left := position - self._position()) > 0 and not self.is_elsewhere():
-                self._changed.wait(left / self._speed if self._runs and left < math.inf else None)
+            while (left := position - self._position()) > 0 and not self.has_request():
+                self._changed.wait(left / self._speed if self._is_running and left < math.inf else None)
 
-    def begin_anew(self, seconds: float) -> None:
-        """Restart at the beginning after these seconds of replay, unless a seek is requested."""
+    def restart_after(self, seconds: float) -> None:
+        """Restart at the beginning after this time, unless a seek is requested before."""
         with self._changed:
             until = self._clock() + seconds
-            while not self.is_elsewhere():
+            while not self.has_request():
                 left = until - self._clock()
-                if self._runs and left <= 0:
-                    self.want(0.0)
+                if self._is_running and left <= 0:
+                    self.request(0.0)
                     return
-                self._changed.wait(left if self._runs else None)
+                self._changed.wait(left if self._is_running else None)
 
-    def halt(self, why: str) -> None:
+    def halt(self, reason: str) -> None:
         """Stay at this position until a seek is requested."""
-        self._halt = why
+        self._halt = reason
 
     def halted(self) -> str:
-        """Return why the clock is halted, or an empty text."""
-        return "" if self.is_elsewhere() else self._halt
+        """Return the reason for a halt, or "" if the clock is not halted."""
+        return "" if self.has_request() else self._halt
 
-    def _change(self, *, runs: bool, speed: float) -> None:
+    def _change(self, *, is_running: bool, speed: float) -> None:
         with self._changed:
             self._anchor_at(self._position())
-            self._runs, self._speed = runs, speed
+            self._is_running, self._speed = is_running, speed
             self._changed.notify_all()
 
     def _position(self) -> float:
-        is_moving = self._runs and not self._is_held
-        passed = (self._clock() - self._anchored) * self._speed if is_moving else 0.0
-        return min(self._anchor + passed, max(self._anchor, self._limit))
+        is_moving = self._is_running and not self._is_held
+        elapsed = (self._clock() - self._anchor_time) * self._speed if is_moving else 0.0
+        return min(self._anchor + elapsed, max(self._anchor, self._limit))
 
     def _anchor_at(self, position: float) -> None:
-        self._anchor, self._anchored = position, self._clock()
+        self._anchor, self._anchor_time = position, self._clock()
 
 
-def speed(text: str) -> float:
-    """Return the speed in this text. Raises ValueError for any other text, and for a speed that is too slow or fast."""
+def parse_speed(text: str) -> float:
+    """Return the speed in a text such as `10` or `10x`. Raise ValueError for other texts and speeds out of range."""
     try:
-        times = float(text.strip().rstrip("x×"))
-    except ValueError:  # refused like 0
-        times = 0.0
-    if not SLOWEST <= times <= FASTEST:
+        factor = float(text.strip().rstrip("x×"))
+    except ValueError:  # rejected below, like 0
+        factor = 0.0
+    if not SLOWEST <= factor <= FASTEST:
         raise ValueError(f"'{text}' is not a valid speed; give a number from {SLOWEST:g} to {FASTEST:g}")
-    return times
+    return factor

@@ -1,4 +1,4 @@
-"""Makes a recording: captures of the running daemon as JSON lines (`telemetry.capture/1`), from the first result of an accelerator on."""
+"""Writes recordings: captures as JSON lines (`telemetry.capture/1`), from the daemon or from sources of this process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import stat
 import threading
 import time
-import zlib  # isal compresses an eighth less, and a recording is meant to be sent
+import zlib  # compresses better than isal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO, final
@@ -29,10 +29,10 @@ from telemetry_parsers.codec.plain import decode_foreign
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Report
 
-# Accepts a capture and its report.
+# A function that receives a capture and its report.
 Keep = Callable[[Capture, "Report | None"], None]
 _FAILED = ("failed", "stuck")
-# The daemon sends its last minutes at once.
+# The time limit for receiving the captures of the last two minutes.
 _LONGEST_SECONDS = 30.0
 # A line begins with its schema.
 _HEAD_BYTES = 1024
@@ -40,17 +40,17 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class RecordError(Exception):
-    """A capture could not be written: the place, the reason and the remedy."""
+    """A capture could not be written. The message names the file, the reason and the remedy."""
 
 
 @final
 class Recorder:
-    """Writes captures to a text stream, or to a file (`to_file`). Polls may add captures from any thread."""
+    """Writes captures to a text stream or a file. Thread-safe."""
 
-    def __init__(self, stream: TextIO | _WholeLines, name: str = "standard output") -> None:
+    def __init__(self, stream: TextIO | _LineFile, name: str = "standard output") -> None:
         self._stream = stream
         self._name = name
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._sources: set[str] = set()
         self.captures = 0
 
@@ -62,37 +62,37 @@ class Recorder:
     @property
     def size_bytes(self) -> int | None:
         """Return the size of the file, or None for a stream."""
-        return self._stream.size_bytes if isinstance(self._stream, _WholeLines) else None
+        return self._stream.size_bytes if isinstance(self._stream, _LineFile) else None
 
     @property
     def has_any(self) -> bool:
-        """Return whether a recorded capture still exists."""
-        return self.captures > 0 and not (isinstance(self._stream, _WholeLines) and self._stream.is_lost)
+        """Return whether a capture was recorded, and the file was not removed since."""
+        return self.captures > 0 and not (isinstance(self._stream, _LineFile) and self._stream.is_lost)
 
     @classmethod
     def to_file(cls, path: Path) -> Recorder:
-        """Write to a new private file (gzipped for `.gz`), device or pipe. Only an earlier recording is replaced. Raises RecordError."""
+        """Return a recorder for a file, which may replace a recording but no other file. Raise RecordError on failure."""
         try:
-            return cls(_WholeLines(path), str(path))
+            return cls(_LineFile(path), str(path))
         except OSError as error:
-            text = f"cannot record to {path}: {error.strerror}; name a new file in a folder that you may write to"
+            text = f"cannot record to {path}: {error.strerror}; use a new file in a writable folder"
             raise RecordError(text) from error
 
     def add(self, capture: Capture) -> None:
-        """Write a capture. Raises RecordError; earlier captures remain."""
+        """Write a capture. Raise RecordError on failure; earlier captures remain."""
         try:
             line = encode_line(capture_to_plain(capture))
         except CodecError as error:
             raise RecordError(f"a capture of {capture.source}/{capture.poll} cannot be recorded: {error}") from error
-        with self._turn:
+        with self._lock:
             self._write(line + "\n")
             self.captures += 1
             self._sources.add(capture.source)
 
     def close(self) -> None:
-        """Close the file. Raises RecordError if its end could not be written."""
-        with self._turn:
-            if isinstance(self._stream, _WholeLines):
+        """Close the file. Raise RecordError if the end of the file could not be written."""
+        with self._lock:
+            if isinstance(self._stream, _LineFile):
                 try:
                     self._stream.close()
                 except OSError as error:
@@ -111,19 +111,19 @@ class Recorder:
         except OSError as error:
             raise self._error(error) from error
         except ValueError as error:
-            raise RecordError(f"cannot record to {self._name}: it is closed") from error
+            raise RecordError(f"cannot record to {self._name}: the recorder is closed") from error
 
     def _error(self, error: OSError) -> RecordError:
         hint = "; free some space or record to another disk" if error.errno in _FULL else ""
         return RecordError(f"cannot record to {self._name}: {error.strerror}{hint}")
 
 
-class _WholeLines:
-    """A file of whole lines: a line that does not fit is removed again."""
+class _LineFile:
+    """A file of complete lines, optionally compressed. A line that does not fit on the disk is removed."""
 
     def __init__(self, path: Path) -> None:
         stream = named.open_stream(path)
-        self._claim = _claimed(path) if stream is None else None
+        self._claim = _claim(path) if stream is None else None
         self._descriptor = -1 if stream is None else stream
         self._is_file = stream is None or stat.S_ISREG(os.fstat(stream).st_mode)
         self._is_closed = self.is_lost = False
@@ -143,26 +143,26 @@ class _WholeLines:
         """Do nothing: no line is buffered."""
 
     def close(self) -> None:
-        """Close the file, once. Raises OSError if the end of a gzipped file could not be written, or the file is gone."""
+        """Close the file. Raise OSError if the file is gone or the end of the compressed data could not be written."""
         if self._is_closed:
             return
         try:
             if self._descriptor >= 0:
                 self._append(self._packer.flush() if self._packer is not None else b"")
         finally:
-            self._end()
+            self._close_descriptor()
 
     def _append(self, data: bytes) -> None:
-        begin = self._end_of_file()
+        line_start = self._file_end()
         try:
             self._put(data)
         except OSError:
-            if begin is not None and self._descriptor >= 0:
-                os.ftruncate(self._descriptor, begin)
+            if line_start is not None and self._descriptor >= 0:
+                os.ftruncate(self._descriptor, line_start)
                 os.lseek(self._descriptor, 0, os.SEEK_END)
-            if self._packer is not None:  # the packer would continue from bytes that are not in the file
+            if self._packer is not None:  # the compressor's state includes bytes that are not in the file
                 self._packer = None
-                self._end()
+                self._close_descriptor()
             raise
         self.size_bytes += len(data)
 
@@ -175,13 +175,13 @@ class _WholeLines:
             raise OSError(errno.ENOENT, "the recording file was removed while it was written")
         folders.write(self._descriptor, data)
 
-    def _end_of_file(self) -> int | None:
-        """Return the end of the file, where the next line goes, or None if it is no regular file. Earlier content remains."""
+    def _file_end(self) -> int | None:
+        """Return the size of the file, or None if it is not a regular file."""
         if self._descriptor < 0:
             return 0
         return os.fstat(self._descriptor).st_size if self._is_file else None
 
-    def _end(self) -> None:
+    def _close_descriptor(self) -> None:
         if self._is_closed:
             return
         self._is_closed = True
@@ -191,28 +191,29 @@ class _WholeLines:
             self._claim.close()
 
 
-def _claimed(path: Path) -> named.Claim:
+def _claim(path: Path) -> named.Claim:
     try:
         claim = named.Claim(path)
     except BlockingIOError:
-        raise OSError(errno.EBUSY, "another process records to it", str(path)) from None
-    if _may_be_replaced(claim.head(_HEAD_BYTES)):
+        raise OSError(errno.EBUSY, "another process is recording to this file", str(path)) from None
+    if _is_recording(claim.head(_HEAD_BYTES)):
         return claim
     claim.close()
-    raise OSError(errno.EINVAL, "it is no recording", str(path))
+    raise OSError(errno.EINVAL, "the existing file is not a recording", str(path))
 
 
-def _may_be_replaced(head: bytes) -> bool:
+def _is_recording(head: bytes) -> bool:
+    """Return whether a file with these first bytes is empty or a recording, so that it may be replaced."""
     try:
         unpacked = zlib.decompressobj(GZIP).decompress(head) if is_packed(head) else head
-    except zlib.error:  # packed by another program
+    except zlib.error:  # not written by a recorder
         return False
     is_empty = not unpacked and len(head) < _HEAD_BYTES
     return is_empty or CAPTURE_SCHEMA.encode() in unpacked
 
 
-class FromFirstAnswer:
-    """Passes captures on from the first result of an accelerator, preceded by the newest capture of each poll. Thread-safe."""
+class FirstResultGate:
+    """Holds captures back until a source of accelerators has output. Then passes on the newest of each poll. Thread-safe."""
 
     def __init__(self, keep: Keep, reports: Reports) -> None:
         self._keep = keep
@@ -222,10 +223,10 @@ class FromFirstAnswer:
         self.has_begun = False
 
     def __call__(self, capture: Capture, report: Report | None) -> None:
-        """Pass a capture on, or hold it back."""
+        """Pass a capture on or hold it back."""
         if not self.has_begun:
             with self._lock:
-                if not self._begins(capture):
+                if not self._opens(capture):
                     self._waiting[capture.source, capture.poll] = (capture, report)
                     return
                 while self._waiting:
@@ -234,35 +235,35 @@ class FromFirstAnswer:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Return for each accelerator's source that failed without any output why it failed."""
+        """Return the failures by source of the accelerator sources without any output."""
         with self._lock:
-            waiting = [capture for capture, _ in self._waiting.values() if self._is_of_accelerator(capture)]
+            waiting = [capture for capture, _ in self._waiting.values() if self._has_accelerators(capture)]
         failures = ((capture.source, capture.failure) for capture in waiting if capture.failure is not None)
         return {source: failure.text for source, failure in failures if failure.state in _FAILED}
 
-    def _begins(self, capture: Capture) -> bool:
-        self.has_begun = self.has_begun or (self._is_of_accelerator(capture) and _says_something(capture))
+    def _opens(self, capture: Capture) -> bool:
+        self.has_begun = self.has_begun or (self._has_accelerators(capture) and _has_output(capture))
         return self.has_begun
 
-    def _is_of_accelerator(self, capture: Capture) -> bool:
+    def _has_accelerators(self, capture: Capture) -> bool:
         parser = self._reports.parser(capture)
         return parser is not None and bool(parser.vendor)
 
 
-def _says_something(capture: Capture) -> bool:
+def _has_output(capture: Capture) -> bool:
     return any(output.text or output.stderr or output.data is not None for output in capture.outputs)
 
 
 @dataclass(frozen=True, slots=True)
-class _Note:
-    """A line between captures: how many captures were lost, and when the round of polls ended."""
+class _Status:
+    """A status line between captures: the number of lost captures, and the end time of the first round of polls."""
 
     lost: int
     round_ended: float | None
 
 
-class FromDaemon:
-    """The captures until each poll has completed once, and for some seconds after that. `lost` counts those that a slow client missed."""
+class DaemonCaptures:
+    """The daemon's captures of one round of all polls and some seconds after it. `lost` counts captures lost by slowness."""
 
     def __init__(
         self,
@@ -281,34 +282,33 @@ class FromDaemon:
         self.until = time.monotonic() + longest_round + seconds
 
     def captures(self) -> Iterator[Capture]:
-        """Yield the newest capture of each poll, or the last two minutes, then every new capture. `is_continued` is called after the first round. Raises ControlError."""
-        asked = control.lines(
+        """Yield past captures, then every new capture. After the first round, `is_continued` decides on the seconds."""
+        lines = control.lines(
             self._path, "captures", lambda: self.until, minutes_before=self._minutes_before, live=True
         )
-        has_round = False
-        for line in asked:
-            note = _said(line)
-            if isinstance(note, _Note):
-                self.lost += note.lost
-                if note.round_ended is not None and not has_round:
-                    has_round = True
-                    self.until = min(note.round_ended, time.monotonic()) + (
-                        self._seconds if self._is_continued() else 0.0
-                    )
-            elif note.monotonic_time <= self.until:  # a slow caller ends the request late
-                yield note
+        is_round_complete = False
+        for line in lines:
+            item = _parse_line(line)
+            if isinstance(item, _Status):
+                self.lost += item.lost
+                if item.round_ended is not None and not is_round_complete:
+                    is_round_complete = True
+                    seconds = self._seconds if self._is_continued() else 0.0
+                    self.until = min(item.round_ended, time.monotonic()) + seconds
+            elif item.monotonic_time <= self.until:  # a slow caller ends the request late
+                yield item
 
 
-def past(runtime_directory: str) -> Iterator[Capture]:
-    """Yield the captures of the last two minutes, if the daemon keeps them. Raises ControlError."""
+def recent_captures(runtime_directory: str) -> Iterator[Capture]:
+    """Yield the last two minutes of captures in the daemon's flight recorder. Raise ControlError on failure."""
     path, until = control.path_in(runtime_directory), time.monotonic() + _LONGEST_SECONDS
     for line in control.lines(path, "captures", lambda: until, minutes_before=True, live=False):
-        note = _said(line)
-        if isinstance(note, Capture):
-            yield note
+        item = _parse_line(line)
+        if isinstance(item, Capture):
+            yield item
 
 
-def _said(line: bytes) -> Capture | _Note:
+def _parse_line(line: bytes) -> Capture | _Status:
     try:
         plain = decode_foreign(line)
         if (
@@ -317,7 +317,7 @@ def _said(line: bytes) -> Capture | _Note:
             and isinstance(plain["captures"], int)
         ):
             ended = plain.get("round_ended")
-            return _Note(plain["captures"], ended if isinstance(ended, float) else None)
+            return _Status(plain["captures"], ended if isinstance(ended, float) else None)
         return capture_from_plain(plain)
     except (CodecError, KeyError) as error:
         raise ControlError(f"the daemon sent an invalid capture ({error}); is it of another version?") from None

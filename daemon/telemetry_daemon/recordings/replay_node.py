@@ -12,11 +12,11 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.polling.node_sources import Node
 from telemetry_daemon.polling.source import Source
-from telemetry_daemon.recordings.parsed_captures import StoreFeed, in_short, parsers_of
+from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_by_source, short_list
 from telemetry_daemon.recordings.playback import PlaybackControls, PlaybackOptions
-from telemetry_daemon.recordings.playback_clock import FASTEST, SLOWEST, speed
+from telemetry_daemon.recordings.playback_clock import FASTEST, SLOWEST, parse_speed
 from telemetry_daemon.recordings.recording_file import RecordingError, RecordingFile
-from telemetry_daemon.recordings.survey import Moment, Survey, moment
+from telemetry_daemon.recordings.survey import RecordingTime, Survey, parse_time
 from telemetry_daemon.terminal import streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
@@ -34,21 +34,21 @@ log = logging.getLogger(__name__)
 # The actions of `telemetry replay`, except for seeking.
 _ACTIONS: Mapping[str, Callable[[PlaybackControls, str], None]] = {
     "pause": lambda controls, _: controls.pause(),
-    "play": lambda controls, _: controls.go_on(),
-    "speed": lambda controls, value: controls.set_speed(speed(value)),
+    "play": lambda controls, _: controls.resume(),
+    "speed": lambda controls, value: controls.set_speed(parse_speed(value)),
     "status": lambda _controls, _value: None,
 }
 
 
 class ReplayNode(Node):
-    """The sources of a recording that have an installed parser. The playback pushes their captures. `at` is the start. Raises CommandError."""
+    """A node whose sources are those of a recording with an installed parser. The replay starts at `at`."""
 
     def __init__(
-        self, path: Path, loaded: Loaded, clock: Clock, options: PlaybackOptions, at: Moment | None = None
+        self, path: Path, loaded: Loaded, clock: Clock, options: PlaybackOptions, at: RecordingTime | None = None
     ) -> None:
         super().__init__(loaded, clock)
         file = RecordingFile(path)
-        streams.show_progress(f"looking through {clean(path.name)}")  # a day of a busy node takes half a minute
+        streams.show_progress(f"reading {clean(path.name)}")  # takes half a minute for a day of a busy node
         try:
             self.survey = Survey.of(file)
         except RecordingError as error:
@@ -56,7 +56,7 @@ class ReplayNode(Node):
         finally:
             streams.show_progress("")
         self.damage = tuple(f"{path}: {text}" for text in file.damage.lines())
-        self._parsers = parsers_of(self.survey, loaded)
+        self._parsers = parsers_by_source(self.survey, loaded)
         position = at.position(self.survey) if at is not None else options.position
         self.controls = PlaybackControls(file, self.survey, replace(options, position=position))
         self.recorded = self.controls.recorded
@@ -75,27 +75,27 @@ class ReplayNode(Node):
         return tuple(self._parsers.values())
 
     def warnings(self) -> tuple[str, ...]:
-        """Return which parts of the recording are not played, and why."""
-        unread = in_short(sorted(self.survey.examples.keys() - self._parsers.keys()))
-        text = f"no installed parser reads the recorded {unread}: install its plugin"
-        return (*self.damage, text) if unread else self.damage
+        """Return a text for each part of the recording that is not played, with the reason."""
+        unparsed = short_list(sorted(self.survey.examples.keys() - self._parsers.keys()))
+        text = f"no installed parser reads the recorded {unparsed}: install its plugin"
+        return (*self.damage, text) if unparsed else self.damage
 
-    def source(self, name: str, settings: Settings) -> Source:  # noqa: ARG002  # as of any node
-        """Return None: replay polls nothing."""
-        raise CommandError(f"'{name}' is recorded: it is not polled")
+    def source(self, name: str, settings: Settings) -> Source:  # noqa: ARG002  # same signature as in Node
+        """Raise CommandError, because a replay polls no source."""
+        raise CommandError(f"'{name}' is a recorded source, which is not polled")
 
-    def sources(self, settings: Settings, only: object = ()) -> list[Source]:  # noqa: ARG002  # as of any node
-        """Return no sources: replay polls nothing."""
+    def sources(self, settings: Settings, only: object = ()) -> list[Source]:  # noqa: ARG002  # same signature as in Node
+        """Return no sources, because a replay polls no source."""
         return []
 
-    def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: ARG002  # it has none
-        """Start to play."""
+    def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: ARG002  # a replay has no sources
+        """Start to play the recording into the store."""
         for warning in self.warnings():
             log.warning("not all of the recording is played", extra={"detail": warning})
         self.controls.start(store, self._feed(store, self._parsers), history)
 
     def show(self, store: Store, history: History, only: Collection[str] = ()) -> None:
-        """Show the requested position, of these sources or of all. Raises CommandError."""
+        """Fill the store with the state of these or all sources at the start. Raise CommandError if that fails."""
         parsers = {name: parser for name, parser in self._parsers.items() if not only or name in only}
         try:
             self.controls.show(store, self._feed(store, parsers), history)
@@ -106,17 +106,17 @@ class ReplayNode(Node):
         return StoreFeed(store, self.clock, parsers, self.survey.intervals())
 
     def verbs(self) -> Mapping[str, Verb]:
-        """Return the control verbs for the recording."""
+        """Return the verb of the control socket for `telemetry replay`."""
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Verb  # imports asyncio, which only the daemon needs
 
-        return {"replay": Verb(control_requests.Replay, self._act)}
+        return {"replay": Verb(control_requests.Replay, self._handle)}
 
-    def _act(self, request: control_requests.Replay) -> Mapping[str, Plain]:
+    def _handle(self, request: control_requests.Replay) -> Mapping[str, Plain]:
         controls = self.controls
         try:
             if request.action == "seek":
-                controls.seek(moment(request.value).position(self.survey))
+                controls.seek(parse_time(request.value).position(self.survey))
             elif request.action in _ACTIONS:
                 _ACTIONS[request.action](controls, request.value)
             else:
@@ -128,15 +128,15 @@ class ReplayNode(Node):
             "place": position,
             "length": self.survey.length,
             "shown": controls.wall_time(position),
-            "how": controls.how(),
+            "how": controls.state_text(),
         }
 
     def press(self, key: str) -> bool:
-        """Perform the action of a key. Return whether the key has an action."""
-        act = _KEYS.get(key)
-        if act is not None:
-            act(self.controls)
-        return act is not None
+        """Perform the action of a key. Return False if the key has no action."""
+        action = _KEYS.get(key)
+        if action is not None:
+            action(self.controls)
+        return action is not None
 
     def close(self) -> None:
         """End the playback."""
@@ -144,11 +144,11 @@ class ReplayNode(Node):
         super().close()
 
 
-def _sooner(seconds: float) -> Callable[[PlaybackControls], None]:
+def _seek_by(seconds: float) -> Callable[[PlaybackControls], None]:
     return lambda controls: controls.seek(controls.position + seconds)
 
 
-def _faster(factor: float) -> Callable[[PlaybackControls], None]:
+def _change_speed(factor: float) -> Callable[[PlaybackControls], None]:
     return lambda controls: controls.set_speed(min(FASTEST, max(SLOWEST, controls.speed * factor)))
 
 
@@ -156,10 +156,10 @@ def _faster(factor: float) -> Callable[[PlaybackControls], None]:
 _KEYS: Mapping[str, Callable[[PlaybackControls], None]] = {
     " ": PlaybackControls.toggle,
     "p": PlaybackControls.toggle,
-    ",": _sooner(-10.0),
-    ".": _sooner(10.0),
-    "{": _sooner(-60.0),
-    "}": _sooner(60.0),
-    "-": _faster(0.5),
-    "+": _faster(2.0),
+    ",": _seek_by(-10.0),
+    ".": _seek_by(10.0),
+    "{": _seek_by(-60.0),
+    "}": _seek_by(60.0),
+    "-": _change_speed(0.5),
+    "+": _change_speed(2.0),
 }

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.packing import GZIP, zlib
-from telemetry_daemon.recordings.alarms import Alarm, Alarms, Bursts, Rank
+from telemetry_daemon.recordings.alarms import Alarm, AlarmDetector, Bursts, Rank
 from telemetry_daemon.recordings.flight_recorder import FlightRecorder, Writer
-from telemetry_daemon.recordings.last_minutes import Line, Ring, Tap
+from telemetry_daemon.recordings.last_minutes import CaptureFeed, Line, RecentCaptures
 from telemetry_daemon.remote import control_requests
 from telemetry_daemon.remote.control_socket import Stream
 from telemetry_daemon.state import flights
@@ -41,7 +41,7 @@ class Round(Protocol):
 class _Running:
     """The flight recorder while it is switched on."""
 
-    ring: Ring
+    ring: RecentCaptures
     recorder: FlightRecorder
 
 
@@ -49,7 +49,7 @@ class BlackBox:
     """Records the node's captures if configured, and while a command records. During maintenance, alarms are minor."""
 
     def __init__(
-        self, tap: Tap, clock: Clock, begin_round: Round, in_maintenance: Callable[[], bool] = lambda: False
+        self, tap: CaptureFeed, clock: Clock, begin_round: Round, in_maintenance: Callable[[], bool] = lambda: False
     ) -> None:
         self._tap = tap
         self._clock = clock
@@ -58,7 +58,7 @@ class BlackBox:
         self._running: _Running | None = None
         self._state_directory = ""
         self._flights: tuple[Flight, ...] = ()
-        self.watch = Alarms(self._alarm, clock.monotonic)
+        self.watch = AlarmDetector(self._alarm, clock.monotonic)
         self.verbs = {"captures": Stream(control_requests.Captures, self._send)}
 
     def configure(self, settings: Settings) -> None:
@@ -68,17 +68,17 @@ class BlackBox:
             self.end(_LAST_FILE_SECONDS)
         elif self._running is None:
             self.look()
-            ring = Ring()
+            ring = RecentCaptures()
             writer = Writer(settings.state.directory, settings.parsers.paths)
             bursts = Bursts(self._clock.monotonic, self._times())
             self._running = _Running(ring, FlightRecorder(ring, bursts, partial(self._write, writer), self._clock))
-            self._tap.listen(ring.add, lambda: None)
+            self._tap.add_listener(ring.add, lambda: None)
 
     def end(self, seconds: float) -> None:
         """Stop recording, with this many seconds to finish writing."""
         running, self._running = self._running, None
         if running is not None:
-            self._tap.leave(running.ring.add)
+            self._tap.remove_listener(running.ring.add)
             running.recorder.end(seconds)
 
     def flights(self) -> tuple[Flight, ...]:
@@ -109,7 +109,7 @@ class BlackBox:
     def _alarm(self, alarm: Alarm) -> None:
         running = self._running
         if running is not None:
-            running.recorder.alarm(replace(alarm, rank=Rank.MINOR) if self._in_maintenance() else alarm)
+            running.recorder.on_alarm(replace(alarm, rank=Rank.MINOR) if self._in_maintenance() else alarm)
 
     async def _send(
         self, request: control_requests.Captures, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -117,14 +117,14 @@ class BlackBox:
         received = _Received(asyncio.get_running_loop())
         before = partial(self._before, minutes=request.minutes_before)
         try:
-            for packed in self._tap.listen(received.add, before) if request.live else before():
+            for packed in self._tap.add_listener(received.add, before) if request.live else before():
                 writer.write(zlib.decompress(packed, GZIP))
                 await writer.drain()
             if request.live:
                 has_ended = self._begin_round(ask=self._running is None)
                 await _until_either_ends(received, has_ended, reader, writer)
         finally:
-            self._tap.leave(received.add)
+            self._tap.remove_listener(received.add)
 
     def _before(self, *, minutes: bool) -> Iterator[bytes]:
         running = self._running

@@ -24,7 +24,7 @@ from telemetry_daemon.polling.source import Source
 from telemetry_daemon.readers import device_nodes
 from telemetry_daemon.readers.device_nodes import NodeWatch
 from telemetry_daemon.readers.pci import this_machine
-from telemetry_daemon.recordings.last_minutes import Tap
+from telemetry_daemon.recordings.last_minutes import CaptureFeed
 from telemetry_daemon.remote import control_socket as control
 from telemetry_daemon.remote.control_socket import ControlServer
 from telemetry_daemon.service import systemd
@@ -92,7 +92,7 @@ class Start:
     reload_settings: Callable[[], Settings]
     remembers_devices: bool = True
     given: Callable[[], str] = str
-    tap: Tap = field(default_factory=Tap)
+    tap: CaptureFeed = field(default_factory=CaptureFeed)
 
 
 class Service:

@@ -13,7 +13,7 @@ from telemetry_daemon.config.inputs import ConfigInputs, given_word
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.polling.node_sources import Node, RealNode
-from telemetry_daemon.recordings.last_minutes import Tap
+from telemetry_daemon.recordings.last_minutes import CaptureFeed
 from telemetry_daemon.service.daemon import Service, Start
 from telemetry_daemon.service.memory import give_large_blocks_back, look_for_garbage_seldom, share_one_heap
 from telemetry_daemon.terminal import exits, log
@@ -24,7 +24,7 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 if TYPE_CHECKING:  # most daemons play nothing
     from telemetry_daemon.recordings.playback import PlaybackOptions
-    from telemetry_daemon.recordings.survey import Moment
+    from telemetry_daemon.recordings.survey import RecordingTime
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Recording:
 
     path: Path
     playing: PlaybackOptions
-    at: Moment | None = None
+    at: RecordingTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def serve(inputs: ConfigInputs, check: Check, instead: Instead) -> int:
         facts = {"plugin": failure.plugin, "origin": failure.origin, "detail": failure.text}
         logger.warning("a plugin was not loaded", extra=facts)
     clock = Clock()
-    tap = Tap()
+    tap = CaptureFeed()
     node = _node(instead, loaded, clock, tap)
     source_names = {*node.names(), *(item.parser.name for item in loaded.parsers)}
     inputs = replace(inputs, known_sources=tuple(sorted(source_names)), known_polls=loaded.polls)
@@ -95,7 +95,7 @@ async def _serve(service: Service) -> int:
     return status
 
 
-def _node(instead: Instead, loaded: Loaded, clock: Clock, tap: Tap) -> Node:
+def _node(instead: Instead, loaded: Loaded, clock: Clock, tap: CaptureFeed) -> Node:
     if instead.demo is not None:
         from telemetry_daemon.simulate.node import PAST_SECONDS, DemoNode
 

@@ -162,7 +162,7 @@ def histories_of_recording(recording: RecordingFile, profiled: Sequence[Profiled
     """Return the samples of each card in a recording, merged as in the daemon. Raise RecordingError or CommandError."""
     from telemetry_daemon.plugins.loading import load
     from telemetry_daemon.plugins.sources import find
-    from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_of
+    from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_by_source
     from telemetry_daemon.recordings.survey import Survey, placed_captures
     from telemetry_daemon.state.store import Store
     from telemetry_daemon.times import Clock
@@ -174,8 +174,8 @@ def histories_of_recording(recording: RecordingFile, profiled: Sequence[Profiled
     clock = Clock(lambda: monotonic, lambda: wall)
     store = Store("", clock)
     with load(find(())) as loaded:
-        store_feed = StoreFeed(store, clock, parsers_of(survey, loaded), survey.intervals())
-        store_feed.set()
+        store_feed = StoreFeed(store, clock, parsers_by_source(survey, loaded), survey.intervals())
+        store_feed.add_sources()
         for placed in placed_captures(recording):
             monotonic, wall = placed.position, placed.capture.wall_time + placed.capture.seconds
             if placed.capture.wall_time > end:
