@@ -23,8 +23,8 @@ def device_allow() -> str:
 def pools() -> str:
     """Return the section `pools` of the chart's values."""
     about = (
-        "A DaemonSet each: the pools below, and your own. A pool may say `like: nvidia` to start from another one. The "
-        "vendors whose cards can be read without privileges are on; nodes without their labels get no pod."
+        "A DaemonSet for each pool: those below, and your own. A pool with `like: nvidia` starts with the values of that pool. "
+        "Pools that need no privileges are on; nodes without their labels get no pod."
     )
     return f"\n{_comment(about, '')}pools:\n" + "".join(_pool(vendor) for vendor in VENDORS)
 

@@ -46,7 +46,7 @@ def text(name: str) -> str:
 def settings(unit: Path) -> dict[str, list[str]]:
     """Return the settings of a unit's `[Service]` about users and permissions."""
     found: dict[str, list[str]] = {}
-    body = unit.read_text().partition("\n# Who it is")[2].partition("\n[Install]")[0]
+    body = unit.read_text().partition("\n# User")[2].partition("\n[Install]")[0]
     for name, value in re.findall(r"^([A-Za-z]+)=(.*)$", body, flags=re.MULTILINE):
         found.setdefault(name, []).append(value)
     return found
