@@ -76,7 +76,7 @@ class _Scan:
     section: str = ""
     card_count: int | None = None
     addresses: dict[int, dict[Key, str]] = field(default_factory=dict)
-    printed: dict[Key, None] = field(default_factory=dict)  # the keys of the card so far
+    card_keys: dict[Key, None] = field(default_factory=dict)  # the keys of the card so far
     sections_by_card: list[tuple[str, ...]] = field(default_factory=list)
     is_mixed: bool = False  # the heading of the next card is missing
 
@@ -105,7 +105,7 @@ def _read_text(scan: _Scan, text: str, line: Line) -> None:
     elif not parts[0].strip():
         scan.draft.complain(line.where, value_without_key(text))
     elif not _is_of_next_card(scan, key := (scan.section, _plain_key(parts[0], scan.shape)), line):
-        scan.printed[key] = None
+        scan.card_keys[key] = None
         if key in scan.shape.address:
             scan.addresses.setdefault(scan.device, {})[key] = parts[1].strip()
         else:
@@ -115,7 +115,7 @@ def _read_text(scan: _Scan, text: str, line: Line) -> None:
 def _is_of_next_card(scan: _Scan, key: Key, line: Line) -> bool:
     """Return whether a repeated identity shows that the heading of the next card is missing."""
     is_identity = key in scan.shape.address or any(target.kind == "identity" for target in scan.shape.keys.get(key, ()))
-    if is_identity and key in scan.printed and not scan.is_mixed:
+    if is_identity and key in scan.card_keys and not scan.is_mixed:
         scan.is_mixed = True
         text = f"{quote(key[1])} is repeated: the heading of the next card is missing, and the lines below are not read"
         scan.draft.complain(line.where, text)
@@ -124,8 +124,8 @@ def _is_of_next_card(scan: _Scan, key: Key, line: Line) -> bool:
 
 def _end_card(scan: _Scan) -> None:
     if scan.device is not None:
-        scan.sections_by_card.append(tuple(dict.fromkeys(section or name for section, name in scan.printed)))
-    scan.printed, scan.is_mixed = {}, False
+        scan.sections_by_card.append(tuple(dict.fromkeys(section or name for section, name in scan.card_keys)))
+    scan.card_keys, scan.is_mixed = {}, False
 
 
 def _add_card(draft: Draft, shape: CardList, card: re.Match[str], line: Line) -> int | None:

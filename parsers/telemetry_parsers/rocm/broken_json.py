@@ -28,7 +28,7 @@ class _Documents:
     """The listing of several documents, the text around them, and the offset at which the last one ends."""
 
     listing: Listing
-    around: str
+    surrounding_text: str
     end: int
 
     @property
@@ -84,7 +84,7 @@ def read_document(text: str) -> Listing | None:
     )
     if documents is None:
         return None
-    for line in lines("\n".join([documents.around, *(line for _, line in foreign)])):
+    for line in lines("\n".join([documents.surrounding_text, *(line for _, line in foreign)])):
         if is_complaint(line.text):
             documents.listing.complain("text outside the JSON", quote(line.text))
     return documents.listing
@@ -93,30 +93,30 @@ def read_document(text: str) -> Listing | None:
 def _read_all(text: str) -> _Documents | None:
     """Return all documents as one. If two differ in a key, keep the first and report a problem."""
     listing = Listing()
-    around: list[str] = []
+    surrounding_texts: list[str] = []
     position = 0
-    earlier: dict[tuple[int, str], str] = {}
-    contradicted: dict[int, None] = {}
+    earlier_texts: dict[tuple[int, str], str] = {}
+    contradicted_cards: dict[int, None] = {}
     while not listing.is_cut and (start := _START.search(text, position)) is not None:
         # Text on the same line before the brace is a launcher's prefix or a command.
-        around.append(text[position : start.start()].rpartition("\n")[0])
+        surrounding_texts.append(text[position : start.start()].rpartition("\n")[0])
         scanner = _Scanner(text, start.start())
         try:
             _read_object(scanner)
         except _CutError:
             listing.is_cut = True
-            rest = quote(text[max(start.start(), scanner.position - 60) : scanner.position])
-            listing.complain("JSON", f"the JSON is cut off or broken after: {rest}")
+            last_text = quote(text[max(start.start(), scanner.position - 60) : scanner.position])
+            listing.complain("JSON", f"the JSON is cut off or broken after: {last_text}")
         position = scanner.position
-        contradicted |= dict.fromkeys(_add_document(scanner.members, earlier, listing))
-    for index in contradicted:
+        contradicted_cards |= dict.fromkeys(_add_document(scanner.members, earlier_texts, listing))
+    for index in contradicted_cards:
         listing.complain(
             f"card {index}", "the card is reported a second time with other values; the first values are kept"
         )
-    if not around:
+    if not surrounding_texts:
         return None
-    rest = "" if listing.is_cut else text[position:]
-    return _Documents(listing, "\n".join([*around, rest]), position)
+    remaining_text = "" if listing.is_cut else text[position:]
+    return _Documents(listing, "\n".join([*surrounding_texts, remaining_text]), position)
 
 
 def _read_object(scanner: _Scanner) -> None:
@@ -164,7 +164,7 @@ def _string(token: str) -> str:
 
 
 def _add_document(
-    members: list[tuple[str, list[tuple[str, str]]]], earlier: dict[tuple[int, str], str], listing: Listing
+    members: list[tuple[str, list[tuple[str, str]]]], earlier_texts: dict[tuple[int, str], str], listing: Listing
 ) -> Iterator[int]:
     """Add a document to the listing. Yield the cards for which an earlier document has other texts."""
     indices: set[int] = set()
@@ -181,5 +181,5 @@ def _add_document(
         indices.add(index)
         listing.card(index).extend(entries)
         texts = dict(reversed(pairs))
-        if [key for key, text in texts.items() if earlier.setdefault((index, key), text) != text]:
+        if [key for key, text in texts.items() if earlier_texts.setdefault((index, key), text) != text]:
             yield index

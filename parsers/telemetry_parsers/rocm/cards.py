@@ -199,10 +199,8 @@ def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
     driver = _identity_text(texts_of(listing.system), "driver")
     if driver:
         draft.facts["driver_version"] = driver
-    for (index, entries), described in zip(
-        listing.cards.items(), _devices_of(listing.cards, draft.vendor), strict=True
-    ):
-        device = draft.device(index, replace(described, driver=described.driver or driver))
+    for (index, entries), template in zip(listing.cards.items(), _devices_of(listing.cards, draft.vendor), strict=True):
+        device = draft.device(index, replace(template, driver=template.driver or driver))
         _read_card(device, f"card {index}", entries, gives, draft)
 
 
@@ -216,13 +214,13 @@ def _read_card(device: int, where: str, entries: Sequence[Entry], gives: Collect
     _discard_zeros(readings, draft)
     if len(entries) > MOST_KEYS:
         draft.complain(where, f"{len(entries)} values; only the first {MOST_KEYS} are read")
-    described = draft.device_at(device)
+    description = draft.device_at(device)
     # In some versions, only the first partition of a card has readings (MI300A in TPX, ROCm 6.4).
-    is_up = described.parent is not None or _may_be_up(readings, _BASIC_METRICS)
+    is_up = description.parent is not None or _may_be_up(readings, _BASIC_METRICS)
     if not is_up:
         draft.complain(where, "temperature, power and utilization cannot be read: the card does not answer")
-    facts = tuple(sorted((*described.facts, ("power_kind", kind)))) if kind else described.facts
-    draft.replace_device(device, replace(described, up=is_up, facts=facts))
+    facts = tuple(sorted((*description.facts, ("power_kind", kind)))) if kind else description.facts
+    draft.replace_device(device, replace(description, up=is_up, facts=facts))
 
 
 def _read_entry(entry: Entry, device: int, gives: Collection[str], draft: Draft) -> None:

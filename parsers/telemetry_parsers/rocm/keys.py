@@ -18,7 +18,7 @@ MOST_KEYS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A printed key in lower case with single blanks, without unit and final colon, and with `gpu` for `dcu` and `hcu`."""
+    """A printed key in lower case with single blanks, without unit and final colon. `dcu` and `hcu` are `gpu`."""
 
     name: str
     unit: str
@@ -163,7 +163,7 @@ def targets_of(key: Key) -> tuple[Target, ...]:
 
 
 def _block_targets(block: str, kind: str | None) -> tuple[Target, ...]:
-    """Return the error counts of a block of the chip; for the memory controller also whether ECC is on."""
+    """Return the target of a block's error count or, for the memory controller, of whether ECC is on."""
     if kind is not None:
         return only(f"ecc_{'corrected' if kind == 'correctable' else 'uncorrected'}_total", block)
     return (switch("ecc_enabled", ON_OFF),) if block == "umc" else ()

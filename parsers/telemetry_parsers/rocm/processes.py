@@ -170,23 +170,23 @@ def is_pid_list(lines: Sequence[Line]) -> bool:
 
 def read_pids(lines: Sequence[Line], draft: Draft) -> None:
     """Put the processes whose cards the list names into the draft."""
-    listed = _read_list(lines)
-    seen: set[tuple[int, int]] = set()
-    repeated_pids = dict.fromkeys(entry.pid for entry in listed.entries if not _add_process(entry, seen, draft))
+    pid_list = _read_list(lines)
+    pairs: set[tuple[int, int]] = set()
+    repeated_pids = dict.fromkeys(entry.pid for entry in pid_list.entries if not _add_process(entry, pairs, draft))
     for pid in repeated_pids:
         draft.complain(f"PID {pid}", listed_twice("the process"))
-    if listed.stray_line is not None:
-        draft.complain(listed.stray_line.where, f"the process of this line is missing: {quote(listed.stray_line.text)}")
-    elif listed.entries and not listed.is_whole:
+    if pid_list.stray_line is not None:
+        draft.complain(pid_list.stray_line.where, f"a line without its process: {quote(pid_list.stray_line.text)}")
+    elif pid_list.entries and not pid_list.is_whole:
         draft.complain(lines[-1].where, f"the list of processes is cut off here: {quote(lines[-1].text)}")
-    elif all(entry.cards for entry in listed.entries):
+    elif all(entry.cards for entry in pid_list.entries):
         _count_processes(draft)
-    for entry in listed.entries:
+    for entry in pid_list.entries:
         if not entry.cards:
             draft.complain(f"PID {entry.pid}", "the list of its cards is missing")
 
 
-def _add_process(entry: _Entry, seen: set[tuple[int, int]], draft: Draft) -> bool:
+def _add_process(entry: _Entry, listed_pairs: set[tuple[int, int]], draft: Draft) -> bool:
     """Add a process to the draft for each of its cards. Return False if it is listed twice for a card."""
     indices = [units.whole(text) for text in _QUOTED.findall(entry.cards)]
     buses = _QUOTED.findall(entry.values.get("pci bus", ""))
@@ -198,10 +198,10 @@ def _add_process(entry: _Entry, seen: set[tuple[int, int]], draft: Draft) -> boo
             continue
         bus = bus_address(buses[position]) if len(buses) == len(indices) else None
         device = draft.device(index, Device(draft.vendor, index, bus_id=bus))
-        if (device, entry.pid) in seen:
+        if (device, entry.pid) in listed_pairs:
             is_new = False
         else:
-            seen.add((device, entry.pid))
+            listed_pairs.add((device, entry.pid))
             draft.processes.append(Process(device, entry.pid, entry.first_text(_NAME_KEYS), used))
     return is_new
 
@@ -214,7 +214,7 @@ def _count_processes(draft: Draft) -> None:
 
 
 def _read_list(lines: Sequence[Line]) -> _List:
-    listed = _List()
+    pid_list = _List()
     for line in lines:
         if not line.ended:
             continue
@@ -222,18 +222,18 @@ def _read_list(lines: Sequence[Line]) -> _List:
         pair = _PAIR.match(line.text)
         key = " ".join(pair[1].lower().split()) if pair is not None else ""
         if pid is not None:
-            listed.entries.append(_Entry(int(pid[1])))
-            listed.is_whole = False
-        elif listed.entries and not listed.is_whole:
-            listed.is_whole = _RULE.match(line.text) is not None
-            if pair is not None and key not in listed.entries[-1].values:
-                listed.entries[-1].values[key] = pair[2].strip()
+            pid_list.entries.append(_Entry(int(pid[1])))
+            pid_list.is_whole = False
+        elif pid_list.entries and not pid_list.is_whole:
+            pid_list.is_whole = _RULE.match(line.text) is not None
+            if pair is not None and key not in pid_list.entries[-1].values:
+                pid_list.entries[-1].values[key] = pair[2].strip()
             elif pair is not None:
                 # A repeated key: the first line of the next process is missing.
-                listed.stray_line = listed.stray_line or line
+                pid_list.stray_line = pid_list.stray_line or line
         elif key in _KEYS_OF_PROCESS:
-            listed.stray_line = listed.stray_line or line
-    return listed
+            pid_list.stray_line = pid_list.stray_line or line
+    return pid_list
 
 
 def _used_bytes(values: Mapping[str, str]) -> float | None:

@@ -129,7 +129,7 @@ def _node_entries(lines: Sequence[Line]) -> list[Entry]:
 
 def _row_entries(line: Line, heading: Sequence[str], listing: Listing) -> list[Entry]:
     """Return the keys and texts of a row. The last cell of a truncated row is ignored."""
-    # After an unclosed quote, part of the cell is lost.
+    # After an unclosed quote, part of the cell is missing.
     cells = _rejoin_cells(_cells(line.text) if line.text.count('"') % 2 == 0 else [], len(heading))
     if not line.ended:
         cells = cells[:-1]

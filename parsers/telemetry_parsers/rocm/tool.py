@@ -205,10 +205,10 @@ def _first_match(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
 def _refusal_of_other_brand(brand: Brand) -> Refusal:
     """Return a check that refuses messages of the other brand, also in the error stream."""
 
-    def refuse(output: Output, printed: Sequence[Line]) -> Report | None:
+    def refuse(output: Output, printed_lines: Sequence[Line]) -> Report | None:
         if not brand.is_other(Text(lines(f"{output.text}\n{output.stderr}"))):
             return None
-        first_line = next(line for line in printed if line.text.strip())
+        first_line = next(line for line in printed_lines if line.text.strip())
         text = f"this is a message of {brand.other}, not of {brand.name}: {quote(first_line.text)}"
         return Report("not_mine", problems=(Problem(first_line.where, text),))
 
@@ -221,11 +221,11 @@ def _report_on_error(output: Output, lines: Sequence[Line]) -> Report | None:
 
 def _report_on_remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
     """Return the report on notices alone, on a banner without a list, or on rows without their heading."""
-    printed = [line for line in lines if line.text.strip()]
-    first = printed[0]
-    if all(messages.is_notice(line.text) for line in printed):
+    printed_lines = [line for line in lines if line.text.strip()]
+    first = printed_lines[0]
+    if all(messages.is_notice(line.text) for line in printed_lines):
         return Report("no_devices", problems=(Problem(first.where, quote(first.text)),))
-    if any(messages.is_banner(line.text) for line in printed):
+    if any(messages.is_banner(line.text) for line in printed_lines):
         return Report("no_devices", problems=(Problem(first.where, f"{tool} lists no devices"),))
     if not _is_bare_row(first):
         return None
@@ -237,6 +237,6 @@ def _with_sleep_messages(report: Report, output: Output) -> Report:
     """Return the report. If cards do not answer, add the tool's messages about sleeping cards."""
     if report.outcome != "ok" or all(device.up for device in report.devices):
         return report
-    asleep = [line for line in Text((), output=output).all_lines if messages.is_asleep(line.text)]
-    problems = [*report.problems, *(Problem(line.where, quote(line.text)) for line in asleep)]
+    sleep_lines = [line for line in Text((), output=output).all_lines if messages.is_asleep(line.text)]
+    problems = [*report.problems, *(Problem(line.where, quote(line.text)) for line in sleep_lines)]
     return replace(report, problems=capped(problems))

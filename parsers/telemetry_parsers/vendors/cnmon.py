@@ -17,7 +17,7 @@ from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "cnmon"
 
-# No document says whether `Ecc-Error` counts corrected or uncorrected errors, or since when.
+# Whether `Ecc-Error` counts corrected or uncorrected errors, and since when, is not documented.
 _TABLE = CardTable(
     columns={
         "card": column(patterns.ID, identity("index")),

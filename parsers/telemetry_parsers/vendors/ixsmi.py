@@ -107,7 +107,7 @@ _LOG = CardList(
         ("link_widths", "current_link_width"): only("pcie_link_width"),
         ("link_widths", "max_link_width"): only("pcie_link_width_max"),
     },
-    # No document says since when `ecc_errors` are counted.
+    # Since when `ecc_errors` are counted is not documented.
     quiet=frozenset(
         {("utilization", "memory_util"), *(("power_readings", f"{what}board_power_{end}") for what, end in (("", "draw"), ("current_", "limit")))}
     ),

@@ -133,11 +133,11 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
             continue
         matches = [*_FIELD.finditer(text)]
         # Only the model is in quotes. If it is at another position, a field before it is missing.
-        quoted = [position for position, match in enumerate(matches) if match[1] is not None]
+        quoted_positions = [position for position, match in enumerate(matches) if match[1] is not None]
         fields = [match[1] if match[1] is not None else match[2] for match in matches]
         if not line.ended:
             fields = fields[:-1]  # the last field may be a fragment
-        if _START.match(text) is None or len(fields) < _FEWEST_FIELDS or quoted != [MODEL]:
+        if _START.match(text) is None or len(fields) < _FEWEST_FIELDS or quoted_positions != [MODEL]:
             draft.complain(line.where, f"not a line of -m: {quote(line.text)}")
         else:
             _read_fields(fields, line, draft)

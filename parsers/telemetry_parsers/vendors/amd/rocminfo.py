@@ -252,7 +252,7 @@ _ERRORS = (
 _BYTES = re.compile(r"([0-9]{1,24})[ \t]{0,4}(?:\((0x[0-9A-Fa-f]{1,16})\))?[ \t]{0,4}([A-Za-z]{0,4})\Z")
 _TARGET = re.compile(r"gfx[0-9a-f]{2,8}\Z")
 _CHIP = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
-# Lines that identify an output of which only some lines were saved.
+# Lines that identify an incomplete output, for example of grep.
 _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 
@@ -361,7 +361,7 @@ def _report_before_agents(_output: Output, lines: Sequence[Line]) -> Report | No
 
 
 def _report_on_extract(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return the report on an output of which only some lines were saved, for example with grep."""
+    """Return the report on an incomplete output, of which for example grep selected some lines."""
     extract = next((line for line in lines if _EXTRACT.search(line.text)), None)
     if extract is None:
         return None

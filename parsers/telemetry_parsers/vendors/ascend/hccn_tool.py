@@ -122,7 +122,7 @@ def answers_in(run: Run) -> list[Run]:
 def _read_answer(text: Text, draft: Draft) -> bool:
     """Read an answer about one device into the draft. Return False if no line is from this tool."""
     command = text.command_of(TOOL)
-    port = Port(_digits(command.value_of("-u")), _digits(command.value_of("-p")))
+    port = Port(_number_text(command.value_of("-u")), _number_text(command.value_of("-p")))
     answer = _Answer(draft, units.whole(command.value_of("-i") or text.output.target), port)
     _read_tables(answer, text.lines)
     for line in text.lines:
@@ -132,7 +132,7 @@ def _read_answer(text: Text, draft: Draft) -> bool:
     return answer.is_understood
 
 
-def _digits(text: str) -> str:
+def _number_text(text: str) -> str:
     return text if units.whole(text) is not None else ""
 
 

@@ -113,7 +113,7 @@ STATS: Mapping[str, Target] = {
     "gpu memory util": metric("memory_used_ratio", unit="%"),
     "gpu memory utilization": metric("memory_used_ratio", unit="%"),
 }
-# The printed units with which a number is read, by the tool's own unit. Labels without brackets have an empty unit.
+# The accepted printed units, by the unit of the tool. The unit of a label without brackets is empty.
 STATS_UNITS: Mapping[str, frozenset[str]] = {
     "%": frozenset({"%", ""}),
     "W": frozenset({"w", ""}),

@@ -170,7 +170,7 @@ def _merged_cards(query: _Query) -> list[_Card]:
     for card in query.cards:
         identity = replace(_device(card), facts=())
         previous = by_index.setdefault(identity.index, identity)
-        with_index_only = Device(VENDOR, identity.index)  # `-d POWER` prints nothing else that names the card
+        with_index_only = Device(VENDOR, identity.index)  # `-d POWER` prints only the index of the card
         is_same = identity.index is not None and with_index_only in (identity, previous)
         first = cards.setdefault(previous if is_same else identity, card)
         if first is not card:
@@ -208,20 +208,20 @@ def _check_end(card: _Card, draft: Draft) -> None:
 
 def _read_card(draft: Draft, device: int, card: _Card) -> None:
     """Read the keys of a card. A repeated key shows that the heading of its section is missing."""
-    printed: dict[Key, str] = {}
+    text_by_key: dict[Key, str] = {}
     for key, text in card.values:
-        if key in printed and key in FIELDS:
+        if key in text_by_key and key in FIELDS:
             problem = f"{key[1]} is repeated; the first value is kept, because the heading of a section is missing"
             draft.complain(card.where, problem)
-        printed.setdefault(key, text)
-    for key, text in printed.items():
+        text_by_key.setdefault(key, text)
+    for key, text in text_by_key.items():
         target = FIELDS.get(key)
-        if target is not None and SUPERSEDED_BY.get(key) not in printed:
+        if target is not None and SUPERSEDED_BY.get(key) not in text_by_key:
             draft.store(device, (target,), text, f"{card.where} {key[1]}")
         elif target is None and not _is_fan(key):
             _report_unknown(card, draft, key)
-    fans = {f"{card.where} {key[1]}": text for key, text in printed.items() if _is_fan(key)}
-    _store_fastest(draft, device, fans, units.whole(printed.get(FAN_COUNT, "")))
+    fans = {f"{card.where} {key[1]}": text for key, text in text_by_key.items() if _is_fan(key)}
+    _store_fastest(draft, device, fans, units.whole(text_by_key.get(FAN_COUNT, "")))
 
 
 def _report_unknown(card: _Card, draft: Draft, key: Key) -> None:

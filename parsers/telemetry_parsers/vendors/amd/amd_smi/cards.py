@@ -169,7 +169,7 @@ def _merged(blocks: Sequence[Block]) -> Block:
 
 
 def _entry_key(entry: Entry) -> _EntryKey:
-    """Return the key of an entry. The entries of a process list share a key, so that a later list replaces the list."""
+    """Return the key of an entry. All entries of a process list share a key, so that a later list replaces it."""
     if entry.path[0] == "process_list":
         return entry.path[:1], 0
     return entry.path, 0 if entry.path[0] != "process_info" else entry.group

@@ -26,7 +26,7 @@ def cards_of(overview: Plain) -> list[Plain] | None:
     if not isinstance(processes, list):
         return items
     complete = [{**card, "process_list": by_gpu.pop(str(card.get("gpu", card.get("gpu_id"))), [])} for card in items]
-    return [*complete, *({"gpu": number, "process_list": listed} for number, listed in by_gpu.items())]
+    return [*complete, *({"gpu": number, "process_list": entries} for number, entries in by_gpu.items())]
 
 
 def versions_of(overview: dict[str, Plain]) -> dict[str, str]:

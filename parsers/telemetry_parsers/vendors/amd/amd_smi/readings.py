@@ -78,9 +78,9 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
     """Put the processes and retired pages of a card into the draft. A truncated list is not counted."""
     groups, message = _process_groups(block)
     if groups or message is not None:
-        listed = [item for group in groups if (item := _process(device, group)) is not None]
-        draft.processes += listed
-        draft.set_value(device, metric("processes"), _process_count(block, message, len(listed), len(groups)))
+        read = [item for group in groups if (item := _process(device, group)) is not None]
+        draft.processes += read
+        draft.set_value(device, metric("processes"), _process_count(block, message, len(read), len(groups)))
     retired, pending = _page_count(block, "retired"), _page_count(block, "pending")
     if retired is not None:
         draft.set_value(device, metric("retired_pages", "all"), retired)
@@ -151,7 +151,7 @@ def read_readings(draft: Draft, device: int, block: Block) -> None:
     """Put the readings of a card into the draft. Total errors are ignored if errors by block are printed."""
     choice = _Choice(draft, device, block.open_at)
     for entry in block.entries:
-        choice.take(entry)
+        choice.read_entry(entry)
     items = [item for item, _ in choice.chosen.values()]
     by_location = {
         item.metric
@@ -174,7 +174,7 @@ class _Choice:
         self.chosen: dict[tuple[str, str], tuple[Reading, bool]] = {}
         self.levels: tuple[Reading, ...] = ()
 
-    def take(self, entry: Entry) -> None:
+    def read_entry(self, entry: Entry) -> None:
         """Read the text of an entry for each metric that its path names."""
         path = plain_path(entry.path)
         targets = FIELDS.get(path) or _labelled_targets(entry.path) or self._stack_targets(entry)

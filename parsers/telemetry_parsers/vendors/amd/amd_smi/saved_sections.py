@@ -14,7 +14,7 @@ from telemetry_parsers.vendors.amd.amd_smi.readings import NO_PAGES, NONE
 
 _DEVICE = re.compile(r"(GPU|CPU|CORE|NIC|AINIC|SWITCH)[ \t]{0,4}:[ \t]{0,4}([0-9]{1,5})\Z")
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,8}(\S.{0,2000}))?\Z")
-# A level of a clock, for which some versions print only the number: `0: 300 MHz`.
+# A level of a clock. Some versions print only its number: `0: 300 MHz`.
 _LEVEL = re.compile(r"([0-9]{1,3}):[ \t]{1,8}(\S.{0,80})\Z")
 _LONGEST_WRAP = 64
 _SHORTENED = "..."
@@ -38,7 +38,7 @@ def read_sections(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 
 def _is_flat(lines: Sequence[Line]) -> bool:
-    """Return whether the indentation is lost: no line, or not every section, is indented below the first device."""
+    """Return whether the indentation is missing: not all sections are indented below the first device."""
     start = next((position for position, line in enumerate(lines) if _DEVICE.match(line.text.strip())), 0)
     lines_below = [line for line in lines[start + 1 :] if line.text.strip()]
     indented = [line for line in lines_below if _indent(line) > _indent(lines[start])]
@@ -144,7 +144,7 @@ class _Scan:
     def _missing_value(self, key: str, line: Line) -> str | None:
         """Return an empty text for a key without its value, or None for a heading."""
         if key == "gpu":
-            self._draft.complain(line.where, "a card without its number; the lines below may be of another card")
+            self._draft.complain(line.where, "a card has no number; the lines below may be of another card")
         return "" if self._flat and self._is_leaf(key) else None
 
     def _is_leaf(self, key: str) -> bool:

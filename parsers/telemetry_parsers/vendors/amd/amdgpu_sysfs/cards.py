@@ -38,7 +38,7 @@ _FACTS: Mapping[str, str] = {
 
 def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
     """Put the cards into the draft. Return the cards that are awake, by address."""
-    awake = {}
+    awake_cards = {}
     for card in sorted(tree.cards.values(), key=lambda card: (card.bus_id, card.number or 0)):
         if not card.vendor or not (card.has_folder or card.files):
             continue
@@ -49,8 +49,8 @@ def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
             continue
         _read_card(position, card, draft)
         if any(name in values.FILES or name in values.CLOCKS for name in card.files):
-            awake[card.bus_id] = card
-    return awake
+            awake_cards[card.bus_id] = card
+    return awake_cards
 
 
 def _read_card(position: int, card: CardFiles, draft: Draft) -> None:

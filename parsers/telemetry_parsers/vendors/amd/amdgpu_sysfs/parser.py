@@ -111,8 +111,8 @@ def parse(capture: Capture) -> Report:
 def _report_on(outputs: Sequence[Output]) -> Report:
     tree, draft = tree_of(outputs), Draft("amd")
     nodes = nodes_of(tree)
-    awake = read_cards(tree, draft)
-    read_nodes(nodes, awake, draft)
+    awake_cards = read_cards(tree, draft)
+    read_nodes(nodes, awake_cards, draft)
     read_processes(tree, nodes, draft)
     forbidden = [output for output in outputs if output.status in (errno.EPERM, errno.EACCES)]
     if not draft.device_count() and forbidden:

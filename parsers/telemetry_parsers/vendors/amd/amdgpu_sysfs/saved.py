@@ -60,8 +60,8 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
         return failed("not_understood", "text", "the text has more lines than the files of any node")
     text_lines = lines(text)
     saved = _saved_files_of_cards(text_lines)
-    if not saved and (bare := without_prefix(text_lines)) != text_lines:
-        saved = _saved_files_of_cards(bare)
+    if not saved and (unprefixed_lines := without_prefix(text_lines)) != text_lines:
+        saved = _saved_files_of_cards(unprefixed_lines)
     if saved:
         return saved
     foreign = next((tool for output in texts if (tool := foreign_tool(output.text, source)) is not None), None)
@@ -76,11 +76,11 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
     return failed("not_understood", "text", problem)
 
 
-def _saved_files_of_cards(printed: Sequence[Line]) -> list[Output]:
+def _saved_files_of_cards(text_lines: Sequence[Line]) -> list[Output]:
     """Return the files in a text; empty if it has no card or node. Truncated paths are ignored."""
-    saved = [output for output in _saved_files(printed) if not is_card_folder(output.name)]
-    tree = tree_of(saved)
-    return saved if tree.nodes or any(card.vendor for card in tree.cards.values()) else []
+    files = [output for output in _saved_files(text_lines) if not is_card_folder(output.name)]
+    tree = tree_of(files)
+    return files if tree.nodes or any(card.vendor for card in tree.cards.values()) else []
 
 
 def _saved_files(lines: Sequence[Line]) -> list[Output]:
@@ -94,9 +94,9 @@ def _saved_files(lines: Sequence[Line]) -> list[Output]:
         else:
             other_lines.append(line)
     files = max((read(other_lines) for read in (_read_ttar, _read_sections, _read_grep, _read_session)), key=len)
-    printed = [output for output in files if output.name not in errors or output.text.strip()]
-    paths = {output.name for output in printed}
-    return printed + [Output(path, status=status) for path, status in errors.items() if path not in paths]
+    readable = [output for output in files if output.name not in errors or output.text.strip()]
+    paths = {output.name for output in readable}
+    return readable + [Output(path, status=status) for path, status in errors.items() if path not in paths]
 
 
 def _read_ttar(lines: Sequence[Line]) -> list[Output]:

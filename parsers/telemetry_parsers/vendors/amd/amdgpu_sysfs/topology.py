@@ -17,7 +17,7 @@ _BANKS = "mem_banks/"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A KFD node of a card or partition. Partitions have the address of their card."""
+    """A KFD node of a card or partition. A partition has the address of its card."""
 
     number: int
     vendor: str
@@ -154,15 +154,15 @@ def _node(node: _RawNode, first: _RawNode, partition: str | None, *, is_partitio
         is_partitioned=is_partitioned,
         gpu_id=node.gpu_id,
         compute_units=simds / per_unit if per_unit and simds % per_unit == 0 else None,
-        max_clock_megahertz=_positive(values.get("max_engine_clk_fcompute")),
-        memory_total_bytes=_positive(bank.get("size_in_bytes")),
+        max_clock_megahertz=_float_or_none(values.get("max_engine_clk_fcompute")),
+        memory_total_bytes=_float_or_none(bank.get("size_in_bytes")),
         memory_used_bytes=None if used is None else float(used),
         unique_id=f"{node.unique_id:016x}" if node.unique_id else None,
         facts=tuple(sorted(_facts(node).items())),
     )
 
 
-def _positive(number: int | None) -> float | None:
+def _float_or_none(number: int | None) -> float | None:
     return float(number) if number else None
 
 
@@ -184,7 +184,7 @@ def _facts(node: _RawNode) -> dict[str, str]:
 _MEGAHERTZ = 1e6
 
 
-def read_nodes(nodes: Iterable[Node], awake: Mapping[str, CardFiles], draft: Draft) -> None:
+def read_nodes(nodes: Iterable[Node], awake_cards: Mapping[str, CardFiles], draft: Draft) -> None:
     """Add facts, readings and partitions to the cards by address. Sleeping cards get no readings."""
     positions = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
     only_in_kfd = {node.bus_id for node in nodes if node.bus_id not in positions}
@@ -193,12 +193,12 @@ def read_nodes(nodes: Iterable[Node], awake: Mapping[str, CardFiles], draft: Dra
         if position is None:
             continue
         draft.replace_device(position, _with_facts(draft.device_at(position), node))
-        if node.bus_id in only_in_kfd or node.bus_id in awake:
-            _keep(draft, position, "compute_units", node.compute_units)
+        if node.bus_id in only_in_kfd or node.bus_id in awake_cards:
+            _add_reading(draft, position, "compute_units", node.compute_units)
         if node.bus_id in only_in_kfd:
             _read_without_files(node, position, draft)
         if node.partition is not None:
-            _read_partition(node, node.partition, position, awake.get(node.bus_id), draft)
+            _read_partition(node, node.partition, position, awake_cards.get(node.bus_id), draft)
 
 
 def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
@@ -211,7 +211,7 @@ def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | N
 
 
 def _read_partition(node: Node, partition: str, position: int, card: CardFiles | None, draft: Draft) -> None:
-    _keep(draft, position, "memory_total_bytes", node.memory_total_bytes)
+    _add_reading(draft, position, "memory_total_bytes", node.memory_total_bytes)
     if card is not None:
         read_partition(position, partition, card, draft)
 
@@ -221,11 +221,11 @@ def _read_without_files(node: Node, position: int, draft: Draft) -> None:
     if node.max_clock_megahertz is not None:
         draft.add_reading(reading(position, "clock_max_hertz", node.max_clock_megahertz * _MEGAHERTZ, "graphics"))
     if not node.is_partitioned:
-        _keep(draft, position, "memory_total_bytes", node.memory_total_bytes)
-        _keep(draft, position, "memory_used_bytes", node.memory_used_bytes)
+        _add_reading(draft, position, "memory_total_bytes", node.memory_total_bytes)
+        _add_reading(draft, position, "memory_used_bytes", node.memory_used_bytes)
 
 
-def _keep(draft: Draft, position: int, metric: str, value: float | None) -> None:
+def _add_reading(draft: Draft, position: int, metric: str, value: float | None) -> None:
     if value is not None:
         draft.add_reading(reading(position, metric, value))
 

@@ -93,7 +93,7 @@ def _limit(metric_key: str, unit: str) -> Target:
     return metric(metric_key, unit=unit, zero=Absent.NOT_SUPPORTED)
 
 
-def _lanes(metric_key: str) -> Target:
+def _link_width(metric_key: str) -> Target:
     """Return the target of a link's width. 0 means no link, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
     return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, zero=Absent.NOT_SUPPORTED)
 
@@ -113,15 +113,15 @@ FILES: Mapping[str, Target] = {
     "power1_cap_min": metric("power_cap_min_watts", unit="uW"),
     "power1_average": metric("power_average_watts", unit="uW"),
     "power1_input": metric("power_instant_watts", unit="uW"),
-    # Hygon's driver without hwmon: a report from an 8-card host says mW, but its value is clearly in W.
+    # Hygon's driver without hwmon. A user reported mW on an 8-card host, but the value is clearly in W.
     "chip_power_average": metric("power_average_watts", unit="W"),
     "ras/features": special("ecc_enabled", _ecc_enabled),
     "fan1_input": metric("fan_rpm"),
     "pcie_replay_count": metric("pcie_replays_total"),
     "current_link_speed": special("pcie_link_generation", _link_generation),
     "max_link_speed": special("pcie_link_generation_max", _link_generation),
-    "current_link_width": _lanes("pcie_link_width"),
-    "max_link_width": _lanes("pcie_link_width_max"),
+    "current_link_width": _link_width("pcie_link_width"),
+    "max_link_width": _link_width("pcie_link_width_max"),
 }
 TEMPERATURE = metric("temperature_celsius", unit="mC")
 # The targets of a sensor's other files.

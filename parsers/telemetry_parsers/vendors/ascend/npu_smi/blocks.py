@@ -203,7 +203,7 @@ def _describe(draft: Draft, device: int, block: Block) -> None:
         return next((units.text_or_none(block[name].text) for name in names if name in block), None)
 
     address = text(keys.ADDRESS)
-    described = Device(
+    template = Device(
         draft.vendor,
         model=text(*keys.MODELS),
         uuid=text(*keys.UUIDS),
@@ -216,7 +216,7 @@ def _describe(draft: Draft, device: int, block: Block) -> None:
         facts["error_codes"] = " ".join(_EVENT.findall(block[keys.FAULT_EVENTS].text)) or None
     if keys.RATED_POWER in block:
         facts["power_kind"] = "rated"
-    draft.describe(device, described, facts)
+    draft.describe(device, template, facts)
 
 
 def _totals(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
@@ -229,8 +229,8 @@ def _totals(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
 
 def _check_totals(draft: Draft, totals: Sequence[tuple[Line, int]]) -> None:
     """Report a list as truncated if the number of its cards differs from its total."""
-    listed = {slot.card for slot in slots_in(draft)}
+    listed_cards = {slot.card for slot in slots_in(draft)}
     for line, count in totals:
-        if count != len(listed):
+        if count != len(listed_cards):
             draft.is_cut = True
-            draft.complain(line.where, wrong_count(count, len(listed)))
+            draft.complain(line.where, wrong_count(count, len(listed_cards)))

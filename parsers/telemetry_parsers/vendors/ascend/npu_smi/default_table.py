@@ -151,13 +151,13 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[s
         return None
     device, physical = chip_at(draft, slot), _number_in(cells, "phy-id")
     address = cells.get("bus-id")
-    described = Device(
+    template = Device(
         draft.vendor, model=_text(cells, "name"), bus_id=bus_address(address.text) if address else None, driver=driver
     )
     if "chip" in ids - cells.keys() and not record.misfits:
         draft.complain(record.line.where, f"NPU {card} is listed without the number of its chip")
     draft.set_index(device, physical)
-    draft.describe(device, described, {"device_id": _text(cells, "device")})
+    draft.describe(device, template, {"device_id": _text(cells, "device")})
     _store_readings(draft, device, cells)
     for line in record.misfits:
         draft.complain(line.where, f"cells match no heading: {quote(line.text)}")
@@ -255,7 +255,7 @@ def _is_process_title(line: Line) -> bool:
 
 def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
     """Put the processes and their number for each device into the draft. The first line is the heading."""
-    listed = frozenset(slots_in(draft))
+    slots = frozenset(slots_in(draft))
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
     table = read_table(lines, _NEW if is_new else _OLD)
     counted = _ProcessCounts()
@@ -264,13 +264,13 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
         _read_other_line(draft, line, counted)
     last_rule = max((line.number for line in lines if is_rule(line.text) and "=" in line.text), default=0)
     for record in table.records:
-        _read_row(draft, record, counted, listed, closed=record.line.number < last_rule)
-    is_empty = not listed and not table.records and is_rule(lines[-1].text)
+        _read_row(draft, record, counted, slots, closed=record.line.number < last_rule)
+    is_empty = not slots and not table.records and is_rule(lines[-1].text)
     if not table.closed and not is_empty:
         draft.complain(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}")
     for card, line in counted.unlisted.items():
         draft.complain(line.where, f"processes of NPU {card}, which is missing from the device table")
-    if not listed:
+    if not slots:
         for card in sorted((counted.idle | counted.closed) - {slot.card for slot in slots_in(draft)}):
             chip_at(draft, Slot(card))
     for slot in slots_in(draft):
@@ -287,7 +287,7 @@ def _read_other_line(draft: Draft, line: Line, counted: _ProcessCounts) -> None:
         draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
 
 
-def _read_row(draft: Draft, record: Record, counted: _ProcessCounts, listed: frozenset[Slot], *, closed: bool) -> None:
+def _read_row(draft: Draft, record: Record, counted: _ProcessCounts, slots: frozenset[Slot], *, closed: bool) -> None:
     """Read a row of the table. A truncated row is ignored."""
     cells = {heading: value.text for heading, value in record.values.items()}
     card = units.whole(cells.get("npu", cells.get("npu id", "")))
@@ -299,7 +299,7 @@ def _read_row(draft: Draft, record: Record, counted: _ProcessCounts, listed: fro
         draft.complain(record.line.where, not_a_row(record.line.text, PROCESS_TABLE))
         return
     slot = Slot(card, units.whole(cells.get("chip", "")))
-    if listed and slot not in listed:
+    if slots and slot not in slots:
         counted.unlisted.setdefault(card, record.line)
         return
     (counted.closed if closed else counted.cut).add(card)

@@ -117,7 +117,7 @@ def _gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[t
         "memory_kind": "unified" if is_integrated(recorded) else None,
         "cuda_version": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
         **{name: text(calls.get(call)) for name, call in _TEXTS},
-        **{name: _digits(calls.get(call)) for name, call in _NUMBERS},
+        **{name: _number_text(calls.get(call)) for name, call in _NUMBERS},
         "numa_node": _only_bit(calls.get(_AFFINITY)),
         **{name: _word(calls.get(call), words) for name, call, words in _WORDS},
     }
@@ -127,7 +127,7 @@ def _gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[t
     yield from _fabric(mapping(calls.get("GpuFabricInfo")))
 
 
-def _digits(answer: Plain) -> str | None:
+def _number_text(answer: Plain) -> str | None:
     number = whole(answer)
     return None if number is None else str(number)
 

@@ -63,8 +63,8 @@ def _store_row(row: Row, answer: Plain, recorded: dict[str, Plain], readings: Re
 
 
 def _has_special_rule(name: str) -> bool:
-    special = name == tables.POWER_USAGE or _fan_row(name) is not None
-    return special or name in tables.FACT_CALLS or name in tables.ECC_CALLS
+    is_special = name == tables.POWER_USAGE or _fan_row(name) is not None
+    return is_special or name in tables.FACT_CALLS or name in tables.ECC_CALLS
 
 
 def _read_memory(name: str, answer: Plain, readings: Readings, *, is_unified: bool) -> None:
@@ -194,8 +194,8 @@ def _read_fans(calls: Mapping[str, Plain], readings: Readings) -> None:
         row = _fan_row(name)
         if row is not None:
             answers.setdefault(row, {})[name] = answer
-    for row, of_row in answers.items():
-        readings.greatest(row, of_row)
+    for row, answers_of_row in answers.items():
+        readings.greatest(row, answers_of_row)
 
 
 def _fan_row(name: str) -> Row | None:
