@@ -16,7 +16,7 @@ from kits.waiting import comes_true
 from telemetry_daemon.processes.process import Launcher, launch
 from telemetry_daemon.processes.targets import in_one_line
 from telemetry_daemon.processes.worker import Worker, WorkerFaultError
-from telemetry_daemon.processes.worker_main import Workbench
+from telemetry_daemon.processes.worker_main import RequestHandler
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.readers.nvml import events, gpm, library
@@ -70,7 +70,7 @@ class ThisProcess:
         ThisProcess.reader = NvmlReader(clock)
         self.readers = {"nvml": f"{__name__}:ThisProcess.reader"}
         self.pid = os.getpid()
-        self._workbench = Workbench()
+        self._workbench = RequestHandler()
 
     def call(self, what: Ask, seconds: float, _given_up: object) -> Plain:
         question = decode_line(question_line(Question(1, seconds, what)))
