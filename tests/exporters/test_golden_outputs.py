@@ -10,7 +10,7 @@ from telemetry_exporters.documents import snapshot_csv, snapshot_json
 from telemetry_exporters.prometheus.families import OwnerSeries
 from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_exporters.terminal.style import Colour
-from telemetry_exporters.terminal.table import Chosen, Detail, table
+from telemetry_exporters.terminal.table import Detail, Selection, table
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.model import STATES, Absent, MergedReading, Problem, Process, Sample
 from telemetry_parsers.recorded import Recorded
@@ -202,12 +202,12 @@ SMALL = {
 
 def shown(snapshot, command_lines):
     """Return all forms of a snapshot, each below its name."""
-    chosen = Chosen(command_lines=command_lines)
+    chosen = Selection(command_lines=command_lines)
     yield "page", page_of(snapshot)
     for width in WIDTHS:
         yield f"table of {width} columns", table(snapshot, width, Colour.NEVER)
     for detail in (Detail.REASONS, Detail.PROCESSES, Detail.EVERYTHING):
-        yield f"table with {detail}", table(snapshot, 0, Colour.NEVER, detail, chosen=chosen)
+        yield f"table with {detail}", table(snapshot, 0, Colour.NEVER, detail, selection=chosen)
     yield "csv", snapshot_csv.render(snapshot).replace("\r\n", "\n")
     yield "processes as csv", snapshot_csv.processes(snapshot, command_lines).replace("\r\n", "\n")
     yield "document", snapshot_json.render(snapshot)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from kits import snapshots as kit
 from telemetry_exporters.judgement.overview import rows
-from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, OPTIONAL, Column, fitted, text_cell, text_rank
+from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, OPTIONAL, Column, fit_columns, text_cell, text_rank
 from telemetry_exporters.terminal.style import Colour
-from telemetry_exporters.terminal.table import Chosen, Detail, table
+from telemetry_exporters.terminal.table import Detail, Selection, table
 from telemetry_exporters.text import display_width
 from telemetry_parsers.model import MergedReading, Metric, Problem
 
@@ -79,8 +79,8 @@ def test_texts_are_sorted_by_their_numbers():
     assert sorted(["gpu10", "GPU2", "gpu1"], key=text_rank) == ["gpu1", "GPU2", "gpu10"]
 
 
-def column(priority, least=0, slot="", most=0, whole=0):
-    return Column(str(priority), text_cell, text_rank, priority, least=least, slot=slot, most=most, whole=whole)
+def column(priority, **settings):
+    return Column(str(priority), text_cell, text_rank, priority, **settings)
 
 
 @pytest.mark.parametrize(
@@ -89,21 +89,21 @@ def column(priority, least=0, slot="", most=0, whole=0):
         ((column(0), column(1)), (4, 4), 10, {0: 4, 1: 4}),
         ((column(0), column(1)), (4, 4), 9, {0: 4}),
         ((column(1), column(0)), (4, 4), 9, {1: 4}),
-        ((column(0, least=3), column(1)), (9, 4), 9, {0: 3, 1: 4}),
-        ((column(0, least=3), column(1)), (9, 4), 12, {0: 6, 1: 4}),
-        ((column(0, slot="a"), column(1, slot="a")), (4, 8), 8, {1: 8}),
-        ((column(0, slot="a"), column(1, slot="a")), (4, 8), 7, {0: 4}),
-        ((column(0, least=4, most=9), column(1, least=4, most=9)), (9, 9), 16, {0: 7, 1: 7}),
+        ((column(0, min_width=3), column(1)), (9, 4), 9, {0: 3, 1: 4}),
+        ((column(0, min_width=3), column(1)), (9, 4), 12, {0: 6, 1: 4}),
+        ((column(0, group="a"), column(1, group="a")), (4, 8), 8, {1: 8}),
+        ((column(0, group="a"), column(1, group="a")), (4, 8), 7, {0: 4}),
+        ((column(0, min_width=4, max_width=9), column(1, min_width=4, max_width=9)), (9, 9), 16, {0: 7, 1: 7}),
         ((column(0), column(1), column(2)), (9, 9, 1), 13, {0: 9, 2: 1}),
-        ((column(0, least=4, whole=9), column(1)), (9, 4), 12, {0: 9}),
-        ((column(0, least=4, whole=9), column(1, least=4, whole=9)), (9, 9), 16, {0: 9, 1: 5}),
-        ((column(0, least=4, whole=9), column(1)), (12, 4), 15, {0: 9, 1: 4}),
-        ((column(0, least=4), column(OPTIONAL)), (9, 4), 14, {0: 9}),
-        ((column(0, least=4, whole=9),), (9,), 3, {0: 3}),
+        ((column(0, min_width=4, name_width=9), column(1)), (9, 4), 12, {0: 9}),
+        ((column(0, min_width=4, name_width=9), column(1, min_width=4, name_width=9)), (9, 9), 16, {0: 9, 1: 5}),
+        ((column(0, min_width=4, name_width=9), column(1)), (12, 4), 15, {0: 9, 1: 4}),
+        ((column(0, min_width=4), column(OPTIONAL)), (9, 4), 14, {0: 9}),
+        ((column(0, min_width=4, name_width=9),), (9,), 3, {0: 3}),
     ],
 )
 def test_the_columns_that_fit(columns, widths, limit, wanted):
-    assert fitted(columns, widths.__getitem__, limit, 2) == wanted
+    assert fit_columns(columns, widths.__getitem__, limit, 2) == wanted
 
 
 @given(
@@ -113,12 +113,12 @@ def test_the_columns_that_fit(columns, widths, limit, wanted):
     st.integers(0, 90),
 )
 def test_no_column_is_wider_than_the_room_nor_narrower_than_it_may_be(parts, limit):
-    columns = [column(priority, least, slot) for priority, least, slot, _ in parts]
+    columns = [column(priority, min_width=min_width, group=group) for priority, min_width, group, _ in parts]
     widths = [width for *_, width in parts]
-    kept = fitted(columns, widths.__getitem__, limit, 2)
+    kept = fit_columns(columns, widths.__getitem__, limit, 2)
     assert sum(kept.values()) + 2 * (len(kept) - 1) <= max(limit, 0)
     for index, width in kept.items():
-        assert (columns[index].least or widths[index]) <= width <= widths[index]
+        assert (columns[index].min_width or widths[index]) <= width <= widths[index]
 
 
 def test_a_device_that_is_shown_alone_is_judged_beside_its_peers():
@@ -132,7 +132,7 @@ def test_a_device_that_is_shown_alone_is_judged_beside_its_peers():
 
 
 def alone(snapshot, device_id, detail=Detail.BRIEF):
-    return table(snapshot, 0, Colour.NEVER, detail, chosen=Chosen(ids=frozenset({device_id})))
+    return table(snapshot, 0, Colour.NEVER, detail, selection=Selection(ids=frozenset({device_id})))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_patterns_choose_metrics_and_not_what_is_said_of_the_devices(patterns, w
     load = MergedReading("telemetry_host_load1", "", 0.25, "host")
     lost = kit.device(1, up=False)
     snapshot = kit.snapshot(kit.full_device(), lost, host=(load,), sources=(kit.source(),))
-    text = table(snapshot, 0, Colour.NEVER, Detail.EVERYTHING, chosen=Chosen(patterns=patterns))
+    text = table(snapshot, 0, Colour.NEVER, Detail.EVERYTHING, selection=Selection(patterns=patterns))
     assert {line.split("  ")[1] for line in text.splitlines() if line.endswith((" nvml", " host"))} == wanted
     assert "nvidia 1 NVIDIA H100 80GB HBM3 (lost)\n" in text
 

@@ -320,7 +320,7 @@ each_folder = pytest.mark.parametrize("folder", sorted(FILES))
 few_or_all = pytest.mark.parametrize(
     "chosen", [pytest.param(_few, id="few"), pytest.param(list, id="all", marks=pytest.mark.long)]
 )
-Chosen = Callable[[list[tuple[int, Case | Path]]], list[tuple[int, Case | Path]]]
+Selection = Callable[[list[tuple[int, Case | Path]]], list[tuple[int, Case | Path]]]
 
 
 def _parsers(folder: str) -> list[Parser]:
@@ -333,7 +333,7 @@ def _captures(file: Case | Path, parser: Parser) -> list[Capture]:
 
 @few_or_all
 @each_folder
-def test_a_masked_capture_has_the_same_readings_and_no_identity(folder: str, chosen: Chosen) -> None:
+def test_a_masked_capture_has_the_same_readings_and_no_identity(folder: str, chosen: Selection) -> None:
     for _, file in chosen(FILES[folder]):
         for parser in _parsers(folder):
             mask = Mask(KEY, (HOST,))
@@ -361,7 +361,7 @@ def test_a_planted_identity_is_found_whatever_is_before_it() -> None:
 
 @few_or_all
 @each_folder
-def test_what_is_planted_in_every_line_is_masked_and_the_readings_stay(folder: str, chosen: Chosen) -> None:
+def test_what_is_planted_in_every_line_is_masked_and_the_readings_stay(folder: str, chosen: Selection) -> None:
     """A sample that is always the same; `make fuzz` plants everything everywhere."""
     for number, file in chosen(FILES[folder]):
         parsers, start = _parsers(folder), number * 37 % len(PLANTS)

@@ -52,7 +52,7 @@ def table(
     # Lines are wrapped only on a terminal.
     columns = width or (streams.columns() if sys.stdout.isatty() else 0)
     extra = {metric.key: metric for metric in result.metrics}
-    selection = tables.Chosen(ids, tuple(patterns), result.origin, result.command_lines)
+    selection = tables.Selection(ids, tuple(patterns), result.origin, result.command_lines)
     return tables.table(result.snapshot, columns, colour(), detail, extra, selection)
 
 

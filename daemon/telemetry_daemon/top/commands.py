@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from telemetry_daemon.readers.proc import command_line, text_of
 from telemetry_daemon.top.feed import Feed, Focus
-from telemetry_exporters.terminal.frames.model import NodeState, Running
+from telemetry_exporters.terminal.frames.model import NodeState, RunningProcess
 
 _PAUSE_SECONDS = 10.0
 # A larger difference between the reported and the read start time means another process with the same PID.
@@ -25,7 +25,7 @@ class Processes:
         self._proc = proc
         self._previous: dict[int, tuple[float, float]] = {}
 
-    def read(self, started: Mapping[int, float]) -> Mapping[int, Running]:
+    def read(self, started: Mapping[int, float]) -> Mapping[int, RunningProcess]:
         """Return the processes that still run, by PID; `started` maps PIDs to Unix start times, to detect reused PIDs."""
         found, previous, self._previous = {}, self._previous, {}
         now = time.time()
@@ -36,7 +36,7 @@ class Processes:
                 continue
             then, used = previous.get(pid, (start, 0.0))
             self._previous[pid] = now, times[1]
-            found[pid] = Running(command_line(pid), max(0.0, times[1] - used) / max(now - then, 1.0))
+            found[pid] = RunningProcess(command_line(pid), max(0.0, times[1] - used) / max(now - then, 1.0))
         return found
 
     def _times(self, pid: int) -> tuple[float, float] | None:
@@ -59,7 +59,7 @@ class WithCommands(Feed):
         self._feed = feed
         self._processes = processes
         self._wake: Callable[[], None] = lambda: None
-        self._running: Mapping[int, Running] = {}
+        self._running: Mapping[int, RunningProcess] = {}
         self._started: Mapping[int, float] = {}
         self._read_requested, self._closed = threading.Event(), threading.Event()
 

@@ -73,7 +73,7 @@ class PolledNode:
         ready, words = self._store.readiness()
         age = max(0.0, self._clock.monotonic() - snapshot.monotonic_time)
         trouble = "" if ready or snapshot.devices else words
-        self._state = NodeState(self._state.name, snapshot, self._past, trouble, age, memory=self._state.memory)
+        self._state = NodeState(self._state.name, snapshot, self._past, trouble, age, cache=self._state.cache)
         return (self._state,)
 
     def look_at(self, focus: Focus) -> None:

@@ -17,7 +17,7 @@ from telemetry_daemon.terminal.exits import CommandError, SignalledError
 from telemetry_daemon.top.feed import Feed, Focus
 from telemetry_exporters.terminal.frames.drawing import ASCII, UNICODE, Glyphs
 from telemetry_exporters.terminal.frames.frame import frame
-from telemetry_exporters.terminal.frames.keys import fed, press
+from telemetry_exporters.terminal.frames.keys import press, with_nodes
 from telemetry_exporters.terminal.frames.model import Frame, Key, Line, Size, State, View
 from telemetry_exporters.terminal.style import Style
 
@@ -81,14 +81,14 @@ def _show(feed: Feed, screen: _Screen, waker: _Waker, glyphs: Glyphs) -> None:
     nodes = feed.nodes()
     view = View.CARDS if len(nodes) == 1 else View.NODES
     state = State(nodes=nodes, title=feed.title, view=view, glyphs=glyphs)
-    while not state.is_over:
+    while not state.has_quit:
         screen.paint(frame(state, screen.size()))
         waker.wait(TICK_SECONDS)
         for key in screen.pressed():
             if state.is_typing or not isinstance(key, str) or not feed.press(key):
                 state = press(state, key, screen.size())
         feed.look_at(Focus(state.view, state.node, state.card, state.shows_processes))
-        state = fed(state, feed.nodes())
+        state = with_nodes(state, feed.nodes())
 
 
 class _Screen:

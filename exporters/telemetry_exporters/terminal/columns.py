@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
 from telemetry_exporters import human
@@ -16,12 +16,14 @@ from telemetry_parsers.past import kept_value
 from telemetry_parsers.readings import Readings
 
 _T = TypeVar("_T")
+_ReadText = Callable[[_T], str | None]
+_Widths = dict[int, int]  # by the position of the column
 GAP = "  "
-# A column of this priority or a higher number is left out if no visible row has a value.
+# A column with this priority number or a higher one is omitted if no visible row has a value.
 OPTIONAL = 11
-# Names and states are cut to the second width before other columns are dropped, and to the first when no other column is left.
-_SHORTEST_NAME, _WHOLE_NAME = 8, 24
-# A number, or the words and numbers of a text, so that 2 comes before 10.
+# Names and states are cut to the second width before other columns are dropped, and to the first only after that.
+_SHORTEST_NAME, _NAME_WIDTH = 8, 24
+# A sort key: a number, or the words and numbers of a text, so that 2 comes before 10.
 Rank = float | tuple[str | int, ...]
 
 SEVERITY_STYLES = {
@@ -35,7 +37,7 @@ _DIGITS = re.compile(r"(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The text of one row in one column."""
+    """The text of a row in a column."""
 
     text: str
     style: Style = Style.PLAIN
@@ -43,97 +45,105 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[_T]):
-    """A column of rows."""
+    """A column of a list whose rows have the type `_T`."""
 
     heading: str
     cell: Callable[[_T], Cell]
-    rank: Callable[[_T], Rank | None]  # the sort key, None for a row without a value
-    priority: int  # columns with the lowest number stay longest
-    least: int = 0  # the width to which a text may be cut; 0: never
-    whole: int = 0  # the width to which a name is cut before other columns are dropped
-    usual: int = 0  # keeps the width steady while numbers change
-    slot: str = ""  # of columns with the same slot, the best that fits is shown
+    rank: Callable[[_T], Rank | None]  # returns the sort key of a row, None without a value
+    priority: int  # columns with the highest number are dropped first
+    min_width: int = 0  # the width to which texts may be cut; 0: never cut
+    name_width: int = 0  # the width to which names are cut before other columns are dropped
+    usual_width: int = 0  # the least width, which keeps the column steady while numbers change
+    group: str = ""  # alternatives: the widest column of a group that fits is shown
     is_text: bool = False
-    is_kept: bool = False  # whether history has the values
-    most: int = 0  # the greatest width of a drawing
+    has_history: bool = False  # whether the history keeps its values
+    max_width: int = 0  # the greatest width of a drawing; 0: not a drawing
     draw: Callable[[_T, int], Cell] | None = None
 
 
 def text_cell(text: str | None) -> Cell:
-    """Return the text, or the mark of its absence."""
+    """Return a cell with the text, or with a dash if it is empty."""
     return Cell(text) if text else Cell(ABSENT, Style.DIM)
 
 
-def _value_cell(value: Value | None, words: Callable[[float], str]) -> Cell:
-    """Return the number in words, or the mark of its absence."""
+def _value_cell(value: Value | None, format_value: Callable[[float], str]) -> Cell:
+    """Return a cell with the formatted number, or with a dash if it is absent."""
     number = as_number(value)
-    return text_cell(None if number is None else words(number))
+    return text_cell(None if number is None else format_value(number))
 
 
 def text_rank(text: str | None) -> Rank | None:
-    """Return the sort key of a text, in which 2 comes before 10."""
+    """Return the sort key of a text, with which 2 comes before 10."""
     if not text:
         return None
     return tuple(int(part) if index % 2 else part.lower() for index, part in enumerate(_DIGITS.split(text)))
 
 
 def text_column(
-    heading: str, read: Callable[[_T], str | None], priority: int, least: int, slot: str = "", *, is_kept: bool = False
+    heading: str, read: _ReadText[_T], priority: int, min_width: int, group: str = "", *, has_history: bool = False
 ) -> Column[_T]:
-    """Return a column of texts, which may be cut to `least` characters."""
+    """Return a column of texts, which may be cut to `min_width` characters."""
     return Column(
         heading,
         lambda row: text_cell(read(row)),
         lambda row: text_rank(read(row)),
         priority,
-        least=least,
-        slot=slot,
+        min_width=min_width,
+        group=group,
         is_text=True,
-        is_kept=is_kept,
+        has_history=has_history,
     )
 
 
 def number_column(
     heading: str,
     read: Callable[[_T], Value | None],
-    words: Callable[[float], str],
+    format_value: Callable[[float], str],
     priority: int,
-    usual: int,
+    usual_width: int,
     *,
-    slot: str = "",
-    is_kept: bool = False,
+    group: str = "",
+    has_history: bool = False,
 ) -> Column[_T]:
-    """Return a column of numbers, formatted by `words`."""
+    """Return a column of numbers."""
     return Column(
         heading,
-        lambda row: _value_cell(read(row), words),
+        lambda row: _value_cell(read(row), format_value),
         lambda row: as_number(read(row)),
         priority,
-        usual=usual,
-        slot=slot,
-        is_kept=is_kept,
+        usual_width=usual_width,
+        group=group,
+        has_history=has_history,
     )
 
 
 def name_column(
-    heading: str, read: Callable[[_T], str | None], priority: int, slot: str = "", *, is_kept: bool = False
+    heading: str, read: _ReadText[_T], priority: int, group: str = "", *, has_history: bool = False
 ) -> Column[_T]:
     """Return a column of names, which are cut last."""
-    column = text_column(heading, read, priority, _SHORTEST_NAME, slot, is_kept=is_kept)
-    return replace(column, whole=_WHOLE_NAME)
+    column = text_column(heading, read, priority, _SHORTEST_NAME, group, has_history=has_history)
+    return replace(column, name_width=_NAME_WIDTH)
 
 
 def condition_column(read: Callable[[_T], Finding], priority: int) -> Column[_T]:
-    """Return a column of conditions in the colours of their severity; they are cut last."""
+    """Return a column of conditions in the colours of their severity. Like names, they are cut last."""
     return Column(
         "STATE",
         lambda row: Cell(read(row).word, SEVERITY_STYLES[read(row).severity]),
         lambda row: text_rank(read(row).word),
         priority,
-        least=_SHORTEST_NAME,
-        whole=_WHOLE_NAME,
+        min_width=_SHORTEST_NAME,
+        name_width=_NAME_WIDTH,
         is_text=True,
     )
+
+
+def _power(row: Row) -> float | None:
+    return as_number(row.power)
+
+
+def _memory_used(row: Row) -> float | None:
+    return as_number(row.memory_used)
 
 
 def _power_cell(row: Row) -> Cell:
@@ -163,11 +173,11 @@ def _memory_share_cell(row: Row) -> Cell:
 
 
 def _shared_cell(row: Row) -> Cell | None:
-    """Return the cell of a device that uses the host's memory, or None for a device with memory of its own."""
+    """Return the cell of a device that uses the host's memory, or None for other devices."""
     if as_number(row.memory_used) is not None or not shares_host_memory(row.device):
         return None
-    taken = as_number(reading_value(row.device, "memory_processes_bytes"))
-    return Cell(human.SHARED if taken is None else f"{human.byte_size(taken)} shared")
+    used = as_number(reading_value(row.device, "memory_processes_bytes"))
+    return Cell(human.SHARED if used is None else f"{human.byte_size(used)} shared")
 
 
 def _fan_cell(row: Row) -> Cell:
@@ -178,11 +188,11 @@ def _fan_cell(row: Row) -> Cell:
 
 
 def throttled_by(device: MergedDevice) -> tuple[str, ...] | None:
-    """Return the active reasons of throttling, or None if no source reports any."""
-    shown = Readings.of(device.readings)
+    """Return the active throttling reasons, or None if no source reports them."""
+    readings = Readings.of(device.readings)
     reported = [
         (label, value)
-        for (metric, label), value in zip(shown.shape.keys, shown.values, strict=True)
+        for (metric, label), value in zip(readings.shape.keys, readings.values, strict=True)
         if metric == "throttled"
     ]
     numbers = [(label, value) for label, value in reported if not isinstance(value, Absent)]
@@ -215,83 +225,86 @@ def _owner_text(row: Row) -> str | None:
     return human.owners_summary(row.device.allocations)
 
 
-VENDOR: Column[Row] = name_column("VENDOR", lambda row: row.device.vendor, 23, is_kept=True)
-# In the order on the screen. The highest priority number is dropped first, names and states never.
+VENDOR: Column[Row] = name_column("VENDOR", lambda row: row.device.vendor, 23, has_history=True)
+# In the order on the screen. Names and states (0, 1) are never dropped.
 DEVICE_COLUMNS: tuple[Column[Row], ...] = (
     VENDOR,
-    name_column("DEV", lambda row: row.device.device, 1, "device", is_kept=True),
-    name_column("DEVICE", lambda row: row.device.device, 7, "device", is_kept=True),
-    text_column("MODEL", lambda row: row.model, 10, 14, is_kept=True),
-    number_column("TEMP", lambda row: row.temperature, human.celsius, 2, 6, is_kept=True),
-    number_column("POWER", lambda row: row.power, human.watts, 5, 5, slot="power", is_kept=True),
-    Column("POWER / CAP", _power_cell, lambda row: as_number(row.power), 6, usual=11, slot="power", is_kept=True),
-    Column("MEM", _memory_share_cell, lambda row: as_number(row.memory_used), 4, usual=5, slot="memory", is_kept=True),
-    Column("MEMORY", _memory_cell, lambda row: as_number(row.memory_used), 8, usual=14, slot="memory", is_kept=True),
-    number_column("UTIL", lambda row: row.utilization, human.percent, 3, 5, is_kept=True),
+    name_column("DEV", lambda row: row.device.device, 1, "device", has_history=True),
+    name_column("DEVICE", lambda row: row.device.device, 7, "device", has_history=True),
+    text_column("MODEL", lambda row: row.model, 10, 14, has_history=True),
+    number_column("TEMP", lambda row: row.temperature, human.celsius, 2, 6, has_history=True),
+    number_column("POWER", lambda row: row.power, human.watts, 5, 5, group="power", has_history=True),
+    Column("POWER / CAP", _power_cell, _power, 6, usual_width=11, group="power", has_history=True),
+    Column("MEM", _memory_share_cell, _memory_used, 4, usual_width=5, group="memory", has_history=True),
+    Column("MEMORY", _memory_cell, _memory_used, 8, usual_width=14, group="memory", has_history=True),
+    number_column("UTIL", lambda row: row.utilization, human.percent, 3, 5, has_history=True),
     condition_column(lambda row: row.condition, 0),
-    text_column("OWNER", _owner_text, 11, 14, is_kept=True),
-    text_column("THROTTLED", _throttled_text, 18, 9, is_kept=True),
-    number_column("CLOCK", _clock, human.hertz, 17, 8, is_kept=True),
-    number_column("MEM ACT", _memory_activity, human.percent, 21, 5, is_kept=True),
-    Column("FAN", _fan_cell, lambda row: as_number(reading_value(row.device, "fan_ratio")), 20, usual=5),
+    text_column("OWNER", _owner_text, 11, 14, has_history=True),
+    text_column("THROTTLED", _throttled_text, 18, 9, has_history=True),
+    number_column("CLOCK", _clock, human.hertz, 17, 8, has_history=True),
+    number_column("MEM ACT", _memory_activity, human.percent, 21, 5, has_history=True),
+    Column("FAN", _fan_cell, lambda row: as_number(reading_value(row.device, "fan_ratio")), 20, usual_width=5),
     number_column("PROCS", _processes, human.digits, 22, 3),
-    text_column("BUS ID", lambda row: row.device.bus_id, 25, 12, is_kept=True),
+    text_column("BUS ID", lambda row: row.device.bus_id, 25, 12, has_history=True),
     text_column("DRIVER", lambda row: row.device.driver, 24, 12),
 )
 
 
-def of_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
-    """Return the columns for devices of these vendors. With several, the vendor is always shown, because labels repeat."""
+def for_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
+    """Return the columns for devices of these vendors. VENDOR is never dropped with several, because labels repeat."""
     if len(vendors) < 2:
         return tuple(columns)
     return tuple(replace(column, priority=-1) if column.heading == VENDOR.heading else column for column in columns)
 
 
-def fitted(
+def fit_columns(
     columns: Sequence[Column[_T]], width_of: Callable[[int], int], limit: int, gap: int = len(GAP)
-) -> dict[int, int]:
-    """Return the positions and widths of the columns that fit. `width_of` returns the width that a column would take, 0 to leave it out."""
-    kept: dict[int, int] = {}
-    wanted: dict[int, int] = {}
+) -> _Widths:
+    """Return the positions and widths of the columns that fit. `width_of` returns the full width of a column, or 0 to omit it."""
+    widths: _Widths = {}
+    full_widths: _Widths = {}
     for index in sorted(range(len(columns)), key=lambda index: columns[index].priority):
         column = columns[index]
-        if column.priority >= OPTIONAL:  # no text is cut for an optional column
-            _grow_texts(columns, wanted, kept, limit - gap * (len(kept) - 1))
+        if column.priority >= OPTIONAL:  # texts are not cut in favour of an optional column
+            _grow_texts(columns, full_widths, widths, limit - gap * (len(widths) - 1))
         others = {
-            other: width for other, width in kept.items() if not column.slot or columns[other].slot != column.slot
+            other: width for other, width in widths.items() if not column.group or columns[other].group != column.group
         }
         room = limit - sum(others.values()) - gap * len(others)
-        if room < (0 if column.whole else column.least or max(column.usual, len(column.heading))):
+        if room < (0 if column.name_width else column.min_width or max(column.usual_width, len(column.heading))):
             continue
-        wanted[index] = width_of(index)
-        width = _narrowest(column, wanted[index], room)
-        if column.whole and not kept:  # every terminal shows the first name
+        full_widths[index] = width_of(index)
+        width = _least_width(column, full_widths[index], room)
+        if column.name_width and not widths:  # the first name is shown in every terminal
             width = min(width, max(room, 1))
         if 0 < width <= room:
-            kept = {**others, index: width}
-    limit -= gap * (len(kept) - 1)
-    _grow_texts(columns, wanted, kept, limit)
-    _widen_graphics(columns, wanted, kept, limit)
-    return dict(sorted(kept.items()))
+            widths = {**others, index: width}
+    limit -= gap * (len(widths) - 1)
+    _grow_texts(columns, full_widths, widths, limit)
+    _widen_graphics(columns, full_widths, widths, limit)
+    return dict(sorted(widths.items()))
 
 
-def _narrowest(column: Column[_T], wanted: int, room: int) -> int:
-    """Return the width that the column needs; a name is whole while there is room."""
-    least = min(wanted, column.least or wanted)
-    return max(least, min(wanted, column.whole, room))
+def _least_width(column: Column[_T], full_width: int, room: int) -> int:
+    """Return the width to which the column may be cut. Names are cut only if there is not enough room."""
+    min_width = min(full_width, column.min_width or full_width)
+    return max(min_width, min(full_width, column.name_width, room))
 
 
-def _grow_texts(columns: Sequence[Column[_T]], wanted: Mapping[int, int], kept: dict[int, int], limit: int) -> None:
-    """Distribute the remaining width to cut texts, in order of priority."""
+def _grow_texts(columns: Sequence[Column[_T]], full_widths: _Widths, widths: _Widths, limit: int) -> None:
+    """Distribute the remaining width among cut texts, in order of priority."""
     for index in sorted(
-        (index for index in kept if not columns[index].most), key=lambda index: columns[index].priority
+        (index for index in widths if not columns[index].max_width), key=lambda index: columns[index].priority
     ):
-        kept[index] += max(0, min(limit - sum(kept.values()), wanted[index] - kept[index]))
+        widths[index] += max(0, min(limit - sum(widths.values()), full_widths[index] - widths[index]))
 
 
-def _widen_graphics(columns: Sequence[Column[_T]], wanted: Mapping[int, int], kept: dict[int, int], limit: int) -> None:
-    """Distribute the remaining width to drawings, in equal parts."""
-    drawn = [index for index in kept if columns[index].most]
-    while growing := [index for index in drawn if kept[index] < wanted[index]][: max(0, limit - sum(kept.values()))]:
-        for index in growing:
-            kept[index] += 1
+def _widen_graphics(columns: Sequence[Column[_T]], full_widths: _Widths, widths: _Widths, limit: int) -> None:
+    """Distribute the remaining width among drawings in equal parts."""
+    drawings = [index for index in widths if columns[index].max_width]
+    while growing := [index for index in drawings if widths[index] < full_widths[index]]:
+        room = limit - sum(widths.values())
+        if room <= 0:
+            return
+        for index in growing[:room]:
+            widths[index] += 1

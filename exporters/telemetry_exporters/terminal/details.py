@@ -1,4 +1,4 @@
-"""Every reading of every device, of the host and of the sources, as blocks of lines."""
+"""All readings of the devices and the host, and the state of the sources, as blocks of lines."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import aligned, clean, cut, display_width, pad_right, wrapped
 from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 
-# A name, a value in words, and a note: the value's source, or the reason of its absence.
+# A name, a formatted value, and a note: the source of the value, or the reason of its absence.
 Line = tuple[str, str, str]
 
 
 def matches(metric: Metric, patterns: Iterable[str]) -> bool:
-    """Return whether a pattern such as `temp*` matches the metric; without patterns every metric matches."""
+    """Return whether a pattern such as `temp*` matches the metric. Without patterns, every metric matches."""
     names = (metric.name, metric.key)
     return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
@@ -31,21 +31,21 @@ def blocks(
     width: int,
     patterns: Collection[str],
 ) -> list[list[str]]:
-    """Return a block for each device, one for the host and one for the sources; with patterns, only the readings of these metrics."""
+    """Return a block for each device, one for the host, and one for the sources. Patterns select readings by metric."""
     if patterns:
         metrics = {key: metric for key, metric in metrics.items() if matches(metric, patterns)}
-    all_blocks = []
+    result = []
     for device in snapshot.devices:
         heading = wrapped(_heading(device, verdict[device.id]), width, "  ")
-        about = [] if patterns else aligned([("", *fact) for fact in facts(device)])
+        fact_lines = [] if patterns else aligned([("", *fact) for fact in facts(device)])
         lines = _reading_lines(device.readings, metrics) if patterns else readings(device, metrics)
-        all_blocks.append([*(paint(line, Style.BOLD, colour) for line in heading), *about, *_painted(lines, colour)])
+        result.append([*(paint(line, Style.BOLD, colour) for line in heading), *fact_lines, *_painted(lines, colour)])
     host = _reading_lines(snapshot.host, metrics)
     if host:
-        all_blocks.append([paint("host", Style.BOLD, colour), *_painted(host, colour)])
+        result.append([paint("host", Style.BOLD, colour), *_painted(host, colour)])
     if snapshot.sources and not patterns:
-        all_blocks.append([paint("sources", Style.BOLD, colour), *_source_lines(snapshot, colour, width)])
-    return all_blocks
+        result.append([paint("sources", Style.BOLD, colour), *_source_lines(snapshot, colour, width)])
+    return result
 
 
 def _heading(device: MergedDevice, findings: tuple[Finding, ...]) -> str:
@@ -58,12 +58,12 @@ def _reading_lines(readings: Iterable[MergedReading], metrics: Mapping[str, Metr
 
 
 def facts(device: MergedDevice) -> list[Line]:
-    """Return the id of the device and the labels of its info series."""
+    """Return lines with the id of the device and the labels of its info series."""
     return [(fact.replace("_", " "), value, "") for fact, value in (("id", device.id), *info_labels(device))]
 
 
 def readings(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
-    """Return the device's readings (or the reasons of their absence), owners and processes."""
+    """Return lines with the device's readings (or the reasons of their absence), owners and processes."""
     lines = _reading_lines(device.readings, metrics)
     for allocation in device.allocations:
         note = f"{human.share_basis(allocation)}, {human.allocation_details(allocation)}"
@@ -118,14 +118,14 @@ def _poll_words(poll: Health, now: float) -> str:
 
 _PROCESS_HEADINGS = ("DEVICE", "PID", "USER", "MEMORY", "UTIL", "RUNS FOR", "OWNER", "NAME", "COMMAND LINE")
 _NUMBERS = frozenset({"PID", "MEMORY", "UTIL", "RUNS FOR"})
-# Columns that are left out if all their cells are empty.
-_AT_TIMES = frozenset({"USER", "UTIL", "RUNS FOR", "OWNER", "COMMAND LINE"})
+# Columns that are omitted if all their cells are empty.
+_OPTIONAL = frozenset({"USER", "UTIL", "RUNS FOR", "OWNER", "COMMAND LINE"})
 
 
 def process_lines(
     devices: Iterable[MergedDevice], command_lines: Mapping[int, str], now: float, width: int, colour: Colour
 ) -> list[str]:
-    """Return a line for each process, cut to the width (0: never cut)."""
+    """Return a heading and a line for each process, cut to the width (0: never cut)."""
     cells = [
         _process_cells(device, process, clean(command_lines.get(process.pid, "")), now)
         for device in devices
@@ -133,8 +133,10 @@ def process_lines(
     ]
     if not cells:
         return ["No processes reported."]
-    filled = {heading for heading, *texts in zip(_PROCESS_HEADINGS, *cells, strict=True) if any(texts)}
-    shown = [index for index, heading in enumerate(_PROCESS_HEADINGS) if heading in filled or heading not in _AT_TIMES]
+    non_empty = {heading for heading, *texts in zip(_PROCESS_HEADINGS, *cells, strict=True) if any(texts)}
+    shown = [
+        index for index, heading in enumerate(_PROCESS_HEADINGS) if heading in non_empty or heading not in _OPTIONAL
+    ]
     headings = [_PROCESS_HEADINGS[index] for index in shown]
     rows = [headings, *([line[index] or ABSENT for index in shown] for line in cells)]
     lines = aligned(rows, [index for index, heading in enumerate(headings) if heading in _NUMBERS])

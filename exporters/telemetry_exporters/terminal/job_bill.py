@@ -1,4 +1,4 @@
-"""The use and cost of cards, added up from job records by owner, user, account or namespace."""
+"""The use of cards, added up from job records by owner, user, account or namespace."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from telemetry_parsers.job_record import NOBODY, JobRecord
 
 _HOUR, _KWH = 3600.0, 3.6e6
 _LONGEST_TEXT = 48
-# Marks a key that only some groupings have.
-_BY_THE_GROUP = {"left_out": True}
-# CSV keeps the name that programs know.
+# Marks a key that the document has only for some groupings.
+_GROUPING_KEY = {"left_out": True}
+# CSV keeps its older name, because programs read it.
 _UNALLOCATED, _UNALLOCATED_IN_CSV, _TOTAL = "(unallocated)", "(nobody)", "(total)"
 
 Grouping = Callable[[JobRecord], tuple[str, ...]]
-# The columns of each grouping, and their texts.
+# By grouping: the names of its columns, and a function that returns their texts for a record.
 BY: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
     "owner": (
         ("kind", "owner", "user", "account"),
@@ -38,11 +38,11 @@ BY: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
 
 @dataclass(frozen=True, slots=True)
 class NumbersJson:
-    """The figures of a group: card hours and kilowatt-hours. Time without a measurement is neither busy nor idle."""
+    """The figures of a group. Time without a measurement is neither busy nor idle."""
 
     owners: Count
     running: Count
-    """Records that have not ended."""
+    """The number of records that have not ended."""
     nodes: Count
     cards: Count
     allocated_hours: NotNegative
@@ -50,42 +50,42 @@ class NumbersJson:
     busy_hours: NotNegative | None
     """Null if nothing was measured."""
     idle_hours: NotNegative | None
-    """Measured and not busy."""
+    """Measured card hours that were not busy."""
     unmeasured_hours: NotNegative
-    """Neither busy nor idle: the utilization was unknown."""
+    """Card hours with unknown utilization."""
     energy_kwh: NotNegative | None
     memory_peak_bytes: NotNegative | None
-    """The most memory that an owner's processes used on one card."""
+    """The largest amount of memory that an owner's processes used on one card."""
     gap_hours: NotNegative
-    """Hours that are not counted: no daemon ran, or no source reported the owner."""
+    """Hours that are not included, because no daemon ran or no source reported the owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowJson(NumbersJson):
-    """The numbers of one group, after the names that `by` selects."""
+    """The figures of a group. Only the names that belong to `by` are present."""
 
-    kind: str | None = field(metadata=_BY_THE_GROUP)
-    owner: str | None = field(metadata=_BY_THE_GROUP)
-    user: str | None = field(metadata=_BY_THE_GROUP)
-    account: str | None = field(metadata=_BY_THE_GROUP)
-    namespace: str | None = field(metadata=_BY_THE_GROUP)
+    kind: str | None = field(metadata=_GROUPING_KEY)
+    owner: str | None = field(metadata=_GROUPING_KEY)
+    user: str | None = field(metadata=_GROUPING_KEY)
+    account: str | None = field(metadata=_GROUPING_KEY)
+    namespace: str | None = field(metadata=_GROUPING_KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class JobsJson:
-    """The output of `telemetry jobs --format json`: sums of job records. `nobody` is unallocated use, so that `total` covers the whole node."""
+    """The output of `telemetry jobs --format json`: sums of job records. `nobody` is unallocated use; `total` includes it."""
 
     schema: Literal["telemetry.jobs/1"]
     by: Literal["owner", "user", "account", "namespace"]
     rows: tuple[RowJson, ...]
-    """The group's names are `kind`, `owner`, `user` and `account` by owner, else the one key in `by`; null if unknown."""
+    """A group by owner has the keys `kind`, `owner`, `user` and `account`; another group has the key that `by` names. Unknown names are null."""
     nobody: NumbersJson
     total: NumbersJson
 
 
 @dataclass(slots=True)
 class Row:
-    """The sums of the group with these names."""
+    """The sums of a group. `names` are the texts of the grouping's columns."""
 
     names: tuple[str, ...]
     owners: set[tuple[str, str]] = field(default_factory=set)
@@ -100,7 +100,7 @@ class Row:
     memory_peak_bytes: float | None = None
 
     def add(self, record: JobRecord) -> None:
-        """Add one record."""
+        """Add a record to the sums."""
         self.owners.add((record.owner.kind, record.owner.name))
         self.nodes.add(record.hostname)
         self.cards.update((record.hostname, card.id) for card in record.cards)
@@ -117,15 +117,15 @@ class Row:
 
     def numbers(self) -> NumbersJson:
         """Return the figures of the group."""
-        measured = self.measured_seconds > 0.0
+        is_measured = self.measured_seconds > 0.0
         return NumbersJson(
             owners=len(self.owners),
             running=self.running,
             nodes=len(self.nodes),
             cards=len(self.cards),
             allocated_hours=self.seconds / _HOUR,
-            busy_hours=self.busy_seconds / _HOUR if measured else None,
-            idle_hours=max(0.0, self.measured_seconds - self.busy_seconds) / _HOUR if measured else None,
+            busy_hours=self.busy_seconds / _HOUR if is_measured else None,
+            idle_hours=max(0.0, self.measured_seconds - self.busy_seconds) / _HOUR if is_measured else None,
             unmeasured_hours=max(0.0, self.seconds - self.measured_seconds) / _HOUR,
             energy_kwh=None if self.joules is None else self.joules / _KWH,
             memory_peak_bytes=self.memory_peak_bytes,
@@ -134,7 +134,7 @@ class Row:
 
 
 class Bill:
-    """Adds up records in any order. A repeated record counts once; an ended record replaces its running version."""
+    """Adds up records in any order. Repeated records are ignored. An ended record replaces its running version."""
 
     def __init__(self, by: str) -> None:
         self.by = by
@@ -143,37 +143,37 @@ class Bill:
         self._running: dict[str, JobRecord] = {}
         self._rows: dict[tuple[str, ...], Row] = {}
         self._unallocated = Row(())
-        self._total = Row(self._alone(_TOTAL))
+        self._total = Row(self._names_of_one(_TOTAL))
 
     def add(self, record: JobRecord) -> None:
-        """Add one record."""
+        """Add a record to the sums."""
         if record.end is None:
             running = self._running.get(record.id)
             if running is None or running.seconds < record.seconds:
                 self._running[record.id] = record
         elif record.id not in self._ended:
             self._ended.add(record.id)
-            self._count(record)
+            self._add_to_row(record)
 
     def rows(self) -> list[Row]:
-        """Return the groups, the largest first. No record may be added afterwards."""
+        """Return the groups, the largest first. Afterwards, no record may be added."""
         running, self._running = self._running, {}
         for record in running.values():
             if record.id not in self._ended:
-                self._count(record)
+                self._add_to_row(record)
         return sorted(self._rows.values(), key=lambda row: (-row.seconds, row.names))
 
-    def _count(self, record: JobRecord) -> None:
+    def _add_to_row(self, record: JobRecord) -> None:
         names = self._group(record)
         row = self._unallocated if record.owner.kind == NOBODY else self._rows.setdefault(names, Row(names))
         row.add(record)
         self._total.add(record)
 
-    def _rest(self, name: str) -> list[Row]:
-        """Return the unallocated use, if any is recorded."""
-        return [replace(self._unallocated, names=self._alone(name))] if self._unallocated.nodes else []
+    def _unallocated_rows(self, name: str) -> list[Row]:
+        """Return a row with the unallocated use, or no row if there are no records of it."""
+        return [replace(self._unallocated, names=self._names_of_one(name))] if self._unallocated.nodes else []
 
-    def _alone(self, name: str) -> tuple[str, ...]:
+    def _names_of_one(self, name: str) -> tuple[str, ...]:
         return tuple(name if index == 0 else "" for index in range(len(self._columns)))
 
     def json(self) -> str:
@@ -181,24 +181,24 @@ class Bill:
         document = {
             "schema": "telemetry.jobs/1",
             "by": self.by,
-            "rows": [{**self._named(row), **asdict(row.numbers())} for row in self.rows()],
+            "rows": [{**self._names_by_column(row), **asdict(row.numbers())} for row in self.rows()],
             "nobody": asdict(self._unallocated.numbers()),
             "total": asdict(self._total.numbers()),
         }
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
     def csv(self) -> str:
-        """Return a line for each group, without the total, which readers would add to the rest."""
+        """Return a line for each group. The total is omitted, so that sums over the lines are correct."""
         text = io.StringIO(newline="")
         writer = csv.writer(text)
         writer.writerow((*self._columns, *(column.name for column in fields(NumbersJson))))
-        for row in (*self.rows(), *self._rest(_UNALLOCATED_IN_CSV)):
+        for row in (*self.rows(), *self._unallocated_rows(_UNALLOCATED_IN_CSV)):
             writer.writerow((*row.names, *("" if number is None else number for number in astuple(row.numbers()))))
         return text.getvalue()
 
     def table(self, colour: Colour) -> str:
         """Return the groups as a table with notes."""
-        rows = [*self.rows(), *self._rest(_UNALLOCATED), self._total]
+        rows = [*self.rows(), *self._unallocated_rows(_UNALLOCATED), self._total]
         lines = [
             [*(name.upper() for name in self._columns), *_NUMBERS],
             *([*(cut(name or ABSENT, _LONGEST_TEXT) for name in row.names), *_cells(row)] for row in rows),
@@ -207,7 +207,7 @@ class Bill:
         texts[0] = paint(texts[0], Style.BOLD, colour)
         return "\n".join([*texts, *_notes(self._total)]) + "\n"
 
-    def _named(self, row: Row) -> dict[str, str | None]:
+    def _names_by_column(self, row: Row) -> dict[str, str | None]:
         return {column: name or None for column, name in zip(self._columns, row.names, strict=True)}
 
 
@@ -234,8 +234,8 @@ def _number(value: float | None) -> str:
 def _notes(total: Row) -> list[str]:
     notes = []
     if total.running:
-        notes.append(f"Still running: {total.running}, counted up to the last entry in the ledger.")
+        notes.append(f"Still running: {total.running}, included up to the last entry in the ledger.")
     if total.gap_seconds >= 1.0:
         hours = human.digits(total.gap_seconds / _HOUR)
-        notes.append(f"Not counted: {hours} h in which no daemon ran, or no source reported the owner.")
+        notes.append(f"Not included: {hours} h in which no daemon ran, or no source reported the owner.")
     return ["", *notes] if notes else []

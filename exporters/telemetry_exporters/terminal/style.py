@@ -1,4 +1,4 @@
-"""Text styles in a terminal; none is used without colour."""
+"""Text styles in a terminal. Without colour, text has no style."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Colour(enum.Enum):
 
 
 class Style(enum.Enum):
-    """The meaning of a piece of text; the value is its escape parameter."""
+    """The meaning of a text. The value is the parameter of its escape sequence."""
 
     PLAIN = ""
     BOLD = "1"
@@ -27,7 +27,7 @@ class Style(enum.Enum):
 
 
 def paint(text: str, style: Style, colour: Colour) -> str:
-    """Return the text in that style."""
+    """Return the text with the escape sequences of the style."""
     if colour is Colour.NEVER or style is Style.PLAIN or not text:
         return text
     return f"\x1b[{style.value}m{text}\x1b[0m"

@@ -1,4 +1,4 @@
-"""The terminal's view of a node: a line for each device, or all its readings, and then the troubles."""
+"""Prints a node for the terminal: a line for each device, or all readings, followed by the problems."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from telemetry_exporters import human
 from telemetry_exporters.judgement import overview
 from telemetry_exporters.judgement.verdict import judge
 from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, screen, usable_metrics
-from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, GAP, OPTIONAL, VENDOR, Cell, Column, fitted, of_vendors
+from telemetry_exporters.terminal.columns import (
+    DEVICE_COLUMNS,
+    GAP,
+    OPTIONAL,
+    VENDOR,
+    Cell,
+    Column,
+    fit_columns,
+    for_vendors,
+)
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import cut, display_width, pad_left, pad_right, wrapped
 from telemetry_parsers.dataclass import dataclass, field, replace
@@ -20,12 +29,12 @@ _NARROW, _UNLIMITED = 60, 1_000_000
 _COLUMNS = tuple(
     replace(column, priority=OPTIONAL) if column.heading == VENDOR.heading else column for column in DEVICE_COLUMNS
 )
-# The columns of a table without a width.
+# The columns of a table of unlimited width.
 _USUAL_COLUMNS = tuple(column for column in _COLUMNS if column.priority <= OPTIONAL and column.heading != "OWNER")
 
 
 class Detail(enum.Flag):
-    """What is shown: the devices; also the reasons of absences, and processes; or every reading instead of the devices."""
+    """The parts to show. REASONS and PROCESSES are added to the device lines; EVERYTHING replaces these with all readings."""
 
     BRIEF = 0
     REASONS = 1
@@ -34,8 +43,8 @@ class Detail(enum.Flag):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """The devices (None: all), metrics and command lines to show. `origin` names the source of the snapshot in the heading."""
+class Selection:
+    """The devices (None: all), metrics and command lines to show, and the `origin` of the snapshot for the heading."""
 
     ids: frozenset[str] | None = None
     patterns: tuple[str, ...] = ()
@@ -43,7 +52,7 @@ class Chosen:
     command_lines: Mapping[int, str] = field(default_factory=dict)
 
 
-EVERY = Chosen()
+ALL = Selection()
 
 
 def table(
@@ -52,32 +61,33 @@ def table(
     colour: Colour,
     detail: Detail = Detail.BRIEF,
     plugin_metrics: Metrics = NO_METRICS,
-    chosen: Chosen = EVERY,
+    selection: Selection = ALL,
 ) -> str:
-    """Return the node as text for a terminal of that width (0: unlimited). Numbers are never cut."""
-    shown = screen(snapshot, plugin_metrics)
-    # A device is judged beside all others of its model.
-    verdict = judge(shown)
-    if chosen.ids is not None:
-        shown = replace(shown, devices=tuple(device for device in shown.devices if device.id in chosen.ids))
-    blocks = [_head(shown, chosen.origin, width, colour)]
+    """Return the node as text that fits the width (0: unlimited). Numbers are never cut."""
+    snapshot = screen(snapshot, plugin_metrics)
+    # The verdict compares all devices of a model, so devices are selected only after it.
+    verdict = judge(snapshot)
+    if selection.ids is not None:
+        snapshot = replace(snapshot, devices=tuple(device for device in snapshot.devices if device.id in selection.ids))
+    blocks = [_head(snapshot, selection.origin, width, colour)]
     if Detail.EVERYTHING in detail:
-        from telemetry_exporters.terminal import details  # for most tables it is not needed
+        from telemetry_exporters.terminal import details  # most tables do not need it
 
-        blocks += details.blocks(shown, verdict, usable_metrics(plugin_metrics), colour, width, chosen.patterns)
-    elif shown.devices:
-        blocks.append(_device_lines(overview.rows(shown, verdict), width, colour))
+        blocks += details.blocks(snapshot, verdict, usable_metrics(plugin_metrics), colour, width, selection.patterns)
+    elif snapshot.devices:
+        blocks.append(_device_lines(overview.rows(snapshot, verdict), width, colour))
     else:
-        blocks.append(_without_devices(shown, width))
+        blocks.append(_without_devices(snapshot, width))
     if Detail.PROCESSES in detail:
-        from telemetry_exporters.terminal import details  # for most tables it is not needed
+        from telemetry_exporters.terminal import details  # most tables do not need it
 
-        blocks.append(details.process_lines(shown.devices, chosen.command_lines, shown.wall_time, width, colour))
+        command_lines = selection.command_lines
+        blocks.append(details.process_lines(snapshot.devices, command_lines, snapshot.wall_time, width, colour))
     if Detail.REASONS in detail:
-        blocks.append(_owners(shown.devices, width))
-        blocks.append(_legend(overview.rows(shown, verdict), width, colour))
+        blocks.append(_owners(snapshot.devices, width))
+        blocks.append(_legend(overview.rows(snapshot, verdict), width, colour))
     blocks.append(
-        [line for trouble in overview.troubles(shown, verdict) for line in _trouble_lines(trouble, width, colour)]
+        [line for trouble in overview.troubles(snapshot, verdict) for line in _trouble_lines(trouble, width, colour)]
     )
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -89,12 +99,12 @@ def _head(snapshot: Snapshot, origin: str, width: int, colour: Colour) -> list[s
 
 
 def _without_devices(snapshot: Snapshot, width: int) -> list[str]:
-    """Return advice for a node without accelerators, with the installed sources."""
+    """Return advice for a node without accelerators, and the sources that are installed."""
     present = [source for source in snapshot.sources if source.vendor and source.state != "missing"]
     words = ", ".join(f"{source.source} ({overview.source_condition(source).word})" for source in present)
-    found = f"No accelerator found{f' by {words}' if words else ''}."
-    ways = ("Try it with simulated cards: `telemetry top --demo`.", "To find out why: `telemetry doctor`.")
-    return [line for text in (found, *ways) for line in wrapped(text, width, "  ")]
+    result = f"No accelerator found{f' by {words}' if words else ''}."
+    advice = ("Try it with simulated cards: `telemetry top --demo`.", "To find out why: `telemetry doctor`.")
+    return [line for text in (result, *advice) for line in wrapped(text, width, "  ")]
 
 
 def _trouble_lines(trouble: overview.Trouble, width: int, colour: Colour) -> Iterator[str]:
@@ -107,20 +117,20 @@ def _trouble_lines(trouble: overview.Trouble, width: int, colour: Colour) -> Ite
 
 
 def _device_lines(rows: tuple[overview.Row, ...], limit: int, colour: Colour) -> list[str]:
-    columns = of_vendors(_COLUMNS if limit else _USUAL_COLUMNS, {row.device.vendor for row in rows})
+    columns = for_vendors(_COLUMNS if limit else _USUAL_COLUMNS, {row.device.vendor for row in rows})
     cells = [[column.cell(row) for row in rows] for column in columns]
 
-    def natural(index: int) -> int:
+    def full_width(index: int) -> int:
         texts = [cell.text for cell in cells[index]]
         if columns[index].priority >= OPTIONAL and all(text == ABSENT for text in texts):
             return 0
         return max(map(display_width, (columns[index].heading, *texts)))
 
     gap = " " if 0 < limit < _NARROW else GAP
-    kept = fitted(columns, natural, limit or _UNLIMITED, len(gap))
-    heading = [(columns[index], Cell(columns[index].heading, Style.BOLD), width) for index, width in kept.items()]
+    widths = fit_columns(columns, full_width, limit or _UNLIMITED, len(gap))
+    heading = [(columns[index], Cell(columns[index].heading, Style.BOLD), width) for index, width in widths.items()]
     lines = [
-        [(columns[index], cells[index][number], width) for index, width in kept.items()] for number in range(len(rows))
+        [(columns[index], cells[index][row], width) for index, width in widths.items()] for row in range(len(rows))
     ]
     return [_line(line, gap, colour) for line in (heading, *lines)]
 
@@ -131,32 +141,32 @@ def _line(parts: Iterable[tuple[Column[overview.Row], Cell, int]], gap: str, col
         for column, cell, width in parts
     ]
     *others, (last, style) = texts
-    return gap.join(paint(text, one_style, colour) for text, one_style in (*others, (last.rstrip(), style)))
+    return gap.join(paint(text, text_style, colour) for text, text_style in (*others, (last.rstrip(), style)))
 
 
 def _owners(devices: Iterable[MergedDevice], width: int) -> list[str]:
-    """Return the owners of each device with their shares."""
-    owned = [(device, allocation) for device in devices for allocation in device.allocations]
-    if not owned:
+    """Return a line for each owner of each device, with the owner's share."""
+    pairs = [(device, allocation) for device in devices for allocation in device.allocations]
+    if not pairs:
         return []
-    lines = (f"  {device.vendor} {device.device}: {human.allocation_text(allocation)}" for device, allocation in owned)
+    lines = (f"  {device.vendor} {device.device}: {human.allocation_text(allocation)}" for device, allocation in pairs)
     return ["Owners:", *(part for line in lines for part in wrapped(line, width, "    "))]
 
 
 def _legend(rows: tuple[overview.Row, ...], width: int, colour: Colour) -> list[str]:
-    """Return the reasons of gaps in the table, by column, with their devices."""
-    devices_by_gap: dict[tuple[str, str], list[MergedDevice]] = {}
+    """Return the reason of each gap in the table, with its devices."""
+    devices_by_reason: dict[tuple[str, str], list[MergedDevice]] = {}
     for row in rows:
-        for name, value in _gaps(row):
+        for name, value in _values(row):
             if row.device.up is not False and (value is None or isinstance(value, Absent)):
                 why = "no source gives it" if value is None else value.value.replace("_", " ")
-                devices_by_gap.setdefault((name, why), []).append(row.device)
-    texts = [f"  {name}: {why} ({overview.device_list(devices)})" for (name, why), devices in devices_by_gap.items()]
+                devices_by_reason.setdefault((name, why), []).append(row.device)
+    texts = [f"  {name}: {why} ({overview.device_list(devices)})" for (name, why), devices in devices_by_reason.items()]
     lines = [line for text in texts for line in wrapped(text, width, "    ")]
     return [paint(f"{ABSENT} is no reading:", Style.DIM, colour), *lines] if lines else []
 
 
-def _gaps(row: overview.Row) -> Iterator[tuple[str, Value | None]]:
+def _values(row: overview.Row) -> Iterator[tuple[str, Value | None]]:
     yield "temperature", row.temperature
     yield "power", row.power
     yield "power cap", row.power_cap

@@ -12,7 +12,7 @@ from kits import snapshots as kit
 from telemetry_exporters.terminal.frames.drawing import ASCII, UNICODE
 from telemetry_exporters.terminal.frames.frame import frame
 from telemetry_exporters.terminal.frames.keys import press
-from telemetry_exporters.terminal.frames.model import Key, Look, NodeState, Size, State, View
+from telemetry_exporters.terminal.frames.model import Key, NodeState, Size, State, View, ViewOptions
 from telemetry_exporters.text import clean, display_width
 from telemetry_parsers.past import KEPT
 
@@ -34,8 +34,8 @@ def nodes(draw):
 @st.composite
 def states(draw):
     """Any state at all."""
-    looks = st.builds(
-        Look, draw(st.just(st.sampled_from(["", "8", "nvidia 1"]))), st.sampled_from(["", "TEMP", "NODE", "STATE", "NAME", "no"]),
+    options_by_view = st.builds(
+        ViewOptions, draw(st.just(st.sampled_from(["", "8", "nvidia 1"]))), st.sampled_from(["", "TEMP", "NODE", "STATE", "NAME", "no"]),
         st.booleans(), st.integers(0, 300),
     )  # fmt: skip
     return State(
@@ -46,8 +46,8 @@ def states(draw):
         node=draw(hostile),
         card=draw(st.sampled_from(["", "GPU-00000003", "no such card"])),
         metric=draw(st.sampled_from(KEPT)),
-        looks=draw(st.dictionaries(st.sampled_from(View), looks)),
-        moment=draw(st.none() | st.floats(kit.WALL_TIME - 4000, kit.WALL_TIME + 100) | st.floats(0, 4e9)),
+        options_by_view=draw(st.dictionaries(st.sampled_from(View), options_by_view)),
+        past_time=draw(st.none() | st.floats(kit.WALL_TIME - 4000, kit.WALL_TIME + 100) | st.floats(0, 4e9)),
         is_typing=draw(st.booleans()),
         is_paused=draw(st.booleans()),
     )
@@ -86,6 +86,6 @@ def test_no_key_breaks_it(state, pressed):
 def test_simulated_cards_are_marked_in_every_view(view):
     made_up = kit.snapshot(replace(looked_at.card(0), simulated=True))
     state = State(nodes=(NodeState("a", made_up, looked_at.past(1)), looked_at.node(1, "b")), view=view)
-    for moment in (None, kit.WALL_TIME - 60):
-        text = " ".join(lines_of(replace(state, moment=moment), Size(80, 24)))
+    for past_time in (None, kit.WALL_TIME - 60):
+        text = " ".join(lines_of(replace(state, past_time=past_time), Size(80, 24)))
         assert "Simulated: these devices do not exist." in text

@@ -81,4 +81,4 @@ def test_a_chart():
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.floats(allow_nan=False, allow_infinity=False))
 def test_any_scale_has_a_place_for_any_number(low, high, value):
     if math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low) and math.isfinite(value - low):
-        assert 0.0 <= Scale(low, high).part(value) <= 1.0
+        assert 0.0 <= Scale(low, high).ratio(value) <= 1.0

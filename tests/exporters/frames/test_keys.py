@@ -9,7 +9,7 @@ import pytest
 from exporters.frames.seen import after, lines_of
 from kits import looked_at
 from telemetry_exporters.terminal.frames.frame import KEYS, frame
-from telemetry_exporters.terminal.frames.model import Key, Running, Size, State, View
+from telemetry_exporters.terminal.frames.model import Key, RunningProcess, Size, State, View
 
 SIZE = Size(80, 24)
 
@@ -130,13 +130,13 @@ def test_the_filter(typed, wanted):
 
 def test_the_filter_is_kept_by_enter_and_ended_by_escape():
     state = pressed(cards(), "/", *"12q?", Key.BACKSPACE, Key.BACKSPACE)
-    assert state.look.filter == "12"
+    assert state.options.filter == "12"
     assert frame(state, SIZE).cursor == (22, len("filter: 12"))
     kept = pressed(state, Key.ENTER)
     assert not kept.is_typing
     assert frame(kept, SIZE).cursor is None
     assert "filter: 12" in seen(kept)[-2]
-    assert pressed(kept, Key.ESCAPE).look.filter == ""
+    assert pressed(kept, Key.ESCAPE).options.filter == ""
     assert pressed(state, Key.ESCAPE) == pressed(cards(), "/", Key.ESCAPE)
 
 
@@ -144,8 +144,8 @@ def test_every_column_can_be_sorted_by_and_absences_come_last():
     state, seen = cards(), set()
     for _ in range(40):
         state = pressed(state, "s")
-        seen.add(state.look.sort)
-        if state.look.sort in ("TEMP", "MEMORY"):
+        seen.add(state.options.sort)
+        if state.options.sort in ("TEMP", "MEMORY"):
             assert chosen(pressed(state, Key.END)) == chosen(pressed(state, "r", Key.END)) == "1"
     assert {"", "DEVICE", "TEMP", "POWER / CAP", "MEMORY", "UTIL", "STATE", "CLOCK", "DRIVER"} <= seen
     assert len(seen) < 40
@@ -167,7 +167,7 @@ def test_every_column_can_be_sorted_by_and_absences_come_last():
 )
 def test_common_orders_have_a_key_and_the_column_a_mark(keys, column, heading):
     state = pressed(cards(), *keys)
-    assert state.look.sort == column
+    assert state.options.sort == column
     top = next(line for line in seen(state) if "TEMP" in line)
     assert heading in top
     assert len(re.findall("[▼▲]", top)) == bool(heading)
@@ -191,9 +191,9 @@ def test_the_readings_of_a_card_have_a_filter():
 
 
 def test_q_ends_it_but_not_while_a_filter_is_typed():
-    assert pressed(cards(), "q").is_over
-    assert not pressed(cards(), "/", "q").is_over
-    assert pressed(cards(), "?", "q").is_over
+    assert pressed(cards(), "q").has_quit
+    assert not pressed(cards(), "/", "q").has_quit
+    assert pressed(cards(), "?", "q").has_quit
 
 
 def test_the_card_scrolls_to_its_end_and_no_further():
@@ -213,7 +213,7 @@ def test_every_key_of_the_help_is_understood():
     for character in [key for key in named if len(key) == 1 and key.isascii()]:
         if character in OF_RECORDINGS:
             continue
-        running = {4000: Running("python3 train.py", 0.5)}
+        running = {4000: RunningProcess("python3 train.py", 0.5)}
         busy = pressed(State(nodes=(replace(looked_at.node(8), running=running),)), "4")
         states = (
             nodes(),

@@ -13,7 +13,7 @@ from kits import snapshots as kit
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import rows
 from telemetry_exporters.terminal.columns import DEVICE_COLUMNS
-from telemetry_exporters.terminal.frames.keys import fed, press
+from telemetry_exporters.terminal.frames.keys import press, with_nodes
 from telemetry_exporters.terminal.frames.model import Key, NodeState, Size, State, View
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Process
@@ -120,7 +120,7 @@ def test_counters_are_shown_as_rates_where_a_rate_makes_sense(metric, values, ha
         now = kit.NOW + 10.0 * number
         reading = replace(kit.reading(metric, value, LABELS.get(metric, "")), taken=now - 1.0 if has_times else 0.0)
         snapshot = kit.snapshot(kit.device(0, reading), monotonic_time=now, valid_until=now + 8.0)
-        state = fed(state, [NodeState("", snapshot)])
+        state = with_nodes(state, [NodeState("", snapshot)])
     text = "\n".join(lines_of(state, Size(120, 40)))
     assert re.search(rf"(?<!\S)({words})(?!\S)", text), text
 
@@ -130,7 +130,7 @@ def test_a_counter_that_changes_twice_at_one_time_has_no_rate():
     for now, value in ((kit.NOW, 5e9), (kit.NOW + 1.0, 25e9), (kit.NOW + 1.0, 45e9)):
         reading = replace(kit.reading("pcie_receive_bytes_total", value, ""), taken=0.0)
         snapshot = kit.snapshot(kit.device(0, reading), monotonic_time=now, valid_until=now + 8.0)
-        state = fed(state, [NodeState("", snapshot)])
+        state = with_nodes(state, [NodeState("", snapshot)])
     assert "41.9 GiB" in "\n".join(lines_of(state, Size(120, 40)))
 
 
@@ -152,6 +152,6 @@ def test_a_reason_from_outside_does_not_push_the_numbers_out():
     devices = {"GPU-00000002": past.devices["GPU-00000002"] | {"power_watts": evil}}
     at = looked_at.START + (looked_at.GAP.first + 1) * 5.0
     node = replace(looked_at.node(3), past=replace(past, devices=devices))
-    state = State(nodes=(node,), view=View.CARD, card="GPU-00000002", moment=at)
+    state = State(nodes=(node,), view=View.CARD, card="GPU-00000002", past_time=at)
     lines = every_line(state, Size(40, 10))
     assert any(re.match(r"  temperature +nvml: timeout$", line.rstrip()) for line in lines)

@@ -10,7 +10,7 @@ from exporters.frames.seen import after, lines_of
 from kits import looked_at
 from kits import snapshots as kit
 from telemetry_exporters import human
-from telemetry_exporters.terminal.frames.keys import fed
+from telemetry_exporters.terminal.frames.keys import with_nodes
 from telemetry_exporters.terminal.frames.model import Key, NodeState, Size, State, View
 from telemetry_parsers.past import KEPT, SLOTS, Past
 
@@ -89,34 +89,34 @@ def test_no_value_of_the_present_is_shown(view):
     snapshot = replace(node.snapshot, devices=(now,), wall_time=kit.WALL_TIME + 33 * 60)
     for key in [*Key, *"12345srpn[]<>?/m"]:
         state = pressed(State(nodes=(replace(node, snapshot=snapshot),), view=view), "[", key)
-        if state.moment is not None and not state.is_over:
+        if state.past_time is not None and not state.has_quit:
             text = "\n".join(seen(state))
             assert "33" not in re.sub(r"23:\d\d:\d\d", "", text), key
 
 
 @pytest.mark.parametrize("view", [View.PROCESSES, View.SOURCES])
 def test_what_is_not_kept_is_said_to_be_not_kept(view):
-    lines = seen(State(nodes=(looked_at.node(4),), view=view, moment=kit.WALL_TIME - 60))
+    lines = seen(State(nodes=(looked_at.node(4),), view=view, past_time=kit.WALL_TIME - 60))
     assert any("ot kept" in line for line in lines)
 
 
 def test_the_moment_stands_still_while_new_slots_come():
     state = cards("[")
     newer = replace(looked_at.past(4), start=looked_at.START + 60)
-    shown = seen(fed(state, (replace(state.nodes[0], past=newer),)))
+    shown = seen(with_nodes(state, (replace(state.nodes[0], past=newer),)))
     assert shown[0] == seen(state)[0]
     assert shown[1].startswith("PAST, 2 min 0 s back")
 
 
 @pytest.mark.parametrize("keys", [("n",), (Key.RIGHT,), ("[", Key.FAR_RIGHT, ">"), ("]",)])
 def test_behind_the_newest_slot_is_now(keys):
-    assert pressed(cards(), Key.LEFT, *keys).moment is None
+    assert pressed(cards(), Key.LEFT, *keys).past_time is None
 
 
 def test_without_a_past_it_stays_now():
     for past in (None, Past(kit.WALL_TIME, 0)):
         state = State(nodes=(replace(looked_at.node(2), past=past),))
-        assert pressed(state, Key.LEFT, "[").moment is None
+        assert pressed(state, Key.LEFT, "[").past_time is None
 
 
 def test_a_node_that_began_later_has_no_numbers_before():
@@ -140,6 +140,6 @@ def test_all_kept_metrics_have_a_chart():
 
 def test_a_paused_screen_shows_nothing_new():
     state = pressed(State(nodes=(looked_at.node(3),)), "p")
-    assert fed(state, (NodeState("other"),)) is state
+    assert with_nodes(state, (NodeState("other"),)) is state
     assert any(line.startswith("Paused") for line in seen(state))
-    assert fed(pressed(state, " "), (NodeState("other"),)).nodes[0].name == "other"
+    assert with_nodes(pressed(state, " "), (NodeState("other"),)).nodes[0].name == "other"

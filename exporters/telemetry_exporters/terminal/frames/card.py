@@ -1,4 +1,4 @@
-"""The view of one card: its findings, a chart of its half hour, its events, and all its readings or the reasons of their absence."""
+"""The view of one card: its findings, a chart of the last half hour, its events, and all readings."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import slowdown_celsius
 from telemetry_exporters.prometheus.labels import info_labels
 from telemetry_exporters.terminal.columns import SEVERITY_STYLES
-from telemetry_exporters.terminal.frames.card_readings import groups_of, lines_of, past_groups, title, with_words
+from telemetry_exporters.terminal.frames.card_readings import (
+    current_groups,
+    filtered,
+    group_lines,
+    heading,
+    past_groups,
+)
 from telemetry_exporters.terminal.frames.cards import Card, chosen_card
 from telemetry_exporters.terminal.frames.drawing import Scale, Window, chart, highest, scale_of
 from telemetry_exporters.terminal.frames.lines import (
     Body,
-    cut_whole,
+    body_of_lines,
+    cut_text,
     in_style,
-    of_lines,
-    saying,
-    spread,
+    left_and_right,
+    message_body,
     time_of_day,
     wrapped,
 )
@@ -33,33 +39,35 @@ _MOST_EVENTS = 20
 
 
 def body(state: State, size: Size) -> Body:
-    """Return the chosen card of the chosen node."""
+    """Return the view of the chosen card of the chosen node."""
     scene = chosen_scene(state)
     card = None if scene is None else chosen_card(state, scene)
     if scene is None or card is None:
-        return saying("No card is known yet.", size.columns)
-    groups = past_groups(card, scene) if scene.slot is not None else groups_of(card, state.counters)
-    if state.look.filter:
-        found = {name: with_words(entries, state.look.filter) for name, entries in groups.items()}
-        lines = [*_heading(card, scene, size.columns), *lines_of(found, size.columns)]
-        return of_lines(lines) if any(found.values()) else saying("No reading matches the filter.", size.columns)
+        return message_body("No card is known yet.", size.columns)
+    groups = past_groups(card, scene) if scene.slot is not None else current_groups(card, state.counters)
+    if state.options.filter:
+        matches = {name: filtered(entries, state.options.filter) for name, entries in groups.items()}
+        lines = [*_heading(card, scene, size.columns), *group_lines(matches, size.columns)]
+        if not any(matches.values()):
+            return message_body("No reading matches the filter.", size.columns)
+        return body_of_lines(lines)
     lines = [
         *_heading(card, scene, size.columns),
         *_owners(card, scene, size.columns),
         *_chart_lines(state, scene, card, size),
         *_events(card, scene, size.columns),
-        *lines_of(groups, size.columns),
+        *group_lines(groups, size.columns),
         *_facts(card, size.columns),
         *_processes(card, scene, size.columns),
     ]
-    return of_lines([in_style(line, Style.DIM) for line in lines] if scene.is_old else lines)
+    return body_of_lines([in_style(line, Style.DIM) for line in lines] if scene.is_old else lines)
 
 
 def _heading(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     device, condition = card.row.device, card.row.condition
     name = " ".join(filter(None, (device.vendor, device.device, card.row.model)))
     state = "" if scene.slot is not None else f"  {condition.word}"
-    short = cut_whole(name, max(8, width - display_width(state)))
+    short = cut_text(name, max(8, width - display_width(state)))
     yield (Piece(short, Style.BOLD), Piece(state, SEVERITY_STYLES[condition.severity]))
     shown_remedies: set[str] = set()
     if scene.slot is None:
@@ -73,7 +81,7 @@ def _heading(card: Card, scene: Scene, width: int) -> Iterator[Line]:
 
 
 def _events(card: Card, scene: Scene, width: int) -> Iterator[Line]:
-    """Yield the card's events, the newest first. In the past, later events are left out."""
+    """Yield the card's events, the newest first. If the past is shown, later events are omitted."""
     end = scene.past.start + card.window.end * scene.past.slot_seconds
     events = [
         event
@@ -82,7 +90,7 @@ def _events(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     ]
     if not events:
         return
-    yield title("events of the last 30 minutes")
+    yield heading("events of the last 30 minutes")
     newest = sorted(events, key=lambda event: event.wall_time, reverse=True)
     for event in newest[:_MOST_EVENTS]:
         words = clean(f"{time_of_day(event.wall_time)} {event.code} {event.text}".rstrip())
@@ -93,7 +101,7 @@ def _events(card: Card, scene: Scene, width: int) -> Iterator[Line]:
 
 def _facts(card: Card, width: int) -> Iterator[Line]:
     device = card.row.device
-    yield title("identity")
+    yield heading("identity")
     for name, value in (("id", device.id), *info_labels(device)):
         yield from wrapped(f"{name.replace('_', ' ')}: {value}", width, indent="    ", begin="  ")
 
@@ -102,23 +110,23 @@ def _processes(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     if scene.slot is not None:
         yield (Piece("The processes of the past are not kept.", Style.DIM),)
     elif card.row.device.processes:
-        yield title("processes")
+        yield heading("processes")
     for process in card.row.device.processes:
         memory = process.memory_used_bytes
         words = "memory unknown" if memory is None else human.byte_size(memory)
-        about = human.process_details(process)
-        yield from wrapped(f"{process.pid}, {words}, {about}", width, indent="    ", begin="  ")
+        details = human.process_details(process)
+        yield from wrapped(f"{process.pid}, {words}, {details}", width, indent="    ", begin="  ")
 
 
 def _owners(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     if scene.slot is None and card.row.device.allocations:
-        yield title("owners")
+        yield heading("owners")
         for allocation in card.row.device.allocations:
             yield from wrapped(human.allocation_text(allocation), width, indent="    ", begin="  ")
 
 
 _MOST_GAPS = 8
-# The terminal's rows from which on the chart has this height.
+# The height of the chart (second number) in a terminal with at least so many rows.
 _HEIGHTS = ((45, 12), (20, 8), (0, 3))
 
 
@@ -152,14 +160,14 @@ def _columns(
 
 
 def _axis(past: Past, scene: Scene, parts: list[tuple[int, int]], margin: int) -> Iterator[Line]:
-    """Yield the times at both ends, and a mark below the chosen slot."""
+    """Yield the times at both ends of the chart, and a mark below the chosen slot."""
     begin, end = (time_of_day(past.start + slot * past.slot_seconds) for slot in (past.slots - SLOTS, past.slots))
-    yield (Piece(" " * (margin + 1)), *spread((Piece(begin, Style.DIM),), (Piece(end, Style.DIM),), len(parts)))
-    found = [
+    yield (Piece(" " * (margin + 1)), *left_and_right((Piece(begin, Style.DIM),), (Piece(end, Style.DIM),), len(parts)))
+    positions = [
         index for index, (first, last) in enumerate(parts) if scene.slot is not None and first <= scene.slot < last
     ]
-    if found:
-        yield (Piece(" " * (margin + 1 + found[0]) + "▲", Style.WARNING),)
+    if positions:
+        yield (Piece(" " * (margin + 1 + positions[0]) + "▲", Style.WARNING),)
 
 
 def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> str:
@@ -167,9 +175,9 @@ def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> s
     parts = [f"{human.metric_name(metric)} {_value(key, scene, card, series)}"]
     numbers = [] if series is None else [value for value in series.highest if not math.isnan(value)]
     if series is not None and numbers:
-        most = max(numbers)
-        when = scene.past.start + series.highest.index(most) * scene.past.slot_seconds
-        parts.append(f"highest {human.value_text(most, metric)} at {time_of_day(when)}")
+        largest = max(numbers)
+        time = scene.past.start + series.highest.index(largest) * scene.past.slot_seconds
+        parts.append(f"highest {human.value_text(largest, metric)} at {time_of_day(time)}")
     limit = slowdown_celsius(card.row.device)
     if key == "temperature_celsius" and limit is not None:
         parts.append(f"slows down at {human.celsius(limit)}")
@@ -177,7 +185,7 @@ def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> s
 
 
 def _value(key: str, scene: Scene, card: Card, series: Series | None) -> str:
-    """Return the current or past number in words, or the reason of its absence."""
+    """Return the formatted number of the shown time, or the reason of its absence."""
     if scene.slot is None:
         value = kept_value(card.row.device, key)
         if value is not None and not isinstance(value, Absent):

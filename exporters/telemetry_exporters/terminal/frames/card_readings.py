@@ -1,4 +1,4 @@
-"""The readings of one card by subject, in columns. Counters are shown as rates, and zeros in one line for each subject."""
+"""The readings of a card in columns, grouped by subject. Counters become rates. Each subject has one line for its zeros."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from telemetry_exporters import human
 from telemetry_exporters.terminal.frames.cards import Card
 from telemetry_exporters.terminal.frames.counters import Counters
-from telemetry_exporters.terminal.frames.lines import cut_whole, wrapped
+from telemetry_exporters.terminal.frames.lines import cut_text, wrapped
 from telemetry_exporters.terminal.frames.model import Line, Piece, Scene, reason_at, value_at
 from telemetry_exporters.terminal.style import Style
 from telemetry_exporters.text import clean, display_width, pad_left, pad_right
@@ -31,15 +31,15 @@ _WORDS = (
     ("links", ("link", "pcie")),
     ("memory", ("memory", "bar1")),
 )
-# Of the words of such a label, one at a time applies: its reading is 1.
-_CHOICES = frozenset({"level", "state", "action"})
-# Readings of 0 that say something.
+# Labels of states: only the reading of the current state is 1.
+_STATE_LABELS = frozenset({"level", "state", "action"})
+# Readings that are shown even if they are 0.
 _SHOWN_ZEROS = frozenset({*KEPT, _LINK_UP, "ecc_enabled", "performance_state", "processes"}) - {"throttled"}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A reading in words: its metric's name and label, its value or the reason of its absence, and its source."""
+    """A formatted reading: the name of its metric, its label, its value or the reason of its absence, and its source."""
 
     name: str
     label: str
@@ -49,21 +49,21 @@ class Entry:
     is_zero: bool = False
 
     @property
-    def title(self) -> str:
+    def full_name(self) -> str:
         """Return the name with the label."""
         return f"{self.name} {self.label}".rstrip()
 
     @property
     def short_value(self) -> str:
-        """Return the value, or the reason cut to fit beside the numbers. The gaps below the chart show whole reasons."""
-        return self.value if self.has_number else cut_whole(clean(self.value), _LONGEST_REASON)
+        """Return the value, or the reason cut to the width of the column. The gaps below the chart show the full reasons."""
+        return self.value if self.has_number else cut_text(clean(self.value), _LONGEST_REASON)
 
 
 Groups = Mapping[str, Sequence[Entry]]
 
 
-def groups_of(card: Card, counters: Counters) -> Groups:
-    """Return the card's readings by subject. Links that are up are counted in one entry."""
+def current_groups(card: Card, counters: Counters) -> Groups:
+    """Return the card's readings by subject. Links that are up become one entry with their number."""
     groups: dict[str, list[Entry]] = {subject: [] for subject in _SUBJECTS}
     links = [
         link for link in card.row.device.readings if link.metric == _LINK_UP and not isinstance(link.value, Absent)
@@ -72,8 +72,8 @@ def groups_of(card: Card, counters: Counters) -> Groups:
         up = sum(1 for link in links if link.value)
         groups["links"].append(Entry("links up", "", f"{up} / {len(links)}", links[0].source))
     for reading in card.row.device.readings:
-        is_counted = len(links) > 1 and bool(reading.value) and reading in links
-        if not is_counted and not _is_other_choice(reading):
+        is_merged = len(links) > 1 and bool(reading.value) and reading in links
+        if not is_merged and not _is_other_state(reading):
             groups[_subject(reading.metric)].append(_entry(reading, card.row.device.id, counters))
     return groups
 
@@ -82,8 +82,8 @@ def _subject(metric: str) -> str:
     return next((subject for subject, words in _WORDS if any(word in metric for word in words)), "work")
 
 
-def _is_other_choice(reading: MergedReading) -> bool:
-    return BY_KEY[reading.metric].label in _CHOICES and reading.value == 0.0
+def _is_other_state(reading: MergedReading) -> bool:
+    return BY_KEY[reading.metric].label in _STATE_LABELS and reading.value == 0.0
 
 
 def _entry(reading: MergedReading, device: str, counters: Counters) -> Entry:
@@ -91,60 +91,60 @@ def _entry(reading: MergedReading, device: str, counters: Counters) -> Entry:
     name = human.metric_name(metric)
     if isinstance(value, Absent):
         return Entry(name, reading.label, value.value.replace("_", " "), reading.source, has_number=False)
-    if metric.label in _CHOICES:
+    if metric.label in _STATE_LABELS:
         return Entry(name, "", reading.label.replace("_", " "), reading.source)
     if metric.high == 1.0 and not metric.unit:
         is_folded = not value and metric.key not in _SHOWN_ZEROS
         return Entry(name, reading.label, "yes" if value else "no", reading.source, is_zero=is_folded)
     counter = counters.by_key.get((device, reading.metric, reading.label))
     if counter is not None:
-        is_still = not (counter.per_second if metric.unit and counter.per_second is not None else value)
-        return Entry(name, reading.label, counter.in_words(metric), reading.source, is_zero=is_still)
+        is_constant = not (counter.per_second if metric.unit and counter.per_second is not None else value)
+        return Entry(name, reading.label, counter.text(metric), reading.source, is_zero=is_constant)
     is_zero = value == 0.0 and metric.unit != "celsius" and metric.key not in _SHOWN_ZEROS
     return Entry(name, reading.label, human.value_text(value, metric), reading.source, is_zero=is_zero)
 
 
 def past_groups(card: Card, scene: Scene) -> Groups:
-    """Return what is kept of the card's readings in the chosen slot of the past."""
+    """Return the card's readings that the history has for the chosen slot."""
     slot = -1 if scene.slot is None else scene.slot
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for key in KEPT:
         series = card.series.get(key)
         value = math.nan if series is None else value_at(series, slot)
         name = human.metric_name(BY_KEY[key])
         if not math.isnan(value):
-            found.append(Entry(name, "", human.value_text(value, BY_KEY[key])))
+            entries.append(Entry(name, "", human.value_text(value, BY_KEY[key])))
         else:
-            found.append(Entry(name, "", clean(reason_at(series, slot)) if series else "not kept", has_number=False))
-    return {"readings": [*found, Entry("all other readings", "", "not kept", has_number=False)]}
+            entries.append(Entry(name, "", clean(reason_at(series, slot)) if series else "not kept", has_number=False))
+    return {"readings": [*entries, Entry("all other readings", "", "not kept", has_number=False)]}
 
 
-def with_words(entries: Sequence[Entry], wanted: str) -> Sequence[Entry]:
-    """Return the entries whose names and labels have all these words."""
-    words = wanted.lower().split()
-    return [entry for entry in entries if all(word in entry.title.lower() for word in words)]
+def filtered(entries: Sequence[Entry], filter_text: str) -> Sequence[Entry]:
+    """Return the entries whose name and label contain all words of the filter."""
+    words = filter_text.lower().split()
+    return [entry for entry in entries if all(word in entry.full_name.lower() for word in words)]
 
 
-def title(text: str) -> Line:
-    """Return the line above a group."""
+def heading(text: str) -> Line:
+    """Return the heading of a group."""
     return (Piece(text, Style.BOLD),)
 
 
-def lines_of(groups: Groups, width: int) -> Iterator[Line]:
-    """Yield the groups that have readings. Readings of 0 are named in one line."""
+def group_lines(groups: Groups, width: int) -> Iterator[Line]:
+    """Yield the lines of all groups with readings. Readings of 0 share one line."""
     shown = {subject: [entry for entry in entries if not entry.is_zero] for subject, entries in groups.items()}
-    widths = _Widths.of([entry for entries in shown.values() for entry in entries], width)
+    widths = _Widths.for_entries([entry for entries in shown.values() for entry in entries], width)
     for subject, entries in groups.items():
         if entries:
-            yield title(f"{subject}: none" if subject == "errors" and not shown[subject] else subject)
+            yield heading(f"{subject}: none" if subject == "errors" and not shown[subject] else subject)
         yield from _columns(shown[subject], widths, width)
-        zeros = ", ".join(_names_of([entry for entry in entries if entry.is_zero]))
+        zeros = ", ".join(_merged_names([entry for entry in entries if entry.is_zero]))
         if zeros:
             yield from wrapped(f"0  {zeros}", width, Style.DIM, "     ", "  ", _LONGEST_ZEROS)
 
 
-def _names_of(entries: Sequence[Entry]) -> Iterator[str]:
-    """Yield each name once, with its labels."""
+def _merged_names(entries: Sequence[Entry]) -> Iterator[str]:
+    """Yield each name once, with all its labels."""
     for name in dict.fromkeys(entry.name for entry in entries):
         labels = [entry.label for entry in entries if entry.name == name and entry.label]
         yield f"{name} {labels[0]}" if len(labels) == 1 else f"{name} ({', '.join(labels)})" if labels else name
@@ -152,16 +152,16 @@ def _names_of(entries: Sequence[Entry]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Widths:
-    """The widths of names, values and sources in all groups, so that they are aligned."""
+    """The widths of the names, values and sources. All groups have the same widths."""
 
     names: int
     values: int
     sources: int
 
     @classmethod
-    def of(cls, entries: Sequence[Entry], width: int) -> _Widths:
+    def for_entries(cls, entries: Sequence[Entry], width: int) -> _Widths:
         """Return the widths for these entries in a terminal of that width."""
-        names = min(max((display_width(entry.title) for entry in entries), default=0), _LONGEST_NAME)
+        names = min(max((display_width(entry.full_name) for entry in entries), default=0), _LONGEST_NAME)
         values = max((display_width(entry.short_value) for entry in entries), default=0)
         sources = max((display_width(entry.source) for entry in entries), default=0)
         if names + values + sources + 6 > width:
@@ -170,7 +170,7 @@ class _Widths:
 
 
 def _columns(entries: Sequence[Entry], widths: _Widths, width: int) -> Iterator[Line]:
-    """Yield the readings in as many columns as fit."""
+    """Yield the lines of a group, with as many columns as fit."""
     names, values, sources = widths.names, widths.values, widths.sources
     block = names + values + 4 + (sources + 2 if sources else 0)
     columns = max(1, (width + _BETWEEN) // (block + _BETWEEN))
@@ -178,7 +178,7 @@ def _columns(entries: Sequence[Entry], widths: _Widths, width: int) -> Iterator[
     for row in range(height):
         pieces: list[Piece] = []
         for entry in entries[row::height]:
-            text = f"  {pad_right(cut_whole(entry.title, names), names)}  {pad_left(entry.short_value, values)}"
+            text = f"  {pad_right(cut_text(entry.full_name, names), names)}  {pad_left(entry.short_value, values)}"
             text += f"  {pad_right(entry.source, sources)}" if sources else ""
             pieces.append(Piece(text + " " * _BETWEEN, Style.PLAIN if entry.has_number else Style.DIM))
         yield (*pieces[:-1], Piece(pieces[-1].text.rstrip(), pieces[-1].style))

@@ -1,4 +1,4 @@
-"""How fast a node's counters grow, from the snapshots that `telemetry top` has shown."""
+"""Computes how fast a node's counters grow, from the snapshots that `telemetry top` has received."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Metric, Snapshot
 from telemetry_parsers.readings import Readings, Shape
 
-# A counter whose document has no times of readings grows no more if its value is as old as this.
-_STANDSTILL_SECONDS = 30.0
+# Without times of readings, a counter that has not changed for so long is considered constant.
+_CONSTANT_AFTER_SECONDS = 30.0
 _LEAST_SECONDS_OF_COUNTS = 60.0
 _HOUR = 3600.0
 _RATES: Mapping[str, Callable[[float], str]] = {
     "bytes": human.bytes_per_second,
     "joules": human.watts,
-    "seconds": lambda share: human.percent(min(share, 1.0)),  # the times of readings are not exact
+    "seconds": lambda share: human.percent(min(share, 1.0)),  # inexact times could result in more than 100 %
 }
 _MOST_SHAPES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A counter's newest value with its time, its first value since `top` started, and its growth per second, if known."""
+    """The first and the newest value of a counter with their times, and its growth per second if it is known."""
 
     first: float
-    began: float
+    first_time: float
     value: float
     time: float
     has_exact_time: bool
     per_second: float | None = None
 
-    def in_words(self, metric: Metric) -> str:
-        """Return the growth per second, for counts also the total; the total alone while the growth is unknown."""
+    def text(self, metric: Metric) -> str:
+        """Return the growth per second, or the total if the growth is unknown. Counts have a total and a growth per hour."""
         total = human.value_text(self.value, metric)
         rate = _RATES.get(metric.unit)
         if rate is not None:
             return total if self.per_second is None else rate(self.per_second)
-        grown, seconds = self.value - self.first, self.time - self.began
-        if grown <= 0 or seconds < _LEAST_SECONDS_OF_COUNTS:
+        growth, seconds = self.value - self.first, self.time - self.first_time
+        if growth <= 0 or seconds < _LEAST_SECONDS_OF_COUNTS:
             return total
-        return f"{total}, {human.digits(round(_HOUR * grown / seconds))} per hour"
+        return f"{total}, {human.digits(round(_HOUR * growth / seconds))} per hour"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Counters:
     snapshot: Snapshot | None = None
     by_key: Mapping[tuple[str, str, str], Counter] = field(default_factory=dict)
 
-    def after(self, node: str, snapshot: Snapshot) -> Counters:
-        """Return the counters with the values of the node's next snapshot."""
+    def updated(self, node: str, snapshot: Snapshot) -> Counters:
+        """Return the counters with the values of the next snapshot. The counters of another node start again."""
         if node != self.node:
-            return Counters(node).after(node, snapshot)
+            return Counters(node).updated(node, snapshot)
         if snapshot is self.snapshot:
             return self
         by_key: dict[tuple[str, str, str], Counter] = {}
@@ -66,8 +66,8 @@ class Counters:
             for index in _counter_positions(readings.shape):
                 value, key = readings.values[index], (device.id, *readings.shape.keys[index])
                 if not isinstance(value, Absent):
-                    taken = readings.origins[readings.shape.origins[index]].taken
-                    by_key[key] = _next(self.by_key.get(key), value, taken, snapshot.monotonic_time)
+                    read_time = readings.origins[readings.shape.origins[index]].taken
+                    by_key[key] = _updated(self.by_key.get(key), value, read_time, snapshot.monotonic_time)
         return Counters(node, snapshot, by_key)
 
 
@@ -78,19 +78,19 @@ def _counter_positions(shape: Shape) -> tuple[int, ...]:
     )
 
 
-def _next(counter: Counter | None, value: float, taken: float, now: float) -> Counter:
-    """Return the counter after a reading. Documents of daemons have no time `taken`: a change then counts as taken now."""
-    time = taken or now
+def _updated(counter: Counter | None, value: float, read_time: float, now: float) -> Counter:
+    """Return the counter after a reading. `read_time` is 0 if the document has no times; then a change is dated `now`."""
+    time = read_time or now
     if counter is None or value < counter.value or time < counter.time:
-        return Counter(value, time, value, time, has_exact_time=taken > 0)
+        return Counter(value, time, value, time, has_exact_time=read_time > 0)
     is_same_reading = (
-        time <= counter.time if taken else value == counter.value and now - counter.time < _STANDSTILL_SECONDS
+        time <= counter.time if read_time else value == counter.value and now - counter.time < _CONSTANT_AFTER_SECONDS
     )
     if is_same_reading:
         return counter
     elapsed = time - counter.time
     per_second = (value - counter.value) / elapsed if counter.has_exact_time and elapsed > 0.0 else None
-    if not taken and value == counter.value:
+    if not read_time and value == counter.value:
         per_second = 0.0
-    is_exact = taken > 0 or value != counter.value
+    is_exact = read_time > 0 or value != counter.value
     return replace(counter, value=value, time=time, has_exact_time=is_exact, per_second=per_second)

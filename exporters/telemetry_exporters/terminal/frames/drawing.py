@@ -1,4 +1,4 @@
-"""Bars, sparklines and charts. A slot without a number is drawn as a gap."""
+"""Draws bars, sparklines and charts. Slots without a number are shown as gaps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.past import SLOTS, Series
 
 _LEVELS = 8
-# Each character becomes one or none, so that a text never grows.
+# Each character is replaced by at most one, so that texts do not grow.
 _IN_ASCII = str.maketrans("–…×→←·▸▲▼✗│", "-~x><->^vx|", "°")
 
 
@@ -27,11 +27,11 @@ class Glyphs:
     is_ascii: bool
 
     def plain(self, text: str) -> str:
-        """Return the text in the characters that the terminal can show, never wider than before."""
+        """Return the text in characters that the terminal can show. The text does not become wider."""
         if not self.is_ascii or text.isascii():
             return text
-        seen = "".join(character for character in text.translate(_IN_ASCII) if display_width(character))
-        return seen.encode("ascii", "replace").decode("ascii")
+        visible = "".join(character for character in text.translate(_IN_ASCII) if display_width(character))
+        return visible.encode("ascii", "replace").decode("ascii")
 
 
 UNICODE = Glyphs("▁▂▃▄▅▆▇█", "·", "█", "░", is_ascii=False)
@@ -46,35 +46,35 @@ class Scale:
     low: float
     high: float
 
-    def part(self, value: float) -> float:
-        """Return the position of the number between them, from 0 to 1."""
+    def ratio(self, value: float) -> float:
+        """Return the position of the number between `low` and `high`, from 0 to 1."""
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0) if self.high > self.low else 0.0
 
 
-def bar(part: float, width: int, glyphs: Glyphs) -> str:
-    """Return a bar filled to that part. A part above 0 fills at least one character."""
-    filled = min(width, max(round(part * width), 1 if part > 0 else 0))
+def bar(ratio: float, width: int, glyphs: Glyphs) -> str:
+    """Return a bar that is filled to this ratio. A ratio above 0 fills at least one character."""
+    filled = min(width, max(round(ratio * width), 1 if ratio > 0 else 0))
     return glyphs.full * filled + glyphs.empty * (width - filled)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The half hour before the slot `end`. `phase` is the number of the first slot since the epoch, which keeps the borders of parts at fixed times."""
+    """The half hour before the slot `end`. `phase` counts the slots from the epoch to slot 0: it fixes the borders of parts."""
 
     end: int
     phase: int
 
     def parts(self, width: int) -> list[tuple[int, int]]:
-        """Return at most `width` equal parts, each as its first slot and the slot behind its last one. The outer parts may be shorter."""
+        """Return at most `width` equal parts as ranges of slots (first, end). The first and last part may be shorter."""
         size = max(1, -(-SLOTS // max(width, 1)))
-        behind = -(-(self.end + self.phase) // size) * size - self.phase
+        last_edge = -(-(self.end + self.phase) // size) * size - self.phase
         first = self.end - SLOTS
-        edges = range(behind - size * -(-SLOTS // size), behind, size)
+        edges = range(last_edge - size * -(-SLOTS // size), last_edge, size)
         return [(max(edge, first), min(edge + size, self.end)) for edge in edges]
 
 
 def highest(series: Series, window: Window, width: int) -> list[float]:
-    """Return the highest number of each part of the window, NaN if at least half of its slots have no number."""
+    """Return the highest number of each part of the window, or NaN if at least half of its slots have no number."""
     return [_highest(series.highest[max(first, 0) : max(end, 0)]) for first, end in window.parts(width)]
 
 
@@ -88,43 +88,43 @@ def _highest(values: array[float]) -> float:
 def sparkline(series: Series, window: Window, width: int, scale: Scale, glyphs: Glyphs) -> str:
     """Return one character for each part of the window."""
     return "".join(
-        glyphs.gap if math.isnan(value) else glyphs.levels[_level(scale.part(value), _LEVELS) - 1]
+        glyphs.gap if math.isnan(value) else glyphs.levels[_level(scale.ratio(value), _LEVELS) - 1]
         for value in highest(series, window, width)
     )
 
 
-def _level(part: float, levels: int) -> int:
-    """Return a level from 1 to `levels`."""
-    return min(levels, int(part * levels) + 1)
+def _level(ratio: float, levels: int) -> int:
+    """Return a level from 1 to `levels` for a ratio from 0 to 1."""
+    return min(levels, int(ratio * levels) + 1)
 
 
 def chart(values: Sequence[float], height: int, scale: Scale, glyphs: Glyphs) -> Iterator[str]:
-    """Yield `height` lines, the highest first. A column without a number has the gap mark at the bottom."""
-    levels = [0 if math.isnan(value) else _level(scale.part(value), height * _LEVELS) for value in values]
+    """Yield `height` lines, the top line first. A column without a number has a gap mark at the bottom."""
+    levels = [0 if math.isnan(value) else _level(scale.ratio(value), height * _LEVELS) for value in values]
     for row in range(height - 1, -1, -1):
-        yield "".join(_part_of_column(level - row * _LEVELS, row, level, glyphs) for level in levels)
+        yield "".join(_chart_cell(level - row * _LEVELS, row, level, glyphs) for level in levels)
 
 
-def _part_of_column(above: int, row: int, level: int, glyphs: Glyphs) -> str:
+def _chart_cell(above: int, row: int, level: int, glyphs: Glyphs) -> str:
     if level == 0:
         return glyphs.gap if row == 0 else " "
     return glyphs.levels[min(above, _LEVELS) - 1] if above > 0 else " "
 
 
 def scale_of(metric: str, row: Row, series: Series) -> Scale:
-    """Return the scale of a metric: from 0, or from a cool card, to the device's limit or the highest number."""
+    """Return the scale: from 0 (a temperature: from 20 °C) to the device's limit, or to the highest number if that is higher."""
     highest = max((value for value in series.highest if not math.isnan(value)), default=0.0)
     low = _COOL if metric == "temperature_celsius" else 0.0
-    return Scale(low, max(_most(metric, row), highest))
+    return Scale(low, max(_limit(metric, row), highest))
 
 
-def _most(metric: str, row: Row) -> float:
+def _limit(metric: str, row: Row) -> float:
     if metric.endswith("_ratio") or metric == "throttled":
         return 1.0
-    bound = {
+    limits = {
         "temperature_celsius": slowdown_celsius(row.device) or _HOT,
         "power_watts": as_number(row.power_cap),
         "power_cap_watts": as_number(row.power_cap),
         "memory_used_bytes": as_number(reading_value(row.device, "memory_total_bytes")),
     }
-    return bound.get(metric) or 0.0
+    return limits.get(metric) or 0.0

@@ -1,4 +1,4 @@
-"""The frame of a state: header, the part of the view that fits, footer."""
+"""Builds the frame of a state: the header, the visible part of the view, and the footer."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from telemetry_exporters.judgement.verdict import Severity
 from telemetry_exporters.terminal.frames import card, cards, lists
 from telemetry_exporters.terminal.frames.lines import (
     Body,
-    clipped,
-    of_lines,
-    parts_that_fit,
-    spread,
+    body_of_lines,
+    cut_line,
+    join_fitting,
+    left_and_right,
     time_of_day,
+    wrap_parts,
     wrapped,
-    wrapped_parts,
 )
 from telemetry_exporters.terminal.frames.model import (
     Frame,
     Line,
+    NodeContent,
     Piece,
     Scene,
-    Seen,
     Size,
     State,
     View,
     chosen_scene,
-    latest,
+    newest_slot_time,
     scene_at,
 )
 from telemetry_exporters.terminal.style import Style
@@ -48,28 +48,28 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import SLOT_SECONDS
 
-# The least lines below the header: headings, three lines of the view, and two of the footer.
-_BELOW = 6
-_SHORT = {"Devices up": "up", "Memory used": "memory", "Mean utilization": "util"}
+# The minimum number of lines below the header: headings, three lines of the view, two lines of the footer.
+_MIN_ROWS_BELOW_HEADER = 6
+_SHORT_LABELS = {"Devices up": "up", "Memory used": "memory", "Mean utilization": "util"}
 _LISTS = frozenset({View.NODES, View.CARDS, View.PROCESSES})
-_EVERY = frozenset(View)
-# The line of keys, the most important first, with the views that have them.
+_ALL_VIEWS = frozenset(View)
+# The keys in the footer, the most important first, with the views that have them.
 _KEYS = (
-    ("? help", _EVERY - {View.HELP}),
-    ("q quit", _EVERY),
+    ("? help", _ALL_VIEWS - {View.HELP}),
+    ("q quit", _ALL_VIEWS),
     ("Enter open", {View.NODES, View.CARDS}),
     ("Esc back", {View.CARD, View.PROCESSES, View.SOURCES, View.HELP}),
     ("← → past", {View.NODES, View.CARDS, View.CARD}),
     ("m metric", {View.CARD}),
     ("/ filter", _LISTS | {View.CARD}),
     ("s sort", _LISTS),
-    ("p pause", _EVERY - {View.HELP}),
-    ("Tab view", _EVERY - {View.HELP}),
+    ("p pause", _ALL_VIEWS - {View.HELP}),
+    ("Tab view", _ALL_VIEWS - {View.HELP}),
     ("r reverse", _LISTS),
 )
 _PROMPT = "filter: "
 _WIDEST_KEY = 13
-# No key ends a process or changes a card: the program only shows.
+# The help. No key changes a card or ends a process, because `top` only reads.
 KEYS = (
     ("↑ ↓", "choose a line, or scroll"),
     ("PgUp PgDn", "the same by a page"),
@@ -95,7 +95,7 @@ KEYS = (
     ("q", "quit"),
 )
 _NARROW, _WIDE = 60, 80
-# Terminals with fewer rows keep their lines for the cards.
+# Terminals with fewer rows show no host and no troubles above the cards.
 _HIGH, _MOST_TROUBLES = 20, 3
 _LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15")
 
@@ -109,38 +109,38 @@ class Note:
 
 
 def header(state: State, size: Size) -> list[Line]:
-    """Return the lines above the view. If they do not fit, the last line says how many are missing."""
-    scenes = _scenes_of(state)
+    """Return the lines above the view. If they do not fit, the last line shows how many are missing."""
+    scenes = _shown_scenes(state)
     lines = [_first_line(state, scenes, size)]
-    lines += [line for note in _urgent(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
-    is_home = state.view is View.CARDS and state.moment is None and size.rows >= _HIGH
+    lines += [line for note in _warnings(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
+    is_home = state.view is View.CARDS and state.past_time is None and size.rows >= _HIGH
     notes = [*(() if is_home else _failing_sources(state, scenes)), *_maintenance(state, scenes)]
     lines += [line for note in notes for line in wrapped(note.text, size.columns, note.style)]
     lines += _totals(state, scenes, size)
     if is_home:
-        lines += [*_host(scenes, size), *_ranked(scenes, size)]
-    most = max(1, size.rows - _BELOW)
-    if len(lines) <= most:
+        lines += [*_host(scenes, size), *_trouble_lines(scenes, size)]
+    limit = max(1, size.rows - _MIN_ROWS_BELOW_HEADER)
+    if len(lines) <= limit:
         return lines
-    note = Piece(f"▼ {len(lines) - most + 1} more lines in a higher terminal", Style.DIM)
-    return [*lines[: max(1, most - 1)], (note,)][:most]
+    note = Piece(f"▼ {len(lines) - limit + 1} more lines in a higher terminal", Style.DIM)
+    return [*lines[: max(1, limit - 1)], (note,)][:limit]
 
 
-def _scenes_of(state: State) -> Sequence[Scene]:
-    """Return the nodes that the view shows."""
+def _shown_scenes(state: State) -> Sequence[Scene]:
+    """Return the scenes of the nodes that the view shows."""
     if state.view is View.NODES:
-        return [scene_at(node, state.moment) for node in state.nodes]
-    found = chosen_scene(state)
-    return [] if found is None else [found]
+        return [scene_at(node, state.past_time) for node in state.nodes]
+    scene = chosen_scene(state)
+    return [] if scene is None else [scene]
 
 
 def _first_line(state: State, scenes: Sequence[Scene], size: Size) -> Line:
     parts = [_subject(state, scenes), clean(state.title)]
-    if state.view is not View.NODES and state.moment is None and scenes and scenes[0].seen is not None:
-        parts.append(inventory(scenes[0].seen.snapshot))
-    first, *rest = filter(None, parts)
-    left = (Piece(first, Style.BOLD), *(Piece(", " + part) for part in rest))
-    return spread(left, (Piece(_clock(state, scenes, size), Style.BOLD),), size.columns)
+    if state.view is not View.NODES and state.past_time is None and scenes and scenes[0].content is not None:
+        parts.append(inventory(scenes[0].content.snapshot))
+    first, *others = filter(None, parts)
+    left = (Piece(first, Style.BOLD), *(Piece(", " + part) for part in others))
+    return left_and_right(left, (Piece(_clock(state, scenes, size), Style.BOLD),), size.columns)
 
 
 def _subject(state: State, scenes: Sequence[Scene]) -> str:
@@ -148,37 +148,37 @@ def _subject(state: State, scenes: Sequence[Scene]) -> str:
         return f"{len(state.nodes)} nodes"
     if not scenes:
         return "telemetry top"
-    seen = scenes[0].seen
-    return clean(scenes[0].node.name) or (seen.snapshot.hostname if seen else "") or "this node"
+    content = scenes[0].content
+    return clean(scenes[0].node.name) or (content.snapshot.hostname if content else "") or "this node"
 
 
 def _clock(state: State, scenes: Sequence[Scene], size: Size) -> str:
-    times = [scene.seen.snapshot.wall_time for scene in scenes if scene.seen is not None]
-    if state.moment is None and not times:
+    times = [scene.content.snapshot.wall_time for scene in scenes if scene.content is not None]
+    if state.past_time is None and not times:
         return ""
-    shown = max(times) if state.moment is None else state.moment
+    shown = max(times) if state.past_time is None else state.past_time
     text = human.utc(shown) if size.columns >= _WIDE else f"{time_of_day(shown)} UTC"
-    return text if state.moment is None else f"PAST {text}"
+    return text if state.past_time is None else f"PAST {text}"
 
 
 def _totals(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
-    found = node_tiles([scene.figures for scene in scenes])
-    # Which devices were up in the past is unknown.
-    labels = _SHORT if size.columns < _NARROW else {}
-    words = [_tile_text(tile, labels) for tile in (found if state.moment is None else found[1:])]
-    for line in wrapped_parts(words, size.columns):
+    tiles = node_tiles([scene.figures for scene in scenes])
+    # The history does not have the number of devices that were up.
+    labels = _SHORT_LABELS if size.columns < _NARROW else {}
+    words = [_tile_text(tile, labels) for tile in (tiles if state.past_time is None else tiles[1:])]
+    for line in wrap_parts(words, size.columns):
         yield (Piece(line),)
 
 
 def _host(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
-    """Yield the host's load, as far as its source reports it."""
+    """Yield a line with the host's CPU, memory and load, if they are known."""
     for scene in scenes:
         host = (
             {}
-            if scene.seen is None or scene.is_old
+            if scene.content is None or scene.is_old
             else {
                 reading.metric: reading.value
-                for reading in scene.seen.snapshot.host
+                for reading in scene.content.snapshot.host
                 if not isinstance(reading.value, Absent)
             }
         )
@@ -191,7 +191,7 @@ def _host(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
         words += [] if used is None or total is None else [f"memory {human.byte_pair(used, total)}"]
         words += [f"load {' '.join(loads)}"] if loads else []
         if words:
-            yield (Piece(parts_that_fit(["host", *words], size.columns, "   ")),)
+            yield (Piece(join_fitting(["host", *words], size.columns, "   ")),)
 
 
 def _tile_text(tile: Tile, labels: Mapping[str, str]) -> str:
@@ -199,42 +199,42 @@ def _tile_text(tile: Tile, labels: Mapping[str, str]) -> str:
     return " ".join(filter(None, (labels.get(tile.label, tile.label.lower()), tile.value, note)))
 
 
-def _urgent(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
-    """Yield the warnings that numbers are old, paused, simulated or recorded."""
-    if state.moment is not None:
-        yield Note(_past_note(state, state.moment))
+def _warnings(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
+    """Yield warnings about readings that are old, paused, simulated or recorded."""
+    if state.past_time is not None:
+        yield Note(_past_note(state, state.past_time))
     if state.is_paused:
         yield Note("Paused: nothing new is shown. p: go on")
     if state.view is View.NODES:
-        silent = [scene for scene in scenes if scene.is_old or (scene.seen is None and scene.node.trouble)]
-        if silent and state.moment is None:
+        silent = [scene for scene in scenes if scene.is_old or (scene.content is None and scene.node.trouble)]
+        if silent and state.past_time is None:
             yield Note(f"{len(silent)} of {len(scenes)} nodes do not answer.", Style.BAD)
-        yield from _unreal(scenes)
+        yield from _simulation_notes(scenes)
         return
     for scene in scenes:
-        if state.moment is None:
-            yield from _silence(scene)
-        if scene.seen is not None:
-            notes_found = (simulation_note(scene.seen.snapshot), replay_note(scene.seen.snapshot))
-            yield from (Note(note) for note in notes_found if note)
+        if state.past_time is None:
+            yield from _age_notes(scene)
+        if scene.content is not None:
+            notes = (simulation_note(scene.content.snapshot), replay_note(scene.content.snapshot))
+            yield from (Note(note) for note in notes if note)
 
 
-def _unreal(scenes: Sequence[Scene]) -> Iterator[Note]:
-    """Yield the most frequent warning about simulated or recorded nodes, with the number of nodes."""
-    notes_found = Counter(note for scene in scenes if scene.seen is not None for note in scene.seen.notes)
-    for note, count in notes_found.most_common(1):
-        noted = sum(1 for scene in scenes if scene.seen is not None and scene.seen.notes)
-        yield Note(note if noted == count == len(scenes) else f"{noted} of {len(scenes)} nodes: {note}")
+def _simulation_notes(scenes: Sequence[Scene]) -> Iterator[Note]:
+    """Yield the most frequent warning about simulated devices, with the number of nodes that have warnings."""
+    notes = Counter(note for scene in scenes if scene.content is not None for note in scene.content.notes)
+    for note, count in notes.most_common(1):
+        number = sum(1 for scene in scenes if scene.content is not None and scene.content.notes)
+        yield Note(note if number == count == len(scenes) else f"{number} of {len(scenes)} nodes: {note}")
 
 
-def _past_note(state: State, moment: float) -> str:
-    newest = latest(state)
-    ago = "" if newest is None else f", {human.seconds(round(max(0.0, newest + SLOT_SECONDS - moment)))} back"
+def _past_note(state: State, past_time: float) -> str:
+    newest = newest_slot_time(state)
+    ago = "" if newest is None else f", {human.seconds(round(max(0.0, newest + SLOT_SECONDS - past_time)))} back"
     return f"PAST{ago}. n: back to now"
 
 
-def _silence(scene: Scene) -> Iterator[Note]:
-    if scene.seen is None or (not scene.node.trouble and not scene.is_old):
+def _age_notes(scene: Scene) -> Iterator[Note]:
+    if scene.content is None or (not scene.node.trouble and not scene.is_old):
         return
     age = human.seconds(round(scene.node.age_seconds or 0.0))
     what = "The values are no longer valid" if scene.is_old else "The newest values"
@@ -242,67 +242,67 @@ def _silence(scene: Scene) -> Iterator[Note]:
     yield Note(f"{what}, {age} old{why}", Style.BAD if scene.is_old else Style.WARNING)
 
 
-def _troubles(seen: Seen) -> tuple[Trouble, ...]:
-    return tuple(troubles(seen.snapshot, {row.device.id: row.findings for row in seen.rows}))
+def _troubles(content: NodeContent) -> tuple[Trouble, ...]:
+    return tuple(troubles(content.snapshot, {row.device.id: row.findings for row in content.rows}))
 
 
-def _ranked(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
-    """Yield one line for each trouble, worst first."""
+def _trouble_lines(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
+    """Yield a line for each of the worst troubles, and the number of the others."""
     for scene in scenes:
-        found = () if scene.seen is None else scene.node.memory.of(_troubles, scene.seen)
-        shown = found if len(found) == _MOST_TROUBLES + 1 else found[:_MOST_TROUBLES]
+        all_troubles = () if scene.content is None else scene.node.cache.get(_troubles, scene.content)
+        shown = all_troubles if len(all_troubles) == _MOST_TROUBLES + 1 else all_troubles[:_MOST_TROUBLES]
         for trouble in shown:
-            yield clipped((Piece(f"✗ {trouble.what}", Style.BAD), Piece(f": {trouble.why}")), size.columns)
-        if len(found) > len(shown):
-            yield (Piece(f"and {len(found) - len(shown)} more troubles", Style.DIM),)
+            yield cut_line((Piece(f"✗ {trouble.what}", Style.BAD), Piece(f": {trouble.why}")), size.columns)
+        if len(all_troubles) > len(shown):
+            yield (Piece(f"and {len(all_troubles) - len(shown)} more troubles", Style.DIM),)
 
 
 def _failing_sources(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
-    """Yield the first failing source, with the number of others."""
-    if state.view in (View.NODES, View.SOURCES) or state.moment is not None:
+    """Yield the first failing source, with the number of other failing sources."""
+    if state.view in (View.NODES, View.SOURCES) or state.past_time is not None:
         return
     for scene in scenes:
-        sources = () if scene.seen is None else scene.seen.snapshot.sources
-        bad = [source for source in sources if source_condition(source).severity is Severity.BAD]
-        if bad:
-            more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
-            yield Note(f"✗ {bad[0].source}: {source_condition(bad[0]).word}{more} (5: sources)", Style.BAD)
+        sources = () if scene.content is None else scene.content.snapshot.sources
+        failing = [source for source in sources if source_condition(source).severity is Severity.BAD]
+        if failing:
+            others = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
+            yield Note(f"✗ {failing[0].source}: {source_condition(failing[0]).word}{others} (5: sources)", Style.BAD)
 
 
 def _maintenance(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
-    if state.view is not View.NODES and state.moment is None:
-        notes = (maintenance_note(scene.seen.snapshot) for scene in scenes if scene.seen is not None)
+    if state.view is not View.NODES and state.past_time is None:
+        notes = (maintenance_note(scene.content.snapshot) for scene in scenes if scene.content is not None)
         yield from (Note(note) for note in notes if note)
 
 
 def footer(state: State, size: Size, above: int = 0, below: int = 0) -> list[Line]:
-    """Return the lines below the view, with the numbers of lines out of sight above and below."""
+    """Return the lines below the view. `above` and `below` are the numbers of hidden lines."""
     counts = " ".join(f"{mark} {count}" for mark, count in (("▲", above), ("▼", below)) if count)
     right = (Piece(f"{counts} more", Style.BOLD),) if counts else ()
     room = size.columns - sum(display_width(piece.text) + 1 for piece in right)
-    keys = parts_that_fit([text for text, views in _KEYS if state.view in views], room, "  ")
-    last = spread((Piece(keys, Style.DIM),), right, size.columns)
-    return [*_status(state, size), last]
+    keys = join_fitting([text for text, views in _KEYS if state.view in views], room, "  ")
+    key_line = left_and_right((Piece(keys, Style.DIM),), right, size.columns)
+    return [*_status(state, size), key_line]
 
 
 def _status(state: State, size: Size) -> Sequence[Line]:
-    """Return the line with the list's filter and sorting, if there is any."""
-    look = state.look
+    """Return a line with the filter and the order of the list, or no line if both are the defaults."""
+    options = state.options
     room = max(0, size.columns - len(_PROMPT) - 1)
     if state.is_typing:
-        return [(Piece(_PROMPT, Style.BOLD), Piece(_end_of(look.filter, room)))]
-    parts = [_PROMPT + look.filter] if look.filter else []
-    if look.sort:
-        parts.append(f"by {look.sort}{', reversed' if look.is_reversed else ''}")
-    elif look.is_reversed:
+        return [(Piece(_PROMPT, Style.BOLD), Piece(_end_of(options.filter, room)))]
+    parts = [_PROMPT + options.filter] if options.filter else []
+    if options.sort:
+        parts.append(f"by {options.sort}{', reversed' if options.is_reversed else ''}")
+    elif options.is_reversed:
         parts.append("best first")
     return [(Piece("   ".join(parts), Style.WARNING),)] if parts else []
 
 
 def _cursor_column(state: State, size: Size) -> int:
-    """Return the column of the next character of the filter."""
+    """Return the column in which the next character of the filter will be."""
     room = max(0, size.columns - len(_PROMPT) - 1)
-    return min(len(_PROMPT) + display_width(_end_of(state.look.filter, room)), max(0, size.columns - 1))
+    return min(len(_PROMPT) + display_width(_end_of(state.options.filter, room)), max(0, size.columns - 1))
 
 
 def _end_of(text: str, width: int) -> str:
@@ -312,12 +312,12 @@ def _end_of(text: str, width: int) -> str:
 
 
 def _help_page(_: State, size: Size) -> Body:
-    """Return the keys with their meaning."""
+    """Return the help page: all keys with their meaning."""
     indent = " " * (_WIDEST_KEY + 1)
     lines = [
         line for key, text in KEYS for line in wrapped(f"{key:<{_WIDEST_KEY}} {text}", size.columns, indent=indent)
     ]
-    return of_lines(lines)
+    return body_of_lines(lines)
 
 
 VIEWS: Mapping[View, Callable[[State, Size], Body]] = {
@@ -332,7 +332,7 @@ VIEWS: Mapping[View, Callable[[State, Size], Body]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The division of the screen: `room` lines of the view fit, beginning with the line `first`."""
+    """The division of the screen. `room` is the number of lines for the view; `first` is its first visible line."""
 
     above: list[Line]
     body: Body
@@ -341,33 +341,33 @@ class Layout:
 
 
 def layout(state: State, size: Size) -> Layout:
-    """Return the division of a screen of that size."""
+    """Return how the screen is divided."""
     body = VIEWS[state.view](state, size)
     above = header(state, size)
-    room = max(1, size.rows - len(above) - body.heads - len(footer(state, size)))
-    return Layout(above, body, room, body.first(state.look.scroll, room))
+    room = max(1, size.rows - len(above) - body.heading_count - len(footer(state, size)))
+    return Layout(above, body, room, body.first(state.options.scroll, room))
 
 
 def frame(state: State, size: Size) -> Frame:
     """Return the frame for a terminal of that size."""
-    found = layout(state, size)
-    body = found.body
-    last = min(found.first + found.room, body.count)
-    below = footer(state, size, found.first, body.count - last)
-    lines = [*found.above, *body.make(found.first, last)]
+    division = layout(state, size)
+    body = division.body
+    last = min(division.first + division.room, body.count)
+    below = footer(state, size, division.first, body.count - last)
+    lines = [*division.above, *body.render(division.first, last)]
     if state.view is View.CARDS and state.shows_processes:
-        lines += lists.process_pane(state, Size(size.columns, found.room - (last - found.first)))
+        lines += lists.process_pane(state, Size(size.columns, division.room - (last - division.first)))
     lines += [()] * (size.rows - len(lines) - len(below))
     lines = [_painted(line, state, size.columns) for line in (*lines, *below)][: size.rows]
-    selected = None if body.chosen is None else len(found.above) + body.heads + body.chosen - found.first
-    typed = len(lines) - len(below)
-    cursor = (typed, _cursor_column(state, size)) if state.is_typing and typed >= 0 else None
+    selected = None if body.chosen is None else len(division.above) + body.heading_count + body.chosen - division.first
+    filter_row = len(lines) - len(below)
+    cursor = (filter_row, _cursor_column(state, size)) if state.is_typing and filter_row >= 0 else None
     return Frame(tuple(lines), cursor, selected if selected is not None and selected < len(lines) else None)
 
 
 def _painted(line: Line, state: State, width: int) -> Line:
-    """Return the line cut to the width, without characters that move a cursor."""
-    pieces = clipped(tuple(Piece(clean(piece.text), piece.style) for piece in line), width)
+    """Return the line cut to the width, in characters that are safe for the terminal."""
+    pieces = cut_line(tuple(Piece(clean(piece.text), piece.style) for piece in line), width)
     if not state.glyphs.is_ascii:
         return pieces
     return tuple(Piece(state.glyphs.plain(piece.text), piece.style) for piece in pieces)

@@ -1,4 +1,4 @@
-"""Lines that fit: cut, wrapped, or with fewer parts. A number is never cut."""
+"""Fits lines to a width by cutting, wrapping or omitting parts. Numbers are never cut."""
 
 from __future__ import annotations
 
@@ -11,55 +11,55 @@ from telemetry_exporters.terminal.style import Style
 from telemetry_exporters.text import clean, cut, display_width
 from telemetry_parsers.dataclass import dataclass
 
-_BEGUN_NUMBER = re.compile(r"[0-9][0-9.,:]*\Z")
-_OF_NUMBER = frozenset("0123456789.,:")
-# A longer text from a tool is of no use in a terminal.
+_PARTIAL_NUMBER = re.compile(r"[0-9][0-9.,:]*\Z")
+_NUMBER_CHARACTERS = frozenset("0123456789.,:")
+# Longer texts from tools would fill the terminal.
 _LONGEST_TEXT = 400
 _DATE = len("2026-01-01 ")
 
 
-def width_of(line: Iterable[Piece]) -> int:
-    """Return the columns that the line takes."""
+def line_width(line: Iterable[Piece]) -> int:
+    """Return the number of columns of the line."""
     return sum(display_width(piece.text) for piece in line)
 
 
-def cut_whole(text: str, width: int) -> str:
-    """Return the text, or its beginning and an ellipsis. A number that would be cut is left out."""
+def cut_text(text: str, width: int) -> str:
+    """Return the text, or its beginning with an ellipsis. A number that would be cut is omitted."""
     short = cut(text, width)
     if short == text or not short:
         return short
     kept = short[:-1]
-    if text[len(kept) : len(kept) + 1] in _OF_NUMBER:
-        kept = _BEGUN_NUMBER.sub("", kept)
+    if text[len(kept) : len(kept) + 1] in _NUMBER_CHARACTERS:
+        kept = _PARTIAL_NUMBER.sub("", kept)
     return kept.rstrip() + short[-1]
 
 
-def clipped(line: Line, width: int) -> Line:
-    """Return the line cut to the width."""
-    if width_of(line) <= width:
+def cut_line(line: Line, width: int) -> Line:
+    """Return the line, cut to the width."""
+    if line_width(line) <= width:
         return line
-    kept: list[Piece] = []
+    pieces: list[Piece] = []
     room = width
     for piece in line:
         if room <= 0:
             break
-        text = cut_whole(piece.text, room)
-        kept.append(Piece(text, piece.style))
+        text = cut_text(piece.text, room)
+        pieces.append(Piece(text, piece.style))
         room = 0 if text != piece.text else room - display_width(text)
-    return tuple(kept)
+    return tuple(pieces)
 
 
-def spread(left: Line, right: Line, width: int) -> Line:
-    """Return a line with both parts at its ends. If they do not fit, the left part is cut."""
-    room = width - width_of(right) - 1
+def left_and_right(left: Line, right: Line, width: int) -> Line:
+    """Return a line with `left` and `right` at its ends. If they do not fit, the left part is cut."""
+    room = width - line_width(right) - 1
     if not right or room < 1:
-        return clipped(right or left, width)
-    short = clipped(left, room)
-    return (*short, Piece(" " * (width - width_of(short) - width_of(right))), *right)
+        return cut_line(right or left, width)
+    short = cut_line(left, room)
+    return (*short, Piece(" " * (width - line_width(short) - line_width(right))), *right)
 
 
-def parts_that_fit(parts: Iterable[str], width: int, between: str = ", ") -> str:
-    """Return the parts joined; a part that does not fit is left out."""
+def join_fitting(parts: Iterable[str], width: int, between: str = ", ") -> str:
+    """Return the parts joined. Parts that do not fit are omitted."""
     text = ""
     for part in parts:
         longer = text + between + part if text else part
@@ -76,9 +76,9 @@ def wrapped(
     begin: str = "",
     longest: int = _LONGEST_TEXT,
 ) -> Iterator[Line]:
-    """Yield the text in lines, the first behind `begin`, the others behind `indent`. A text beyond `longest` is cut."""
+    """Yield the text in lines. The first begins with `begin`, the others with `indent`. At most `longest` columns are used."""
     line = ""
-    for word in cut_whole(clean(text), longest).split(" "):
+    for word in cut_text(clean(text), longest).split(" "):
         longer = f"{line} {word}" if line else word
         if line and display_width(begin + longer) > width:
             yield from _broken(begin, line, width, style)
@@ -89,7 +89,7 @@ def wrapped(
 
 
 def _broken(begin: str, text: str, width: int, style: Style) -> Iterator[Line]:
-    """Yield the line, broken at the width if a word is wider than the terminal."""
+    """Yield the text in one line, or in several if it is a word that is wider than the terminal."""
     room = max(1, width - len(begin))
     while display_width(text) > room:
         end = max(1, len(cut(text, room + 1)) - 1)
@@ -98,8 +98,8 @@ def _broken(begin: str, text: str, width: int, style: Style) -> Iterator[Line]:
     yield (Piece(begin + text, style),)
 
 
-def wrapped_parts(parts: Sequence[str], width: int, between: str = "   ") -> Iterator[str]:
-    """Yield lines of whole parts."""
+def wrap_parts(parts: Sequence[str], width: int, between: str = "   ") -> Iterator[str]:
+    """Yield the parts joined to lines. Parts are not broken."""
     line = ""
     for part in parts:
         longer = line + between + part if line else part
@@ -113,41 +113,41 @@ def wrapped_parts(parts: Sequence[str], width: int, between: str = "   ") -> Ite
 
 
 def time_of_day(unix_seconds: float) -> str:
-    """Return hours, minutes and seconds in UTC."""
+    """Return the time of day in UTC, such as `12:34:56`."""
     return human.utc(unix_seconds)[_DATE : -len(" UTC")]
 
 
 def in_style(line: Line, style: Style) -> Line:
-    """Return the line in one style."""
+    """Return the line with this style for all its pieces."""
     return tuple(Piece(piece.text, style) for piece in line)
 
 
-Make = Callable[[int, int], list[Line]]
+RenderLines = Callable[[int, int], list[Line]]
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The lines of a view; `make` returns its headings, and its lines from one position to another."""
+    """The lines of a view. `render` returns its headings, and its lines from one position to another."""
 
     count: int
-    make: Make
-    heads: int = 0  # lines of headings
-    keys: Sequence[str] = ()  # names of the lines that can be chosen
+    render: RenderLines
+    heading_count: int = 0  # the number of heading lines
+    keys: Sequence[str] = ()  # the keys of the lines, if lines can be chosen
     chosen: int | None = None
-    headings: tuple[str, ...] = ()  # columns by which the view can be sorted
+    headings: tuple[str, ...] = ()  # the columns by which the view can be sorted
 
     def first(self, scroll: int, room: int) -> int:
-        """Return the first line to show: close to the scrolled line, with the chosen line in sight and no room unused."""
+        """Return the first line to show, near `scroll`, so that the chosen line is visible and the room is filled."""
         if self.chosen is not None:
             scroll = max(min(scroll, self.chosen), self.chosen - room + 1)
         return max(0, min(scroll, self.count - room))
 
 
-def of_lines(lines: Sequence[Line]) -> Body:
-    """Return a view of these lines, none of which can be chosen."""
+def body_of_lines(lines: Sequence[Line]) -> Body:
+    """Return a view of these lines. No line can be chosen."""
     return Body(len(lines), lambda first, last: list(lines[first:last]))
 
 
-def saying(text: str, width: int, style: Style = Style.DIM) -> Body:
-    """Return a view of one sentence."""
-    return of_lines(list(wrapped(text, width, style)))
+def message_body(text: str, width: int, style: Style = Style.DIM) -> Body:
+    """Return a view that shows a message."""
+    return body_of_lines(list(wrapped(text, width, style)))

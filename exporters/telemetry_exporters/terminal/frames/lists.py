@@ -18,19 +18,19 @@ from telemetry_exporters.terminal.columns import (
     text_cell,
     text_column,
 )
-from telemetry_exporters.terminal.frames.cards import BADNESS
-from telemetry_exporters.terminal.frames.lines import Body, of_lines, saying, wrapped
+from telemetry_exporters.terminal.frames.cards import SEVERITY_RANKS
+from telemetry_exporters.terminal.frames.lines import Body, body_of_lines, message_body, wrapped
 from telemetry_exporters.terminal.frames.listing import Listing
 from telemetry_exporters.terminal.frames.model import (
     NOT_KEPT,
     Line,
-    Look,
+    NodeContent,
     Piece,
-    Running,
+    RunningProcess,
     Scene,
-    Seen,
     Size,
     State,
+    ViewOptions,
     chosen_scene,
     scene_at,
 )
@@ -45,7 +45,7 @@ _ORDER = (Severity.BAD, Severity.WARNING)
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A node as a line."""
+    """A row of the node list."""
 
     scene: Scene
     condition: Finding
@@ -66,64 +66,69 @@ def _condition(scene: Scene) -> Finding:
     if node.trouble or scene.is_old:
         age = "" if node.age_seconds is None else f" for {human.seconds(round(node.age_seconds))}"
         return Finding(f"no answer{age}" + (f": {node.trouble}" if node.trouble else ""), Severity.BAD)
-    if scene.seen is None:
+    if scene.content is None:
         return Finding("waiting", Severity.QUIET)
-    return node.memory.of(_worst, scene.seen)
+    return node.cache.get(_worst_finding, scene.content)
 
 
-def _worst(seen: Seen) -> Finding:
-    """Return the worst condition on the node, with the number of cards that have it."""
+def _worst_finding(content: NodeContent) -> Finding:
+    """Return the worst condition on the node, with the number of cards that have conditions of this severity."""
     for severity in _ORDER:
-        found = [row.condition for row in seen.rows if row.condition.severity is severity]
-        if found:
-            more = f", {len(found)} of {len(seen.rows)} cards" if len(seen.rows) > 1 else ""
-            return Finding(found[0].word + more, severity)
-        for source in seen.snapshot.sources:
+        conditions = [row.condition for row in content.rows if row.condition.severity is severity]
+        if conditions:
+            count = f", {len(conditions)} of {len(content.rows)} cards" if len(content.rows) > 1 else ""
+            return Finding(conditions[0].word + count, severity)
+        for source in content.snapshot.sources:
             condition = source_condition(source)
             if condition.severity is severity:
                 return Finding(f"{source.source}: {condition.word}", Severity.WARNING)
-    if not seen.rows:
+    if not content.rows:
         return Finding("no devices", Severity.QUIET)
-    return min((row.condition for row in seen.rows), key=lambda condition: condition.severity is not Severity.GOOD)
+    return min((row.condition for row in content.rows), key=lambda condition: condition.severity is not Severity.GOOD)
 
 
-def _total(index: int, fold: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
-    """Return a function that reads one figure of a node, combined over its cards."""
+def _combined(index: int, combine: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
+    """Return a function that combines a figure over the cards of a node, such as to the highest temperature."""
 
     def read(row: NodeRow) -> float | None:
         values = row.figures.values[index]
-        return fold(values) if values else None
+        return combine(values) if values else None
 
     return read
 
 
-def _cards_cell(row: NodeRow) -> Cell:
-    whole, up = row.figures.whole, row.figures.up
-    if row.scene.slot is not None or not whole:
-        return text_cell(str(whole) if whole else "")
-    return Cell(str(up) if up == whole else f"{up} / {whole}")
+def _card_count_cell(row: NodeRow) -> Cell:
+    total, up = row.figures.whole, row.figures.up
+    if row.scene.slot is not None or not total:
+        return text_cell(str(total) if total else "")
+    return Cell(str(up) if up == total else f"{up} / {total}")
 
 
 def _models(row: NodeRow) -> str:
-    return "" if row.scene.seen is None or row.scene.slot is not None else inventory(row.scene.seen.snapshot)
+    return "" if row.scene.content is None or row.scene.slot is not None else inventory(row.scene.content.snapshot)
 
 
-_NODES: Listing[NodeRow] = Listing(
+_NODE_LISTING: Listing[NodeRow] = Listing(
     (
         name_column("NODE", lambda row: row.scene.node.name, 0),
-        Column("CARDS", _cards_cell, lambda row: float(row.figures.whole), 6, usual=3),
-        number_column("TEMP", _total(_HOTTEST, max), human.celsius, 2, 6, is_kept=True),
-        number_column("POWER", _total(_POWER, sum), human.watts, 4, 7, is_kept=True),
-        number_column("MEMORY", _total(_MEMORY, sum), human.byte_size, 5, 8, is_kept=True),
+        Column("CARDS", _card_count_cell, lambda row: float(row.figures.whole), 6, usual_width=3),
+        number_column("TEMP", _combined(_HOTTEST, max), human.celsius, 2, 6, has_history=True),
+        number_column("POWER", _combined(_POWER, sum), human.watts, 4, 7, has_history=True),
+        number_column("MEMORY", _combined(_MEMORY, sum), human.byte_size, 5, 8, has_history=True),
         number_column(
-            "UTIL", _total(_UTILIZATION, lambda values: sum(values) / len(values)), human.percent, 3, 5, is_kept=True
+            "UTIL",
+            _combined(_UTILIZATION, lambda values: sum(values) / len(values)),
+            human.percent,
+            3,
+            5,
+            has_history=True,
         ),
         condition_column(lambda row: row.condition, 1),
         text_column("MODELS", _models, 8, 12),
     ),
     lambda row: row.scene.node.name,
     lambda row: f"{row.scene.node.name} {row.condition.word} {_models(row)}",
-    lambda row: -1 if row.is_silent else BADNESS[row.condition.severity],
+    lambda row: -1 if row.is_silent else SEVERITY_RANKS[row.condition.severity],
     lambda row: Style.BAD if row.is_silent else Style.PLAIN,
 )
 
@@ -131,10 +136,10 @@ _NODES: Listing[NodeRow] = Listing(
 def node_list(state: State, size: Size) -> Body:
     """Return the list of nodes."""
     if not state.nodes:
-        return saying("No node is known yet.", size.columns)
-    scenes = (scene_at(node, state.moment) for node in state.nodes)
+        return message_body("No node is known yet.", size.columns)
+    scenes = (scene_at(node, state.past_time) for node in state.nodes)
     rows = (NodeRow(scene, _condition(scene), scene.figures) for scene in scenes)
-    return _NODES.body(rows, state.look, state.node, size.columns, state.glyphs)
+    return _NODE_LISTING.body(rows, state.options, state.node, size.columns, state.glyphs)
 
 
 _LONGEST_NAME = 24
@@ -143,64 +148,64 @@ _LOWEST_PANE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """A process on a card. `running` is the kernel's data about it, if this program may read it."""
+class ProcessRow:
+    """A process on a card. `running` has the kernel's data about it, or is None without permission to read them."""
 
     device: MergedDevice
     process: Process
-    running: Running | None
+    running: RunningProcess | None
     now: float
 
     @property
     def card(self) -> str:
-        """Return vendor and label of the card."""
+        """Return the vendor and the label of the card."""
         return f"{self.device.vendor} {self.device.device}"
 
 
-def _command(use: Use) -> str:
-    """Return the arguments of the process, else its program if the tool reports another name."""
-    process = use.process
-    if use.running is not None and use.running.command_line:
-        return use.running.command_line
+def _command(row: ProcessRow) -> str:
+    """Return the command line of the process. If it is unknown, return the program, unless this is the reported name."""
+    process = row.process
+    if row.running is not None and row.running.command_line:
+        return row.running.command_line
     return process.command if process.command != process.name else ""
 
 
-def _cpu(use: Use) -> float | None:
-    return None if use.running is None else use.running.cpu_ratio
+def _cpu_ratio(row: ProcessRow) -> float | None:
+    return None if row.running is None else row.running.cpu_ratio
 
 
-def _seconds(use: Use) -> float | None:
-    started = use.process.started
-    return None if started is None or not human.is_valid_time(started) else max(0.0, float(round(use.now - started)))
+def _run_seconds(row: ProcessRow) -> float | None:
+    started = row.process.started
+    return None if started is None or not human.is_valid_time(started) else max(0.0, float(round(row.now - started)))
 
 
-_COLUMNS: tuple[Column[Use], ...] = (
-    Column("PID", lambda use: Cell(str(use.process.pid)), lambda use: float(use.process.pid), 0, usual=7),
-    text_column("USER", lambda use: cut(use.process.user, _LONGEST_NAME), OPTIONAL, 6),
-    text_column("OWNER", lambda use: human.process_owner(use.process), OPTIONAL + 1, 18),
-    name_column("CARD", lambda use: use.card, 2),
-    number_column("MEMORY", lambda use: use.process.memory_used_bytes, human.byte_size, 1, 8),
-    number_column("%GPU", lambda use: use.process.utilization_ratio, human.percent, OPTIONAL + 2, 5),
-    number_column("%CPU", _cpu, human.percent, OPTIONAL + 3, 6),
-    number_column("TIME", _seconds, human.seconds, OPTIONAL + 4, 8),
-    text_column("NAME", lambda use: cut(use.process.name, _LONGEST_NAME), 3, 6),
+_COLUMNS: tuple[Column[ProcessRow], ...] = (
+    Column("PID", lambda row: Cell(str(row.process.pid)), lambda row: float(row.process.pid), 0, usual_width=7),
+    text_column("USER", lambda row: cut(row.process.user, _LONGEST_NAME), OPTIONAL, 6),
+    text_column("OWNER", lambda row: human.process_owner(row.process), OPTIONAL + 1, 18),
+    name_column("CARD", lambda row: row.card, 2),
+    number_column("MEMORY", lambda row: row.process.memory_used_bytes, human.byte_size, 1, 8),
+    number_column("%GPU", lambda row: row.process.utilization_ratio, human.percent, OPTIONAL + 2, 5),
+    number_column("%CPU", _cpu_ratio, human.percent, OPTIONAL + 3, 6),
+    number_column("TIME", _run_seconds, human.seconds, OPTIONAL + 4, 8),
+    text_column("NAME", lambda row: cut(row.process.name, _LONGEST_NAME), 3, 6),
     text_column("COMMAND", _command, OPTIONAL + 5, 12),
 )
 
 
-def _searched(use: Use) -> str:
-    process = use.process
+def _search_text(row: ProcessRow) -> str:
+    process = row.process
     owner = process.owner
     account = "" if owner is None else f"{owner.name} {owner.account}"
     words = (process.name, process.command, process.user, human.process_owner(process), account, process.container)
-    return " ".join(filter(None, (str(process.pid), *words, _command(use), use.card, use.device.model, use.device.id)))
+    return " ".join(filter(None, (str(process.pid), *words, _command(row), row.card, row.device.model, row.device.id)))
 
 
-def _listing(scene: Scene) -> Listing[Use]:
+def _listing(scene: Scene) -> Listing[ProcessRow]:
     return Listing(
         _COLUMNS,
-        lambda use: f"{use.device.id} {use.process.pid}",
-        _searched,
+        lambda row: f"{row.device.id} {row.process.pid}",
+        _search_text,
         lambda _: 0,
         lambda _: Style.DIM if scene.is_old else Style.PLAIN,
     )
@@ -209,38 +214,40 @@ def _listing(scene: Scene) -> Listing[Use]:
 def process_list(state: State, size: Size) -> Body:
     """Return the processes of the chosen node."""
     scene = chosen_scene(state)
-    if scene is None or scene.seen is None:
-        return saying("No node has answered yet.", size.columns)
+    if scene is None or scene.content is None:
+        return message_body("No node has answered yet.", size.columns)
     if scene.slot is not None:
-        return saying("The processes of the past are not kept. n: back to now", size.columns)
+        return message_body("The processes of the past are not kept. n: back to now", size.columns)
     if not any(row.device.processes for row in scene.rows):
-        return saying("No processes reported.", size.columns)
-    return _listing(scene).body(_uses(scene), state.look, None, size.columns, state.glyphs)
+        return message_body("No processes reported.", size.columns)
+    return _listing(scene).body(_process_rows(scene), state.options, None, size.columns, state.glyphs)
 
 
 def process_pane(state: State, size: Size) -> list[Line]:
-    """Return the largest processes of the filtered cards, in the room below the cards; empty if it is too low."""
+    """Return the largest processes that match the filter, for the room below the cards. Return nothing if it is too low."""
     scene = chosen_scene(state)
-    if scene is None or scene.seen is None or size.rows < _LOWEST_PANE:
+    if scene is None or scene.content is None or size.rows < _LOWEST_PANE:
         return []
-    body = _listing(scene).body(_uses(scene), Look(state.look.filter), None, size.columns, state.glyphs)
+    body = _listing(scene).body(
+        _process_rows(scene), ViewOptions(state.options.filter), None, size.columns, state.glyphs
+    )
     if not body.count:
         return []
     shown = min(body.count, size.rows - _LOWEST_PANE + 1)
     count = str(shown) if shown == body.count else f"{shown} of {body.count}"
     title = f"processes: {count}   4: all   P: hide"
-    return [(), (Piece(title, Style.DIM),), *body.make(0, shown)]
+    return [(), (Piece(title, Style.DIM),), *body.render(0, shown)]
 
 
-def _uses(scene: Scene) -> list[Use]:
-    """Return the processes of the node, those with the most memory first."""
-    now = scene.seen.snapshot.wall_time if scene.seen else 0.0
-    uses = [
-        Use(row.device, process, scene.node.running.get(process.pid), now)
-        for row in scene.rows
-        for process in row.device.processes
+def _process_rows(scene: Scene) -> list[ProcessRow]:
+    """Return the processes of the node, sorted by memory, the largest first."""
+    now = scene.content.snapshot.wall_time if scene.content else 0.0
+    process_rows = [
+        ProcessRow(device_row.device, process, scene.node.running.get(process.pid), now)
+        for device_row in scene.rows
+        for process in device_row.device.processes
     ]
-    return sorted(uses, key=lambda use: -(use.process.memory_used_bytes or 0.0))
+    return sorted(process_rows, key=lambda row: -(row.process.memory_used_bytes or 0.0))
 
 
 _INDENT = "  "
@@ -249,29 +256,29 @@ _INDENT = "  "
 def source_list(state: State, size: Size) -> Body:
     """Return the sources of the chosen node, failing ones first."""
     scene = chosen_scene(state)
-    if scene is None or scene.seen is None:
-        return saying("No node has answered yet.", size.columns)
+    if scene is None or scene.content is None:
+        return message_body("No node has answered yet.", size.columns)
     if scene.slot is not None:
-        return saying("The state of sources in the past is not kept. n: back to now", size.columns)
-    snapshot = scene.seen.snapshot
+        return message_body("The state of sources in the past is not kept. n: back to now", size.columns)
+    snapshot = scene.content.snapshot
     if not snapshot.sources:
-        return saying("No sources are known.", size.columns)
+        return message_body("No sources are known.", size.columns)
     widest = max(display_width(source.source) for source in snapshot.sources)
-    ordered = sorted(snapshot.sources, key=lambda source: BADNESS[source_condition(source).severity])
+    ordered = sorted(snapshot.sources, key=lambda source: SEVERITY_RANKS[source_condition(source).severity])
     lines = [
         line
         for source in ordered
-        for line in _lines(source, min(widest, size.columns // 3), snapshot.monotonic_time, size.columns)
+        for line in _source_lines(source, min(widest, size.columns // 3), snapshot.monotonic_time, size.columns)
     ]
-    return of_lines(lines)
+    return body_of_lines(lines)
 
 
-def _lines(source: SourceStatus, widest: int, now: float, width: int) -> Iterator[Line]:
-    found = source_condition(source)
+def _source_lines(source: SourceStatus, widest: int, now: float, width: int) -> Iterator[Line]:
+    condition = source_condition(source)
     name = Piece(pad_right(source.source, widest) + "  ", Style.BOLD)
     version = (Piece(f"  {source.version}"),) if source.version else ()
-    yield (name, Piece(found.word, SEVERITY_STYLES[found.severity]), *version)
-    texts = [(text, Style.BAD) for text in (source.detail, found.remedy and f"→ {found.remedy}") if text]
+    yield (name, Piece(condition.word, SEVERITY_STYLES[condition.severity]), *version)
+    texts = [(text, Style.BAD) for text in (source.detail, condition.remedy and f"→ {condition.remedy}") if text]
     texts += [(_poll_words(poll, now), Style.PLAIN) for poll in source.polls]
     texts += [(f"{problem.where}: {problem.text}", Style.WARNING) for problem in source.problems]
     if source.unknown_fields:

@@ -1,4 +1,4 @@
-"""The state of `telemetry top`: its types, its keys, and the scene of a node, now or in its last half hour."""
+"""The state of `telemetry top`, and the scene that it shows of a node, now or at a time in the last half hour."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ NOT_KEPT = Finding("not kept", Severity.QUIET)
 NO_SERIES: Mapping[str, Series] = {}
 _NO_PAST = Past(0.0, 0)
 NO_COUNTERS = Counters()
-# The label of the current reading. Other readings have no label.
+# The label of a metric's number in the history. Other metrics of the history have no label.
 _LABELS = {"clock_hertz": "sm"}
 
 
-class Memo:
-    """Keeps the newest result of each function with its arguments. Arguments are compared by identity, numbers by value."""
+class ResultCache:
+    """Caches the last result of each function. Arguments are compared by identity, integers by value."""
 
     __slots__ = ("_results",)
 
     def __init__(self) -> None:
         self._results: dict[Callable[..., object], tuple[tuple[object, ...], object]] = {}
 
-    def of(self, make: Callable[..., _T], *things: object) -> _T:
-        """Return what `make` returns for these arguments; equal arguments do not call it again."""
-        found = self._results.get(make)
-        if found is None or not all(map(_is_same, found[0], things)):
-            found = self._results[make] = (things, make(*things))
-        return cast("_T", found[1])
+    def get(self, function: Callable[..., _T], *arguments: object) -> _T:
+        """Return the function's result for these arguments, from the cache if the last arguments were the same."""
+        entry = self._results.get(function)
+        if entry is None or not all(map(_is_same, entry[0], arguments)):
+            entry = self._results[function] = (arguments, function(*arguments))
+        return cast("_T", entry[1])
 
 
-def _is_same(one: object, other: object) -> bool:
-    return one is other or (isinstance(one, int) and one == other)
+def _is_same(first: object, second: object) -> bool:
+    return first is second or (isinstance(first, int) and first == second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Text of one style."""
+    """A text in one style."""
 
     text: str
     style: Style = Style.PLAIN
@@ -67,7 +67,7 @@ Line = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A whole screen. `cursor` is the position of the typed text, `selected` the line that is shown reversed."""
+    """A whole screen. `cursor` is the position of the cursor (row, column), `selected` the line in reverse video."""
 
     lines: tuple[Line, ...]
     cursor: tuple[int, int] | None = None
@@ -75,7 +75,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningProcess:
     """The kernel's data about a process: its arguments, and its CPU time as a share of one CPU."""
 
     command_line: str
@@ -84,19 +84,19 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A node: its snapshot with age, `trouble` if it does not answer, `running` processes by PID, and a `memory` of derived results."""
+    """A node: its snapshot with age, `trouble` if it does not answer, and `running` processes by PID."""
 
     name: str
     snapshot: Snapshot | None = None
     past: Past | None = None
     trouble: str = ""
     age_seconds: float | None = None
-    running: Mapping[int, Running] = field(default_factory=dict)
-    memory: Memo = field(default_factory=Memo, compare=False, repr=False)
+    running: Mapping[int, RunningProcess] = field(default_factory=dict)
+    cache: ResultCache = field(default_factory=ResultCache, compare=False, repr=False)
 
 
 class View(enum.Enum):
-    """The views; the value is the name that users know."""
+    """The views. The value is the name for users."""
 
     NODES = "nodes"
     CARDS = "cards"
@@ -107,8 +107,8 @@ class View(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The filter, order and scroll position of one view. An empty `sort` means worst first."""
+class ViewOptions:
+    """The filter, the sorted column and the scroll position of a view. An empty `sort` means worst first."""
 
     filter: str = ""
     sort: str = ""
@@ -118,37 +118,39 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Everything that decides what is on the screen, except its size."""
+    """Everything that decides about the content of the screen, except its size."""
 
     nodes: tuple[NodeState, ...] = ()
     title: str = ""  # the origin of the readings
     view: View = View.CARDS
     glyphs: Glyphs = UNICODE
-    node: str = ""  # the chosen name; by default the first node
-    card: str = ""  # the chosen id; by default the worst card
+    node: str = ""  # the name of the chosen node; empty: the first node
+    card: str = ""  # the id of the chosen card; empty: the worst card
     metric: str = KEPT[0]
-    looks: Mapping[View, Look] = field(default_factory=dict)
+    options_by_view: Mapping[View, ViewOptions] = field(default_factory=dict)
     counters: Counters = NO_COUNTERS  # of the chosen node
-    moment: float | None = None  # a Unix time in the past; None: now
-    before: View = View.CARDS  # the view to which help returns
+    past_time: float | None = None  # the Unix time that is shown; None: now
+    view_before_help: View = View.CARDS  # the view that is shown when the help is closed
     is_typing: bool = False
-    has_pane: bool = True
+    has_process_pane: bool = True
     is_paused: bool = False
-    is_over: bool = False
+    has_quit: bool = False
 
     @property
     def shows_processes(self) -> bool:
         """Return whether processes are shown."""
-        return self.view is View.PROCESSES or (self.view is View.CARDS and self.has_pane and self.moment is None)
+        return self.view is View.PROCESSES or (
+            self.view is View.CARDS and self.has_process_pane and self.past_time is None
+        )
 
     @property
-    def look(self) -> Look:
-        """Return the look of the current view."""
-        return self.looks.get(self.view, Look())
+    def options(self) -> ViewOptions:
+        """Return the options of the current view."""
+        return self.options_by_view.get(self.view, ViewOptions())
 
 
 class Key(enum.Enum):
-    """A key that is no character."""
+    """A key that does not produce a character."""
 
     UP = "up"
     DOWN = "down"
@@ -168,8 +170,8 @@ class Key(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A snapshot as it is shown, with its rows and figures, and a note if its devices are simulated."""
+class NodeContent:
+    """A screened snapshot with its rows and figures, and with a note if devices are simulated."""
 
     snapshot: Snapshot
     rows: tuple[Row, ...]
@@ -179,10 +181,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is shown of a node: a `slot` of the past (None: now), the `window` before it, and whether the readings have expired (`is_old`)."""
+    """A node at the shown time: the `slot` in the past (None: now), and the `window` before it. Old readings have expired."""
 
     node: NodeState
-    seen: Seen | None
+    content: NodeContent | None
     past: Past
     slot: int | None
     window: Window
@@ -191,35 +193,40 @@ class Scene:
     @property
     def rows(self) -> tuple[Row, ...]:
         """Return the rows of the devices, in the node's order."""
-        if self.seen is None:
+        if self.content is None:
             return ()
         if self.slot is None:
-            return self.seen.rows
-        return self.node.memory.of(_past_rows, self.seen, self.past, self.slot)
+            return self.content.rows
+        return self.node.cache.get(_past_rows, self.content, self.past, self.slot)
 
     @property
     def figures(self) -> Figures:
-        """Return the figures of the node; no figures if its readings have expired."""
-        if self.seen is None or self.is_old:
+        """Return the figures of the node, without values if its readings have expired."""
+        if self.content is None or self.is_old:
             return node_figures(())
-        return self.seen.figures if self.slot is None else self.node.memory.of(node_figures, self.rows)
+        return self.content.figures if self.slot is None else self.node.cache.get(node_figures, self.rows)
 
 
-def scene_at(node: NodeState, moment: float | None) -> Scene:
-    """Return the node at that time, or now for None."""
-    seen = None if node.snapshot is None else node.memory.of(_look_through, node.snapshot)
+def scene_at(node: NodeState, past_time: float | None) -> Scene:
+    """Return the node at that time; None means now."""
+    content = None if node.snapshot is None else node.cache.get(_node_content, node.snapshot)
     past = node.past or _NO_PAST
-    slot = None if moment is None else math.floor((moment - past.start) / past.slot_seconds + 1e-3)
+    slot = None if past_time is None else math.floor((past_time - past.start) / past.slot_seconds + 1e-3)
     end = past.slots if slot is None else min(max(slot + 1, 0), past.slots)
     return Scene(
-        node, seen, past, slot, Window(end, round(past.start / past.slot_seconds)), moment is None and _is_old(node)
+        node,
+        content,
+        past,
+        slot,
+        Window(end, round(past.start / past.slot_seconds)),
+        past_time is None and _is_old(node),
     )
 
 
-def _look_through(snapshot: Snapshot) -> Seen:
+def _node_content(snapshot: Snapshot) -> NodeContent:
     shown = screen(snapshot)
     all_rows = rows(shown)
-    return Seen(shown, all_rows, node_figures(all_rows), tuple(filter(None, (simulation_note(shown),))))
+    return NodeContent(shown, all_rows, node_figures(all_rows), tuple(filter(None, (simulation_note(shown),))))
 
 
 def _is_old(node: NodeState) -> bool:
@@ -228,15 +235,15 @@ def _is_old(node: NodeState) -> bool:
     return node.age_seconds > node.snapshot.valid_until - node.snapshot.monotonic_time
 
 
-def _past_rows(seen: Seen, past: Past, slot: int) -> tuple[Row, ...]:
+def _past_rows(content: NodeContent, past: Past, slot: int) -> tuple[Row, ...]:
     return tuple(
         device_row(_past_device(row.device, past.devices.get(row.device.id, NO_SERIES), slot), (NOT_KEPT,))
-        for row in seen.rows
+        for row in content.rows
     )
 
 
 def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) -> MergedDevice:
-    """Return the device with the numbers of that slot only. History keeps no owners."""
+    """Return the device with only the numbers of that slot, because the history has no owners and processes."""
     readings = tuple(
         MergedReading(metric, _LABELS.get(metric, ""), value, "history")
         for metric, kept in series.items()
@@ -246,40 +253,40 @@ def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) 
 
 
 def value_at(series: Series, slot: int) -> float:
-    """Return the last number of that slot; NaN if it has none."""
+    """Return the last number in that slot, or NaN if the slot has no number."""
     return series.last[slot] if 0 <= slot < len(series.last) else math.nan
 
 
 def reason_at(series: Series, slot: int) -> str:
-    """Return why that slot has no number."""
+    """Return the reason why that slot has no number."""
     if not 0 <= slot < len(series.last):
         return "no longer kept"
-    found = [gap.reason for gap in series.gaps if gap.first <= slot < gap.first + gap.slots]
-    return found[0].replace("_", " ") if found else "no reason is known"
+    reasons = [gap.reason for gap in series.gaps if gap.first <= slot < gap.first + gap.slots]
+    return reasons[0].replace("_", " ") if reasons else "no reason is known"
 
 
 def chosen_node(state: State) -> NodeState | None:
     """Return the chosen node, by default the first."""
-    found = [node for node in state.nodes if node.name == state.node] or state.nodes
-    return found[0] if found else None
+    nodes = [node for node in state.nodes if node.name == state.node] or state.nodes
+    return nodes[0] if nodes else None
 
 
 def chosen_scene(state: State) -> Scene | None:
     """Return the scene of the chosen node."""
     node = chosen_node(state)
-    return None if node is None else scene_at(node, state.moment)
+    return None if node is None else scene_at(node, state.past_time)
 
 
-def latest(state: State) -> float | None:
+def newest_slot_time(state: State) -> float | None:
     """Return the Unix time at which the newest slot of any node begins, or None without history."""
-    kept = [past.start + (past.slots - 1) * past.slot_seconds for past in _pasts(state)]
-    return max(kept, default=None)
+    times = [past.start + (past.slots - 1) * past.slot_seconds for past in _histories(state)]
+    return max(times, default=None)
 
 
-def earliest(state: State) -> float | None:
+def oldest_slot_time(state: State) -> float | None:
     """Return the Unix time at which the oldest slot of any node begins, or None without history."""
-    return min((past.start for past in _pasts(state)), default=None)
+    return min((past.start for past in _histories(state)), default=None)
 
 
-def _pasts(state: State) -> list[Past]:
+def _histories(state: State) -> list[Past]:
     return [node.past for node in state.nodes if node.past is not None and node.past.slots]
