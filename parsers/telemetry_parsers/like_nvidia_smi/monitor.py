@@ -91,7 +91,7 @@ def _read_row(line: Line, headings: Sequence[Sequence[str]], shape: Monitor, dra
                 draft.store(device, (target,), word, line.where)
 
 
-# The fields that identify the card of a row, the best first.
+# The fields that identify the card of a row, in order of preference.
 _IDENTITIES = ("index", "deviceid", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid")
 _NAME = re.compile(r"([a-z][a-z0-9_.]{0,60})(?:[ \t]{0,4}[\[(]([^\])]{1,12})[\])])?\Z", re.IGNORECASE)
 _ALIGNED = re.compile(r"[^\s\[(,]{1,60}(?:[ \t]?[\[(][^\])]{1,12}[\])])?")

@@ -23,7 +23,7 @@ _NOTICES = (
 _EMPTY_FILE = ("expected integer value from monitor",)
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
 # Messages about a suspended card, which has no readings.
-_ASLEEP = ("low-power state", "data is inaccessible")
+_SLEEP_MESSAGES = ("low-power state", "data is inaccessible")
 # Headings of lists, and messages about cards without a fan, a curve or OverDrive. They are reported only if rocm-smi
 # calls them errors.
 _USUAL = (
@@ -159,9 +159,9 @@ def is_end(text: str) -> bool:
     return _END.match(text) is not None
 
 
-def is_asleep(text: str) -> bool:
+def is_sleep_message(text: str) -> bool:
     """Return whether a line reports sleeping cards."""
-    return _contains_any(text, _ASLEEP)
+    return _contains_any(text, _SLEEP_MESSAGES)
 
 
 def is_frame(text: str) -> bool:

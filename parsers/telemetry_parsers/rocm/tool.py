@@ -237,6 +237,6 @@ def _with_sleep_messages(report: Report, output: Output) -> Report:
     """Return the report. If cards do not answer, add the tool's messages about sleeping cards."""
     if report.outcome != "ok" or all(device.up for device in report.devices):
         return report
-    sleep_lines = [line for line in Text((), output=output).all_lines if messages.is_asleep(line.text)]
+    sleep_lines = [line for line in Text((), output=output).all_lines if messages.is_sleep_message(line.text)]
     problems = [*report.problems, *(Problem(line.where, quote(line.text)) for line in sleep_lines)]
     return replace(report, problems=capped(problems))

@@ -256,7 +256,7 @@ _CHIP = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
 _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 
-def _read(text: Text, draft: Draft) -> bool:
+def _read_agents(text: Text, draft: Draft) -> bool:
     """Put the accelerators among the agents into the draft. Return False if there is no agent."""
     listing = _read_listing(text.lines)
     if not listing.agents:
@@ -375,7 +375,7 @@ _MEMORY = special("memory_total_bytes", _size)
 _TOOL = Tool(
     name=TOOL,
     vendor="amd",
-    shapes=(Shape(_read, empty=must_be_complete, tables=((_COMPUTE_UNITS, _CLOCK, _MEMORY),)),),
+    shapes=(Shape(_read_agents, empty=must_be_complete, tables=((_COMPUTE_UNITS, _CLOCK, _MEMORY),)),),
     silent="no output",
     errors=_ERRORS,
     marks_first=False,
@@ -388,7 +388,7 @@ PARSER = parser_of(
         request=Command(((TOOL,),), folders=("/opt/rocm/bin", "/opt/dtk/bin", "/opt/hyhal/bin", "/usr/bin")),
         tier="inventory",
         interval=300.0,
-        # It opens /dev/kfd, which wakes every card.
+        # The tool opens /dev/kfd, which wakes every card.
         wakes=True,
     ),
 )

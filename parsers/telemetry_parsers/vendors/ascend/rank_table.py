@@ -76,7 +76,7 @@ def read_rank_table(text: str) -> RankTable:
 
 
 def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") -> tuple[Rank, ...]:
-    """Return the ranks of the server with this name or, without a name, with these names, or of the only server."""
+    """Return the ranks of this node's server: by `server_name`, else by the node's names, else of the only server."""
     servers = table.servers
     if server_name:
         matching = [server for server in servers if server_name in (server.id, *server.names)]

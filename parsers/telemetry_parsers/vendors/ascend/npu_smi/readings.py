@@ -154,7 +154,7 @@ def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> N
     kind = None if is_missing else _memory_of(block, evidence)
     if kind is None and evidence.is_complete and _has_memory(block):
         text = "HBM's capacity is missing" if is_missing else "the text does not show whether the chip has HBM"
-        draft.complain(next(iter(block.values())).line.where, f"{text}, so that DDR's readings are not read")
+        draft.complain(next(iter(block.values())).line.where, f"{text}; the readings of DDR are ignored")
     for key, target in _targets_of(block, kind):
         _store(draft, device, block[key], target)
     for key in keys.HEALTH:

@@ -200,7 +200,7 @@ def _store_count(cards_so_far: list[Card], line: Line, value: str, problems: lis
         cards_so_far.append(Card(where=line.where))
     cards_so_far[-1].chip_count = units.whole(value)
     if cards_so_far[-1].chip_count is None:
-        problems.append(Problem(line.where, f"not a number of chips: {quote(line.text)}"))
+        problems.append(Problem(line.where, f"not a valid number of chips: {quote(line.text)}"))
 
 
 def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
@@ -211,7 +211,7 @@ def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
     ends = [start + len(word) for start, word in zip(starts, _PROCESS, strict=True)]
     pid = units.whole(text[ends[0] : starts[1]])
     if pid is None or -1 in starts or starts != sorted(starts):
-        problems.append(Problem(line.where, f"not a process: {quote(text)}"))
+        problems.append(Problem(line.where, f"not a valid process: {quote(text)}"))
         return
     memory = units.quantity(text[ends[2] :], units.BYTES, "MB")
     used = None if isinstance(memory, Absent) else memory

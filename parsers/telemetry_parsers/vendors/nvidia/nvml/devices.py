@@ -178,7 +178,7 @@ _RANKS = {kind: rank for rank, kind in enumerate(_KINDS.values())}
 def read_processes(
     answer: Plain, utilization: Plain, readings: Readings, *, is_unified: bool = False
 ) -> tuple[Process, ...]:
-    """Return the processes of a device. Store their number and, if it is unified, their memory."""
+    """Return the processes of a device. Store their number and, on a GPU with unified memory, their total memory."""
     processes: dict[_Key, Process] = {}
     lists = mapping(answer).items()
     values = [_read_list(kind, listed, processes, readings) for kind, listed in lists if error_in(listed) is None]

@@ -265,7 +265,7 @@ def _link_state(answer: Plain, readings: Readings) -> Value:
 def _store_counter(
     metric: str, links: Mapping[str, dict[str, Plain]], totals: dict[str, Plain], readings: Readings
 ) -> None:
-    """Store the number of each link or, if no link has one, the number of all links or its absence."""
+    """Store the number of each link or, if no link has one, the number of all links together or an absence."""
     has_number = False
     for link, answers in links.items():
         row = _first_number(metric, link, answers)
