@@ -42,7 +42,7 @@ CASES = (
     ("snapshot --node 127.0.0.1:1", UNAVAILABLE, "no daemon answers there; start it"),
     ("snapshot --password-file /nope --node 127.0.0.1:1", USAGE, "no such file: '/nope'"),
     ("config chekc", USAGE, "did you mean check?"),
-    ("config check --config /nope", CONFIGURATION, "`telemetry config default` prints one"),
+    ("config check --config /nope", CONFIGURATION, "`telemetry config default` prints a default file"),
     ("check --thresholds /nope", UNKNOWN, "no such file: '/nope'; use a readable TOML file"),
     ("check --thresholds /etc/passwd", UNKNOWN, "is not valid TOML"),
     ("check --demo 8xnvidia --device 'nvidia 9'", UNKNOWN, "`telemetry snapshot` lists the devices"),

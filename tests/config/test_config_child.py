@@ -48,9 +48,9 @@ def test_no_module_of_the_working_directory_is_imported(
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
-        ("import sys; sys.exit('broken on purpose')", "ended with status 1: broken on purpose"),
-        ("print('hello')", "gave no settings: JSONDecodeError"),
-        ("print('{}')", "gave no settings: CodecError('candidates: missing')"),
+        ("import sys; sys.exit('broken on purpose')", "exited with status 1: broken on purpose"),
+        ("print('hello')", "returned no valid settings: JSONDecodeError"),
+        ("print('{}')", "returned no valid settings: CodecError('candidates: missing')"),
     ],
 )
 def test_a_child_that_fails_is_an_error_of_one_line(program: str, reason: str) -> None:

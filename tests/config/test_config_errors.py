@@ -52,7 +52,7 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
         ('sources.nvml.wake_suspended = "true"',
          'sources.nvml.wake_suspended: must be true or false, not the string "true"'),
         ('sources.nvml = "never"',
-         'sources.nvml: must be a section with settings of its own, not the string "never"'),
+         'sources.nvml: must be a section with settings, not the string "never"'),
         ("sources.nvml.path = 3", "sources.nvml.path: must be a string in quotes, not 3"),
         ('sources.nvml.path = "bin/tool"',
          'sources.nvml.path: must be an absolute path, starting with /, not "bin/tool"'),
@@ -64,10 +64,10 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
         ('web.telemetry_path = "/a/../b"',
          'web.telemetry_path: must not contain the path segments \'.\' or \'..\', because clients remove them before sending the request, not "/a/../b"'),
         *((f'web.telemetry_path = "{route}"',
-           f"web.telemetry_path: {route} is taken by another page; choose a path such as /metrics")
+           f"web.telemetry_path: {route} is the path of another page; choose a path such as /metrics")
           for route in ("/", "/healthz", "/readyz", "/api", "/api/v1/snapshot")),
         ("web.listen_address = []",
-         "web.listen_address: must not be empty; leave it out for the default, not []"),
+         "web.listen_address: must not be empty; remove the setting for the default, not []"),
         ('web.listen_address = "19820"', f"web.listen_address: '19820' is not a listen address; {ADDRESS_FORMS}"),
         ('web.listen_address = ":70000"', "web.listen_address: :70000: a port is at most 65535; choose another"),
         ('web.listen_address = "127.0.0.256:1"', 'web.listen_address: "127.0.0.256:1" has an invalid IP address'),
@@ -130,15 +130,15 @@ COLUMN = "is not valid TOML at column"
     ("content", "complaint"),
     [
         (b"[log]\nlevel = debug\n", f"line 2: {COLUMN} 9: this is not a value; strings need quotes"),
-        (b"a = 1\na = 2\n", f"line 2: {COLUMN} 6: this setting is given twice; keep one"),
-        (b"[log]\n[log]\n", f"line 2: {COLUMN} 5: this section is given twice; put its settings under one"),
+        (b"a = 1\na = 2\n", f"line 2: {COLUMN} 6: this setting appears twice; keep one"),
+        (b"[log]\n[log]\n", f"line 2: {COLUMN} 5: this section appears twice; put its settings under one"),
         (b"\xff\xfe[\0l\0o\0g\0]\0", "is binary or UTF-16, not a TOML file; save it as UTF-8 text"),
         ("[log]\n# größer\n".encode("latin-1"), "line 2: is not valid UTF-8; save the file as UTF-8 text"),
-        (b"\xef\xbb\xbf[log]\n", "line 1: begins with a byte order mark; save the file as UTF-8 without one"),
+        (b"\xef\xbb\xbf[log]\n", "line 1: begins with a byte order mark; save the file as UTF-8 without this mark"),
         pytest.param(b"a = " + b"[" * 100_000, "", id="deep"),
-        pytest.param(ENDLESS_KEY, "is not valid TOML: it has a key of more than 64 parts", id="a key of many parts"),
+        pytest.param(ENDLESS_KEY, "is not valid TOML: a key has more than 64 parts", id="a key of many parts"),
         pytest.param(
-            b"[" + ENDLESS_KEY.split(b" ")[0] + b"]", "is not valid TOML: it has a key", id="a section of many parts"
+            b"[" + ENDLESS_KEY.split(b" ")[0] + b"]", "is not valid TOML: a key has", id="a section of many parts"
         ),
         pytest.param(b"a = " + b"9" * 5000, "", id="a huge number"),
         pytest.param(b"#" * (1 << 20) + b"\n", "cannot be read: it is larger than 1 MiB", id="a huge file"),
@@ -165,7 +165,7 @@ def test_what_is_no_file_is_refused(bench: Workbench, plant: Callable[[Path], ob
 def test_a_file_without_permission_is_an_error_and_not_the_defaults(bench: Workbench) -> None:
     # Root may read everything but this write-only switch of the kernel.
     bench.file.symlink_to("/proc/sys/vm/drop_caches")
-    remedy = f"permission denied for user id {os.geteuid()}; make the file readable for it"
+    remedy = f"permission denied for user id {os.geteuid()}; make the file readable for this user"
     assert bench.complaints() == [f"telemetry.toml: cannot be read: {remedy}"]
 
 

@@ -190,11 +190,11 @@ def read_overrides(path: str) -> Overrides:
 
 
 def _read_toml(path: str) -> dict[str, Any]:
-    from telemetry_daemon.config.inputs import toml_in
+    from telemetry_daemon.config.inputs import parse_toml
 
     content = options.content_of(path, _LARGEST_BYTES, "use a readable TOML file")
     try:
-        return toml_in(content.decode())
+        return parse_toml(content.decode())
     except ValueError as error:
         raise CommandError(f"{path}: is not valid TOML: {error}") from None
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.options import PASSWORD_VARIABLE, USER_VARIABLE, DaemonRefusedError
 from telemetry_daemon.commands.rendering import Result
-from telemetry_daemon.config.inputs import GIVEN_HEADER, READS_HEADER, given_word
+from telemetry_daemon.config.inputs import GIVEN_HEADER, READS_HEADER, inputs_hash
 from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
 from telemetry_daemon.remote.http_client import (
     Address,
@@ -264,11 +264,11 @@ def _age(snapshot: Snapshot) -> float:
 
 def _reads_the_same(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:
     """Return whether the daemon's settings have the same effect on readings as the settings of this command."""
-    inputs_hash = given_word(arguments.config, os.environ)
-    if inputs_hash and inputs_hash == headers.get(GIVEN_HEADER.lower()):
+    own_hash = inputs_hash(arguments.config, os.environ)
+    if own_hash and own_hash == headers.get(GIVEN_HEADER.lower()):
         return True
-    if not (settings_hash := headers.get(READS_HEADER.lower())):
+    if not (daemon_hash := headers.get(READS_HEADER.lower())):
         return False
-    from telemetry_daemon.config.settings import reads
+    from telemetry_daemon.config.settings import settings_hash
 
-    return settings_hash == reads(options.settings(arguments))
+    return daemon_hash == settings_hash(options.settings(arguments))

@@ -11,7 +11,7 @@ from pathlib import Path
 from telemetry_daemon.commands import daemons, options
 from telemetry_daemon.config.file import Loaded, load_with_origins, path_of
 from telemetry_daemon.config.inputs import ConfigError
-from telemetry_daemon.config.settings import Settings, reads
+from telemetry_daemon.config.settings import Settings, settings_hash
 from telemetry_daemon.doctor import bundle as bundles
 from telemetry_daemon.doctor import daemon, examination, limits, machine, sources
 from telemetry_daemon.doctor.daemon import Beside
@@ -101,7 +101,7 @@ def _examine_this_node(
 
 
 def _daemon(arguments: argparse.Namespace, settings: Settings) -> Beside:
-    beside = Beside(unit=daemon.unit(), reads=reads(settings), version=__version__)
+    beside = Beside(unit=daemon.unit(), reads=settings_hash(settings), version=__version__)
     credentials, page_path = daemons.read_credentials(arguments), settings.web.telemetry_path
     return daemon.find(daemons.local_addresses(settings), credentials, page_path, beside)
 

@@ -1,8 +1,8 @@
-"""Has a short-lived process validate the configuration and look for parsers, and takes over what it found.
+"""Validates the configuration and finds parsers in a short-lived process, and returns the result.
 
-So the daemon never imports pydantic and importlib.metadata, which would cost it 11 MiB for good. The process is this module as a program:
-it reads the inputs as JSON from standard input. Status 0: the settings, and what may be a parser, as JSON on standard output;
-78: one line on standard error for each thing that is wrong.
+The daemon thus never imports pydantic and importlib.metadata, which would use 11 MiB permanently. The process runs this
+module: it reads the inputs as JSON from standard input. With exit status 0, it prints the settings and the candidates
+for parsers as JSON. With exit status 78, it prints one line on standard error for each error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.dataclass import dataclass, replace
 
-# A booting node may be slow. A check that could not run is repeated, while a wrong configuration stays wrong.
+# Generous, because a booting node may be slow.
 DEADLINE_SECONDS = 30.0
 
 _FAILED = "the configuration could not be checked"
@@ -27,17 +27,17 @@ _FAILED = "the configuration could not be checked"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The validated settings, and the candidate parsers for these settings."""
+    """The validated settings, and the candidates for parsers."""
 
     settings: Settings
     candidates: Candidates
 
 
 class Check:
-    """A configuration check that runs while the daemon imports its modules. `command` replaces the child process."""
+    """A validation that runs while the daemon imports its modules. `command` replaces the child's command in tests."""
 
     def __init__(self, inputs: ConfigInputs, command: Sequence[str] | None = None) -> None:
-        # Only variables that may be settings of this program.
+        # Pass only the variables that may be settings.
         request = json.dumps(to_plain(ConfigInputs, replace(inputs, environment=inputs.variables())))
         try:
             self._asked = ShortLivedProcess(command or command_for("telemetry_daemon.config.child"), request)
@@ -45,7 +45,7 @@ class Check:
             raise ConfigError(f"{_FAILED}: {error}", status=exits.UNAVAILABLE) from error
 
     def result(self, deadline: float = DEADLINE_SECONDS) -> Checked:
-        """Return the result. Raise ConfigError with the errors, or why the check could not run. `deadline` is in seconds."""
+        """Return the result within `deadline` seconds. Raise ConfigError if the configuration is invalid or unchecked."""
         try:
             return _answer(self._asked.answer(deadline))
         except NoAnswerError as error:
@@ -55,7 +55,7 @@ class Check:
 def load_in_child(
     inputs: ConfigInputs, deadline: float = DEADLINE_SECONDS, command: Sequence[str] | None = None
 ) -> Settings:
-    """Return the validated settings. Raise ConfigError with the errors, or why the check could not run."""
+    """Return the validated settings. Raise ConfigError if the configuration is invalid or could not be checked."""
     return Check(inputs, command).result(deadline).settings
 
 
@@ -63,18 +63,18 @@ def _answer(ended: Completed) -> Checked:
     if ended.status == exits.CONFIGURATION:
         raise ConfigError(*ended.errors.splitlines())
     if ended.status != 0:
-        last = (ended.errors.strip().splitlines() or ["it printed nothing"])[-1]
-        text = f"{_FAILED}: the checking process ended with status {ended.status}: {last}"
+        last_line = (ended.errors.strip().splitlines() or ["it printed no error"])[-1]
+        text = f"{_FAILED}: the checking process exited with status {ended.status}: {last_line}"
         raise ConfigError(text, status=exits.UNAVAILABLE)
     try:
         return from_plain(Checked, json.loads(ended.output))
     except ValueError as error:
-        raise ConfigError(f"{_FAILED}: the checking process gave no settings: {error!r}") from error
+        raise ConfigError(f"{_FAILED}: the checking process returned no valid settings: {error!r}") from error
 
 
 def main() -> int:
-    """Answer the request on standard input and return the exit status."""
-    # Only the short-lived process needs these.
+    """Validate the inputs on standard input and return the exit status."""
+    # Imported here because the daemon does not need these modules.
     from telemetry_daemon.config.file import load
     from telemetry_daemon.plugins.sources import find
 

@@ -1,4 +1,4 @@
-"""Reads the configuration: finds the file, applies environment and flags, validates all, and returns plain settings."""
+"""Reads the configuration from the file, the environment and the flags, and returns validated settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from telemetry_daemon.config.inputs import (
     ConfigInputs,
     Document,
     KeyPath,
-    toml_in,
+    parse_toml,
 )
 from telemetry_daemon.config.settings import FLAGS, Settings
 from telemetry_daemon.config.table import PLACEHOLDERS, SettingRow, dotted, general_path, settings_rows
@@ -24,25 +24,25 @@ from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.terminal.suggestions import did_you_mean, nearest
 from telemetry_parsers.dataclass import dataclass, replace
 
-# Variables with our prefix that are not settings: the file's path, tracebacks of the command, test switches.
+# Variables with the prefix that are not settings.
 _RESERVED_VARIABLES = (FILE_VARIABLE, "TELEMETRY_DEBUG", "TELEMETRY_PASSWORD", "TELEMETRY_SHARED", "TELEMETRY_USER")
 _RESERVED_PREFIX = "TELEMETRY_TEST_"
 
-_LONGEST_WHOLE = 18
+_MOST_DIGITS = 18
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?\Z")
-# Messages of the TOML reader, with a remedy if the message has none.
+# Remedies by the first words of the TOML parser's messages.
 _REMEDIES: Mapping[str, str] = {
-    "Cannot overwrite a value": "this setting is given twice; keep one",
-    "Cannot declare": "this section is given twice; put its settings under one heading",
+    "Cannot overwrite a value": "this setting appears twice; keep one",
+    "Cannot declare": "this section appears twice; put its settings under one heading",
     "Invalid value": "this is not a value; strings need quotes",
-    "Expected newline or end of document": "there is more after the value; strings need quotes",
+    "Expected newline or end of document": "unexpected text after the value; strings need quotes",
 }
 _POSITION = re.compile(r" \(at line ([0-9]+), column ([0-9]+)\)\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings with their origins: the file, and the variable or flag of each path that one of these set."""
+    """Settings, with the configuration file, and the variable or flag of each path that one of these set."""
 
     settings: Settings
     file: str | None
@@ -56,11 +56,11 @@ def load(inputs: ConfigInputs) -> Settings:
 
 def load_with_origins(inputs: ConfigInputs) -> Loaded:
     """Return the validated settings and their origins. Raise ConfigError with all errors."""
-    document = _merged(_document(inputs), inputs)
+    document = _merged(_read_document(inputs), inputs)
     problems = _unknown_variables(inputs)
     settings = Settings()
     if document.data:
-        # Without any setting, a command is 0.1 s faster without pydantic.
+        # Imported only if a value is set, because importing pydantic takes 0.1 s.
         from telemetry_daemon.config.validation import validated
 
         settings = validated(document, inputs, problems)
@@ -70,29 +70,29 @@ def load_with_origins(inputs: ConfigInputs) -> Loaded:
 
 
 def path_of(inputs: ConfigInputs) -> str:
-    """Return the requested file, or the default file."""
+    """Return the path of the requested file, or of the default file."""
     return inputs.path or inputs.variables().get(FILE_VARIABLE) or inputs.default_path
 
 
-def _document(inputs: ConfigInputs) -> Document:
-    given_path = inputs.path or inputs.variables().get(FILE_VARIABLE)
-    path = given_path or inputs.default_path
+def _read_document(inputs: ConfigInputs) -> Document:
+    requested = inputs.path or inputs.variables().get(FILE_VARIABLE)
+    path = requested or inputs.default_path
     try:
         content = read_file(path, LARGEST_FILE_BYTES)
     except FileNotFoundError:
-        if given_path is None:
+        if requested is None:
             return Document({})
-        remedy = "`telemetry config default` prints one to start from"
-        raise ConfigError(f"{_printable(path)}: there is no such file; {remedy}") from None
+        remedy = "`telemetry config default` prints a default file"
+        raise ConfigError(f"{_printable(path)}: no such file; {remedy}") from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"{_printable(path)}: cannot be read: {_reason(error)}") from error
     text = _text(_printable(path), content)
-    return Document(_parsed(_printable(path), text), _printable(path), text)
+    return Document(_parse(_printable(path), text), _printable(path), text)
 
 
 def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, PermissionError):
-        return f"permission denied for user id {os.geteuid()}; make the file readable for it"
+        return f"permission denied for user id {os.geteuid()}; make the file readable for this user"
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
@@ -105,13 +105,13 @@ def _text(path: str, content: bytes) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}: line {line}: is not valid UTF-8; save the file as UTF-8 text") from None
     if text.startswith("\ufeff"):
-        raise ConfigError(f"{path}: line 1: begins with a byte order mark; save the file as UTF-8 without one")
+        raise ConfigError(f"{path}: line 1: begins with a byte order mark; save the file as UTF-8 without this mark")
     return text.replace("\r\n", "\n")
 
 
-def _parsed(path: str, text: str) -> dict[str, Any]:
+def _parse(path: str, text: str) -> dict[str, Any]:
     try:
-        return toml_in(text)
+        return parse_toml(text)
     except ValueError as error:
         raise ConfigError(_syntax_error(path, str(error))) from None
 
@@ -120,9 +120,9 @@ def _syntax_error(path: str, message: str) -> str:
     position = _POSITION.search(message)
     if position is None:
         return f"{path}: is not valid TOML: {message}"
-    complaint = message[: position.start()]
-    why = next((remedy for words, remedy in _REMEDIES.items() if complaint.startswith(words)), complaint)
-    return f"{path}: line {position[1]}: is not valid TOML at column {position[2]}: {why}"
+    error = message[: position.start()]
+    text = next((remedy for words, remedy in _REMEDIES.items() if error.startswith(words)), error)
+    return f"{path}: line {position[1]}: is not valid TOML at column {position[2]}: {text}"
 
 
 def _printable(path: str) -> str:
@@ -134,7 +134,7 @@ def _merged(document: Document, inputs: ConfigInputs) -> Document:
     data = document.data
     origins: dict[KeyPath, str] = {}
     for path, origin, value in (*_from_environment(inputs), *_from_flags(inputs)):
-        data = _with(data, path, value)
+        data = _with_value(data, path, value)
         origins[path] = origin
     return replace(document, data=data, file_data=document.data, origins=origins)
 
@@ -145,17 +145,17 @@ def _unknown_variables(inputs: ConfigInputs) -> list[str]:
     for variable in sorted(inputs.variables()):
         if _is_reserved(variable) or _setting_of(variable) is not None:
             continue
-        near = nearest(variable.removeprefix(VARIABLE_PREFIX), names)
-        remedy = did_you_mean(names[name] for name in near) or "; unset it for this program"
+        suggestions = nearest(variable.removeprefix(VARIABLE_PREFIX), names)
+        remedy = did_you_mean(names[name] for name in suggestions) or "; unset it for this program"
         lines.append(f"environment variable {variable}: no such setting{remedy}")
     return lines
 
 
 def _from_environment(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
     for variable, text in sorted(inputs.variables().items()):
-        found = None if _is_reserved(variable) else _setting_of(variable)
-        if found is not None:
-            row, path = found
+        setting = None if _is_reserved(variable) else _setting_of(variable)
+        if setting is not None:
+            row, path = setting
             yield path, f"environment variable {variable}", _read(row, text)
 
 
@@ -164,7 +164,7 @@ def _is_reserved(variable: str) -> bool:
 
 
 def _setting_of(variable: str) -> tuple[SettingRow, KeyPath] | None:
-    """Return the setting of a variable, or None. If several match, the setting with the most placeholders wins."""
+    """Return the setting of a variable, or None. If several settings match, the one with the longest path wins."""
     for row in sorted((row for row in settings_rows() if row.variable), key=lambda row: -len(row.path)):
         pattern = "_".join("(.+)" if part in PLACEHOLDERS else part.upper() for part in row.path)
         match = re.fullmatch(VARIABLE_PREFIX + pattern, variable)
@@ -184,14 +184,14 @@ def _from_flags(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
 
 
 def _read_flag(row: SettingRow, value: object) -> object:
-    """Return a flag's value; a relative path starts at the working directory."""
+    """Return the value of a flag. Relative paths are relative to the working directory."""
     if not isinstance(value, str):
         return list(value) if isinstance(value, tuple) else value
     return str(Path.cwd() / value) if row.kind == "path" and value else _read(row, value)
 
 
 def _read(row: SettingRow, text: str) -> object:
-    """Return the value of a variable's or flag's text. An unreadable text is unchanged; the model refuses it."""
+    """Return the value in the text of a variable or flag. An invalid text is returned unchanged for the validation."""
     if row.kind == "number":
         return _number(text)
     if row.kind == "switch":
@@ -208,11 +208,11 @@ def _items(text: str) -> list[str]:
 
 
 def _counts(text: str) -> dict[str, int | str] | str:
-    """Return the counts by name. The text is unchanged if a name has no count, as in `amd`, or two, as in `amd=1,amd=2`."""
+    """Return the counts by name, as in `amd=1,nvidia=2`. An invalid text is returned unchanged for the validation."""
     pairs = [item.partition("=") for item in _items(text)]
     if not all(equals for _, equals, _ in pairs):
         return text
-    counts = {name.strip(): _whole(count.strip()) for name, _, count in pairs}
+    counts = {name.strip(): _whole_number(count.strip()) for name, _, count in pairs}
     return counts if len(counts) == len(pairs) else text
 
 
@@ -220,14 +220,14 @@ def _number(text: str) -> float | str:
     return float(text) if _DECIMAL.match(text.strip()) else text
 
 
-def _whole(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_WHOLE else text
+def _whole_number(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else text
 
 
-def _with(data: Mapping[str, Any], path: KeyPath, value: object) -> dict[str, Any]:
-    """Return the document with one value replaced. A section that is not a table is unchanged; the model refuses it."""
-    head, *rest = path
-    if not rest:
+def _with_value(data: Mapping[str, Any], path: KeyPath, value: object) -> dict[str, Any]:
+    """Return the document with one value replaced. A section that is not a table is unchanged for the validation."""
+    head, *tail = path
+    if not tail:
         return {**data, head: value}
-    inner = data.get(head, {})
-    return {**data, head: _with(inner, tuple(rest), value) if isinstance(inner, dict) else inner}
+    section = data.get(head, {})
+    return {**data, head: _with_value(section, tuple(tail), value) if isinstance(section, dict) else section}

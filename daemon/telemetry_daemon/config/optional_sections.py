@@ -1,4 +1,4 @@
-"""The settings of what is off or empty by default: owners and steps of jobs, peaks of cards, and other exporters' names."""
+"""The settings of optional features: owners and steps of jobs, peaks of cards, and other exporters' names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Shown = Literal["name", "hash", "none"]
 
 @dataclass(frozen=True, slots=True)
 class AttributionSettings:
-    """Whose card it is: pods, jobs, containers and users. See docs/owners.md for what each source needs."""
+    """The owners of cards: pods, jobs, containers and users. docs/owners.md describes the needs of each source."""
 
     enabled: bool = field(
         default=False,
@@ -27,7 +27,7 @@ class AttributionSettings:
     kubelet_socket: str = field(
         default="",
         metadata=about(
-            "The kubelet's socket for pod resources. Empty: it is looked for in the usual places.",
+            "The kubelet's socket for pod resources. Empty: the default paths are tried.",
             example="/var/lib/kubelet/pod-resources/kubelet.sock",
             rule=rules.absolute_path_or_none,
         ),
@@ -35,7 +35,7 @@ class AttributionSettings:
     resources: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Further names under which device plugins of this cluster offer cards, beside the vendors' own.",
+            "Additional resource names under which device plugins of this cluster offer cards.",
             example=["example.com/gpu"],
             rule=rules.one_line,
         ),
@@ -43,15 +43,15 @@ class AttributionSettings:
     job_directory: str = field(
         default=DEFAULT_JOB_DIRECTORY,
         metadata=about(
-            "Where `telemetry job` writes a file for each job; only root may write there.",
+            "The folder in which `telemetry job` writes a file for each job; only root may write there.",
             rule=rules.absolute_path,
         ),
     )
     job_maps: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Folders in which other tools write which job has which card: `dcgm:` (dcgm-exporter), `jobstats:` or `dme:` (AMD "
-            "Device Metrics Exporter), and the folder.",
+            "Folders in which other tools write the jobs of cards: `dcgm:` (dcgm-exporter), `jobstats:` or `dme:` (AMD "
+            "Device Metrics Exporter), followed by the folder.",
             example=["jobstats:/run/gpustat"],
             rule=rules.job_map,
         ),
@@ -65,8 +65,8 @@ class AttributionSettings:
     hash_key_file: str = field(
         default="",
         metadata=about(
-            "A file with the key of the hashes: nodes with the same key give the same name the same hash. Empty: a key of this "
-            "node's own, in the state directory.",
+            "A file with the key of the hashes. Nodes with the same key have the same hash for a name. Empty: a key in the "
+            "state directory of this node.",
             example="/etc/telemetry/owners.key",
             rule=rules.absolute_path_or_none,
         ),
@@ -74,8 +74,8 @@ class AttributionSettings:
     environment: bool = field(
         default=False,
         metadata=about(
-            "Read a few named variables (ranks, job ids) of the processes on cards, where the service has the right to; nothing "
-            "else of an environment is kept."
+            "Read certain environment variables (ranks, job ids) of the processes on cards, if the service is permitted to. "
+            "Other variables are not stored."
         ),
     )
     process_metrics: bool = field(
@@ -85,8 +85,8 @@ class AttributionSettings:
     inline_labels: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Labels of the owner to put on every series of a card that has exactly one. Each change of owner then begins new "
-            "series: `accelerator_allocation_ratio` serves the same questions without that.",
+            "Labels of the owner on every series of a card with exactly one owner. Each change of owner then starts new "
+            "series; `accelerator_allocation_ratio` has the same information without new series.",
             example=["pod_namespace", "pod_name"],
             rule=rules.owner_label,
         ),
@@ -95,7 +95,7 @@ class AttributionSettings:
 
 @dataclass(frozen=True, slots=True)
 class StepsSettings:
-    """The steps that jobs count themselves, in files that they write. See docs/profile.md for what a job writes."""
+    """The steps that jobs report in files. docs/profile.md describes these files."""
 
     enabled: bool = field(
         default=False,
@@ -104,26 +104,26 @@ class StepsSettings:
     directory: str = field(
         default=DEFAULT_STEPS_DIRECTORY,
         metadata=about(
-            "Where jobs write their files. Everybody may write there, but only replace their own files: mode 1777.",
+            "The folder in which jobs write their files. All users may write there, but replace only their own files: mode 1777.",
             rule=rules.absolute_path,
         ),
     )
     expire_after: float = field(
         default=900.0,
         metadata=about(
-            "Seconds after which a file that is written no more is passed over: its job has ended.", low=1, high=86_400
+            "Seconds after the last write until a file is ignored, because its job has ended.", low=1, high=86_400
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class PeakSettings:
-    """What cards of a model can do at best; replaces all built-in peaks of the model. MODEL is its exact name as in the label `model`, for example `[peaks."MTT S5000"]`. A section without numbers removes the model's peaks."""
+    """The peak performance of a model, which replaces all built-in peaks of the model. MODEL is its exact name as in the label `model`, for example `[peaks."MTT S5000"]`. A section without numbers removes the model's peaks."""
 
     flops: Mapping[str, float] = field(
         default_factory=dict,
         metadata=about(
-            "Dense operations in a second by data type, of the whole card.",
+            "Dense operations per second of the whole card, by data type.",
             example={"bf16": 4.8e14, "fp8": 9.6e14},
             name_rule=rules.dtype,
             low=1,
@@ -133,7 +133,7 @@ class PeakSettings:
     flops_per_cycle: Mapping[str, float] = field(
         default_factory=dict,
         metadata=about(
-            "Dense operations in one cycle of the whole card, by data type; estimates of FLOP/s need it.",
+            "Dense operations per cycle of the whole card, by data type; required for estimates of FLOP/s.",
             example={"bf16": 262144},
             name_rule=rules.dtype,
             low=1,
@@ -143,7 +143,7 @@ class PeakSettings:
     memory_bytes_per_second: float | None = field(
         default=None,
         metadata=about(
-            "Bytes between the card and its memory in a second, both directions together.",
+            "Bytes per second between the card and its memory, in both directions together.",
             example=1.6e12,
             low=1,
             high=1e16,
@@ -162,8 +162,8 @@ class CompatSettings:
     listen_address: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Where this page alone is served as `/metrics` besides, so that nothing changes in Prometheus: an address or a list "
-            "of addresses as in `web.listen_address`, with the same `web.config_file` and `web.allowed_hosts`.",
+            "Additional addresses that serve only this page, as `/metrics`, so that Prometheus needs no change: an address or a "
+            "list of addresses as in `web.listen_address`, with the same `web.config_file` and `web.allowed_hosts`.",
             example=[":9400"],
             rule=rules.listen_address,
             alone=True,
@@ -172,14 +172,14 @@ class CompatSettings:
     hostname_label: Literal["", "Hostname", "hostname"] = field(
         default="",
         metadata=about(
-            "How the label with the node's name is spelled: releases of dcgm-exporter differ. Empty: as in the version served."
+            "The spelling of the label with the node's name, which differs between releases of dcgm-exporter. Empty: as in `version`."
         ),
     )
     version: str = field(
         default="",
         metadata=about(
-            "The release of the exporter whose names are served, where `docs/compatibility.md` has several. Empty: the usual "
-            "one. `?version=…` in a request wins.",
+            "The release of the exporter whose names are served, if `docs/compatibility.md` has several. Empty: the "
+            "default. `?version=…` in a request takes precedence.",
             example="4.9",
         ),
     )

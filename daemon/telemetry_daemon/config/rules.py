@@ -1,4 +1,4 @@
-"""Metadata of settings, and rules for their values: each returns the value, or raises ValueError with the error."""
+"""Metadata of settings, and rules for their values. A rule returns the value, or raises ValueError."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from telemetry_parsers.card_peaks import DTYPES
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import OWNER_LABELS
 
-# Routes that the web site answers itself; see web/.
+# Routes of other pages; see web/.
 _RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")
 
-# The tools whose job folders can be read.
+# The kinds of tools with supported job folders.
 _JOB_MAP_KINDS = ("dcgm", "jobstats", "dme")
 
 _SHOWN_CHARACTERS = 60
@@ -30,7 +30,7 @@ _LIKE_IPV4 = re.compile(r"[0-9.]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Metadata of a setting. `rule`, `low` and `high` apply to each item of a list and each count of a mapping, `name_rule` to its names."""
+    """Metadata of a setting. For lists and mappings, `rule`, `low` and `high` apply to each item or value."""
 
     text: str
     example: object = None
@@ -41,19 +41,19 @@ class About:
     alone: bool = False
 
 
-def about(text: str, **more: Any) -> Mapping[str, About]:
+def about(text: str, **properties: Any) -> Mapping[str, About]:
     """Return the metadata of a setting's field."""
-    return {"about": About(text, **more)}
+    return {"about": About(text, **properties)}
 
 
 def shown(value: object) -> str:
-    """Return the value as written in the file, on one line and shortened."""
+    """Return a shortened text of the value, as the file has it, on one line."""
     text = json.dumps(value, default=str)
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
 
 
 def source_name(text: str) -> str:
-    """Return the name of a source: lower-case letters, digits and single hyphens."""
+    """Return the name of a source. It consists of lower-case letters, digits and single hyphens."""
     if _SOURCE_NAME.match(text) is None:
         raise ValueError("the name of a source consists of lower-case letters, digits and hyphens, as in mthreads-gmi")
     return text
@@ -81,7 +81,7 @@ def absolute_path_or_none(text: str) -> str:
 
 
 def textfile_path(text: str) -> str:
-    """Return an absolute path of a file that the textfile collector would read, or the empty string for none."""
+    """Return an absolute path with the suffix that the textfile collector requires, or the empty string for none."""
     if text and not text.endswith(".prom"):
         raise ValueError(f"must end in .prom, because the collector ignores other files, not {shown(text)}")
     return absolute_path_or_none(text)
@@ -91,7 +91,7 @@ PATH_RULES = (absolute_path, absolute_path_or_none, textfile_path)
 
 
 def route(text: str) -> str:
-    """Return the path of the metrics page, which no other page uses."""
+    """Return the path of the metrics page, which must differ from other pages."""
     if _ROUTE.match(text) is None:
         raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {shown(text)}")
     if {".", ".."} & set(text.split("/")):
@@ -99,12 +99,12 @@ def route(text: str) -> str:
             f"must not contain the path segments '.' or '..', because clients remove them before sending the request, not {shown(text)}"
         )
     if text in _RESERVED_ROUTES or text.startswith("/api/"):
-        raise ValueError(f"{text} is taken by another page; choose a path such as /metrics")
+        raise ValueError(f"{text} is the path of another page; choose a path such as /metrics")
     return text
 
 
 def listen_address(text: str) -> str:
-    """Return a well-formed address to listen on; opening the socket shows whether it exists."""
+    """Return a well-formed listening address. Whether the machine has the address is not checked."""
     if not text.isprintable():
         raise ValueError(f"must be an address without control characters, not {shown(text)}")
     try:
@@ -117,7 +117,7 @@ def listen_address(text: str) -> str:
 
 
 def allowed_host(text: str) -> str:
-    """Return an allowed host: a name or an address, `*.` and a name for all below it, or `*` for all."""
+    """Return an allowed host: a name, an address, `*.` and a name for all its subdomains, or `*` for all hosts."""
     name = text.removeprefix("*.").removesuffix(".")
     if text == "*" or _is_address(text) or (_HOST_NAME.match(name) and not _LIKE_IPV4.match(name)):
         return text
@@ -143,7 +143,7 @@ def _check_host(host: str, text: str) -> None:
 
 
 def job_map(text: str) -> str:
-    """Return the tool and the folder: `jobstats:/run/gpustat`."""
+    """Return a tool with its folder, as in `jobstats:/run/gpustat`."""
     kind, colon, folder = text.partition(":")
     if not colon or kind not in _JOB_MAP_KINDS:
         raise ValueError(f"must be KIND:FOLDER, where KIND is one of {', '.join(_JOB_MAP_KINDS)}, not {shown(text)}")
@@ -167,7 +167,7 @@ def all_different(texts: list[str]) -> list[str]:
 
 
 def _one_of(words: Collection[str]) -> Callable[[str], str]:
-    """Return the rule for a value that is one of these words."""
+    """Return a rule that accepts only these words."""
 
     def rule(text: str) -> str:
         if text not in words:
@@ -177,7 +177,7 @@ def _one_of(words: Collection[str]) -> Callable[[str], str]:
     return rule
 
 
-# A label with the owner of a card, a data type of arithmetic, another supported exporter.
+# Rules for a label with the owner of a card, a data type, and a supported exporter.
 owner_label = _one_of(OWNER_LABELS["accelerator_allocation_seconds_total"])
 dtype = _one_of(DTYPES)
 peer = _one_of(EXPORTERS)

@@ -1,6 +1,6 @@
-"""Every setting, said once: its name and type, its default, its limits and what it does. The file has the same shape.
+"""All settings: their names, types, defaults, limits and descriptions. The configuration file has the same structure.
 
-From here come the models that validate a file, the environment variables, the default file and the reference.
+The validation, the environment variables, the default file and the reference are derived from these dataclasses.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 Mode = Literal["auto", "always", "never", "inventory"]
 
-# Free in the Prometheus project's list of exporters' ports, and not 19400, where managed GPU nodes of Azure run NVIDIA's exporter.
+# Unused in Prometheus' list of exporter ports. Port 19400 is used by NVIDIA's exporter on managed GPU nodes of Azure.
 DEFAULT_PORT = 19820
 DEFAULT_ADDRESS = f"127.0.0.1:{DEFAULT_PORT}"
 
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What is logged to standard error, and how."""
+    """The log on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = field(
-        default="info", metadata=about("Messages less severe than this are not written.")
+        default="info", metadata=about("The lowest severity of messages to log.")
     )
     format: Literal["text", "json"] = field(
         default="text",
@@ -40,7 +40,7 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """Where the metrics are served, and to whom."""
+    """The web server and its access rules."""
 
     listen_address: tuple[str, ...] = field(
         default=(DEFAULT_ADDRESS,),
@@ -56,11 +56,11 @@ class WebSettings:
     allowed_hosts: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Host names that requests may be for, without port. Loopback addresses always answer only for "
+            "Host names, without port, that requests may have in their `Host` header. Loopback addresses always answer only for "
             "`localhost`, addresses such as `127.0.0.1`, and these names, so that no page in a browser on this machine "
             "can read the metrics through a name of its own; other requests get 421. Needed behind a proxy that keeps the "
-            "client's `Host`. `*.example.com` allows all names below one, `*` all. Once it is set, every other address "
-            "holds to it, too, and answers for its own IP address besides. Empty: other addresses answer for every name.",
+            "client's `Host`. `*.example.com` allows all subdomains, `*` all names. If it is set, the other addresses "
+            "also answer only for these names and their own IP address. Empty: they answer for every name.",
             example=["telemetry.example.com", "*.gpu.example.com"],
             rule=rules.allowed_host,
             alone=True,
@@ -70,7 +70,7 @@ class WebSettings:
         default="",
         metadata=about(
             "A web configuration file in the format of the Prometheus exporter-toolkit: TLS, client certificates, "
-            "passwords. Empty: plain HTTP, open to everybody who can reach the address.",
+            "passwords. Empty: plain HTTP for all clients that can reach the address.",
             example="/etc/telemetry/web.yml",
             rule=rules.absolute_path_or_none,
         ),
@@ -80,12 +80,12 @@ class WebSettings:
 
 @dataclass(frozen=True, slots=True)
 class PollSettings:
-    """One of a source's polls. POLL is its name as listed by `telemetry doctor`, for example `processes`."""
+    """A poll of a source. POLL is its name as listed by `telemetry doctor`, for example `processes`."""
 
     mode: Literal["auto", "always", "never"] = field(
         default="auto",
         metadata=about(
-            "`auto`: polled as its source is, unless that takes too much from the node's jobs, as `ps` of Intel's xpu-smi does. "
+            "`auto`: polled with its source, unless the poll costs the node's jobs too much, as `ps` of Intel's xpu-smi does. "
             "`always`: polled even then. `never`: not polled; readings that only this poll reports are absent."
         ),
     )
@@ -93,14 +93,14 @@ class PollSettings:
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """How one source is polled. NAME is the source's name as listed by `telemetry doctor`, for example `mthreads-gmi`."""
+    """The polls of a source. NAME is the source's name as listed by `telemetry doctor`, for example `mthreads-gmi`."""
 
     mode: Mode = field(
         default="auto",
         metadata=about(
-            "`auto`: polled if it is found, and less often while a cheaper source gives the same readings; a missing one "
-            "is looked for again at least once a minute. `always`: polled at its full rate, whatever other sources "
-            "give. `inventory`: polled at the start and then only as often as inventories are. `never`: not used.",
+            "`auto`: polled if found, and less often while a cheaper source gives the same readings; a missing source "
+            "is searched at least once a minute. `always`: polled at its full rate, whatever other sources "
+            "report. `inventory`: polled at the start and then only at the interval of inventories. `never`: not used.",
         ),
     )
     path: str = field(
@@ -115,22 +115,22 @@ class SourceSettings:
     interval: float | None = field(
         default=None,
         metadata=about(
-            "Seconds between fast polls; `counters` and `gpm` are made every 10 at most.",
+            "Seconds between fast polls; at least 10 for `counters` and `gpm`.",
             example=30.0,
             low=0.2,
             high=86_400,
         ),
     )
     deadline: float | None = field(
-        default=None, metadata=about("Seconds after which a poll is given up.", example=5.0, low=0.1, high=300)
+        default=None, metadata=about("Seconds after which a poll fails.", example=5.0, low=0.1, high=300)
     )
     wake_suspended: bool = field(
-        default=False, metadata=about("Poll even while all cards of the vendor are suspended; this keeps them awake.")
+        default=False, metadata=about("Poll even while all cards of the vendor are suspended, which keeps them awake.")
     )
     polls: Mapping[str, PollSettings] = field(default_factory=dict, metadata=about(""))
 
     def why_off(self, poll: Poll) -> str:
-        """Return why a poll is off, by its own setting or its source's, or an empty text if it is on."""
+        """Return the reason why a poll is off, or "" if it is on."""
         mode = self.polls.get(poll.name, PollSettings()).mode
         if self.mode == "never" or mode == "never":
             return "switched off by the configuration"
@@ -144,7 +144,7 @@ class ParsersSettings:
     paths: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Folders with parser modules. They must belong to root or to the service's user, and no other user may be able to write to them.",
+            "Folders with parser modules. They must belong to root or the service's user and must not be writable by other users.",
             example=["/etc/telemetry/parsers"],
             rule=rules.absolute_path,
         ),
@@ -153,7 +153,7 @@ class ParsersSettings:
 
 @dataclass(frozen=True, slots=True)
 class ExpectSettings:
-    """What this node should have."""
+    """The expected devices of this node."""
 
     devices: Mapping[str, int] = field(
         default_factory=dict,
@@ -169,19 +169,19 @@ class ExpectSettings:
 
 @dataclass(frozen=True, slots=True)
 class StateSettings:
-    """Where files are kept."""
+    """The folders of the daemon's files."""
 
     directory: str = field(
         default="/var/lib/telemetry",
         metadata=about(
-            "Where the identities of devices are kept across restarts; no other user may write there.",
+            "The folder for data that survives restarts, such as the identities of devices; no other user may write there.",
             rule=rules.absolute_path,
         ),
     )
     runtime_directory: str = field(
         default=DEFAULT_RUNTIME_DIRECTORY,
         metadata=about(
-            "Where lock files, the control socket and the local socket are; no other user may write there. A reboot may clear it.",
+            "The folder of lock files, the control socket and the local socket; no other user may write there. A reboot may clear it.",
             rule=rules.absolute_path,
         ),
     )
@@ -194,7 +194,7 @@ class TextfileSettings:
     path: str = field(
         default="",
         metadata=about(
-            "The file to write; it is replaced at every interval. Empty: none is written.",
+            "The file to write, which is replaced at every interval. Empty: no file is written.",
             example="/var/lib/prometheus/node-exporter/telemetry.prom",
             rule=rules.textfile_path,
         ),
@@ -204,14 +204,14 @@ class TextfileSettings:
 
 @dataclass(frozen=True, slots=True)
 class ExportSettings:
-    """Ways to share the readings other than being scraped."""
+    """Other exports of the readings."""
 
     textfile: TextfileSettings = field(default_factory=TextfileSettings)
 
 
 @dataclass(frozen=True, slots=True)
 class PrivacySettings:
-    """What the metrics reveal about the cluster."""
+    """The privacy of the metrics."""
 
     map_addresses: bool = field(
         default=True,
@@ -224,21 +224,21 @@ class PrivacySettings:
 
 @dataclass(frozen=True, slots=True)
 class FlightRecorderSettings:
-    """The recording of the minutes before a card was lost, an error came, heat throttled a card, or a source failed."""
+    """The recording of the minutes before a card was lost, throttled or had an error, or before a source failed."""
 
     enabled: bool = field(
         default=True,
         metadata=about(
-            "Keep the output of the tools of the last two minutes, in at most 8 MiB of memory, and write it to a file in `flights` "
-            "in the state directory when something happens: at most 6 files an hour and one for the first loss of each card, 100 MiB "
-            "in all. They are masked as `telemetry record` masks, and `--replay` plays them."
+            "Keep the last two minutes of the tools' output in at most 8 MiB of memory, and write them to a file in `flights` "
+            "in the state directory after an alarm: at most 6 files an hour and one for the first loss of each card, 100 MiB "
+            "in total. They are masked as by `telemetry record`, and `--replay` plays them."
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class RankSettings:
-    """Where the job's rank table is, which of its servers this node is, and whether that server is shown by number."""
+    """The rank table of the job, the server in it that is this node, and whether the server is shown by number."""
 
     table: str = ""
     server: str = ""
@@ -271,7 +271,7 @@ class Settings:
     peak_dtypes: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Data types whose peaks are exported beside the 16-bit one that each card has (`bf16`, or `fp16` on cards without).",
+            "Data types whose peaks are exported in addition to `bf16` (`fp16` on cards without `bf16`).",
             example=["fp8", "fp32"],
             rule=rules.dtype,
         ),
@@ -296,7 +296,7 @@ class Settings:
         return RankSettings(self.rank_table, self.rank_table_server, self.privacy.map_addresses)
 
     def source(self, name: str) -> SourceSettings:
-        """Return the settings of a source, or the defaults."""
+        """Return the settings of a source, or the defaults if the source is not configured."""
         return self.sources.get(name, SourceSettings())
 
     def all_known(self, sources: Collection[str], polls: Mapping[str, Collection[str]]) -> bool:
@@ -306,16 +306,16 @@ class Settings:
         )
 
 
-def reads(settings: Settings) -> str:
-    """Return a fingerprint of the settings that decide what is read: equal fingerprints read the same."""
-    used = (
+def settings_hash(settings: Settings) -> str:
+    """Return a hash of the settings that affect the readings."""
+    reading_settings = (
         *(sorted(settings.sources.items()), settings.parsers, settings.ranks, settings.attribution),
         *(sorted(settings.peaks.items()), settings.peak_dtypes),
     )
-    return f"{crc32(repr(used).encode()):08x}"
+    return f"{crc32(repr(reading_settings).encode()):08x}"
 
 
-# The command line flags of single settings, by the setting's path.
+# The command line flags by the path of their setting.
 FLAGS: Mapping[str, str] = {
     "log.level": "--log.level",
     "log.format": "--log.format",

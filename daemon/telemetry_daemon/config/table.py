@@ -1,4 +1,4 @@
-"""The table of all settings, derived from their dataclasses (path, kind, default, limits, variable and flag), and files made from it."""
+"""The table of all settings, derived from their dataclasses, and configuration files that are generated from it."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
 NAME, POLL, MODEL, PEER = "NAME", "POLL", "MODEL", "EXPORTER"
 PLACEHOLDERS = (NAME, POLL, MODEL, PEER)
 _PLACEHOLDER_OF = {"sources": NAME, "polls": POLL, "peaks": MODEL, "compat": PEER}
-# The names of environment variables cannot contain these.
+# Names of environment variables cannot contain models and exporters.
 _NOT_IN_VARIABLES = frozenset({MODEL, PEER})
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 _WIDTH = 110
 _EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes", MODEL: "MTT S5000", PEER: "dcgm-exporter"}
-# The default of settings without a fixed one, by section.
+# The text for settings without a fixed default, by section.
 NO_DEFAULT: Mapping[str, str] = {"sources": "the parser's own for each poll"}
 _HEAD = """\
 ## Configuration of the telemetry daemon, as printed by `telemetry config default`.
 ##
 ## Every setting is listed with its default. To change one, remove the single # before it and edit the value.
 ## Each line gives a setting's full name; headings of your own, such as [web], go below all lines in use.
-## `telemetry config check` says what is wrong with a file; reloading the service (SIGHUP) applies the changes.
+## `telemetry config check` reports errors in a file; reloading the service (SIGHUP) applies the changes.
 """
 
 
@@ -57,12 +57,12 @@ class SettingRow:
 
     @property
     def variable(self) -> str:
-        """Return the setting's environment variable; empty if its path has the name of a model or exporter, which no variable can contain."""
+        """Return the setting's environment variable, or "" if its path has the name of a model or exporter."""
         return "" if _NOT_IN_VARIABLES.intersection(self.path) else VARIABLE_PREFIX + "_".join(self.path).upper()
 
     @property
     def flag(self) -> str:
-        """Return the flag of the setting, or an empty text."""
+        """Return the flag of the setting, or ""."""
         return FLAGS.get(self.dotted, "")
 
 
@@ -86,8 +86,8 @@ def settings_rows() -> tuple[SettingRow, ...]:
 
 
 def general_path(path: KeyPath) -> KeyPath:
-    """Return the path with placeholders for the names, as in the table."""
-    return tuple(_PLACEHOLDER_OF.get(before, part) for before, part in zip(("", *path), path, strict=False))
+    """Return the path with placeholders instead of names, as in the table."""
+    return tuple(_PLACEHOLDER_OF.get(parent, part) for parent, part in zip(("", *path), path, strict=False))
 
 
 def _sections(kind: Any, path: KeyPath) -> Iterator[SectionRow]:
@@ -139,7 +139,7 @@ def dotted(path: Iterable[str]) -> str:
 
 
 def default_toml() -> str:
-    """Return the full commented file: each setting with its description and default. Full names need no section headings."""
+    """Return a file with the description and the default of each setting, all commented out."""
     blocks = [_HEAD]
     for section in sections():
         if section.path:
@@ -165,7 +165,7 @@ def _setting_lines(row: SettingRow) -> Iterator[str]:
 
 
 def limits(row: SettingRow) -> str:
-    """Return the valid values of the setting as a sentence, or an empty text if its description has them."""
+    """Return the valid values of the setting as a sentence, or "" if the description has them."""
     if not all(f"`{word}`" in row.description for word in row.words if word):
         return f"One of: {listed(row.words)}."
     if row.low is not None and row.high is not None:
@@ -174,7 +174,7 @@ def limits(row: SettingRow) -> str:
 
 
 def listed(words: tuple[str, ...]) -> str:
-    """Return the words of a choice, with words for the empty one."""
+    """Return the words of a choice as a list in a sentence."""
     return ", ".join(filter(None, words)) + (", or empty" if "" in words else "")
 
 
@@ -183,7 +183,7 @@ def _comment(text: str) -> list[str]:
 
 
 def show_toml(settings: Settings, origins: Mapping[str, str] | None = None) -> str:
-    """Return a file with the effective settings. `origins` names those that the file did not set."""
+    """Return a file with the effective settings. Settings in `origins` get a comment with their variable or flag."""
     lines: list[str] = []
     for heading, values in _tables(settings):
         lines += [""] if lines else []
@@ -195,7 +195,7 @@ def show_toml(settings: Settings, origins: Mapping[str, str] | None = None) -> s
 
 
 def _tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
-    """Yield the tables of the file with their values. None, which TOML cannot express, is left out."""
+    """Yield the tables of the file with their values. None is left out, because TOML cannot express it."""
     document = to_plain(Settings, settings)
     for section in sections():
         names = {row.path[-1] for row in section.settings}
@@ -219,6 +219,6 @@ def toml_value(value: object) -> str:
         return f"[{', '.join(toml_value(item) for item in value)}]"
     if isinstance(value, Mapping):
         pairs = (f"{dotted((str(name),))} = {toml_value(item)}" for name, item in value.items())
-        inside = ", ".join(pairs)
-        return f"{{ {inside} }}" if inside else "{}"
+        content = ", ".join(pairs)
+        return f"{{ {content} }}" if content else "{}"
     return json.dumps(value)

@@ -1,4 +1,4 @@
-"""Validates a configuration with models derived from the settings' dataclasses. Each error is one line with position, full path and remedy."""
+"""Validates a configuration with pydantic models that are derived from the settings' dataclasses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HEADER = re.compile(rf"[ \t]*\[\[?[ \t]*{_KEY}[ \t]*\]")
 _ASSIGNMENT = re.compile(rf"[ \t]*{_KEY}[ \t]*=")
 _PARTS = re.compile(_PART)
 
-# The expected value by pydantic's error type.
+# The messages for pydantic's error types.
 _EXPECTED: Mapping[str, str] = {
     "string_type": "must be a string in quotes",
     "string_unicode": "must be a string of valid UTF-8",
@@ -38,18 +38,18 @@ _EXPECTED: Mapping[str, str] = {
     "float_type": "must be a number",
     "finite_number": "must be a finite number",
     "list_type": 'must be a list of strings, as in ["…", "…"]',
-    "too_short": "must not be empty; leave it out for the default",
+    "too_short": "must not be empty; remove the setting for the default",
     "dict_type": "must be a section with an entry for each name",
-    "model_type": "must be a section with settings of its own",
+    "model_type": "must be a section with settings",
 }
 
 
 def validated(document: Document, inputs: ConfigInputs, problems: Sequence[str]) -> Settings:
-    """Return the settings of a document, without sources and polls that have only defaults. Raise ConfigError with all problems and errors."""
+    """Return the settings of a document. Raise ConfigError with all errors and the given `problems`."""
     try:
         plain = _model(Settings).model_validate(document.data).model_dump()
     except ValidationError as error:
-        raise ConfigError(*problems, *_explained(error, document)) from None
+        raise ConfigError(*problems, *_error_lines(error, document)) from None
     problems = [*problems, *_unknown_names(document, inputs), *_unknown_versions(document)]
     if problems:
         raise ConfigError(*problems)
@@ -59,7 +59,7 @@ def validated(document: Document, inputs: ConfigInputs, problems: Sequence[str])
 
 
 class _Section(BaseModel):
-    """A section that refuses unknown keys and converts no values."""
+    """A section that rejects unknown keys and converts no values."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
@@ -88,23 +88,23 @@ def _model(kind: Any) -> type[BaseModel]:
 
 
 def _type(kind: Any, about: About, *, required: bool) -> Any:
-    """Return the type of a setting for pydantic, with its limits and rules. A `required` list is not empty."""
+    """Return the type of a setting for pydantic, with its limits and rules. A `required` list must not be empty."""
     limits = [Field(ge=about.low, le=about.high)] if about.low is not None else []
     rule = [AfterValidator(about.rule)] if about.rule is not None else []
     if get_origin(kind) is Mapping:
         _, value = get_args(kind)
         names = [AfterValidator(about.name_rule)] if about.name_rule is not None else []
-        values = _model(value) if isinstance(value, type) and is_dataclass(value) else _with(value, limits)
-        return dict[_with(str, names), values]  # type: ignore[misc]  # types made here, for pydantic
+        values = _model(value) if isinstance(value, type) and is_dataclass(value) else _annotated(value, limits)
+        return dict[_annotated(str, names), values]  # type: ignore[misc]  # dynamic types for pydantic
     if get_origin(kind) is tuple:
-        before = [BeforeValidator(_as_list)] if about.alone else []
-        least = [Field(min_length=1)] if required else []
-        items: Any = list[_with(str, rule)]  # type: ignore[misc]  # a type made here, for pydantic
-        return _with(items, [*before, AfterValidator(rules.all_different), *least])
-    return _with(kind, [*rule, *limits])
+        conversion = [BeforeValidator(_as_list)] if about.alone else []
+        min_length = [Field(min_length=1)] if required else []
+        items: Any = list[_annotated(str, rule)]  # type: ignore[misc]  # a dynamic type for pydantic
+        return _annotated(items, [*conversion, AfterValidator(rules.all_different), *min_length])
+    return _annotated(kind, [*rule, *limits])
 
 
-def _with(kind: Any, conditions: list[Any]) -> Any:
+def _annotated(kind: Any, conditions: list[Any]) -> Any:
     return Annotated[(kind, *conditions)] if conditions else kind
 
 
@@ -112,16 +112,16 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _explained(error: ValidationError, document: Document) -> list[str]:
-    refused = error.errors(include_url=False)
-    lines = sorted((_line_of_refused(item, document) for item in refused[:_MOST_LINES]), key=lambda line: line[0])
-    more = len(refused) - len(lines)
-    return [text for _, text in lines] + ([f"and {more} more errors"] if more else [])
+def _error_lines(error: ValidationError, document: Document) -> list[str]:
+    errors = error.errors(include_url=False)
+    lines = sorted((_error_line(item, document) for item in errors[:_MOST_LINES]), key=lambda line: line[0])
+    others = len(errors) - len(lines)
+    return [text for _, text in lines] + ([f"and {others} more errors"] if others else [])
 
 
-def _line_of_refused(item: Mapping[str, Any], document: Document) -> tuple[int, str]:
+def _error_line(item: Mapping[str, Any], document: Document) -> tuple[int, str]:
     path = _path(item)
-    return _line(path, document), f"{_where(path, document)}: {dotted(path)}: {_what(path, item)}"
+    return _line(path, document), f"{_where(path, document)}: {dotted(path)}: {_message(path, item)}"
 
 
 def _unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
@@ -131,13 +131,13 @@ def _unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
         *((("sources", name, "polls"), "no such poll", polls) for name, polls in inputs.known_polls.items()),
     )
     lines = []
-    for section, complaint, keys in checks:
+    for section, message, keys in checks:
         if keys is None:
             continue
         for name in _names(document.data, section):
             path = (*section, name)
             if name not in keys:
-                lines.append(f"{_where(path, document)}: {dotted(path)}: {complaint}{nearest_or_all(name, keys)}")
+                lines.append(f"{_where(path, document)}: {dotted(path)}: {message}{nearest_or_all(name, keys)}")
     return lines
 
 
@@ -152,23 +152,23 @@ def _unknown_versions(document: Document) -> list[str]:
 
 
 def _names(data: Mapping[str, Any], section: KeyPath) -> list[str]:
-    inner: Any = data
+    table: Any = data
     for part in section:
-        inner = inner.get(part, {})
-    return list(inner)
+        table = table.get(part, {})
+    return list(table)
 
 
 def _path(item: Mapping[str, Any]) -> KeyPath:
-    """Return the path of an error, without positions in lists and pydantic's markers."""
+    """Return the path of an error, without list positions and pydantic's markers."""
     return tuple(part for part in item["loc"] if isinstance(part, str) and part != "[key]")
 
 
 def _origin(path: KeyPath, document: Document) -> str | None:
-    """Return the variable or flag that set the path or a part of it, or None for the file."""
+    """Return the variable or flag that set the path, its parent or its child, or None for the file."""
     for origin_path, origin in document.origins.items():
-        is_part = origin_path == path[: len(origin_path)]
-        is_whole = path == origin_path[: len(path)] and not document.file_has(path)
-        if is_part or is_whole:
+        is_parent = origin_path == path[: len(origin_path)]
+        is_child = path == origin_path[: len(path)] and not document.file_has(path)
+        if is_parent or is_child:
             return origin
     return None
 
@@ -178,19 +178,19 @@ def _line(path: KeyPath, document: Document) -> int:
 
 
 def _where(path: KeyPath, document: Document) -> str:
-    """Return the variable or flag that set the path, or else the file with the line."""
+    """Return the variable or flag that set the path, or the file and the line."""
     line = _line(path, document)
     return _origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
 
 
-def _what(path: KeyPath, item: Mapping[str, Any]) -> str:
+def _message(path: KeyPath, item: Mapping[str, Any]) -> str:
     kind = item["type"]
     if kind == "dict_type" and path == _COUNTS:
         return f"{_COUNTS_FORM}, not {shown(item['input'])}"
     special: Mapping[str, Callable[[KeyPath, Mapping[str, Any]], str]] = {
         "extra_forbidden": _unknown_setting,
-        "literal_error": _not_a_word,
-        "value_error": _broken_rule,
+        "literal_error": _invalid_word,
+        "value_error": _rule_error,
         "greater_than_equal": _out_of_range,
         "less_than_equal": _out_of_range,
     }
@@ -201,12 +201,12 @@ def _what(path: KeyPath, item: Mapping[str, Any]) -> str:
 
 
 def _unknown_setting(path: KeyPath, item: Mapping[str, Any]) -> str:
-    """Return the nearest settings of the same section, else those with the same name elsewhere, else all of the section."""
+    """Return the message for an unknown setting, with suggestions from the same section or from other sections."""
     *section, name = path
     siblings = _siblings(path)
-    elsewhere = [row.dotted for row in settings_rows() if row.path[-1] == name]
-    near = [dotted((*section, sibling)) for sibling in nearest(name, siblings)]
-    hint = did_you_mean(near or elsewhere) or nearest_or_all(name, siblings)
+    same_name = [row.dotted for row in settings_rows() if row.path[-1] == name]
+    suggestions = [dotted((*section, sibling)) for sibling in nearest(name, siblings)]
+    hint = did_you_mean(suggestions or same_name) or nearest_or_all(name, siblings)
     return ("no such section" if isinstance(item["input"], dict) else "no such setting") + hint
 
 
@@ -216,13 +216,13 @@ def _siblings(path: KeyPath) -> list[str]:
     return sorted(path[-1] for path in paths if path[:-1] == section)
 
 
-def _not_a_word(path: KeyPath, item: Mapping[str, Any]) -> str:
+def _invalid_word(path: KeyPath, item: Mapping[str, Any]) -> str:
     words = next(row.words for row in settings_rows() if row.path == general_path(path))
     hint = did_you_mean(nearest(str(item["input"]), words))
     return f"must be one of {listed(words)}, not {shown(item['input'])}{hint}"
 
 
-def _broken_rule(_path: KeyPath, item: Mapping[str, Any]) -> str:
+def _rule_error(_path: KeyPath, item: Mapping[str, Any]) -> str:
     return str(item["ctx"]["error"])
 
 
@@ -233,11 +233,11 @@ def _out_of_range(_path: KeyPath, item: Mapping[str, Any]) -> str:
 
 
 def _line_of(text: str, path: Sequence[str]) -> int | None:
-    """Return the number of the line that sets the path, or of its section's heading, or None."""
+    """Return the number of the line that sets the path, else of its section's heading, or None."""
     best: tuple[int, int] | None = None
     for number, key in _keys(text):
-        is_part = list(key) == list(path[: len(key)])
-        if is_part and (best is None or len(key) > best[0]):
+        is_prefix = list(key) == list(path[: len(key)])
+        if is_prefix and (best is None or len(key) > best[0]):
             best = (len(key), number)
     return None if best is None else best[1]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.inputs import GIVEN_HEADER, READS_HEADER, ConfigError
 from telemetry_daemon.config.optional_sections import AttributionSettings
-from telemetry_daemon.config.settings import Settings, reads
+from telemetry_daemon.config.settings import Settings, settings_hash
 from telemetry_daemon.polling.clock import ClockGuard
 from telemetry_daemon.polling.node_sources import Node
 from telemetry_daemon.polling.poller import Poller
@@ -268,7 +268,7 @@ class Service:
         """Return headers that describe this daemon's settings; a node with simulated or recorded devices has none."""
         if not self._start.remembers_devices:
             return {}
-        return {READS_HEADER: reads(self._settings), GIVEN_HEADER: self._given}
+        return {READS_HEADER: settings_hash(self._settings), GIVEN_HEADER: self._given}
 
     def _reload_by_signal(self) -> None:
         loop = asyncio.get_running_loop()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.child import Check, load_in_child
-from telemetry_daemon.config.inputs import ConfigInputs, given_word
+from telemetry_daemon.config.inputs import ConfigInputs, inputs_hash
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.polling.node_sources import Node, RealNode
@@ -76,7 +76,7 @@ def serve(inputs: ConfigInputs, check: Check, instead: Instead) -> int:
         return load_in_child(inputs)
 
     def given() -> str:
-        return given_word(inputs.path, inputs.environment)
+        return inputs_hash(inputs.path, inputs.environment)
 
     start = Start(settings, reload_settings, isinstance(node, RealNode), given, tap)
     try:
