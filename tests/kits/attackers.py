@@ -43,6 +43,6 @@ def converse(pieces: Sequence[bytes]) -> tuple[int, bool]:
                 parts = conversation.answer(response, final=final)
                 assert parts[0].startswith(b"HTTP/1.1 ")
                 answered += 1
-                if not conversation.go_on():
+                if not conversation.prepare_next():
                     return answered, True
     return answered, False

@@ -88,13 +88,13 @@ def test_requests_without_a_login_do_not_use_up_the_limit_of_a_user_at_the_same_
 
 def test_clients_beyond_the_bound_are_forgotten_the_longest_unheard_first() -> None:
     buckets = Buckets(3600.0, 1)
-    assert buckets.of("first").allow(1.0)
-    assert buckets.of("second").allow(1.0)
+    assert buckets.for_client("first").allow(1.0)
+    assert buckets.for_client("second").allow(1.0)
     for number in range(MOST_CLIENTS - 1):
-        assert not buckets.of("first").allow(2.0)
-        buckets.of(number)
-    assert not buckets.of("first").allow(3.0)
-    assert buckets.of("second").allow(3.0)
+        assert not buckets.for_client("first").allow(2.0)
+        buckets.for_client(number)
+    assert not buckets.for_client("first").allow(3.0)
+    assert buckets.for_client("second").allow(3.0)
 
 
 def test_the_bucket_fills_again_one_at_a_time_and_never_over_its_size() -> None:
@@ -182,7 +182,7 @@ def test_a_file_that_becomes_bad_stops_everything_until_it_is_mended(
     complaints = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert len(complaints) == 1
     assert complaints[0].getMessage().startswith(str(file.parent))
-    assert "is good again" in caplog.text
+    assert "is valid again" in caplog.text
 
 
 def test_a_certificate_that_becomes_bad_is_told_to_clients_over_the_old_one(pki: Pki, tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_one_line_in_an_interval_and_the_next_counts_the_others(
 ) -> None:
     now = 1000.0
     monkeypatch.setattr(clients, "time", SimpleNamespace(monotonic=lambda: now))
-    seldom = clients.SeldomLogger(logging.getLogger("test.seldom"))
+    seldom = clients.RateLimitedLogger(logging.getLogger("test.seldom"))
     for number in range(5):
         seldom.warning("event %d", number)
     for number in (5, 6):
@@ -334,6 +334,6 @@ def test_one_line_in_an_interval_and_the_next_counts_the_others(
         seldom.warning("event %d", number)
     assert [record.getMessage() for record in caplog.records] == [
         "event 0",
-        "event 5 (and 5 more since the last such line)",
-        "event 6 (and 1 more since the last such line)",
+        "event 5 (and 5 more since the last warning)",
+        "event 6 (and 1 more since the last warning)",
     ]

@@ -14,7 +14,7 @@ import pytest
 from kits.waiting import PATIENCE_SECONDS, until
 from kits.web_server import RunningServer, basic, cheap_hash, connect, fetch, read_to_end, running_server
 from telemetry_daemon.web.access import auth
-from telemetry_daemon.web.access.auth import LONGEST_QUEUE, MOST_REMEMBERED, parse_basic
+from telemetry_daemon.web.access.auth import LONGEST_QUEUE, MOST_CACHED_RESULTS, parse_basic
 from telemetry_daemon.web.messages import Request, Response
 
 WebFile = Callable[[str], Path]
@@ -96,12 +96,12 @@ def test_every_path_is_protected_and_nothing_reaches_the_site(web_file: WebFile)
 def test_the_right_password_is_never_forgotten_for_wrong_ones(web_file: WebFile) -> None:
     with running_server(config_file=web_file(users(("alice", cheap_hash("secret"))))) as running:
         assert fetch(running.port, headers=basic("alice", "secret")).status == 200
-        for number in range(MOST_REMEMBERED + 20):
+        for number in range(MOST_CACHED_RESULTS + 20):
             assert fetch(running.port, headers=basic("alice", f"guess {number}")).status == 401
         before = running.statistics().password_checks
-        assert before == MOST_REMEMBERED + 21
+        assert before == MOST_CACHED_RESULTS + 21
         assert fetch(running.port, headers=basic("alice", "secret")).status == 200
-        assert fetch(running.port, headers=basic("alice", f"guess {MOST_REMEMBERED + 19}")).status == 401
+        assert fetch(running.port, headers=basic("alice", f"guess {MOST_CACHED_RESULTS + 19}")).status == 401
         assert running.statistics().password_checks == before
         assert fetch(running.port, headers=basic("alice", "guess 0")).status == 401
         assert running.statistics().password_checks == before + 1
@@ -272,7 +272,7 @@ def test_an_unknown_user_costs_as_much_as_the_dearest_known_one(held: Held) -> N
 
 
 def test_the_server_ends_while_checks_are_waiting(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "CLOSING_LOOKS", 6000)
+    monkeypatch.setattr(auth, "CLOSING_CHECKS", 6000)
     clients = held.ask(*guesses(9))
     closing = threading.Thread(target=held.running.call, args=(held.running.server.close(),))
     closing.start()

@@ -12,7 +12,7 @@ from telemetry_daemon.guarded.own_folder import bind_own_socket
 from telemetry_daemon.site.routes import SNAPSHOT_PATH
 from telemetry_daemon.web.addresses import UNIX_PREFIX
 from telemetry_daemon.web.messages import LOCAL_SOCKET, Handler, Request, Response
-from telemetry_daemon.web.server.listeners import Listener, listening
+from telemetry_daemon.web.server.listeners import Listener, listen_on_unix_socket
 from telemetry_daemon.web.server.web_server import WebServer
 
 # Monitoring users connect as members of the daemon's group.
@@ -37,7 +37,7 @@ class LocalSite:
         await self._web.close()
 
     def _listener(self) -> Listener:
-        return listening(f"{UNIX_PREFIX}{self._path}", bind_own_socket(self._path, _GROUP_MODE), str(self._path))
+        return listen_on_unix_socket(f"{UNIX_PREFIX}{self._path}", bind_own_socket(self._path, _GROUP_MODE), str(self._path))
 
     def _respond(self, request: Request) -> Response:
         response = self._site(replace(request, client=LOCAL_SOCKET))

@@ -1,1 +1,1 @@
-"""HTTP serving: connections in server/, TLS and passwords in access/, and shared modules here."""
+"""The web server: connections in server/, TLS and passwords in access/, shared types in this package."""

@@ -1,4 +1,4 @@
-"""Listen addresses such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`, and the server's errors."""
+"""Parses listen addresses such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import Path
 from telemetry_parsers.dataclass import dataclass
 
 UNIX_PREFIX = "unix:"
-LONGEST_UNIX_PATH_BYTES = 107  # sun_path holds 108 with its closing zero
+LONGEST_UNIX_PATH_BYTES = 107  # sun_path has 108 bytes, including the final zero byte
 _EXAMPLES = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*)):(?P<port>[0-9]{1,5})")
 
 
 class WebError(Exception):
-    """The server cannot serve with its settings; the text names the cause and the remedy in one line."""
+    """The server cannot serve with its settings. The text is one line with cause and remedy."""
 
 
 class ListenError(WebError):
-    """The system does not let the server listen at present; a later try may succeed."""
+    """The operating system does not allow listening now. Another attempt may succeed."""
 
 
 class WebConfigError(WebError):
-    """The web configuration file, or a file that it names, is unusable."""
+    """The web configuration file is unusable, or a file that it refers to."""
 
 
 @dataclass(frozen=True, slots=True)
 class TcpAddress:
-    """A host and a port; an empty host means all interfaces."""
+    """A host and a port. An empty host means all interfaces."""
 
     host: str
     port: int
@@ -42,13 +42,13 @@ class UnixAddress:
 
 
 def local_socket_in(runtime_directory: str) -> Path:
-    """Return the socket of the site for root and the daemon's user."""
-    # Not `web.sock`, which was the example for `web.listen_address` and may be in use.
+    """Return the path of the site's Unix socket for local users."""
+    # Not `web.sock`, because that name was an example for `web.listen_address` and may be in use.
     return Path(runtime_directory) / "local.sock"
 
 
 def parse_address(text: str) -> TcpAddress | UnixAddress:
-    """Return the address in a text. Raise WebError if it is invalid."""
+    """Return the address in a text. Raises WebError if it is invalid."""
     if text.startswith("vsock:"):
         raise WebError(f"{text}: vsock addresses are not supported; {_EXAMPLES}")
     if text.startswith(UNIX_PREFIX):
@@ -57,9 +57,9 @@ def parse_address(text: str) -> TcpAddress | UnixAddress:
     if found is None:
         raise WebError(f"{text!r} is not a listen address; {_EXAMPLES}")
     if int(found["port"]) > 65535:
-        raise WebError(f"{text}: a port is at most 65535; choose another")
+        raise WebError(f"{text}: the port must be at most 65535")
     if found["bracketed"] == "":
-        raise WebError(f"{text}: there is no address in the brackets; {_EXAMPLES}")
+        raise WebError(f"{text}: the brackets are empty; {_EXAMPLES}")
     return TcpAddress(found["bracketed"] or found["plain"] or "", int(found["port"]))
 
 

@@ -1,4 +1,4 @@
-"""The messages within the web server: requests, responses, and bytes between the socket and HTTP. No sockets here."""
+"""The types that the parts of the web server exchange: requests, responses, and channels. No sockets here."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Protocol
 
 from telemetry_parsers.dataclass import dataclass, field
 
-# The client of requests through the daemon's own socket in the runtime directory.
+# The `client` of requests through the daemon's Unix socket in the runtime directory.
 LOCAL_SOCKET = "local.sock"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET or HEAD request with a complete head. Header names are lower case; `authority` is the requested host and port."""
+    """A GET or HEAD request. Header names are in lower case. `authority` is the requested host and port."""
 
     method: str
     path: str
@@ -25,21 +25,21 @@ class Request:
 
 
 class Pieces(Protocol):
-    """The rest of a body, produced piece by piece while the client reads."""
+    """The later part of a body, which is produced while it is sent."""
 
-    def begin(self, more: Callable[[], None], drop: Callable[[], None]) -> None:
-        """Start after the head was sent. `more` signals a new piece, `drop` closes the connection: both on the event loop."""
+    def begin(self, notify: Callable[[], None], disconnect: Callable[[], None]) -> None:
+        """Accept callbacks for the event loop: `notify` announces a new piece, and `disconnect` closes the connection."""
 
     def next(self) -> bytes | None:
-        """Return the next piece, empty if none is ready, or None after the last."""
+        """Return the next piece, empty bytes if none is ready yet, or None after the last."""
 
     def close(self) -> None:
-        """End the body: all pieces were read, or the client is gone."""
+        """Release the body. It is complete, or the client has disconnected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer with a complete body, in parts to avoid copies of cached bytes, or with a beginning and later pieces."""
+    """A response. Cached bytes are not copied, because the body has several parts. `pieces` follow the body if present."""
 
     status: int
     body: tuple[bytes, ...]
@@ -49,19 +49,19 @@ class Response:
 
     @property
     def phrase(self) -> str:
-        """Return the status text, such as `Not Found`, or an empty text for other statuses."""
+        """Return the status text, such as `Not Found`, or an empty text for an unknown status."""
         try:
             return http.HTTPStatus(self.status).phrase
-        except ValueError:  # HTTP allows a status without words
+        except ValueError:  # HTTP allows a status without a phrase
             return ""
 
 
-# The site: it answers at once and never waits for a tool.
+# Returns the response to a request, without waiting for a tool.
 Handler = Callable[[Request], Response]
 
 
 def status_page(status: int, headers: tuple[tuple[str, str], ...] = ()) -> Response:
-    """Return a response with only the status text."""
+    """Return a response whose body is the status text."""
     return Response(status, (f"{http.HTTPStatus(status).phrase}\n".encode(),), headers=headers)
 
 
@@ -70,7 +70,7 @@ NOT_TLS = Response(400, (b"Client sent an HTTP request to an HTTPS server.\n",))
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The result of received bytes: bytes for HTTP, bytes to send back, and whether the client closed."""
+    """The result of received bytes: `data` for HTTP, a `reply` to send back, and whether the client closed the channel."""
 
     data: bytes
     reply: bytes = b""
@@ -78,7 +78,7 @@ class Received:
 
 
 class HandshakeError(Exception):
-    """The TLS handshake failed; `alert` is sent before the connection is closed."""
+    """The TLS handshake failed. `alert` is sent before the connection is closed."""
 
     def __init__(self, reason: str, alert: bytes) -> None:
         super().__init__(reason)
@@ -86,16 +86,16 @@ class HandshakeError(Exception):
 
 
 class Channel:
-    """Converts between the socket's bytes and HTTP's bytes; this class leaves them unchanged."""
+    """Converts between bytes on the socket and bytes of HTTP. This base class changes nothing."""
 
     def receive(self, data: bytes) -> Received:
-        """Return the result of bytes from the socket."""
+        """Convert bytes from the socket."""
         return Received(data)
 
     def protect(self, data: memoryview) -> bytes | memoryview:
-        """Return the bytes to send for a piece of a response; unchanged and uncopied here."""
+        """Convert bytes of a response for the socket."""
         return data
 
     def farewell(self) -> bytes:
-        """Return the last bytes to send."""
+        """Return the last bytes to send before the connection is closed."""
         return b""

@@ -1,1 +1,1 @@
-"""Access control: the exporter-toolkit's web configuration, TLS, passwords and host names."""
+"""Access control: TLS, passwords, rate limits and host names, configured like Prometheus exporters."""

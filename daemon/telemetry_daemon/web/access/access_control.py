@@ -1,4 +1,4 @@
-"""Grants access by the web configuration file, which is read again when it changes, and by host name (DNS rebinding)."""
+"""Decides which requests are served, by the web configuration file and by host name. Reloads the file after changes."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING
 from telemetry_daemon.web.access.auth import BasicAuth, LoginResult
 from telemetry_daemon.web.access.toolkit import TlsConfig, WebConfig, load_web_config
 from telemetry_daemon.web.addresses import WebConfigError
-from telemetry_daemon.web.clients import Caller, RateLimits, SeldomLogger, ip_address
+from telemetry_daemon.web.clients import Caller, RateLimitedLogger, RateLimits, ip_address
 from telemetry_daemon.web.messages import Channel, Request, Response, status_page
 from telemetry_parsers.dataclass import dataclass, field
 
-if TYPE_CHECKING:  # a daemon without TLS does without ssl, which is 4.4 MiB
+if TYPE_CHECKING:  # saves 4.4 MiB in a daemon without TLS
     import ssl
 
-SECONDS_BETWEEN_LOOKS = 1.0
-# OpenSSL keeps up to 20,000 sessions of clients without tickets, and Python cannot set fewer. A new context has none.
+CHECK_INTERVAL_SECONDS = 1.0
+# OpenSSL caches up to 20,000 TLS sessions, which Python cannot change. A new context has an empty cache.
 MOST_TLS_SESSIONS = 1000
 SETTLING_SECONDS = 0.5
 _TLS_HANDSHAKE_RECORD = 0x16
 _AUTHORITY = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*))(?::[0-9]*)?")
-# Names of the loopback addresses; the last four are in the /etc/hosts of some distributions.
+# Names of the loopback addresses in the /etc/hosts of common distributions.
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "localhost4", "localhost6", "ip6-localhost"})
 
 logger = logging.getLogger(__name__)
 
-# Called with the refusal of a request, or with None to allow it.
+# A callback for the decision about a request: a refusal, or None to allow it.
 Decision = Callable[[Response | None], None]
 _OTHER_HOST = (
     b"Misdirected Request: this address does not answer for the host name of the request. "
@@ -46,7 +46,7 @@ _REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A web configuration file with all files that it names loaded, and a watch over them."""
+    """A loaded web configuration: the file, everything it refers to, and a watch for changes of these files."""
 
     file: str
     watch: Watch
@@ -57,16 +57,16 @@ class Rules:
 
     @property
     def client_demands(self) -> object:
-        """Return the requirements for a client's certificate; equal for two files with equal requirements."""
+        """Return the requirements for client certificates, as a value that can be compared."""
         tls = self.config.tls
         return tls and (tls.client_certificate, tls.client_allowed_sans, self.client_authorities)
 
 
 def load_rules(file: str) -> Rules:
-    """Return the rules of a web configuration file, or plain HTTP for all clients without a file."""
+    """Return the rules of a web configuration file. An empty name means plain HTTP for all clients."""
     if not file:
         return Rules("", Watch(()))
-    config, watch = _read_under_watch(file)
+    config, watch = _read_and_watch(file)
     if config.tls is None:
         return Rules(file, watch, config)
     from telemetry_daemon.web.access.tls import TlsChannel, client_check, pem_bytes, server_context
@@ -77,8 +77,8 @@ def load_rules(file: str) -> Rules:
     return Rules(file, watch, config, context, channel, authorities)
 
 
-def _read_under_watch(file: str) -> tuple[WebConfig, Watch]:
-    """Return the configuration, and a watch over its files that began before they were read."""
+def _read_and_watch(file: str) -> tuple[WebConfig, Watch]:
+    """Return the configuration with a watch that was started before the files were read, so that no change is missed."""
     names: tuple[str, ...] = (file,)
     while True:
         watch = Watch(names)
@@ -94,96 +94,98 @@ def _files_of(file: str, tls: TlsConfig | None) -> tuple[str, ...]:
 
 
 class AccessControl:
-    """Decides by the current rules; while their files are invalid every request is refused, and the log says why."""
+    """Decides by the current rules. While the files are invalid, every request is refused with status 500."""
 
     def __init__(self, rules: Rules, limits: RateLimits | None = None) -> None:
         self._rules = rules
-        self._trouble = ""
-        self._looked_at = time.monotonic()
+        self._error_text = ""
+        self._checked_at = time.monotonic()
         self._limits = limits or RateLimits()
         self._auth = BasicAuth()
-        self._host_log = SeldomLogger(logger)
+        self._host_log = RateLimitedLogger(logger)
         self._host_rule = HostRule()
         self.use(rules)
 
     @property
     def password_checks(self) -> int:
-        """Return how many passwords bcrypt has checked."""
+        """Return the number of passwords that bcrypt has checked."""
         return self._auth.checks_done
 
     @property
     def waiting_for_password_check(self) -> int:
-        """Return how many callers wait for bcrypt."""
-        return self._auth.waiting
+        """Return the number of callers that wait for bcrypt."""
+        return self._auth.waiting_callers
 
     @property
     def client_demands(self) -> object:
-        """Return the current requirements for client certificates. Connections under other requirements are not served."""
+        """Return the current requirements for client certificates. Older connections with other requirements are closed."""
         return self._rules.client_demands
 
     @property
     def terms(self) -> object:
-        """Return the terms of access. While the terms are equal, an accepted caller would be accepted again."""
-        return self._rules.config.users, self.client_demands, self._trouble
+        """Return a value that changes when a caller that was accepted before might be refused now."""
+        return self._rules.config.users, self.client_demands, self._error_text
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Return the headers that the operator adds to every answer."""
+        """Return the configured headers, which are added to every response."""
         return self._rules.config.headers
 
     def reload_if_changed(self) -> None:
-        """Read the files again if they changed; they are checked at most once a second."""
+        """Read the files again if they changed. Call this often: it checks at most once a second."""
         now = time.monotonic()
-        if not self._rules.file or now - self._looked_at < SECONDS_BETWEEN_LOOKS:
+        if not self._rules.file or now - self._checked_at < CHECK_INTERVAL_SECONDS:
             return
-        self._looked_at = now
+        self._checked_at = now
         context = self._rules.context
         has_many_sessions = context is not None and context.session_stats()["number"] > MOST_TLS_SESSIONS
-        if self._trouble or self._rules.watch.changed() or has_many_sessions:
+        if self._error_text or self._rules.watch.changed() or has_many_sessions:
             self._reload()
 
     def use(self, rules: Rules) -> None:
-        """Apply these rules from now on."""
-        new = rules.config
+        """Replace the rules."""
+        config = rules.config
         self._rules = rules
-        self._trouble = ""
-        self._auth.set_users(new.users)
-        self._limits.use(new.rate_interval_seconds, new.rate_burst)
+        self._error_text = ""
+        self._auth.set_users(config.users)
+        self._limits.configure(config.rate_interval_seconds, config.rate_burst)
 
     def allow_hosts(self, names: Sequence[str], listening_at: Sequence[object]) -> None:
-        """Answer for these host names from now on, and always for the addresses themselves."""
+        """Accept requests for these host names, and for the addresses at which the server listens."""
         self._host_rule = HostRule(names, listening_at)
 
     def channel(self, first_byte: int) -> Channel | None:
-        """Return the channel of a new connection, or None if it starts without TLS where TLS is required."""
+        """Return a channel for a new connection, or None for plain HTTP if TLS is required."""
         if self._rules.context is not None and first_byte != _TLS_HANDSHAKE_RECORD:
             return None
         return self._rules.channel()
 
-    def decide(self, request: Request, caller: Caller, then: Decision) -> None:
-        """Call `then` with the refusal or None, at once or after the password check."""
+    def decide(self, request: Request, caller: Caller, callback: Decision) -> None:
+        """Call `callback` with the refusal, or with None to allow the request: immediately or after the password check."""
         credentials = request.headers.get("authorization", "")
         user = self._auth.recognise(credentials)
-        if self._trouble:
-            then(status_page(500))
-        elif not self._host_rule.answers(request.authority, caller.local_address):
-            self._host_log.warning("a request for %r was refused; see web.allowed_hosts", request.authority)
-            then(_MISDIRECTED)
-        # A logged-in user has a separate limit, apart from others at the same address.
+        if self._error_text:
+            callback(status_page(500))
+        elif not self._host_rule.is_answered(request.authority, caller.local_address):
+            self._host_log.warning(
+                "a request for the host name %r was refused; see web.allowed_hosts", request.authority
+            )
+            callback(_MISDIRECTED)
+        # An authenticated user has a separate limit from other clients at the same address.
         elif not self._limits.allow((caller.client, user), time.monotonic()):
-            then(status_page(429))
-        elif self._auth.required and user is None:
-            self._auth.check(credentials, caller, lambda result: then(_REFUSALS.get(result)))
+            callback(status_page(429))
+        elif self._auth.is_required and user is None:
+            self._auth.check(credentials, caller, lambda result: callback(_REFUSALS.get(result)))
         else:
-            then(None)
+            callback(None)
 
     def forget(self, caller: Caller) -> None:
         """Drop the pending decision for a caller that has disconnected."""
-        if self._auth.required:
+        if self._auth.is_required:
             self._auth.forget(caller)
 
     def refuse_waiting(self) -> None:
-        """Ask all callers that wait for a password check to try again later."""
+        """Refuse all callers that wait for a password check, with status 429."""
         self._auth.refuse_waiting()
 
     async def close(self) -> None:
@@ -194,17 +196,17 @@ class AccessControl:
         try:
             rules = load_rules(self._rules.file)
         except WebConfigError as error:
-            if str(error) != self._trouble:
-                logger.error("%s; until then every request is answered with 500", error)
-            self._trouble = str(error)
+            if str(error) != self._error_text:
+                logger.error("%s; until this is fixed, every request is answered with status 500", error)
+            self._error_text = str(error)
             return
-        if self._trouble:
-            logger.info("%s: the web configuration is good again", rules.file)
+        if self._error_text:
+            logger.info("%s: the web configuration is valid again", rules.file)
         self.use(rules)
 
 
 class Watch:
-    """Files with their state when the watch begins; a missing file is a state, too."""
+    """Detects changes of files since its creation. A file that appears or disappears has changed."""
 
     def __init__(self, files: Iterable[str]) -> None:
         self._stamps = {file: _stamp(file) for file in files}
@@ -215,54 +217,54 @@ class Watch:
         return tuple(self._stamps)
 
     def changed(self) -> bool:
-        """Return whether a file differs from its first state, and none was written in the last half second."""
-        # Half of a file may be valid: an empty web configuration allows all clients.
+        """Return whether a file has changed, and the last change of each file was at least half a second ago."""
+        # A half-written file may be valid, too. For example, an empty web configuration allows all clients.
         now = {file: _stamp(file) for file in self._stamps}
-        return now != self._stamps and all(_settled(stamp) for stamp in now.values())
+        return now != self._stamps and all(_is_settled(stamp) for stamp in now.values())
 
 
 def _stamp(file: str) -> tuple[int, ...]:
     try:
-        status = os.stat(file)  # noqa: PTH116  # faster than a Path per look
+        status = os.stat(file)  # noqa: PTH116  # faster than pathlib
     except OSError as error:
         return (error.errno or -1,)
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _settled(stamp: tuple[int, ...]) -> bool:
+def _is_settled(stamp: tuple[int, ...]) -> bool:
     age_seconds = (time.time_ns() - stamp[-1]) / 1e9
-    # A change "in the future" was made before the clock was set back. Waiting for it could take years.
+    # If the clock was set back after the change, the age is negative, and waiting could take years.
     return not 0 <= age_seconds < SETTLING_SECONDS
 
 
 class HostRule:
-    """Decides which `Host` headers are answered: a foreign web page must not read the site (DNS rebinding)."""
+    """Checks the `Host` header against DNS rebinding, with which a foreign web page could read the site."""
 
     def __init__(self, allowed: Iterable[str] = (), listening_at: Iterable[object] = ()) -> None:
-        self._allowed = tuple(map(_canonical, allowed))
-        # Without allowed hosts, only loopback addresses check the header; with some, every address does.
-        self._loopback = frozenset(
+        self._allowed = tuple(map(_canonical_host, allowed))
+        # Without configured hosts, the header is checked only at loopback addresses, otherwise at every address.
+        self._loopback_addresses = frozenset(
             address[:2] for address in listening_at if isinstance(address, tuple) and _is_loopback(address[0])
         )
 
-    def answers(self, authority: str, local_address: object) -> bool:
-        """Return whether to answer a request for this authority (host and port) on this local address."""
+    def is_answered(self, authority: str, local_address: object) -> bool:
+        """Return whether this authority (host and port) may be requested at this local address."""
         address = local_address if isinstance(local_address, tuple) else ()
-        if not authority or not (self._allowed or address[:2] in self._loopback):
-            return True  # every browser sends the host
-        parts = _AUTHORITY.fullmatch(authority)
-        if parts is None:
+        if not authority or not (self._allowed or address[:2] in self._loopback_addresses):
+            return True  # browsers always send the header
+        match = _AUTHORITY.fullmatch(authority)
+        if match is None:
             return False
-        host = _canonical(parts["bracketed"] or parts["plain"] or "")
-        return _is_loopback(host) or host in map(_canonical, address[:1]) or self._allows(host)
+        host = _canonical_host(match["bracketed"] or match["plain"] or "")
+        return _is_loopback(host) or host in map(_canonical_host, address[:1]) or self._is_allowed(host)
 
-    def _allows(self, host: str) -> bool:
+    def _is_allowed(self, host: str) -> bool:
         return any(
             host == allowed or (allowed.startswith("*") and host.endswith(allowed[1:])) for allowed in self._allowed
         )
 
 
-def _canonical(host: str) -> str:
+def _canonical_host(host: str) -> str:
     """Return a host in comparable form: `localhost` for `LocalHost.`, `::1` for `0:0:0:0:0:0:0:1`."""
     try:
         return str(ip_address(host.partition("%")[0]))

@@ -1,4 +1,4 @@
-"""A strict YAML reader: each value is read by name and type; anything else is an error with file, line and key."""
+"""Reads YAML strictly: values are read by key and type. Errors name the file, the line and the key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Node = TypeVar("_Node", bound=yaml.Node)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping in the file; empty if the mapping is absent or null."""
+    """A mapping in the file. An absent mapping is empty."""
 
     file: str
     path: str = ""
@@ -28,37 +28,37 @@ class Table:
     entries: tuple[tuple[str, int, yaml.Node], ...] = ()
 
     def error(self, key: str, problem: str) -> WebConfigError:
-        """Return the error for a key of this table, in one line with file, line and full path."""
+        """Return an error for a key of this table. The text is one line with file, line number and full key."""
         line = next((line for name, line, _ in self.entries if name == key), self.line)
         return _error(self.file, line, self._path_of(key), problem)
 
-    def only(self, keys: Collection[str], what: str = "unknown key; known here: ") -> None:
-        """Raise an error for every unknown key."""
+    def check_keys(self, keys: Collection[str], expected: str = "unknown key; valid keys: ") -> None:
+        """Raise an error if the table has other keys than these."""
         for name, _, _ in self.entries:
             if name not in keys:
-                raise self.error(name, f"{what}{', '.join(keys)}")
+                raise self.error(name, f"{expected}{', '.join(keys)}")
 
     def has(self, key: str) -> bool:
-        """Return whether the key has a value other than null."""
+        """Return whether the key has a value that is not null."""
         return self._node(key) is not None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return all keys, in the file's order."""
+        """Return the keys in the order of the file."""
         return tuple(name for name, _, _ in self.entries)
 
     def text(self, key: str) -> str:
-        """Return a text, empty if absent or null; a number is returned as written."""
+        """Return a string, empty if the key is absent or null. A number is returned as written."""
         node = self._node(key)
         return "" if node is None else self._text_of(key, node)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of texts, empty if absent or null."""
+        """Return a list of strings, empty if the key is absent or null."""
         node = self._typed_node(key, yaml.SequenceNode, "a list")
         return () if node is None else tuple(self._text_of(key, entry) for entry in node.value)
 
     def flag(self, key: str) -> bool | None:
-        """Return True, False, or None if absent or null."""
+        """Return a boolean, or None if the key is absent or null."""
         word = self.text(key).lower()
         if word in _TRUE:
             return True
@@ -69,14 +69,14 @@ class Table:
         return None
 
     def whole_number(self, key: str) -> int:
-        """Return a number without fraction and sign, 0 if absent or null."""
+        """Return an integer of 0 or more, 0 if the key is absent or null."""
         text = self.text(key) or "0"
         if not (text.isascii() and text.isdigit() and len(text) <= 9):
             raise self.error(key, "must be a whole number of 0 or more")
         return int(text)
 
     def table(self, key: str) -> Table:
-        """Return a mapping within this one, empty if absent or null."""
+        """Return a nested mapping, empty if the key is absent or null."""
         node = self._typed_node(key, yaml.MappingNode, "a mapping of keys to values")
         return Table(self.file, self._path_of(key)) if node is None else _table_of(self.file, self._path_of(key), node)
 
@@ -87,10 +87,10 @@ class Table:
         node = next((node for name, _, node in self.entries if name == key), None)
         return None if node is None or node.tag == _NULL else node
 
-    def _typed_node(self, key: str, kind: type[_Node], what: str) -> _Node | None:
+    def _typed_node(self, key: str, kind: type[_Node], expected: str) -> _Node | None:
         node = self._node(key)
         if node is not None and not isinstance(node, kind):
-            raise self.error(key, f"must be {what}")
+            raise self.error(key, f"must be {expected}")
         return node
 
     def _text_of(self, key: str, node: yaml.Node) -> str:
@@ -102,13 +102,13 @@ class Table:
 
 
 def read_table(file: str, content: bytes) -> Table:
-    """Return the file's outermost table; an empty file has an empty table."""
+    """Return the top-level mapping of the file, empty for an empty file."""
     try:
         node = yaml.compose(content, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
-        # The parser's error quotes the file, which may hold a key or a hash, so only the position is reported.
+        # Only the position is reported, because the parser's text quotes the file, which may contain secrets.
         line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise _error(file, line, "", "is not valid YAML; check quotes, colons and indentation there") from None
+        raise _error(file, line, "", "is not valid YAML; check quotes, colons and indentation") from None
     except (yaml.YAMLError, RecursionError):
         raise _error(file, 0, "", "is not valid YAML in UTF-8") from None
     if node is None or node.tag == _NULL:
@@ -120,15 +120,15 @@ def read_table(file: str, content: bytes) -> Table:
 
 def _table_of(file: str, path: str, node: yaml.MappingNode) -> Table:
     entries: list[tuple[str, int, yaml.Node]] = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for key_node, value in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in _TEXT_LIKE:
             raise _error(file, line, path, "has a key that is not a string; write plain names")
         name = str(key_node.value)
-        if name in seen:
-            raise _error(file, line, f"{path}.{name}" if path else name, "is given twice; keep one")
-        seen.add(name)
+        if name in names:
+            raise _error(file, line, f"{path}.{name}" if path else name, "is set twice; remove one")
+        names.add(name)
         entries.append((name, line, value))
     return Table(file, path, node.start_mark.line + 1, tuple(entries))
 

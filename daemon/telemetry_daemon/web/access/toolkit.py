@@ -1,4 +1,4 @@
-"""Reads the web configuration file, in the format of the Prometheus exporter-toolkit, into validated, frozen data."""
+"""Reads the web configuration file of the Prometheus exporter-toolkit into validated dataclasses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LARGEST_FILE_BYTES = 1024 * 1024
 
-# The file's names, which are those of Go's tls.CipherSuites, and OpenSSL's.
+# Names of cipher suites in Go's crypto/tls, which the file uses, and in OpenSSL.
 CIPHER_SUITES: Mapping[str, str] = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
     "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
@@ -34,7 +34,7 @@ CIPHER_SUITES: Mapping[str, str] = {
     "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
     "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
 }
-# TLS 1.3 always has all three, in Go and in Python. Naming one of them means: TLS 1.3 only.
+# Go and Python always enable these three for TLS 1.3. If the file lists only these, it allows only TLS 1.3.
 TLS13_CIPHER_SUITES = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 CURVES: Mapping[str, str] = {
     "CurveP256": "prime256v1",
@@ -50,7 +50,7 @@ _TOP_KEYS = ("tls_server_config", "http_server_config", "basic_auth_users", "rat
 _TLS_SWITCHES = ("cert_file", "cert", "key_file", "key", "client_ca_file", "client_ca", "client_auth_type")
 _OTHER_TLS_KEYS = ("client_allowed_sans", "min_version", "max_version", "cipher_suites", "curve_preferences")
 _TLS_KEYS = (*_TLS_SWITCHES, *_OTHER_TLS_KEYS, "prefer_server_cipher_suites")
-# The headers that may be set, and the values that they may have (none listed: any).
+# The headers that may be set, with their allowed values. An empty tuple allows any value.
 _HEADERS: dict[str, tuple[str, ...]] = {
     "Content-Security-Policy": (),
     "Strict-Transport-Security": (),
@@ -65,7 +65,7 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1
 
 
 class ClientCertificate(Enum):
-    """The requirement for a client's certificate."""
+    """Whether a client certificate is requested, required and verified."""
 
     NOT_ASKED_FOR = "none"
     VERIFIED_IF_GIVEN = "verified if given"
@@ -74,7 +74,7 @@ class ClientCertificate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pem:
-    """Certificates or a key, in a file or inline in the configuration."""
+    """A certificate or key, either in a file or inline in the configuration."""
 
     key: str
     file: str = ""
@@ -83,7 +83,7 @@ class Pem:
 
 @dataclass(frozen=True, slots=True)
 class TlsConfig:
-    """The TLS settings; `client_ca` None means the system's trusted authorities."""
+    """The TLS settings. If `client_ca` is None, the system's authorities are trusted."""
 
     certificate: Pem
     private_key: Pem
@@ -99,7 +99,7 @@ class TlsConfig:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """The whole file; `tls` None means plain HTTP, a rate interval of 0 means no limit."""
+    """The content of the file. `tls` None: plain HTTP. A rate interval of 0: no rate limit."""
 
     tls: TlsConfig | None = None
     headers: tuple[tuple[str, str], ...] = ()
@@ -109,23 +109,23 @@ class WebConfig:
 
 
 def load_web_config(file: str) -> WebConfig:
-    """Return the configuration in a file; an empty file means plain HTTP for all clients."""
+    """Return the configuration in a file. An empty file means plain HTTP for all clients."""
     from telemetry_daemon.web.access.strict_yaml import read_table
 
-    top = read_table(file, read_small_file(file, "the web configuration file"))
-    top.only(_TOP_KEYS)
-    interval, burst = _rate_limit(top.table("rate_limit"))
+    table = read_table(file, read_small_file(file, "the web configuration file"))
+    table.check_keys(_TOP_KEYS)
+    interval, burst = _rate_limit(table.table("rate_limit"))
     return WebConfig(
-        tls=_tls(top.table("tls_server_config"), Path(file).absolute().parent),
-        headers=_headers(top.table("http_server_config")),
-        users=_users(top.table("basic_auth_users")),
+        tls=_tls(table.table("tls_server_config"), Path(file).absolute().parent),
+        headers=_headers(table.table("http_server_config")),
+        users=_users(table.table("basic_auth_users")),
         rate_interval_seconds=interval,
         rate_burst=burst,
     )
 
 
 def read_small_file(file: str, what: str) -> bytes:
-    """Return a file's bytes. Raise WebConfigError if it cannot be read."""
+    """Return the bytes of a file. Raise WebConfigError if it cannot be read."""
     try:
         return read_file(file, LARGEST_FILE_BYTES)
     except OSError as error:
@@ -134,7 +134,7 @@ def read_small_file(file: str, what: str) -> bytes:
 
 
 def _tls(table: Table, folder: Path) -> TlsConfig | None:
-    table.only(_TLS_KEYS)
+    table.check_keys(_TLS_KEYS)
     client_certificate = _client_certificate(table)
     client_ca = _pem(table, "client_ca", folder)
     if client_ca is not None and table.text("client_auth_type") in {"", "NoClientCert"}:
@@ -143,7 +143,7 @@ def _tls(table: Table, folder: Path) -> TlsConfig | None:
     sans = _allowed_sans(table, client_certificate)
     curve = _curve(table)
     prefers_server_ciphers = table.flag("prefer_server_cipher_suites")
-    # The format's rule: other keys alone do not switch TLS on.
+    # As in the exporter-toolkit, the other keys alone do not enable TLS.
     if not any(table.text(key) for key in _TLS_SWITCHES):
         return None
     certificate, private_key = _certificate_and_key(table, folder)
@@ -164,9 +164,9 @@ def _tls(table: Table, folder: Path) -> TlsConfig | None:
 def _certificate_and_key(table: Table, folder: Path) -> tuple[Pem, Pem]:
     certificate, private_key = _pem(table, "cert", folder), _pem(table, "key", folder)
     if certificate is None:
-        raise table.error("cert_file", "is missing; give the server's certificate, or remove tls_server_config")
+        raise table.error("cert_file", "is missing; set the server's certificate, or remove tls_server_config")
     if private_key is None:
-        raise table.error("key_file", "is missing; give the key of the certificate")
+        raise table.error("key_file", "is missing; set the key of the certificate")
     return certificate, private_key
 
 
@@ -174,7 +174,7 @@ def _pem(table: Table, name: str, folder: Path) -> Pem | None:
     file_key = f"{name}_file"
     file, text = table.text(file_key), table.text(name)
     if file and text:
-        raise table.error(file_key, f"is set together with {name}; keep one of the two")
+        raise table.error(file_key, f"is set together with {name}; remove one of them")
     if file:
         return Pem(file_key, file=str(folder / file))
     return Pem(name, text=text) if text else None
@@ -187,7 +187,7 @@ def _client_certificate(table: Table) -> ClientCertificate:
         raise table.error("client_auth_type", f"{word} {reason}; set RequireAndVerifyClientCert with a client_ca_file")
     if word and word not in _CLIENT_AUTH_TYPES:
         raise table.error("client_auth_type", f"must be one of {', '.join(_CLIENT_AUTH_TYPES)}")
-    # With RequestClientCert the certificate is not verified, so it is not requested.
+    # RequestClientCert does not verify the certificate, so no certificate is requested.
     return {
         "VerifyClientCertIfGiven": ClientCertificate.VERIFIED_IF_GIVEN,
         "RequireAndVerifyClientCert": ClientCertificate.REQUIRED,
@@ -210,7 +210,7 @@ def _ciphers_and_versions(table: Table) -> tuple[tuple[str, ...], str, str]:
     for suite in suites:
         if suite not in CIPHER_SUITES and suite not in TLS13_CIPHER_SUITES:
             names = ", ".join((*CIPHER_SUITES, *sorted(TLS13_CIPHER_SUITES)))
-            raise table.error("cipher_suites", f"{suite!r} is not known; known are {names}")
+            raise table.error("cipher_suites", f"{suite!r} is unknown; valid suites: {names}")
     lowest, highest = _version(table, "min_version", "TLS12"), _version(table, "max_version", "TLS13")
     ciphers = tuple(CIPHER_SUITES[suite] for suite in suites if suite in CIPHER_SUITES)
     if suites and not ciphers:
@@ -228,26 +228,26 @@ def _version(table: Table, key: str, default: str) -> str:
 
 
 def _curve(table: Table) -> str:
-    """Return OpenSSL's name of the only allowed curve, or an empty text for all."""
+    """Return OpenSSL's name of the only allowed curve, or an empty text if all are allowed."""
     words = table.texts("curve_preferences")
     for word in words:
         if word not in CURVES:
-            raise table.error("curve_preferences", f"{word!r} is not known; known are {', '.join(CURVES)}")
-    chosen = set(words)
-    if len(chosen) == 1:
+            raise table.error("curve_preferences", f"{word!r} is unknown; valid curves: {', '.join(CURVES)}")
+    curves = set(words)
+    if len(curves) == 1:
         return CURVES[words[0]]
-    if chosen and chosen != set(CURVES):
+    if curves and curves != set(CURVES):
         reason = f"a subset of {', '.join(CURVES)} cannot be selected, because Python's ssl module can set one curve or leave all enabled"
         raise table.error("curve_preferences", f"{reason}; name one, or remove the key")
     return ""
 
 
 def _headers(table: Table) -> tuple[tuple[str, str], ...]:
-    table.only(("http2", "headers"))
-    table.flag("http2")  # both values are accepted, because every client speaks HTTP/1.1
+    table.check_keys(("http2", "headers"))
+    table.flag("http2")  # accepted and ignored, because every client supports HTTP/1.1
     headers = table.table("headers")
-    headers.only(_HEADERS, "this header cannot be set; these can: ")
-    chosen: list[tuple[str, str]] = []
+    headers.check_keys(_HEADERS, "this header cannot be set; valid headers: ")
+    curves: list[tuple[str, str]] = []
     for name in headers.names:
         value = headers.text(name)
         if not value:
@@ -257,8 +257,8 @@ def _headers(table: Table) -> tuple[tuple[str, str], ...]:
             raise headers.error(name, f"must be {' or '.join(allowed)}")
         if not _HEADER_VALUE.fullmatch(value):
             raise headers.error(name, "must be one line of printable ASCII")
-        chosen.append((name, value))
-    return tuple(chosen)
+        curves.append((name, value))
+    return tuple(curves)
 
 
 def _users(table: Table) -> tuple[tuple[str, str], ...]:
@@ -266,12 +266,12 @@ def _users(table: Table) -> tuple[tuple[str, str], ...]:
         if ":" in name:
             raise table.error(name, "a user name cannot contain a colon in basic authentication; rename the user")
         if not _BCRYPT_HASH.fullmatch(table.text(name)):
-            raise table.error(name, "is not a bcrypt hash; make one with: htpasswd -nBC 10 '' | tr -d ':\\n'")
+            raise table.error(name, "is not a bcrypt hash; create one with: htpasswd -nBC 10 '' | tr -d ':\\n'")
     return tuple((name, table.text(name)) for name in table.names)
 
 
 def _rate_limit(table: Table) -> tuple[float, int]:
-    table.only(("interval", "burst"))
+    table.check_keys(("interval", "burst"))
     burst = table.whole_number("burst")
     interval = _duration(table, "interval")
     if interval and not burst:
@@ -280,7 +280,7 @@ def _rate_limit(table: Table) -> tuple[float, int]:
 
 
 def _duration(table: Table, key: str) -> float:
-    """Return the seconds of a duration in Go's format (1s, 500ms, 1m30s)."""
+    """Return the seconds of a duration in Go's format, such as 1s, 500ms or 1m30s."""
     text = table.text(key) or "0"
     if re.fullmatch(r"0+", text):
         return 0.0

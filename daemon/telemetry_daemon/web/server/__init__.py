@@ -1,1 +1,1 @@
-"""Connections: accepted, read under deadlines, answered, closed."""
+"""The web server's sockets: listeners, connections with deadlines and limits, and HTTP on them."""

@@ -1,4 +1,4 @@
-"""A client's connection: it reads requests, calls the site, and sends responses. Every step has a deadline."""
+"""A client's connection: reads requests, calls the site, and sends responses. Every step has a deadline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False, repr=False)
 class Connection(asyncio.BufferedProtocol):
-    """One connection from accept to its end; `Phase` names its states."""
+    """One connection, from accept to close. `Phase` lists its states."""
 
     _shared: Shared
     _transport: asyncio.Transport = field(init=False)
@@ -34,65 +34,65 @@ class Connection(asyncio.BufferedProtocol):
     _phase: Phase = Phase.UNFINISHED
     _deadline: asyncio.TimerHandle | None = None
     _to_send: deque[memoryview] = field(default_factory=deque)
-    _answer_made: bool = False
+    _has_answer: bool = False
     _pieces: Pieces | None = None
-    _write_blocked: bool = False
-    _head_begun: bool = False
-    _client_finished: bool = False
+    _is_write_blocked: bool = False
+    _has_head_begun: bool = False
+    _has_client_finished: bool = False
     _is_last_answer: bool = False
-    _lingered_bytes: int = 0
+    _bytes_while_leaving: int = 0
 
     # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the deadline of the first request."""
+        """Start the deadline for the first request."""
         self._transport = cast("asyncio.Transport", transport)
-        # pause_writing comes as soon as the kernel's buffer is full, so at most one piece of an answer waits here.
+        # asyncio calls pause_writing as soon as the kernel's buffer is full, so at most one write is buffered here.
         self._transport.set_write_buffer_limits(high=0)
         self.caller = Caller(client_of(transport.get_extra_info("peername")), transport.get_extra_info("sockname"))
-        self._within(self._shared.deadlines.head, self._head_overdue)
+        self._set_deadline(self._shared.deadlines.head, self._on_head_timeout)
         self._shared.open_connections.add(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
-        """Return the buffer that all connections share."""
+        """Return the buffer that all connections share for reading."""
         return self._shared.read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Process the received bytes."""
         if self._phase is Phase.LEAVING:
-            self._lingered_bytes += nbytes
-            if self._lingered_bytes > LINGER_BYTES:
+            self._bytes_while_leaving += nbytes
+            if self._bytes_while_leaving > LINGER_BYTES:
                 self.abort()
         elif self._phase is Phase.FOLLOWING:
-            self._hear_follower(bytes(self._shared.read_buffer[:nbytes]))
-        elif not self._client_finished:
+            self._receive_from_follower(bytes(self._shared.read_buffer[:nbytes]))
+        elif not self._has_client_finished:
             self._receive(bytes(self._shared.read_buffer[:nbytes]))
 
     def eof_received(self) -> bool:
-        """Finish the responses, because the client may have closed only its sending side."""
+        """Finish the current response: the client may have closed only its sending side."""
         if self._channel is None or self._phase in {Phase.LEAVING, Phase.FOLLOWING}:
             return False
-        self._hear_end()
+        self._receive_end()
         self._advance()
         return True
 
     def pause_writing(self) -> None:
-        """Stop sending and reading, so that TLS replies do not accumulate for a client that never reads."""
-        self._write_blocked = True
+        """Stop sending and reading. Otherwise TLS replies would accumulate for a client that never reads."""
+        self._is_write_blocked = True
         self._stop_reading()
 
     def resume_writing(self) -> None:
         """Continue when the kernel's buffer has room again."""
-        self._write_blocked = False
+        self._is_write_blocked = False
         if self._phase is Phase.LEAVING:
             asyncio.get_running_loop().call_soon(self._end_sending)
-        elif self._answer_made:
-            self._send_on()
+        elif self._has_answer:
+            self._continue_sending()
         elif self._phase is not Phase.ANSWERING:
-            self._go_on_reading()
+            self._resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
-        """Release everything."""
+        """Release the resources of the connection."""
         self._phase = Phase.LEAVING
         self._shared.open_connections.remove(self)
         self._shared.access.forget(self.caller)
@@ -133,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(failure.alert)
             self._leave()
             return
-        except OSError:  # such as ssl.SSLError: the bytes are no TLS record of this connection
+        except OSError:  # for example ssl.SSLError for an invalid TLS record
             self.abort()
             return
         if received.reply:
@@ -141,14 +141,14 @@ class Connection(asyncio.BufferedProtocol):
         if received.data:
             self._conversation.receive(received.data)
         if received.closed:
-            self._hear_end()
+            self._receive_end()
         self._advance()
 
-    def _hear_follower(self, data: bytes) -> None:
-        """Disconnect a following client that sends anything: its requests must not accumulate."""
+    def _receive_from_follower(self, data: bytes) -> None:
+        """Disconnect a client of a stream that sends data, because its requests would accumulate."""
         try:
             received = self._channel.receive(data) if self._channel else None
-        except OSError:  # such as ssl.SSLError: the bytes are no TLS record of this connection
+        except OSError:  # for example ssl.SSLError for an invalid TLS record
             received = None
         if received is None or received.data or received.closed:
             self.abort()
@@ -163,18 +163,18 @@ class Connection(asyncio.BufferedProtocol):
         channel = access.channel(first_byte)
         self._channel = channel or Channel()
         if channel is None:
-            self._answer_with(NOT_TLS, final=True)
+            self._send_answer(NOT_TLS, final=True)
         return channel
 
-    def _hear_end(self) -> None:
-        if not self._client_finished:
-            self._client_finished = True
+    def _receive_end(self) -> None:
+        if not self._has_client_finished:
+            self._has_client_finished = True
             self._conversation.receive(b"")
 
     # Requests.
 
     def _advance(self) -> None:
-        """Start the next request if no other is being answered."""
+        """Start the next request, unless a request is being processed."""
         if self._phase not in {Phase.UNFINISHED, Phase.WAITING}:
             return
         try:
@@ -183,40 +183,40 @@ class Connection(asyncio.BufferedProtocol):
             self._leave()
             return
         if request is None:
-            self._await_more()
+            self._await_head()
         elif isinstance(request, Refusal):
-            self._answer_with(request.response, final=request.final)
+            self._send_answer(request.response, final=request.final)
         else:
             self._serve(request)
 
-    def _await_more(self) -> None:
-        self._go_on_reading()
-        if self._phase is Phase.WAITING and not self._head_begun and self._conversation.holds_input:
-            self._head_begun = True
-            self._within(self._shared.deadlines.head, self._head_overdue)
+    def _await_head(self) -> None:
+        self._resume_reading()
+        if self._phase is Phase.WAITING and not self._has_head_begun and self._conversation.has_input:
+            self._has_head_begun = True
+            self._set_deadline(self._shared.deadlines.head, self._on_head_timeout)
 
-    def _head_overdue(self) -> None:
-        if self._channel is not None and self._conversation.holds_input:
-            self._answer_with(status_page(408), final=True)
+    def _on_head_timeout(self) -> None:
+        if self._channel is not None and self._conversation.has_input:
+            self._send_answer(status_page(408), final=True)
         else:
             self.abort()
 
     def _serve(self, request: Request) -> None:
         self._shared.access.reload_if_changed()
         if self._demands != self._shared.access.client_demands:
-            # The connection was accepted by other requirements for certificates. Clients repeat an unanswered request.
+            # The requirements for certificates have changed. The client will connect again and repeat the request.
             self.abort()
             return
-        self._enter(Phase.ANSWERING)
-        self._shared.access.decide(request, self.caller, functools.partial(self._answer, request))
+        self._enter_phase(Phase.ANSWERING)
+        self._shared.access.decide(request, self.caller, functools.partial(self._on_decision, request))
         self._wait_until_answered()
 
-    def _answer(self, request: Request, refusal: Response | None) -> None:
-        if self._phase is not Phase.ANSWERING:  # the client is gone by now
+    def _on_decision(self, request: Request, refusal: Response | None) -> None:
+        if self._phase is not Phase.ANSWERING:  # the client has disconnected
             return
         if refusal is None and not request.query:
             self._respond_to(request)
-        elif refusal is None:  # a query's answer is made for this client only
+        elif refusal is None:  # the answer to a query is not cached, so it takes longer
             self._shared.turns.wait(self.caller.client, self, functools.partial(self._respond_to, request))
         else:
             self._respond(refusal, final=False)
@@ -231,15 +231,15 @@ class Connection(asyncio.BufferedProtocol):
 
     # Answers.
 
-    def _answer_with(self, response: Response, *, final: bool) -> None:
-        self._enter(Phase.ANSWERING)
+    def _send_answer(self, response: Response, *, final: bool) -> None:
+        self._enter_phase(Phase.ANSWERING)
         self._respond(response, final=final)
         self._wait_until_answered()
 
     def _wait_until_answered(self) -> None:
         if self._phase is Phase.ANSWERING:
             self._stop_reading()
-            self._within(self._shared.deadlines.answer, self.abort)
+            self._set_deadline(self._shared.deadlines.answer, self.abort)
 
     def _respond(self, response: Response, *, final: bool) -> None:
         headers = self._shared.access.headers
@@ -251,17 +251,17 @@ class Connection(asyncio.BufferedProtocol):
         if sum(map(len, parts)) <= WRITE_BYTES:
             parts = [b"".join(parts)]
         self._to_send.extend(map(memoryview, parts))
-        self._answer_made = True
+        self._has_answer = True
         if response.pieces is not None:
             self._begin_pieces(response.pieces)
-        self._send_on()
+        self._continue_sending()
 
-    def _send_on(self) -> None:
+    def _continue_sending(self) -> None:
         """Write the response's pieces until the kernel's buffer is full."""
         if self._transport.is_closing():
             return
         channel = self._channel
-        while channel and self._to_send and not self._write_blocked:
+        while channel and self._to_send and not self._is_write_blocked:
             if self._transport.is_closing():
                 return
             piece = self._to_send.popleft()
@@ -269,129 +269,129 @@ class Connection(asyncio.BufferedProtocol):
                 self._to_send.appendleft(piece[WRITE_BYTES:])
             try:
                 self._transport.write(channel.protect(piece[:WRITE_BYTES]))
-            except OSError:  # ssl.SSLError: the client has broken the TLS connection
+            except OSError:  # ssl.SSLError: the TLS connection is broken
                 self.abort()
                 return
-        if self._write_blocked:
+        if self._is_write_blocked:
             return
         if self._pieces is None:
-            self._answered()
+            self._finish_answer()
         else:
             self._shared.turns.wait(self.caller.client, self, self._take_piece)
 
     def _begin_pieces(self, pieces: Pieces) -> None:
-        if self._conversation.is_whole:  # the client asked for the head only
+        if self._conversation.is_complete:  # the client requested only the head
             pieces.close()
             return
-        # Unread data must not accumulate in the kernel, either.
+        # Limits the unread data in the kernel.
         self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WRITE_BYTES)
         self._pieces = pieces
         self._terms = self._shared.access.terms
-        pieces.begin(self._more_pieces, self.abort)
+        pieces.begin(self._on_new_piece, self.abort)
 
     def _take_piece(self) -> None:
-        """Send the next piece, or wait for one."""
-        if self._pieces is None or self._write_blocked:
+        """Send the next piece, or wait until one is ready."""
+        if self._pieces is None or self._is_write_blocked:
             return
-        piece = self._next_of(self._pieces)
+        piece = self._next_piece(self._pieces)
         if piece is None:
             self._end_pieces()
         elif piece:
-            self._enter(Phase.ANSWERING)
+            self._enter_phase(Phase.ANSWERING)
             self._to_send.append(memoryview(self._conversation.piece(piece)))
-            self._within(self._shared.deadlines.answer, self.abort)
-            self._send_on()
-        elif self._is_last_answer or self._client_finished:
+            self._set_deadline(self._shared.deadlines.answer, self.abort)
+            self._continue_sending()
+        elif self._is_last_answer or self._has_client_finished:
             self._end_pieces()
         else:
             self._follow()
 
-    def _next_of(self, pieces: Pieces) -> bytes | None:
+    def _next_piece(self, pieces: Pieces) -> bytes | None:
         try:
             return pieces.next()
         except Exception:
-            # The head was sent, and the client must see that the response is incomplete.
+            # The head was already sent. Without the end of the body, the client sees that the response is incomplete.
             logger.exception("the response failed after its beginning")
             self.abort()
             return b""
 
     def _follow(self) -> None:
-        """Wait for more pieces, or until the client closes, without a deadline."""
-        self._enter(Phase.FOLLOWING)
+        """Wait without a deadline until a piece is ready or the client closes."""
+        self._enter_phase(Phase.FOLLOWING)
         if self._deadline is not None:
             self._deadline.cancel()
         self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, FOLLOWER_BYTES)
-        self._go_on_reading()
+        self._resume_reading()
 
-    def _more_pieces(self) -> None:
+    def _on_new_piece(self) -> None:
         if self._phase is not Phase.FOLLOWING:
             return
         self._shared.access.reload_if_changed()
         if self._terms == self._shared.access.terms:
-            self._send_on()
+            self._continue_sending()
         else:
-            self.finish()  # a client that still has access reconnects
+            self.finish()  # the client connects again, with the new access rules
 
     def _end_pieces(self) -> None:
         self._close_pieces()
-        self._enter(Phase.ANSWERING)
+        self._enter_phase(Phase.ANSWERING)
         self._to_send.append(memoryview(self._conversation.end()))
         self._wait_until_answered()
-        self._send_on()
+        self._continue_sending()
 
     def _close_pieces(self) -> None:
         if self._pieces is not None:
             self._pieces.close()
             self._pieces = None
 
-    def _answered(self) -> None:
-        self._answer_made = False
-        if self._is_last_answer or not self._conversation.go_on():
+    def _finish_answer(self) -> None:
+        self._has_answer = False
+        if self._is_last_answer or not self._conversation.prepare_next():
             self._leave()
             return
-        self._enter(Phase.WAITING)
-        self._head_begun = False
-        self._within(self._shared.deadlines.idle, self._leave)
-        if self._conversation.holds_input or self._client_finished:
-            # Other clients come first: of pipelined requests, one is answered in each round of the loop.
+        self._enter_phase(Phase.WAITING)
+        self._has_head_begun = False
+        self._set_deadline(self._shared.deadlines.idle, self._leave)
+        if self._conversation.has_input or self._has_client_finished:
+            # One pipelined request per round of the loop, so that other clients get their turn.
             self._stop_reading()
             self._shared.turns.wait(self.caller.client, self, self._advance)
         else:
-            self._go_on_reading()
+            self._resume_reading()
 
     def _leave(self) -> None:
-        """Send the close message and wait for the client to close: a close with unread input would cut off the response."""
-        self._enter(Phase.LEAVING)
-        self._within(self._shared.deadlines.linger, self.abort)
+        """Send the close message and wait for the client to close. Closing with unread input would truncate the response."""
+        self._enter_phase(Phase.LEAVING)
+        self._set_deadline(self._shared.deadlines.linger, self.abort)
         if farewell := self._channel.farewell() if self._channel else b"":
             self._transport.write(farewell)
-        soon = asyncio.get_running_loop().call_soon
-        soon(self._transport.close if self._client_finished else self._end_sending)
+        call_soon = asyncio.get_running_loop().call_soon
+        call_soon(self._transport.close if self._has_client_finished else self._end_sending)
 
     def _end_sending(self) -> None:
-        # Not called from resume_writing, where asyncio would shut the socket down again and log an error for a gone client.
-        if not (self._transport.is_closing() or self._write_blocked):
+        # Not called from resume_writing: asyncio would shut the socket down twice and log an error.
+        if not (self._transport.is_closing() or self._is_write_blocked):
             try:
                 self._transport.write_eof()
-                self._go_on_reading()
+                self._resume_reading()
             except OSError:  # the client has reset the connection
                 self.abort()
 
     # Helpers.
 
-    def _enter(self, phase: Phase) -> None:
+    def _enter_phase(self, phase: Phase) -> None:
         self._shared.open_connections.move(self, self._phase, phase)
         self._phase = phase
 
-    def _within(self, seconds: float, otherwise: Callable[[], None]) -> None:
+    def _set_deadline(self, seconds: float, on_timeout: Callable[[], None]) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = asyncio.get_running_loop().call_later(seconds, otherwise)
+        self._deadline = asyncio.get_running_loop().call_later(seconds, on_timeout)
 
     def _stop_reading(self) -> None:
         if self._transport.is_reading():
             self._transport.pause_reading()
 
-    def _go_on_reading(self) -> None:
-        if not (self._transport.is_reading() or self._write_blocked or self._client_finished):
+    def _resume_reading(self) -> None:
+        if not (self._transport.is_reading() or self._is_write_blocked or self._has_client_finished):
             self._transport.resume_reading()

@@ -1,4 +1,4 @@
-"""HTTP on one connection: bytes to requests, responses to bytes. No sockets here."""
+"""HTTP on one connection: converts bytes to requests, and responses to bytes. No sockets here."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ Headers = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The response to a request that the site does not see; `final` ends the connection."""
+    """The response to an invalid request. If `final` is true, the connection is closed after it."""
 
     response: Response
     final: bool
 
 
 class ClientLeft(Exception):  # noqa: N818  # not an error, but the usual end of a connection
-    """The client sends nothing more."""
+    """The client has closed its sending side."""
 
 
 class Conversation:
-    """One client's requests, one at a time: `next_request`, `answer`, `go_on`, and again."""
+    """The requests on one connection, in order. For each, call `next_request`, `answer` and `prepare_next`."""
 
     def __init__(self) -> None:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT_BYTES)
         self._without_body = False
 
     def receive(self, data: bytes) -> None:
-        """Accept received bytes; empty bytes are the end of file."""
+        """Accept received bytes. Empty bytes mean the end of the input."""
         self._http.receive_data(data)
 
     @property
-    def holds_input(self) -> bool:
-        """Return whether there are bytes that belong to no request yet."""
+    def has_input(self) -> bool:
+        """Return whether unprocessed bytes are waiting."""
         return bool(self._http.trailing_data[0])
 
     def next_request(self) -> Request | Refusal | None:
-        """Return the next request or its refusal, or None while its head is incomplete. Raises ClientLeft at the end."""
+        """Return the next request or its refusal, or None if its head is incomplete. Raises ClientLeft."""
         try:
             event = self._http.next_event()
             if isinstance(event, h11.ConnectionClosed):
@@ -58,15 +58,15 @@ class Conversation:
             if not isinstance(event, h11.Request):
                 return None
             self._without_body = event.method == b"HEAD"
-            request = _request_of(event)
+            request = _check_request(event)
             if isinstance(request, Request) or not request.final:
-                self._http.next_event()  # the end of a message without a body
+                self._http.next_event()  # consumes the end of the message, which has no body
         except h11.RemoteProtocolError as error:
             return Refusal(status_page(error.error_status_hint), final=True)
         return request
 
     def answer(self, response: Response, extra: Headers = (), *, final: bool = False) -> list[bytes]:
-        """Return the bytes of a response, or of its beginning if pieces follow. Raises ValueError for an invalid header."""
+        """Return the bytes of a response, or of its beginning if it has pieces. Raises ValueError for invalid headers."""
         try:
             head = h11.Response(
                 status_code=response.status,
@@ -84,7 +84,7 @@ class Conversation:
         return [part for part in parts if part]
 
     def piece(self, piece: bytes) -> bytes:
-        """Return the bytes of one more piece of the body."""
+        """Return the bytes on the wire for a piece of the body."""
         return self._http.send(h11.Data(data=piece)) or b""
 
     def end(self) -> bytes:
@@ -92,12 +92,12 @@ class Conversation:
         return self._http.send(h11.EndOfMessage()) or b""
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether the response is complete."""
         return self._http.our_state is not h11.SEND_BODY
 
-    def go_on(self) -> bool:
-        """Prepare for the next request, or return False if the connection has to end."""
+    def prepare_next(self) -> bool:
+        """Prepare for the next request. Return False if the connection must be closed."""
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
             self._without_body = False
@@ -105,10 +105,10 @@ class Conversation:
         return False
 
 
-def _request_of(event: h11.Request) -> Request | Refusal:
+def _check_request(event: h11.Request) -> Request | Refusal:
     if not event.http_version.startswith(b"1."):
         return Refusal(status_page(505), final=True)
-    headers = _joined_headers(event)
+    headers = _join_headers(event)
     if len(event.target) + sum(len(name) + len(value) for name, value in headers.items()) > HEAD_LIMIT_BYTES:
         return Refusal(status_page(431), final=True)
     has_body = "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
@@ -124,7 +124,7 @@ def _request_of(event: h11.Request) -> Request | Refusal:
     return Request(method, path, query, headers, authority or headers.get("host", ""))
 
 
-def _joined_headers(event: h11.Request) -> dict[str, str]:
+def _join_headers(event: h11.Request) -> dict[str, str]:
     headers: dict[str, str] = {}
     for raw_name, raw_value in event.headers:
         name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
@@ -133,30 +133,34 @@ def _joined_headers(event: h11.Request) -> dict[str, str]:
 
 
 def _split_target(target: str) -> tuple[str, str, str] | None:
-    """Return authority, decoded path and query of a request target, which may be a URL as proxies send it."""
+    """Return authority, decoded path and query. Proxies may send a full URL as the target."""
     authority = ""
     if not target.startswith("/"):
-        scheme, separator, rest = target.partition("://")
+        scheme, separator, remainder = target.partition("://")
         if not separator or scheme.lower() not in {"http", "https"}:
             return None
-        slash = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
-        authority = rest[:slash].rpartition("@")[2]
+        path_start = min(
+            (offset for offset in (remainder.find("/"), remainder.find("?")) if offset >= 0), default=len(remainder)
+        )
+        authority = remainder[:path_start].rpartition("@")[2]
         if not authority:
             return None
-        target = rest[slash:] if rest[slash : slash + 1] == "/" else f"/{rest[slash:]}"
+        target = (
+            remainder[path_start:] if remainder[path_start : path_start + 1] == "/" else f"/{remainder[path_start:]}"
+        )
     path, _, query = target.partition("?")
     return authority, unquote(path), query
 
 
 def _headers(response: Response, extra: Headers, *, final: bool) -> list[tuple[str, str]]:
-    """Return all headers of a response; headers in `extra` replace others of the same name."""
-    replaced = {name.lower() for name, _ in extra}
+    """Return all headers of a response. Headers in `extra` replace headers of the same name."""
+    replaced_names = {name.lower() for name, _ in extra}
     headers = [("Date", _date(int(time.time())))]
     if response.status not in _NEVER_WITH_BODY:
         headers.append(("Content-Type", response.content_type))
         if response.pieces is None:
             headers.append(("Content-Length", str(sum(map(len, response.body)))))
-    headers.extend(pair for pair in response.headers if pair[0].lower() not in replaced)
+    headers.extend(pair for pair in response.headers if pair[0].lower() not in replaced_names)
     headers.extend(extra)
     if final:
         headers.append(("Connection", "close"))
@@ -165,7 +169,7 @@ def _headers(response: Response, extra: Headers, *, final: bool) -> list[tuple[s
 
 @functools.lru_cache(maxsize=1)
 def _date(second: int) -> str:
-    """Return a time as HTTP writes it, in English for every locale."""
-    when = time.gmtime(second)
-    day, month = _DAYS[when.tm_wday], _MONTHS[when.tm_mon - 1]
-    return f"{day}, {when.tm_mday:02} {month} {when.tm_year} {time.strftime('%H:%M:%S', when)} GMT"
+    """Return a time in the format of HTTP, which is English in every locale."""
+    time_tuple = time.gmtime(second)
+    day, month = _DAYS[time_tuple.tm_wday], _MONTHS[time_tuple.tm_mon - 1]
+    return f"{day}, {time_tuple.tm_mday:02} {month} {time_tuple.tm_year} {time.strftime('%H:%M:%S', time_tuple)} GMT"

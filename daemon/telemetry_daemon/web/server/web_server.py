@@ -1,4 +1,4 @@
-"""The web server: it listens on the addresses, accepts clients, and closes everything at the end."""
+"""The web server: listens on its addresses, accepts clients, and closes all connections at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from telemetry_daemon.web.access.access_control import AccessControl, load_rules
-from telemetry_daemon.web.clients import RateLimits, SeldomLogger
+from telemetry_daemon.web.clients import RateLimitedLogger, RateLimits
 from telemetry_daemon.web.messages import Handler
 from telemetry_daemon.web.server.connection import Connection
 from telemetry_daemon.web.server.listeners import BACKLOG, Listener, covers, open_listener
@@ -25,12 +25,12 @@ from telemetry_daemon.web.server.open_connections import (
 )
 from telemetry_parsers.dataclass import dataclass
 
-CLOSING_LOOKS = 100  # one second in all
-SECONDS_BETWEEN_CLOSING_LOOKS = 0.01
-CLIENTS_IN_A_ROUND = 16  # each delays those already connected by about a tenth of a millisecond
-# After a round that left clients waiting, the next accepts twice as many: among thousands of attackers, which make rounds
-# long, a scraper would wait for seconds.
-MOST_CLIENTS_IN_A_ROUND = 128
+CLOSING_CHECKS = 100  # one second in total
+CLOSING_CHECK_SECONDS = 0.01
+CLIENTS_PER_ROUND = 16  # accepting a client takes about 0.1 ms, which delays the connected clients
+# While clients are waiting, the number doubles from round to round. Otherwise thousands of attackers, which make rounds
+# long, would delay a scraper by seconds.
+MOST_CLIENTS_PER_ROUND = 128
 PAUSE_AFTER_FAILURE_SECONDS = 0.1
 
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The current activity of a web server."""
+    """Current numbers of connections, by phase, and of password checks."""
 
     connections: Mapping[Phase, int]
     password_checks: int
@@ -49,7 +49,7 @@ class Statistics:
 
 
 class WebServer:
-    """Serves a site on addresses such as `:9100`, `[::1]:9100` or `unix:/path`. All methods belong to one event loop."""
+    """Serves a site on addresses such as `:9100` or `unix:/path`. All methods must be called in one event loop."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class WebServer:
         self._allowed_hosts = tuple(allowed_hosts)
         self._deadlines = deadlines or Deadlines()
         self._acceptors: dict[str, _Acceptor] = {}
-        self._admits: Callable[[socket.socket], bool] = lambda client: True  # noqa: ARG005  # all clients
+        self._is_admitted: Callable[[socket.socket], bool] = lambda client: True  # noqa: ARG005  # everyone
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Return the served addresses with their real ports, in the order of the settings."""
+        """Return the addresses with their real ports, in the order of the settings."""
         return tuple(self._acceptors[text].listener.address for text in self._listen if text in self._acceptors)
 
     def statistics(self) -> Statistics:
@@ -84,47 +84,49 @@ class WebServer:
         )
 
     async def start(self) -> None:
-        """Listen on all addresses. On WebError (bad address, used port, bad file), no address is open."""
+        """Listen on all addresses. Raises WebError without listening on any address."""
         access = AccessControl(load_rules(self._config_file), self._limits)
         self._serve(_open_all(self._listen), access)
         self._allow_hosts(self._allowed_hosts)
 
-    async def start_on(self, listener: Listener, admits: Callable[[socket.socket], bool]) -> None:
-        """Serve an open listener without passwords, to the clients that `admits` accepts."""
-        self._admits = admits
+    async def start_on(self, listener: Listener, is_admitted: Callable[[socket.socket], bool]) -> None:
+        """Serve an open listener without passwords, only to clients for which `is_admitted` is true."""
+        self._is_admitted = is_admitted
         self._listen = (listener.text,)
         self._serve([listener], AccessControl(load_rules("")))
 
     def _serve(self, listeners: Sequence[Listener], access: AccessControl) -> None:
-        room = connections_within(raise_descriptor_limit(), MOST_CONNECTIONS + MOST_CLIENTS_IN_A_ROUND)
-        connections = OpenConnections(min(room, MOST_CONNECTIONS))
-        self._most_in_a_round = max(CLIENTS_IN_A_ROUND, room - MOST_CONNECTIONS)
+        capacity = connections_within(raise_descriptor_limit(), MOST_CONNECTIONS + MOST_CLIENTS_PER_ROUND)
+        connections = OpenConnections(min(capacity, MOST_CONNECTIONS))
+        self._clients_per_round = max(CLIENTS_PER_ROUND, capacity - MOST_CONNECTIONS)
         self._shared = Shared(self._handler, access, connections, self._deadlines)
-        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._accept_on(listeners)
 
     async def serve_forever(self) -> None:
-        """Return after `close`; raise if accepting connections failed for good."""
-        await asyncio.shield(self._over)
+        """Wait until `close`. Raises an error after which no connection can be accepted."""
+        await asyncio.shield(self._closed)
 
     async def reconfigure(self, listen: Sequence[str], config_file: str, allowed_hosts: Sequence[str] = ()) -> None:
-        """Serve these addresses with this file to these hosts, without a gap for kept addresses. On WebError, nothing changes."""
+        """Apply new settings. Addresses that remain are served without interruption. On WebError, nothing changes."""
         texts = tuple(dict.fromkeys(listen))
         rules = load_rules(config_file)
-        dropped = [acceptor.listener for text, acceptor in self._acceptors.items() if text not in texts]
-        opened = _open_all([text for text in texts if text not in self._acceptors], dropped)
-        staying = [acceptor.listener for text, acceptor in self._acceptors.items() if text in texts]
-        served = [*staying, *opened]
-        # A listener that a new address includes (127.0.0.1:9100 in :9100) stays open: closing it could lose a connection.
-        leaving = [listener.text for listener in dropped if not covers(served, listener.socket.getsockname())]
-        left = [self._acceptors.pop(text) for text in leaving]
-        for acceptor in left:
+        old_listeners = [acceptor.listener for text, acceptor in self._acceptors.items() if text not in texts]
+        new_listeners = _open_all([text for text in texts if text not in self._acceptors], old_listeners)
+        kept_listeners = [acceptor.listener for text, acceptor in self._acceptors.items() if text in texts]
+        served = [*kept_listeners, *new_listeners]
+        # A listener within a new address (127.0.0.1:9100 in :9100) stays open, because closing it could lose a connection.
+        closing_texts = [
+            listener.text for listener in old_listeners if not covers(served, listener.socket.getsockname())
+        ]
+        closing = [self._acceptors.pop(text) for text in closing_texts]
+        for acceptor in closing:
             await acceptor.stop()
         self._shared.access.use(rules)
         self._listen = texts
-        self._accept_on(opened)
+        self._accept_on(new_listeners)
         self._allow_hosts(allowed_hosts)
-        for acceptor in left:
+        for acceptor in closing:
             await acceptor.empty_backlog(lambda client: covers(served, client.getsockname()))
             acceptor.listener.close()
         for connection in self._shared.open_connections.all():
@@ -132,7 +134,7 @@ class WebServer:
                 connection.finish()
 
     async def close(self) -> None:
-        """Stop listening, give running responses a moment, and disconnect all clients. A second call does nothing."""
+        """Stop listening, let running responses finish for a second, and disconnect all clients. May be called twice."""
         acceptors = list(self._acceptors.values())
         self._acceptors.clear()
         if not acceptors:
@@ -142,111 +144,111 @@ class WebServer:
             acceptor.listener.close()
         await self._finish_all()
         await self._shared.access.close()
-        if not self._over.done():
-            self._over.set_result(None)
+        if not self._closed.done():
+            self._closed.set_result(None)
 
     async def _finish_all(self) -> None:
         connections = self._shared.open_connections
         for connection in connections.all():
             connection.finish()
         self._shared.access.refuse_waiting()
-        for _ in range(CLOSING_LOOKS):
+        for _ in range(CLOSING_CHECKS):
             if not connections.count(Phase.ANSWERING):
                 break
-            await asyncio.sleep(SECONDS_BETWEEN_CLOSING_LOOKS)
+            await asyncio.sleep(CLOSING_CHECK_SECONDS)
         for connection in connections.all():
             connection.abort()
-        await asyncio.sleep(0)  # the turn in which the transports close their sockets
+        await asyncio.sleep(0)  # in this round of the loop, the transports close their sockets
 
     def _accept_on(self, listeners: Sequence[Listener]) -> None:
         for listener in listeners:
             acceptor = _Acceptor(
-                listener, self._welcome, self._shared.open_connections.evict_one, self._most_in_a_round
+                listener, self._create_connection, self._shared.open_connections.evict_one, self._clients_per_round
             )
-            acceptor.task.add_done_callback(self._accepting_ended)
+            acceptor.task.add_done_callback(self._on_acceptor_end)
             self._acceptors[listener.text] = acceptor
 
     def _allow_hosts(self, names: Sequence[str]) -> None:
-        """Check host names against the addresses of the settings, not against an old address that a new one includes."""
+        """Check host names only at addresses in the settings, not at an old address that a new address includes."""
         listening = [self._acceptors[text].listener.socket for text in self._listen if text in self._acceptors]
         self._shared.access.allow_hosts(names, [listener.getsockname() for listener in listening])
 
-    def _accepting_ended(self, task: asyncio.Task[None]) -> None:
+    def _on_acceptor_end(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
-        if error is not None and not self._over.done():
-            self._over.set_exception(error)
+        if error is not None and not self._closed.done():
+            self._closed.set_exception(error)
 
-    async def _welcome(self, client: socket.socket) -> None:
-        """Create the connection of a client. The call waits for the loop's next round, so that others get their turn."""
-        if not self._admits(client):
+    async def _create_connection(self, client: socket.socket) -> None:
+        """Create the connection of a client. This takes one round of the loop, so that other clients get their turn."""
+        if not self._is_admitted(client):
             client.close()
             return
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(lambda: Connection(self._shared), client)
-        except OSError:  # the client is gone already
+        except OSError:  # the client has disconnected
             client.close()
 
 
-# `loop.sock_accept` is not used, because cancelling it may lose a client that it has just accepted.
+# Does not use `loop.sock_accept`, because cancelling it may lose an accepted client.
 class _Acceptor:
-    """Passes each client of a listener to `welcome`, and calls `make_room` when no descriptors are left."""
+    """Accepts clients and passes them to `create_connection`. Calls `make_room` when no descriptors are left."""
 
     def __init__(
         self,
         listener: Listener,
-        welcome: Callable[[socket.socket], Awaitable[None]],
+        create_connection: Callable[[socket.socket], Awaitable[None]],
         make_room: Callable[[], object],
-        most_in_a_round: int = CLIENTS_IN_A_ROUND,
+        most_per_round: int = CLIENTS_PER_ROUND,
     ) -> None:
         self.listener = listener
-        self._welcome = welcome
+        self._create_connection = create_connection
         self._make_room = make_room
-        self._log = SeldomLogger(logger)
+        self._log = RateLimitedLogger(logger)
         self._wake = asyncio.Event()
-        self._stopping = False
-        self._most_in_any_round = most_in_a_round
-        self._most_in_this_round = CLIENTS_IN_A_ROUND
+        self._is_stopping = False
+        self._most_per_round = most_per_round
+        self._limit_of_round = CLIENTS_PER_ROUND
         self.task = asyncio.get_running_loop().create_task(self._run(), name=f"accept {listener.text}")
 
     async def stop(self) -> None:
-        """Accept no more; clients that were accepted before are welcomed first."""
-        self._stopping = True
+        """Stop accepting. Clients that are already accepted are still passed on."""
+        self._is_stopping = True
         self._wake.set()
         await asyncio.wait([self.task])
 
-    async def empty_backlog(self, worth_serving: Callable[[socket.socket], bool]) -> None:
-        """After `stop`: accept the waiting connections that are worth serving, and close the others."""
-        with contextlib.suppress(OSError):  # what cannot be accepted now is lost with the listener
+    async def empty_backlog(self, is_worth_serving: Callable[[socket.socket], bool]) -> None:
+        """Accept the waiting connections after `stop`. Those that are not worth serving are closed."""
+        with contextlib.suppress(OSError):  # the remaining connections are closed with the listener
             for _ in range(BACKLOG):
                 client = self._accept()
                 if client is None:
                     return
-                if worth_serving(client):
-                    await self._welcome(client)
+                if is_worth_serving(client):
+                    await self._create_connection(client)
                 else:
                     client.close()
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        while not self._stopping:
+        while not self._is_stopping:
             loop.add_reader(self.listener.socket, self._wake.set)
             try:
                 await self._accept_until_an_error()
             finally:
                 loop.remove_reader(self.listener.socket)
-            if not self._stopping:
+            if not self._is_stopping:
                 await asyncio.sleep(PAUSE_AFTER_FAILURE_SECONDS)
 
     async def _accept_until_an_error(self) -> None:
         try:
-            while not self._stopping:
+            while not self._is_stopping:
                 await self._wake.wait()
                 self._wake.clear()
-                if not self._stopping:
-                    await asyncio.gather(*map(self._welcome, self._accept_some()))
+                if not self._is_stopping:
+                    await asyncio.gather(*map(self._create_connection, self._accept_some()))
         except OSError as error:
-            # Other errors come from the client or the network, and pass.
+            # Other errors concern one client or the network, so accepting continues.
             if error.errno in _NO_LISTENER:
                 raise
             if error.errno in _OUT_OF_DESCRIPTORS:
@@ -256,28 +258,28 @@ class _Acceptor:
     def _accept_some(self) -> list[socket.socket]:
         clients: list[socket.socket] = []
         try:
-            while len(clients) < self._most_in_this_round and (client := self._accept()) is not None:
+            while len(clients) < self._limit_of_round and (client := self._accept()) is not None:
                 clients.append(client)
         except OSError:
             if not clients:
                 raise
-        some_wait = len(clients) == self._most_in_this_round
-        self._most_in_this_round = min(self._most_in_any_round, 2 * len(clients)) if some_wait else CLIENTS_IN_A_ROUND
+        are_more_waiting = len(clients) == self._limit_of_round
+        self._limit_of_round = min(self._most_per_round, 2 * len(clients)) if are_more_waiting else CLIENTS_PER_ROUND
         return clients
 
     def _accept(self) -> socket.socket | None:
         try:
             return self.listener.socket.accept()[0]
-        except BlockingIOError:  # the client went before it was accepted
+        except BlockingIOError:  # no client is waiting
             return None
 
 
-def _open_all(texts: Sequence[str], beside: Sequence[Listener] = ()) -> list[Listener]:
-    """Return listeners on all addresses, which may share the ports of `beside`. On WebError, no address is open."""
-    with contextlib.ExitStack() as undo:
+def _open_all(texts: Sequence[str], old_listeners: Sequence[Listener] = ()) -> list[Listener]:
+    """Return listeners on all addresses. They may share ports with `old_listeners`. Raises WebError without opening any."""
+    with contextlib.ExitStack() as stack:
         listeners: list[Listener] = []
         for text in texts:
-            listeners.append(open_listener(text, beside))
-            undo.callback(listeners[-1].close)
-        undo.pop_all()
+            listeners.append(open_listener(text, old_listeners))
+            stack.callback(listeners[-1].close)
+        stack.pop_all()
         return listeners
