@@ -54,7 +54,7 @@ def measure(devices: int) -> None:
     peer_openmetrics = best_milliseconds(page_oracle.openmetrics, devices)
     compress = best_milliseconds(lambda _: Gzipped(page), devices)
     gzipped = Gzipped(page)
-    finish = best_milliseconds(lambda _: gzipped.ended(b"x" * 2000), devices)
+    finish = best_milliseconds(lambda _: gzipped.with_tail(b"x" * 2000), devices)
     print(
         f"{devices:7} {page.count(b'{'):7} {len(page) / 1000:7.0f} | {ours:6.2f} {first:6.2f} {peer_ms:7.2f}"
         f" {peer_ms / ours:6.1f} | {our_openmetrics:6.2f} {peer_openmetrics:7.2f}"

@@ -34,7 +34,7 @@ def test_announced_reported_kept_over_a_restart_and_ended(tmp_path: Path) -> Non
         assert 7000 < page["telemetry_maintenance_ends_in_seconds"] <= 7200
         assert running.document()["maintenance"]["reason"] == "new <fans>"
         assert "new &lt;fans&gt;" in running.get("/")[1]
-        running.until(lambda: running.logged("maintenance is on"))
+        running.until(lambda: running.logged("maintenance announced"))
         running.signal(signal.SIGTERM)
         assert running.process is not None
         running.process.wait(PATIENCE_SECONDS)

@@ -38,7 +38,7 @@ CASES = (
     ("snapshot --demo 999xnvidia", USAGE, "more than 256"),
     ("snapshot --at 5m", USAGE, "add --replay FILE"),
     ("snapshot --replay /nope", USAGE, "use a file that `telemetry record` wrote"),
-    ("snapshot --node no-such-host.invalid", UNAVAILABLE, "check the name, or give the node's address"),
+    ("snapshot --node no-such-host.invalid", UNAVAILABLE, "check the name, or use the IP address"),
     ("snapshot --node 127.0.0.1:1", UNAVAILABLE, "no daemon answers there; start it"),
     ("snapshot --password-file /nope --node 127.0.0.1:1", USAGE, "no such file: '/nope'"),
     ("config chekc", USAGE, "did you mean check?"),

@@ -86,15 +86,19 @@ def test_every_page_is_beside_the_metrics_whatever_their_path(daemon: Daemon) ->
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("/metrics/dcgm", 404, "no other exporter is called 'dcgm'; there are dcgm-exporter, nvidia_gpu_exporter, "),
+        ("/metrics/dcgm", 404, "unknown exporter 'dcgm'; valid exporters: dcgm-exporter, nvidia_gpu_exporter, "),
         ("/metrics/" + "x" * 5000, 404, "…'; there are dcgm-exporter"),
-        ("/metrics/%3Cb%3E%0Ax", 404, "no other exporter is called"),
-        ("/metrics/../metrics", 404, "no other exporter is called '../metrics'"),
-        ("/metrics/dcgm-exporter?version=3", 400, "`version` is '3'; the versions of dcgm-exporter are 4.8, 4.9"),
-        ("/metrics/dcgm-exporter?version=4.9&version=4.8", 400, "`version` is '4.9,4.8'; the versions of"),
-        ("/metrics/dcgm-exporter?version=", 400, "`version` is ''; it is empty"),
-        ("/metrics/xpumd?version=4.9", 400, "`version` is '4.9'; xpumd has one version: leave it out"),
-        ("/metrics/dcgm-exporter?vendors=amd", 400, "`vendors` is 'amd'; give `vendors=all`, or leave it out"),
+        ("/metrics/%3Cb%3E%0Ax", 404, "unknown exporter"),
+        ("/metrics/../metrics", 404, "unknown exporter '../metrics'"),
+        ("/metrics/dcgm-exporter?version=3", 400, "invalid `version` '3': the versions of dcgm-exporter are 4.8, 4.9"),
+        ("/metrics/dcgm-exporter?version=4.9&version=4.8", 400, "invalid `version` '4.9,4.8': the versions of"),
+        ("/metrics/dcgm-exporter?version=", 400, "invalid `version` '': it is empty"),
+        ("/metrics/xpumd?version=4.9", 400, "invalid `version` '4.9': xpumd has one version: leave it out"),
+        (
+            "/metrics/dcgm-exporter?vendors=amd",
+            400,
+            "invalid `vendors` 'amd'; use `vendors=all` or remove the parameter",
+        ),
     ],
 )
 def test_what_is_asked_for_wrongly_is_named(daemon: Daemon, path: str, status: int, words: str) -> None:

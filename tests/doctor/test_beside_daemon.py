@@ -80,7 +80,7 @@ def test_a_bundle_says_why_it_has_no_history(
     [
         (http(b"{}"), "its document cannot be understood"),
         (b"boom\r\n\r\n", "the answer is not HTTP"),
-        (http(b"", "500 No"), "it answers with status 500"),
+        (http(b"", "500 No"), "the response has status 500"),
         (http(b"", "401 No"), ""),
     ],
 )

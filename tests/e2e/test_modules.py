@@ -14,7 +14,7 @@ from kits.fake_nvml.library import FakeNvml
 from kits.fake_sysfs import Sysfs, mi210
 from kits.waiting import PATIENCE_SECONDS
 from kits.web_server import make_pki
-from telemetry_daemon.service.unused_imports import left_out
+from telemetry_daemon.service.unused_imports import unused_imports_replaced
 
 # The daemon itself, which writes on SIGUSR1 what it has imported.
 PROGRAM = """
@@ -87,7 +87,7 @@ def test_the_daemon_works_with_all_that_it_leaves_out(tmp_path: Path) -> None:
     program = """
 import contextlib, sys
 from telemetry_daemon.service import unused_imports
-unused_imports.left_out = contextlib.nullcontext
+unused_imports.unused_imports_replaced = contextlib.nullcontext
 from telemetry_daemon.cli import main
 sys.exit(main())
 """
@@ -99,8 +99,8 @@ sys.exit(main())
 def test_afterwards_everybody_gets_the_real_modules() -> None:
     program = """
 import sys
-from telemetry_daemon.service.unused_imports import left_out
-with left_out():
+from telemetry_daemon.service.unused_imports import unused_imports_replaced
+with unused_imports_replaced():
     import apscheduler.schedulers.background, asyncio
 assert asyncio.base_events.ssl is None
 import concurrent.futures.process, importlib.metadata, multiprocessing, ssl, tzlocal, zoneinfo
@@ -113,7 +113,7 @@ print(importlib.metadata.version("apscheduler") >= "3", ssl.OPENSSL_VERSION != "
 
 
 def test_what_was_imported_before_stays() -> None:
-    with left_out():
+    with unused_imports_replaced():
         import ssl as within
     assert within is ssl
     assert sys.modules["ssl"] is ssl

@@ -211,7 +211,7 @@ def test_a_released_source_is_left_alone_until_it_is_resumed_or_the_time_is_over
         assert run_main("resume", "mthreads-gmi", *config)[1] == "mthreads-gmi was not released\n"
         for action in ("release", "resume"):
             status, _, error = run_main(action, "nvmll", *config)
-            assert (status, "there is no source named 'nvmll'; the sources are" in error) == (64, True), error
+            assert (status, "unknown source 'nvmll'; the sources are" in error) == (64, True), error
         assert run_main("release", "mthreads-gmi", "--for", "2s", *config)[0] == 0
         running.until_state("mthreads-gmi", "ok")
         assert "for 20 d 0 h;" in run_main("release", "mthreads-gmi", "--for", "20d", *config)[1]

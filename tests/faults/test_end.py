@@ -31,7 +31,7 @@ def test_a_part_that_does_not_end_is_left_behind(tmp_path: Path) -> None:
     daemon.environment = {**daemon.environment, "PYTHONPATH": search}
     with daemon:
         assert daemon.stop()[0] == 0
-        daemon.until(lambda: daemon.logged("not all tasks ended in time"))
+        daemon.until(lambda: daemon.logged("stopped before all tasks had ended"))
 
 
 class Stuck:

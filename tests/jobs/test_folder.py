@@ -14,27 +14,27 @@ from telemetry_parsers.ownership import Claim, DeviceName
 def test_a_change_is_read_and_a_quiet_folder_is_not(tmp_path: Path) -> None:
     read: list[str] = []
     folder = JobFolder(str(tmp_path / "jobs"), read.append)
-    folder.look()
+    folder.check()
     assert read == []
     (tmp_path / "jobs").mkdir()
     os.utime(tmp_path / "jobs", (START, START))
-    folder.look()
+    folder.check()
     assert read == ["slurm", "pbs", "flux"]
-    folder.look()
+    folder.check()
     assert len(read) == 3
     (tmp_path / "jobs" / "slurm-1.json").write_text("{}")
-    folder.look()
+    folder.check()
     assert len(read) == 6
 
 
 def test_a_change_in_the_tick_of_the_last_look_is_read(tmp_path: Path) -> None:
     read: list[str] = []
     folder = JobFolder(str(tmp_path), read.append)
-    folder.look()
+    folder.check()
     changed = tmp_path.stat().st_mtime_ns
     (tmp_path / "slurm-1.json").write_text("{}")
     os.utime(tmp_path, ns=(changed, changed))
-    folder.look()
+    folder.check()
     assert len(read) == 6
 
 

@@ -162,7 +162,7 @@ def test_without_a_daemon_the_tools_are_read(tmp_path: Path, monkeypatch: pytest
     [
         ("127.0.0.1:1", "127.0.0.1:1: "),
         ("http://user:secret@127.0.0.1", "has no user and password in it"),
-        ("no node at all", "is no node; write HOST, HOST:PORT"),
+        ("no node at all", "is not a valid node; use HOST, HOST:PORT"),
         ("unix:/nowhere/at.all", "unix:/nowhere/at.all: "),
     ],
 )

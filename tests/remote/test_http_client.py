@@ -18,7 +18,7 @@ from telemetry_daemon.remote.http_client import (
     NodeError,
     address_of,
     addresses_of,
-    listed,
+    parse_node_list,
 )
 from telemetry_daemon.web.messages import Response
 from telemetry_daemon.web.server.open_connections import Deadlines
@@ -50,7 +50,7 @@ def test_what_is_no_address_is_refused_in_one_line(text):
 
 
 def test_a_list_of_nodes():
-    assert listed("node1\n# all of rack 2\n\n node2:9400  # slow\n") == ["node1", "node2:9400"]
+    assert parse_node_list("node1\n# all of rack 2\n\n node2:9400  # slow\n") == ["node1", "node2:9400"]
     assert [address.name for address in addresses_of(["a", "b", "a"])] == ["a", "b"]
     with pytest.raises(AddressError, match="256"):
         addresses_of([f"node{number}" for number in range(257)])
@@ -101,9 +101,9 @@ def test_a_password_is_sent_and_not_shown():
         (b"HTTP/1.1 302 Found\r\nLocation: http://elsewhere/\r\nContent-Length: 0\r\n\r\n", "302"),
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "no telemetry daemon"),
         (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", "cut off"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", "truncated"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n" + b"x" * 1000, "cut off"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n" + b"x" * 1000, "truncated"),
         (b"x" * 100_000, "not HTTP"),
         (b"", "not HTTP"),
     ],

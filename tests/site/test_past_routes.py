@@ -169,22 +169,26 @@ def test_a_device_without_a_past_has_no_series():
 
 
 REFUSED = [
-    ("history?device=9", 404, "no device is called '9'"),
-    ("history?device=", 404, "no device is called ''"),
-    ("history?device", 404, "no device is called ''"),
-    (f"history?device={quote(HOSTILE[:40])}", 404, "no device is called '"),
-    ("history?metric=fan_ratio", 400, "no history is kept of 'fan_ratio'; it is kept of temperature_celsius, "),
-    ("history?metric=", 400, "no history is kept of ''"),
-    ("history?since=yesterday", 400, "`since` is 'yesterday'; give Unix seconds, or a time as 2026-01-01T00:00:00Z"),
-    ("history?since=nan", 400, "`since` is 'nan'"),
-    ("history?since=inf", 400, "`since` is 'inf'"),
-    ("history?since=2026-01-01T00:00:00", 400, "`since` is"),
-    (f"history?since={'9' * 9999}", 400, "`since` is '9999"),
-    ("history?since=99999-01-01T00:00:00Z", 400, "`since` is"),
-    ("history?last=5", 400, "unknown parameter 'last'; the parameters are device, metric, since"),
+    ("history?device=9", 404, "unknown device '9'"),
+    ("history?device=", 404, "unknown device ''"),
+    ("history?device", 404, "unknown device ''"),
+    (f"history?device={quote(HOSTILE[:40])}", 404, "unknown device '"),
+    ("history?metric=fan_ratio", 400, "'fan_ratio' has no history; metrics with a history: temperature_celsius, "),
+    ("history?metric=", 400, "'' has no history"),
+    (
+        "history?since=yesterday",
+        400,
+        "invalid `since` 'yesterday'; use Unix seconds, or a time such as 2026-01-01T00:00:00Z",
+    ),
+    ("history?since=nan", 400, "invalid `since` 'nan'"),
+    ("history?since=inf", 400, "invalid `since` 'inf'"),
+    ("history?since=2026-01-01T00:00:00", 400, "invalid `since`"),
+    (f"history?since={'9' * 9999}", 400, "invalid `since` '9999"),
+    ("history?since=99999-01-01T00:00:00Z", 400, "invalid `since`"),
+    ("history?last=5", 400, "unknown parameter 'last'; valid parameters: device, metric, since"),
     ("history?%00=%ff%fe", 400, "unknown parameter '"),
-    (f"history?{'device=0&' * 1800}device=no", 404, "no device is called 'no'"),
-    ("snapshot?device=9", 404, "no device is called '9'"),
+    (f"history?{'device=0&' * 1800}device=no", 404, "unknown device 'no'"),
+    ("snapshot?device=9", 404, "unknown device '9'"),
 ]
 
 

@@ -89,7 +89,7 @@ def test_a_body_is_packed_once_and_every_reader_of_gzip_reads_it_with_any_end(de
         deflate = pytest.importorskip("isal.isal_zlib", reason="there is no wheel of it for this machine")
     packed = Gzipped(body, deflate)
     for tail in (b"", b"y", b"ab" * 40_000):
-        whole = b"".join(packed.ended(tail))
+        whole = b"".join(packed.with_tail(tail))
         unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)  # one that stops behind the first member
         assert unpacker.decompress(whole) + unpacker.flush() == body + tail
         assert (unpacker.eof, unpacker.unused_data) == (True, b"")

@@ -101,16 +101,16 @@ def test_a_daemon_that_is_killed_before_its_first_minute_leaves_a_gap(tmp_path):
     node.accumulator = Accumulator(ledger=node.ledger)
     store = Store("node-1", Clock(clock, lambda: node.wall))
     node.poll()
-    owners.keep(store)
+    owners.write(store)
     assert [record.owner.kind for record in saved_of(tmp_path).jobs] == ["nobody"]
     node.runs(2)
     node.gives(has(job("7"), started=START + 2))
     node.runs(2)
-    owners.keep(store)
+    owners.write(store)
     written = saved_of(tmp_path)
     assert {record.owner.name for record in written.jobs} == {"", "7"}
     node.runs(38)
-    owners.keep(store)
+    owners.write(store)
     assert saved_of(tmp_path) == written, "the next minute has not passed, and no owner has appeared"
     restarted = node.restarted(2.0, saved=file_in(tmp_path).load())
     restarted.poll()

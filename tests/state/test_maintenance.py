@@ -209,7 +209,7 @@ class Chores(FedNode):
     def keep_house(self, cards: float) -> None:
         self.now += 10.0
         self.daemon_metrics.set_pci({"nvidia": int(cards)})
-        self.desk.keep()
+        self.desk.save()
 
     def cards(self) -> list[float]:
         return [sample.value for sample in self.store.snapshot().own]

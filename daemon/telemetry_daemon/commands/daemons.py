@@ -24,7 +24,7 @@ from telemetry_daemon.remote.http_client import (
     NodeError,
     address_of,
     addresses_of,
-    listed,
+    parse_node_list,
 )
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
@@ -57,7 +57,7 @@ def read_credentials(arguments: argparse.Namespace) -> Credentials:
 
 def addresses(texts: Sequence[str], file: Path | None) -> tuple[Address, ...]:
     """Return the addresses in the arguments and in the file. Raise CommandError if an address is invalid."""
-    from_file = listed(_content(str(file))) if file is not None else []
+    from_file = parse_node_list(_content(str(file))) if file is not None else []
     if file is not None and not from_file:
         raise CommandError(f"{file}: no nodes; write one node on each line")
     try:

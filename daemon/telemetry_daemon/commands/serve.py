@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.child import Check
-from telemetry_daemon.service.unused_imports import left_out
+from telemetry_daemon.service.unused_imports import unused_imports_replaced
 
 EXAMPLES = {
     "telemetry serve": "Serve the metrics of this node.",
@@ -38,10 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
         inputs = replace(inputs, environment={**_DEMO_ENVIRONMENT, **inputs.environment})
     check = Check(inputs)
     # Import while the configuration is checked.
-    with left_out():
-        from telemetry_daemon.service.serving import Instead, Recording, serve
-    instead = Instead(arguments.demo, arguments.fault)
+    with unused_imports_replaced():
+        from telemetry_daemon.service.serving import Recording, Replacement, serve
+    replacement = Replacement(arguments.demo, arguments.fault)
     if arguments.replay is not None:
         playback = options.playback_options(arguments, keeps_times=False)
-        instead = Instead(recording=Recording(arguments.replay, playback, arguments.at))
-    return serve(inputs, check, instead)
+        replacement = Replacement(recording=Recording(arguments.replay, playback, arguments.at))
+    return serve(inputs, check, replacement)

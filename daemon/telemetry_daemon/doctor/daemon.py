@@ -18,7 +18,7 @@ from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.processes import short_lived
 from telemetry_daemon.readers.tool_path import Whereabouts
 from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
-from telemetry_daemon.remote.http_client import Address, BrokenError, Client, Credentials, NodeError
+from telemetry_daemon.remote.http_client import Address, Client, Credentials, InvalidResponseError, NodeError
 from telemetry_exporters.text import first_names
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, Snapshot, SourceStatus
@@ -227,7 +227,7 @@ def _is_broken(error: NodeError, address: Address) -> bool:
     if not address.unix:
         return False
     cause = error.__cause__
-    if isinstance(cause, BrokenError):
+    if isinstance(cause, InvalidResponseError):
         return not error.status or error.status >= _SERVER_ERROR
     return isinstance(cause, TimeoutError) or not isinstance(cause, OSError)
 

@@ -1,1 +1,1 @@
-"""The client of a daemon, here or on another node: addresses, HTTP, documents, and the control socket."""
+"""Clients of daemons on this node or other nodes: HTTP, documents, and the control socket."""

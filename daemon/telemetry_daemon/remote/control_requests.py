@@ -1,4 +1,4 @@
-"""The requests to the daemon over the control socket: the arguments and the answer of each verb."""
+"""The requests over the control socket: the arguments and the answer of each verb, as dataclasses."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.dataclass import dataclass
 
-# A line between captures: how many captures before it were lost. `round_ended` is the monotonic time at which each poll
-# had ended once since the recording began or, if the newest captures are kept, since the daemon started.
+# The schema of a line between captures: how many captures were dropped before it. `round_ended` is the monotonic time at
+# which each poll had ended once since the recording began or, if the newest captures are kept, since the daemon started.
 LOST_SCHEMA = "telemetry.lost/1"
 _LONGEST_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Forget the lost device with this ID, or end the open events of a present device."""
+    """Forget this lost device. For a device that is present, close its open events instead."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetLost:
-    """Forget all lost devices, or those of one vendor."""
+    """Forget all lost devices, or only those of a vendor."""
 
     vendor: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Release a source for this many seconds, or until it is resumed."""
+    """Release a source for this many seconds, or until it is resumed if `seconds` is None."""
 
     source: str
     seconds: float | None
@@ -37,7 +37,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceOn:
-    """Start a maintenance of this many seconds; without a reason, an earlier reason is kept."""
+    """Announce a maintenance of this many seconds. None keeps the reason of a current maintenance."""
 
     seconds: float
     reason: str | None
@@ -45,19 +45,19 @@ class MaintenanceOn:
 
 @dataclass(frozen=True, slots=True)
 class OfSource:
-    """Poll a released source again, or read the jobs of a source at once."""
+    """Resume a released source, or read the jobs of a source immediately."""
 
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoArguments:
-    """Request the whole node as JSON, the state of the maintenance, or its end."""
+    """The arguments of requests without any: the snapshot, the maintenance, or the end of the maintenance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Control the played recording: a time to go to, or a speed, as the user wrote it."""
+    """Control a replay. `value` is a position or a speed, as the user entered it."""
 
     action: str
     value: str
@@ -65,7 +65,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Captures:
-    """Request the sources' captures as they come; before them the last minutes, or the newest capture of each poll. Without `live`, only those."""
+    """Request captures: those of the last minutes or the newest of each poll, then live captures if `live` is true."""
 
     minutes_before: bool
     live: bool
@@ -73,7 +73,7 @@ class Captures:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """How many devices were forgotten, the codes of the ended events, and the devices that are still lost."""
+    """The answer to a forget request: the number of devices, the codes of closed events, and the remaining lost devices."""
 
     forgotten: int
     events: tuple[str, ...]
@@ -82,21 +82,21 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The processes that still hold the devices of a released source."""
+    """The answer to a release: the processes that still use devices of the source."""
 
     left_behind: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Whether the source was released before."""
+    """The answer to a resume: whether the source had been released."""
 
     resumed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceState:
-    """The seconds until the maintenance ends, None without a maintenance; and why a restart would undo it."""
+    """The current maintenance. `not_kept` is the reason why it will not survive a restart, or an empty text."""
 
     ends_in: float | None
     reason: LongText
@@ -104,12 +104,12 @@ class MaintenanceState:
 
     def __post_init__(self) -> None:
         if self.ends_in is not None and not abs(self.ends_in) <= _LONGEST_SECONDS:
-            raise CodecError("ends_in", "expected seconds within a year")
+            raise CodecError("ends_in", "expected at most the seconds of a year")
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceEnded:
-    """Whether there was a maintenance; and why a restart would undo its end."""
+    """The answer to the end of a maintenance. `not_kept` is the reason why the end will not survive a restart."""
 
     was_on: bool
     not_kept: LongText
@@ -117,7 +117,7 @@ class MaintenanceEnded:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The position in the recording and its length in seconds, the Unix time that is shown, and how it is played."""
+    """The state of a replay: the position and the length in seconds, the shown Unix time, and the speed."""
 
     place: float
     length: float
@@ -128,4 +128,4 @@ class Played:
         if not is_valid_time(self.shown) or not all(
             0 <= seconds <= _LONGEST_SECONDS for seconds in (self.place, self.length)
         ):
-            raise CodecError("shown", "expected a place in a recording")
+            raise CodecError("shown", "expected a position in a recording")

@@ -1,4 +1,4 @@
-"""The running daemon's control socket: one JSON line in, one out, only for the daemon's user and root."""
+"""The daemon's control socket, for the daemon's user and root. Each request and each answer is one line of JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _LINE_LIMIT_BYTES = 1 << 16
 _TIMEOUT_SECONDS = 5.0
-# The limit of an answer, because another process may listen on the socket. A tool prints at most 8 MiB.
+# The size limit of an answer, because another process may listen on the socket. A tool prints at most 8 MiB.
 _ANSWER_LIMIT_BYTES = 16 << 20
 _LONGEST_LINE_BYTES = 32 << 20
 _BYTES_A_SECOND = 16 << 20
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One request of the daemon: the dataclass of its arguments, and the function that receives them."""
+    """A request: the dataclass of its arguments, and the function that returns the answer."""
 
     arguments: type
     answer: Callable[[Any], Mapping[str, Plain]]
@@ -47,27 +47,27 @@ class Verb:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A request with a continuous answer: the dataclass of its arguments, and the function that answers until one side ends it."""
+    """A request with a continuous answer: the dataclass of its arguments, and the function that sends the answer."""
 
     arguments: type
     serve: Callable[[Any, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class ControlError(Exception):
-    """The daemon cannot be reached."""
+    """The daemon did not answer."""
 
 
 class RefusedError(ControlError):
-    """The daemon refused the request; the text says why."""
+    """The daemon refused the request. The text is its reason."""
 
 
 def path_in(runtime_directory: str) -> Path:
-    """Return the path of the socket."""
+    """Return the path of the socket in a runtime directory."""
     return Path(runtime_directory) / "control.sock"
 
 
 class ControlServer:
-    """Serves the verbs on a Unix socket with mode 0600."""
+    """Serves requests on the control socket."""
 
     def __init__(self, path: Path, verbs: Mapping[str, Verb | Stream]) -> None:
         self._path = path
@@ -75,9 +75,9 @@ class ControlServer:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen; a dead daemon's socket is replaced. Raises OSError."""
-        listening = await asyncio.to_thread(bind_own_socket, self._path)
-        self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=_LINE_LIMIT_BYTES)
+        """Listen on the socket, replacing a socket of an earlier daemon. Raises OSError."""
+        unix_socket = await asyncio.to_thread(bind_own_socket, self._path)
+        self._server = await asyncio.start_unix_server(self._serve, sock=unix_socket, limit=_LINE_LIMIT_BYTES)
 
     async def close(self) -> None:
         """Stop listening and remove the socket."""
@@ -113,98 +113,98 @@ class ControlServer:
             if isinstance(verb, Stream):
                 await verb.serve(arguments, reader, writer)
                 return None
-            # On a thread: releasing a tool may take a second, and scrapes must not wait for it.
+            # On another thread, because a release may take a second and scrapes must not wait.
             return await asyncio.to_thread(verb.answer, arguments)
         except CodecError as error:
             return {"error": f"{name}: {error}" if name else str(error)}
 
 
 def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
-    """Return the running daemon's answer. Raises ControlError."""
-    with _talking(path, verb, arguments) as connection:
-        plain = decode_foreign(_read_all(connection))
-    if not isinstance(plain, dict):
-        raise ControlError("the daemon's answer is no object")
-    _check(plain)
-    return plain
+    """Send a request, and return the answer. Raises ControlError."""
+    with _connect_and_send(path, verb, arguments) as connection:
+        answer = decode_foreign(_receive_all(connection))
+    if not isinstance(answer, dict):
+        raise ControlError("the daemon's answer is not a JSON object")
+    _check_refusal(answer)
+    return answer
 
 
-def lines(path: Path, verb: str, until: Callable[[], float], **arguments: Plain) -> Iterator[bytes]:
-    """Yield the lines until that monotonic time, which may change meanwhile, or until the daemon closes the connection. Raises ControlError."""
-    with _talking(path, verb, arguments) as connection:
-        waiting = bytearray()
-        for received in _pieces(connection, until):
-            waiting += received
-            if len(waiting) > _LONGEST_LINE_BYTES:
+def lines(path: Path, verb: str, deadline: Callable[[], float], **arguments: Plain) -> Iterator[bytes]:
+    """Yield lines until the monotonic time that `deadline` returns, or until the daemon disconnects. Raises ControlError."""
+    with _connect_and_send(path, verb, arguments) as connection:
+        buffer = bytearray()
+        for data in _received_data(connection, deadline):
+            buffer += data
+            if len(buffer) > _LONGEST_LINE_BYTES:
                 raise OSError(f"a line is longer than {_LONGEST_LINE_BYTES >> 20} MiB")
-            if b"\n" not in received:
+            if b"\n" not in data:
                 continue
-            *whole, rest = bytes(waiting).split(b"\n")
-            waiting = bytearray(rest)
-            for line in whole:
+            *complete_lines, remainder = bytes(buffer).split(b"\n")
+            buffer = bytearray(remainder)
+            for line in complete_lines:
                 if line.startswith(b'{"error"'):
-                    _check(decode_foreign(line))
+                    _check_refusal(decode_foreign(line))
                 yield line
 
 
-def _pieces(connection: socket.socket, until: Callable[[], float]) -> Iterator[bytes]:
-    """Yield the bytes received until that time, then those in transit, because the caller may be slower than the daemon."""
+def _received_data(connection: socket.socket, deadline: Callable[[], float]) -> Iterator[bytes]:
+    """Yield received bytes until that time. Then stop the daemon, and yield the bytes that it has already sent."""
     received_bytes = 0
     began, end = time.monotonic(), None
-    while (left := (until() if end is None else end) - time.monotonic()) > 0 or end is None:
+    while (left := (deadline() if end is None else end) - time.monotonic()) > 0 or end is None:
         if left <= 0:
             connection.shutdown(socket.SHUT_WR)
             end = time.monotonic() + _TIMEOUT_SECONDS
             continue
         connection.settimeout(min(left, LONGEST_WAIT_SECONDS))
         try:
-            received = connection.recv(1 << 16)
-        except TimeoutError:  # nothing received yet
+            data = connection.recv(1 << 16)
+        except TimeoutError:  # no data yet
             continue
-        received_bytes += len(received)
+        received_bytes += len(data)
         if received_bytes > _BYTES_A_SECOND * (time.monotonic() - began + _TIMEOUT_SECONDS):
-            raise OSError(f"more than {_BYTES_A_SECOND >> 20} MiB came in each second")
-        if not received:
+            raise OSError(f"more than {_BYTES_A_SECOND >> 20} MiB per second were received")
+        if not data:
             return
-        yield received
+        yield data
 
 
 @contextlib.contextmanager
-def _talking(path: Path, verb: str, arguments: Mapping[str, Plain]) -> Iterator[socket.socket]:
+def _connect_and_send(path: Path, verb: str, arguments: Mapping[str, Plain]) -> Iterator[socket.socket]:
     try:
         with connect(path, _TIMEOUT_SECONDS) as connection:
             connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
             yield connection
     except (FileNotFoundError, ConnectionRefusedError):
-        remedy = "start it, or name the configuration that it runs with (--config)"
+        remedy = "start it, or use its configuration file (--config)"
         raise ControlError(f"no daemon answers on {path}; {remedy}") from None
     except UnsafeError as error:
         raise ControlError(str(error)) from None
     except PermissionError:
         raise ControlError(f"permission denied on {path}; run this as root or as the daemon's user") from None
     except (OSError, CodecError) as error:
-        raise ControlError(f"the daemon on {path} gave no answer: {error}; look into its log") from None
+        raise ControlError(f"the daemon on {path} did not answer: {error}; see its log") from None
 
 
-def _check(plain: Plain) -> None:
-    if isinstance(plain, dict) and "error" in plain:
-        raise RefusedError(cut(clean(str(plain["error"])), _LONGEST_TEXT))
+def _check_refusal(answer: Plain) -> None:
+    if isinstance(answer, dict) and "error" in answer:
+        raise RefusedError(cut(clean(str(answer["error"])), _LONGEST_TEXT))
 
 
-def _read_all(connection: socket.socket) -> bytes:
-    received = bytearray()
-    until = time.monotonic() + _TIMEOUT_SECONDS
+def _receive_all(connection: socket.socket) -> bytes:
+    data = bytearray()
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while chunk := connection.recv(1 << 16):
-        received += chunk
-        connection.settimeout(max(0.001, until - time.monotonic()))
-        if len(received) > _ANSWER_LIMIT_BYTES:
+        data += chunk
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
+        if len(data) > _ANSWER_LIMIT_BYTES:
             raise OSError("the answer is too long")
-    return bytes(received)
+    return bytes(data)
 
 
 def ask_daemon(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
-    """Return the daemon's answer with texts that are safe for a terminal. Raises CommandError without an answer or on refusal."""
-    from telemetry_daemon.remote import lenient  # the daemon itself does not need it
+    """Send a request, and return the answer with texts that are safe for a terminal. Raises CommandError."""
+    from telemetry_daemon.remote import lenient  # not needed by the daemon
 
     path = path_in(settings.state.runtime_directory)
     try:
@@ -214,5 +214,5 @@ def ask_daemon(settings: Settings, answer_type: type[T], verb: str, **arguments:
     except ControlError as error:
         raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     except CodecError as error:
-        text = f"the daemon on {path} gave an answer that is not understood ({error}); is it of another version?"
+        text = f"the daemon on {path} sent an invalid answer ({error}); it may have another version"
         raise CommandError(text, status=exits.UNAVAILABLE) from None

@@ -1,4 +1,4 @@
-"""Reads a snapshot and a history from a daemon's documents, of older and newer versions, too."""
+"""Reads snapshots and histories from documents of daemons, also of older and newer versions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from telemetry_parsers.recorded import Recorded
 
 T = TypeVar("T")
 _ABSENT = {absent.value: absent for absent in Absent}
-# float32 holds no larger number.
+# The largest value of float32.
 _LARGEST = 3.4e38
 _MOST_VALUES = 4_000_000
 _KINDS: frozenset[str] = frozenset(get_args(OwnerKind))
@@ -53,14 +53,14 @@ _BASES: frozenset[str] = frozenset(get_args(Basis))
 
 
 class DocumentError(ValueError):
-    """An invalid document; the text names the position."""
+    """An invalid document. The text names the position."""
 
-    def __init__(self, position: str, wanted: str) -> None:
-        super().__init__(f"{position} is no {wanted}")
+    def __init__(self, position: str, expected: str) -> None:
+        super().__init__(f"{position} is not a valid {expected}")
 
 
 def document_in(body: bytes | str) -> Mapping[str, Any]:
-    """Return the JSON object in an answer. Raises DocumentError."""
+    """Return the JSON object in a response. Raises DocumentError."""
     try:
         plain = decode_foreign(body.encode() if isinstance(body, str) else body, _MOST_VALUES)
     except CodecError as error:
@@ -71,7 +71,7 @@ def document_in(body: bytes | str) -> Mapping[str, Any]:
 
 
 def document_as(kind: type[T], document: object) -> T:
-    """Return the document as its dataclass. Raises DocumentError."""
+    """Return the document as this dataclass. Raises DocumentError."""
     try:
         return lenient.read(kind, document)
     except CodecError as error:
@@ -79,72 +79,77 @@ def document_as(kind: type[T], document: object) -> T:
 
 
 def snapshot_of(document: object) -> Snapshot:
-    """Return the snapshot; its monotonic clock is 0 at its creation, and it never expires by itself. Raises DocumentError."""
-    read = document_as(SnapshotJson, document)
-    _want("telemetry.snapshot/1", read.schema)
-    wall_time = _moment(read.time, "time")
+    """Return the snapshot in a document. It never expires, and its monotonic time is 0. Raises DocumentError."""
+    parsed = document_as(SnapshotJson, document)
+    _check_schema("telemetry.snapshot/1", parsed.schema)
+    wall_time = _moment(parsed.time, "time")
     return Snapshot(
-        hostname=read.hostname or "",
+        hostname=parsed.hostname or "",
         wall_time=wall_time,
         monotonic_time=0.0,
         valid_until=math.inf,
-        devices=tuple({device.id: device for device in map(_device, read.devices)}.values()),
-        host=tuple(_numbers(read.host.readings, {}, "host")),
-        sources=tuple(map(_source, read.sources)),
-        maintenance=None if read.maintenance is None else _maintenance(read.maintenance, wall_time),
-        recorded=None if read.replay is None else _recorded(read.replay),
+        devices=tuple({device.id: device for device in map(_device, parsed.devices)}.values()),
+        host=tuple(_numbers(parsed.host.readings, {}, "host")),
+        sources=tuple(map(_source, parsed.sources)),
+        maintenance=None if parsed.maintenance is None else _maintenance(parsed.maintenance, wall_time),
+        recorded=None if parsed.replay is None else _recorded(parsed.replay),
     )
 
 
 def past_of(document: object) -> Past:
-    """Return the history. Raises DocumentError."""
-    read = document_as(HistoryJson, document)
-    _want("telemetry.history/1", read.schema)
-    slots = _count(read.slots, "slots", SLOTS)
+    """Return the history in a document. Raises DocumentError."""
+    parsed = document_as(HistoryJson, document)
+    _check_schema("telemetry.history/1", parsed.schema)
+    slots = _count(parsed.slots, "slots", SLOTS)
     return Past(
-        start=_moment(read.start, "start"),
+        start=_moment(parsed.start, "start"),
         slots=slots,
-        slot_seconds=max(0.001, read.slot_seconds),
+        slot_seconds=max(0.001, parsed.slot_seconds),
         devices={
             device.id: {
                 metric: _series(series, slots, f"{metric} of {device.id}")
                 for metric, series in device.series.items()
                 if metric in KEPT
             }
-            for device in read.devices
+            for device in parsed.devices
         },
-        events=tuple(map(_event, read.events)),
+        events=tuple(map(_event, parsed.events)),
     )
 
 
-def _want(schema: str, found: str) -> None:
-    if found != schema:
+def _check_schema(schema: str, value: str) -> None:
+    if value != schema:
         raise DocumentError("the document", f"`{schema}`")
 
 
-def _device(read: DeviceJson) -> MergedDevice:
-    if not read.id:
+def _device(parsed: DeviceJson) -> MergedDevice:
+    if not parsed.id:
         raise DocumentError("a device's id", "text")
-    allocations = tuple(_allocation(allocation, f"an allocation of {read.id}") for allocation in read.allocations)
+    allocations = tuple(_allocation(allocation, f"an allocation of {parsed.id}") for allocation in parsed.allocations)
     owners = {(allocation.owner.kind, allocation.owner.name): allocation.owner for allocation in allocations}
     return MergedDevice(
-        vendor=read.vendor,
-        index=read.index,
-        id=read.id,
-        device=read.device,
-        model=read.model or "",
-        uuid=read.uuid,
-        bus_id=read.bus_id,
-        serial=read.serial,
-        driver=read.driver,
-        up=read.up,
-        last_read=_moment_or_none(read.last_read, f"last list of {read.id}"),
-        parent=read.parent,
-        partition=read.partition,
-        simulated=read.simulated,
-        replayed=read.replayed,
-        readings=Readings.of((*_numbers(read.readings, read.origin, read.id), *_absences(read.absent))),
-        processes=tuple(_process(process, read.id, owners) for process in read.processes),
+        vendor=parsed.vendor,
+        index=parsed.index,
+        id=parsed.id,
+        device=parsed.device,
+        model=parsed.model or "",
+        uuid=parsed.uuid,
+        bus_id=parsed.bus_id,
+        serial=parsed.serial,
+        driver=parsed.driver,
+        up=parsed.up,
+        last_read=_moment_or_none(parsed.last_read, f"last list of {parsed.id}"),
+        parent=parsed.parent,
+        partition=parsed.partition,
+        simulated=parsed.simulated,
+        replayed=parsed.replayed,
+        readings=Readings.of(
+            (
+                *_numbers(parsed.readings, parsed.origin, parsed.id),
+                *_absences(parsed.absent),
+            )
+        ),
+        processes=tuple(_process(process, parsed.id, owners) for process in parsed.processes),
         allocations=allocations,
     )
 
@@ -172,21 +177,21 @@ def _numbers(values: Mapping[str, Any], origins: Mapping[str, Any], of: str) -> 
 
 def _absences(values: Mapping[str, Any]) -> Iterator[MergedReading]:
     for metric, label, word in _labelled(values):
-        # A newer daemon may have a reason that this version does not know.
+        # A newer daemon may send an unknown reason.
         value: Value = _ABSENT.get(word if isinstance(word, str) else "", Absent.NOT_REPORTED)
         yield MergedReading(metric, label, value, "")
 
 
-def _source(read: SourceJson) -> SourceStatus:
+def _source(parsed: SourceJson) -> SourceStatus:
     return SourceStatus(
-        source=read.source,
+        source=parsed.source,
         vendor="",
-        state=_state(read.state, read.source),
-        reason=read.reason,
-        detail=read.detail or "",
-        version=read.version,
-        problems=tuple(Problem(problem.where, problem.text) for problem in read.problems),
-        polls=tuple(_poll(poll, read.source) for poll in read.polls),
+        state=_state(parsed.state, parsed.source),
+        reason=parsed.reason,
+        detail=parsed.detail or "",
+        version=parsed.version,
+        problems=tuple(Problem(problem.where, problem.text) for problem in parsed.problems),
+        polls=tuple(_poll(poll, parsed.source) for poll in parsed.polls),
     )
 
 
@@ -196,85 +201,90 @@ def _state(state: State, source: str) -> State:
     return state
 
 
-def _poll(read: PollJson, source: str) -> Health:
+def _poll(parsed: PollJson, source: str) -> Health:
     return Health(
         source=source,
-        poll=read.poll,
+        poll=parsed.poll,
         tier="fast",
         lists_devices=False,
-        state=_state(read.state, source),
-        reason=read.reason,
-        attempted=0.0 if read.age_seconds is None else 1.0,
-        attempted_monotonic=-(read.age_seconds or 0.0),
-        seconds=read.seconds or 0.0,
+        state=_state(parsed.state, source),
+        reason=parsed.reason,
+        attempted=0.0 if parsed.age_seconds is None else 1.0,
+        attempted_monotonic=-(parsed.age_seconds or 0.0),
+        seconds=parsed.seconds or 0.0,
     )
 
 
-def _maintenance(read: MaintenanceJson, wall_time: float) -> Maintenance:
-    return Maintenance(_moment(read.until, "the end of the maintenance") - wall_time, read.reason or "")
+def _maintenance(parsed: MaintenanceJson, wall_time: float) -> Maintenance:
+    return Maintenance(_moment(parsed.until, "the end of the maintenance") - wall_time, parsed.reason or "")
 
 
-def _recorded(read: ReplayJson) -> Recorded:
-    shown = None if read.shown is None else _moment(read.shown, "the replay's moment")
-    return Recorded(_moment(read.recorded, "the replay's time"), read.hostname or "", shown, read.how or "")
+def _recorded(parsed: ReplayJson) -> Recorded:
+    shown = None if parsed.shown is None else _moment(parsed.shown, "the replay's moment")
+    return Recorded(
+        _moment(parsed.recorded, "the replay's time"),
+        parsed.hostname or "",
+        shown,
+        parsed.how or "",
+    )
 
 
-def _series(read: SeriesJson, slots: int, position: str) -> Series:
-    last = _slots(read.last, slots, position)
-    highest = _slots(read.highest, slots, position) if read.highest else last
+def _series(parsed: SeriesJson, slots: int, position: str) -> Series:
+    last = _slots(parsed.last, slots, position)
+    highest = _slots(parsed.highest, slots, position) if parsed.highest else last
     gaps = (
-        Gap(_count(gap.first, position, slots), _count(gap.slots, position, slots), gap.reason) for gap in read.gaps
+        Gap(_count(gap.first, position, slots), _count(gap.slots, position, slots), gap.reason) for gap in parsed.gaps
     )
     return Series(last, highest, tuple(gaps))
 
 
-def _slots(read: tuple[float | None, ...], slots: int, position: str) -> array[float]:
-    if len(read) < slots:
+def _slots(parsed: tuple[float | None, ...], slots: int, position: str) -> array[float]:
+    if len(parsed) < slots:
         raise DocumentError(position, f"list of {slots} numbers")
-    numbers = [math.nan if number is None else number for number in read[:slots]]
+    numbers = [math.nan if number is None else number for number in parsed[:slots]]
     if any(abs(value) > _LARGEST for value in numbers):
-        raise DocumentError(position, "number that we can hold")
+        raise DocumentError(position, "32-bit number")
     return array("f", numbers)
 
 
-def _count(found: int, position: str, most: int) -> int:
-    if not 0 <= found <= most:
+def _count(value: int, position: str, most: int) -> int:
+    if not 0 <= value <= most:
         raise DocumentError(position, f"number from 0 to {most}")
-    return found
+    return value
 
 
-def _event(read: EventJson) -> PastEvent:
-    return PastEvent(_moment(read.time, "an event's time"), read.id, read.code, read.text or "")
+def _event(parsed: EventJson) -> PastEvent:
+    return PastEvent(_moment(parsed.time, "an event's time"), parsed.id, parsed.code, parsed.text or "")
 
 
-def _allocation(read: AllocationJson, position: str) -> Allocation:
-    if not 0.0 <= read.share <= 1.0:
+def _allocation(parsed: AllocationJson, position: str) -> Allocation:
+    if not 0.0 <= parsed.share <= 1.0:
         raise DocumentError(f"share of {position}", "number from 0 to 1")
     return Allocation(
-        owner=_owner(read.owner),
-        share=read.share,
-        # A newer daemon may have an unknown kind; it is only displayed.
-        basis=read.basis if read.basis in _BASES else "equal",
-        is_allocated=read.allocated,
-        is_used=read.used,
-        sources=read.sources,
-        memory_used_bytes=_float(read.memory_used_bytes),
-        started=_moment_or_none(read.started, position),
+        owner=_owner(parsed.owner),
+        share=parsed.share,
+        # A newer daemon may send an unknown kind, which is only displayed.
+        basis=parsed.basis if parsed.basis in _BASES else "equal",
+        is_allocated=parsed.allocated,
+        is_used=parsed.used,
+        sources=parsed.sources,
+        memory_used_bytes=_float(parsed.memory_used_bytes),
+        started=_moment_or_none(parsed.started, position),
     )
 
 
-def _owner(read: OwnerJson) -> Owner:
+def _owner(parsed: OwnerJson) -> Owner:
     return Owner(
-        kind=_kind(read.kind),
-        name=read.name or "",
-        pod_namespace=read.pod_namespace or "",
-        pod_name=read.pod_name or "",
-        container_name=read.container_name or "",
-        job_id=read.job_id or "",
-        job_name=read.job_name or "",
-        user=read.user or "",
-        account=read.account or "",
-        partition=read.partition or "",
+        kind=_kind(parsed.kind),
+        name=parsed.name or "",
+        pod_namespace=parsed.pod_namespace or "",
+        pod_name=parsed.pod_name or "",
+        container_name=parsed.container_name or "",
+        job_id=parsed.job_id or "",
+        job_name=parsed.job_name or "",
+        user=parsed.user or "",
+        account=parsed.account or "",
+        partition=parsed.partition or "",
     )
 
 
@@ -282,20 +292,20 @@ def _kind(kind: OwnerKind) -> OwnerKind:
     return kind if kind in _KINDS else "others"
 
 
-def _process(read: ProcessJson, device_id: str, owners: Mapping[tuple[OwnerKind, str], Owner]) -> Process:
-    named = None if read.owner is None else Owner(_kind(read.owner.kind), read.owner.name or "")
+def _process(parsed: ProcessJson, device_id: str, owners: Mapping[tuple[OwnerKind, str], Owner]) -> Process:
+    named = None if parsed.owner is None else Owner(_kind(parsed.owner.kind), parsed.owner.name or "")
     return Process(
         device=0,
-        pid=read.pid,
-        name=read.name,
-        memory_used_bytes=_float(read.memory_used_bytes),
-        kind=read.kind if read.kind in ("compute", "graphics", "mps") else "",
-        instance=read.instance or "",
-        utilization_ratio=read.utilization_ratio,
-        started=_moment_or_none(read.started, f"start of a process on {device_id}"),
-        user=read.user or "",
-        command=read.command or "",
-        container=read.container or "",
+        pid=parsed.pid,
+        name=parsed.name,
+        memory_used_bytes=_float(parsed.memory_used_bytes),
+        kind=parsed.kind if parsed.kind in ("compute", "graphics", "mps") else "",
+        instance=parsed.instance or "",
+        utilization_ratio=parsed.utilization_ratio,
+        started=_moment_or_none(parsed.started, f"start of a process on {device_id}"),
+        user=parsed.user or "",
+        command=parsed.command or "",
+        container=parsed.container or "",
         owner=None if named is None else owners.get((named.kind, named.name), named),
     )
 
@@ -310,9 +320,9 @@ def _moment_or_none(value: str | None, position: str) -> float | None:
 
 def _moment(value: str, position: str) -> float:
     try:
-        found = datetime.fromisoformat(value.replace("Z", "+00:00"))
-        if found.tzinfo is not None:
-            return found.timestamp()
+        time = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        if time.tzinfo is not None:
+            return time.timestamp()
     except (ValueError, OverflowError) as error:
         raise DocumentError(position, "time") from error
     raise DocumentError(position, "time with an offset")

@@ -1,4 +1,4 @@
-"""Reads dataclasses of documents from other machines: keys may be missing or new, types are checked, texts are cleaned and shortened."""
+"""Reads documents of other versions as dataclasses: missing and unknown keys are accepted, and types are checked."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _Read = Callable[[Plain], Any]
 
 
 def read(kind: type[T], plain: Plain) -> T:
-    """Return the dataclass of this object. Missing or null becomes None, empty or false; a number is required. Raises CodecError."""
-    value: T = _object(kind)(plain)  # type: ignore[arg-type]  # a class is hashable
+    """Return the object as this dataclass. Missing values become None, empty or false. Raises CodecError."""
+    value: T = _object_reader(kind)(plain)  # type: ignore[arg-type]  # classes are hashable
     return value
 
 
 @cache
-def _object(kind: Any) -> _Read:
+def _object_reader(kind: Any) -> _Read:
     hints = get_type_hints(kind, include_extras=True)
     readers = tuple((item.name, _reader(hints[item.name])) for item in fields(kind))
 
@@ -50,22 +50,22 @@ def _reader(kind: Any, most: int | None = None) -> _Read:
         return _reader(arguments[0], next((limit.most for limit in arguments[1:] if isinstance(limit, AtMost)), most))
     if origin in (Union, UnionType):
         (inner,) = (argument for argument in arguments if argument is not NoneType)
-        return _or_none(_reader(inner, most))
-    if kind is str or origin is Literal:  # a later version may have additional words
-        return _text(bounds.LONGEST_NAME if most is None else most)
+        return _nullable(_reader(inner, most))
+    if kind is str or origin is Literal:  # a newer version may send additional words
+        return _text_reader(bounds.LONGEST_NAME if most is None else most)
     if origin is tuple:
         (item, *_) = arguments
-        return _items(_object(item) if _is_object(item) else _reader(item), most)
+        return _list_reader(_object_reader(item) if _is_object(item) else _reader(item), most)
     if _is_object(kind):
-        return _or_empty(_object(kind))
-    return _SIMPLE[kind] if kind in _SIMPLE else _values(arguments[1])
+        return _object_or_empty(_object_reader(kind))
+    return _SIMPLE[kind] if kind in _SIMPLE else _mapping_reader(arguments[1])
 
 
 def _is_object(kind: Any) -> bool:
     return is_dataclass(kind)
 
 
-def _or_none(reader: _Read) -> _Read:
+def _nullable(reader: _Read) -> _Read:
     def read_known(plain: Plain) -> Any:
         value = None if plain is None else reader(plain)
         return None if value == "" else value
@@ -73,22 +73,22 @@ def _or_none(reader: _Read) -> _Read:
     return read_known
 
 
-def _or_empty(reader: _Read) -> _Read:
+def _object_or_empty(reader: _Read) -> _Read:
     return lambda plain: reader({} if plain is None else plain)
 
 
-def _text(longest: int) -> _Read:
+def _text_reader(longest: int) -> _Read:
     return lambda plain: "" if plain is None else clean(codec.text(plain)[:longest])
 
 
-def _items(reader: _Read, most: int | None) -> _Read:
+def _list_reader(reader: _Read, most: int | None) -> _Read:
     def read_items(plain: Plain) -> tuple[Any, ...]:
         if plain is not None and not isinstance(plain, list):
             raise unexpected("a list", plain)
         items: list[Any] = []
         try:
             for inner in (plain or ())[:most]:
-                items.append(reader(inner))  # noqa: PERF401  # their number is the place of the one that is wrong
+                items.append(reader(inner))  # noqa: PERF401  # the length is the position of an invalid item
         except CodecError as error:
             raise error.inside(f"[{len(items)}]") from None
         return tuple(items)
@@ -96,15 +96,15 @@ def _items(reader: _Read, most: int | None) -> _Read:
     return read_items
 
 
-def _values(kind: Any) -> _Read:
+def _mapping_reader(kind: Any) -> _Read:
     if kind is Any:
-        return _table
+        return _as_mapping
     reader = _reader(kind)
 
     def read_values(plain: Plain) -> Mapping[str, Any]:
         values, name = {}, ""
         try:
-            for name, inner in _table(plain).items():
+            for name, inner in _as_mapping(plain).items():
                 values[clean(name)] = reader(inner)
         except CodecError as error:
             raise error.inside(clean(name)) from None
@@ -113,7 +113,7 @@ def _values(kind: Any) -> _Read:
     return read_values
 
 
-def _table(plain: Plain) -> Mapping[str, Any]:
+def _as_mapping(plain: Plain) -> Mapping[str, Any]:
     if plain is not None and not isinstance(plain, dict):
         raise unexpected("an object", plain)
     return plain or {}

@@ -1,4 +1,4 @@
-"""The daemon's own metrics: version, configuration, plugins, and devices on the PCI bus."""
+"""The daemon's own metrics: versions, configuration, plugins, and devices on the PCI bus."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class DaemonMetrics:
-    """Sets the daemon's own metrics in the store, each metric with all its series."""
+    """Sets the daemon's own metrics in the store. Each call sets all series of a metric."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -26,34 +26,34 @@ class DaemonMetrics:
         self._set("telemetry_build_info", {(("version", __version__), ("python", platform.python_version())): 1.0})
 
     def set_reload(self, *, succeeded: float) -> None:
-        """Set 1 if the configuration was last read without an error, else 0."""
+        """Set 1 if the last load of the configuration succeeded, else 0."""
         self._set("telemetry_config_last_reload_successful", {(): succeeded})
 
     def set_plugin_failures(self, plugins: Sequence[str]) -> None:
-        """Set the plugins that could not be loaded."""
+        """Set the plugins that failed to load."""
         self._set("telemetry_plugin_load_failures", {(("plugin", name),): 1.0 for name in plugins})
 
     def configure(self, settings: Settings) -> None:
-        """Set the expected number of devices of each vendor, and the peaks of cards."""
+        """Set the configured number of devices per vendor, and the peaks of the card models."""
         self._set("telemetry_devices_expected", _by_vendor(settings.expect.devices))
         self._store.facts.set_peaks(configured_peaks(settings))
 
     def set_known_since(self, unix_seconds: float) -> None:
-        """Set since when the daemon, or its state directory, has recorded the node's devices."""
+        """Set the time since which the node's devices have been recorded."""
         self._set("telemetry_remembers_since_timestamp_seconds", {(): unix_seconds})
 
     def set_pci(self, counts: Mapping[str, int]) -> None:
-        """Set the number of accelerators of each vendor on the PCI bus."""
+        """Set the number of accelerators on the PCI bus per vendor."""
         self._set("telemetry_pci_devices", _by_vendor(counts))
 
     def set_compat(self, is_served: Mapping[str, bool]) -> None:
-        """Set whether the address of each other exporter's page is served."""
+        """Set whether each configured page in another exporter's format is served."""
         values: dict[Labels, float] = {(("exporter", name),): float(up) for name, up in sorted(is_served.items())}
         self._set("telemetry_compat_up", values)
 
     def _set(self, metric: str, values: Mapping[Labels, float]) -> None:
         samples = tuple(Sample(metric, value, labels) for labels, value in values.items())
-        if self._samples.get(metric) != samples:  # a changed value makes a new snapshot and a new page
+        if self._samples.get(metric) != samples:  # only then, because each call creates a new snapshot
             self._samples[metric] = samples
             self._store.facts.set_daemon_metric(metric, samples)
 

@@ -1,4 +1,4 @@
-"""The site on a Unix socket for root and the daemon's user and group, without passwords and independent of [web]."""
+"""Serves the site on a Unix socket for root and the daemon's user and group, independent of the settings in [web]."""
 
 from __future__ import annotations
 
@@ -20,27 +20,29 @@ _GROUP_MODE = 0o660
 
 
 class LocalSite:
-    """Serves the site on a socket at `path`. Headers of the snapshot identify the configuration."""
+    """Serves the site on a Unix socket without passwords. Snapshots have headers that identify the configuration."""
 
-    def __init__(self, path: Path, site: Handler, reads: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(self, path: Path, site: Handler, configuration_headers: Callable[[], Mapping[str, str]]) -> None:
         self._path = path
         self._site = site
-        self._reads = reads
+        self._configuration_headers = configuration_headers
         self._web = WebServer(self._respond, (), "")
 
     async def start(self) -> None:
-        """Listen, and replace the socket of an earlier daemon. Raises OSError."""
+        """Listen on the socket, replacing a socket of an earlier daemon. Raises OSError."""
         await self._web.start_on(await asyncio.to_thread(self._listener), is_own_user_or_group)
 
     async def close(self) -> None:
-        """Stop, and remove the socket."""
+        """Stop serving, and remove the socket."""
         await self._web.close()
 
     def _listener(self) -> Listener:
-        return listen_on_unix_socket(f"{UNIX_PREFIX}{self._path}", bind_own_socket(self._path, _GROUP_MODE), str(self._path))
+        return listen_on_unix_socket(
+            f"{UNIX_PREFIX}{self._path}", bind_own_socket(self._path, _GROUP_MODE), str(self._path)
+        )
 
     def _respond(self, request: Request) -> Response:
         response = self._site(replace(request, client=LOCAL_SOCKET))
         if request.path != SNAPSHOT_PATH:
             return response
-        return replace(response, headers=(*response.headers, *self._reads().items()))
+        return replace(response, headers=(*response.headers, *self._configuration_headers().items()))

@@ -1,37 +1,37 @@
-"""The daemon's memory settings: memory used once is returned to the system, and garbage collection is rare."""
+"""Reduces the memory of the process with settings of glibc and of the garbage collector."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 
-# mallopt(3) of the GNU C library.
+# Parameters of mallopt(3) in glibc.
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
 _LARGE_BYTES = 128 << 10
 # A poll of 128 cards creates 14,000 objects that live until the next poll.
-_NEW_OBJECTS = 20_000
+_GC_THRESHOLD = 20_000
 _LIBC = ctypes.CDLL(None)
 
 
-def give_large_blocks_back() -> None:
-    """Have large blocks mapped separately: otherwise glibc keeps 17 MiB permanently after a tool with endless output."""
+def return_large_blocks() -> None:
+    """Make glibc return large blocks to the system. Otherwise it keeps 17 MiB after a tool with endless output."""
     _call_c_library("mallopt", _M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
-def share_one_heap() -> None:
-    """Have all threads allocate from one heap: 0.3 MiB less with eight cards, and Python runs one thread at a time."""
+def use_one_heap() -> None:
+    """Use one heap for all threads. This saves 0.3 MiB, and the GIL runs one thread at a time anyway."""
     _call_c_library("mallopt", _M_ARENA_MAX, 1)
 
 
-def look_for_garbage_seldom() -> None:
-    """Collect garbage after 20,000 new objects: collections took a sixth of the CPU with 128 cards (`benchmarks/growth.py`)."""
-    _, second, third = gc.get_threshold()
-    gc.set_threshold(_NEW_OBJECTS, second, third)
+def collect_garbage_less_often() -> None:
+    """Collect garbage less often. The default takes a sixth of the CPU with 128 cards (`benchmarks/growth.py`)."""
+    _, threshold1, threshold2 = gc.get_threshold()
+    gc.set_threshold(_GC_THRESHOLD, threshold1, threshold2)
 
 
-def give_free_pages_back() -> None:
-    """Have the C library unmap free pages between blocks: 0.7 MiB after the start, 0.4 every 10 s, in 0.2 ms."""
+def return_free_pages() -> None:
+    """Make glibc return free pages to the system: 0.7 MiB after the start, and 0.4 MiB every 10 s."""
     _call_c_library("malloc_trim", 0)
 
 

@@ -1,4 +1,4 @@
-"""Operators' requests to the daemon: forget a device, release or resume a source, announce maintenance, report the state."""
+"""Handles operators' requests: forget a device, release or resume a source, announce maintenance, return the state."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ log = logging.getLogger(__name__)
 
 
 class Operators:
-    """Answers requests; `make` creates a source again, `remember` saves the recorded devices."""
+    """Handles requests about devices and sources. `create_source` and `save_devices` are functions of the daemon."""
 
     def __init__(
         self,
         store: Store,
         poller: Poller,
-        make: Callable[[str], Source],
+        create_source: Callable[[str], Source],
         metrics: Mapping[str, Metric],
-        remember: Callable[[], None],
+        save_devices: Callable[[], None],
     ) -> None:
         self._store = store
         self._poller = poller
-        self._make = make
+        self._create_source = create_source
         self._metrics = metrics
-        self._remember = remember
+        self._save_devices = save_devices
         self.verbs: Mapping[str, Verb] = {
             "forget": Verb(control_requests.Forget, self._forget),
             "forget_lost": Verb(control_requests.ForgetLost, self._forget_lost),
@@ -51,39 +51,37 @@ class Operators:
         forgotten = self._store.forget(lambda lost: lost.id == device_id)
         codes = () if forgotten else self._store.close_events(device_id)
         if forgotten or codes:
-            self._remember()
+            self._save_devices()
         elif any(device.id == device_id for device in self._store.snapshot().devices):
-            return {
-                "error": f"'{device_id}' is still listed, so it cannot be forgotten, and has no event that waits for a repair"
-            }
+            return {"error": f"'{device_id}' is present, so it cannot be forgotten, and it has no open event"}
         return {"forgotten": len(forgotten), "events": list(codes), "lost": list(self._store.lost_ids())}
 
     def _forget_lost(self, request: control_requests.ForgetLost) -> Mapping[str, Plain]:
         forgotten = self._store.forget(of_vendor(request.vendor))
-        self._remember()
+        self._save_devices()
         return {"forgotten": len(forgotten), "events": [], "lost": list(self._store.lost_ids())}
 
     def _release(self, request: control_requests.Release) -> Mapping[str, Plain]:
         name, seconds = request.source, request.seconds
         if name not in self._poller.sources():
-            return {"error": self._no_source(name)}
+            return {"error": self._unknown_source(name)}
         if seconds is not None and seconds <= 0:
             raise CodecError("seconds", "must be more than 0")
         until = math.inf if seconds is None else seconds
-        held_by = self._poller.release(name, lambda: self._make(name), until)
-        log.info("released by the operator", extra={"source": name, "seconds": seconds, "left_behind": held_by})
-        return {"left_behind": list(held_by)}
+        pids = self._poller.release(name, lambda: self._create_source(name), until)
+        log.info("source released by the operator", extra={"source": name, "seconds": seconds, "left_behind": pids})
+        return {"left_behind": list(pids)}
 
     def _resume(self, request: control_requests.OfSource) -> Mapping[str, Plain]:
         name = request.source
         if name not in self._poller.sources():
-            return {"error": self._no_source(name)}
+            return {"error": self._unknown_source(name)}
         was_released = self._poller.resume(name)
-        log.info("resumed by the operator", extra={"source": name})
+        log.info("source resumed by the operator", extra={"source": name})
         return {"resumed": was_released}
 
-    def _no_source(self, name: str) -> str:
-        return f"there is no source named '{name}'; the sources are {', '.join(sorted(self._poller.sources()))}"
+    def _unknown_source(self, name: str) -> str:
+        return f"unknown source '{name}'; the sources are {', '.join(sorted(self._poller.sources()))}"
 
     def _snapshot(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
         from telemetry_exporters.documents import snapshot_json  # most nodes are only scraped
@@ -95,31 +93,31 @@ class Operators:
 
 
 class MaintenanceDesk:
-    """Accepts announcements of maintenance, shows them in the store, and saves them."""
+    """Handles requests about maintenance, shows it in the store, and saves it."""
 
     def __init__(self, book: MaintenanceBook, store: Store) -> None:
         self._book = book
         self._store = store
         self._changes = ChangeLog()
-        self._shown: Maintenance | None = None
+        self._exposed: Maintenance | None = None
         self.verbs: Mapping[str, Verb] = {
             "maintenance": Verb(control_requests.NoArguments, self._maintenance),
             "maintenance_on": Verb(control_requests.MaintenanceOn, self._begin),
             "maintenance_off": Verb(control_requests.NoArguments, self._end),
         }
 
-    def keep(self) -> str:
-        """Show and save the current maintenance. Return why it could not be saved, or an empty text."""
+    def save(self) -> str:
+        """Show and save the current maintenance. Return an error text, or an empty text if it was saved."""
         now = self._book.now()
-        if self._shown != now:  # a changed value makes a new snapshot and a new page
-            self._shown = now
+        if self._exposed != now:  # only then, because each call creates a new snapshot
+            self._exposed = now
             self._store.facts.set_maintenance(self._book.now)
         try:
             self._book.save()
         except OSError as error:
             if self._changes.changed("file", error.errno):
                 facts = {"path": str(self._book.path), "error": error}
-                log.warning("the maintenance will be forgotten at a restart", extra=facts)
+                log.warning("the maintenance cannot be saved and will be forgotten at a restart", extra=facts)
             return f"cannot write '{self._book.path}': {error.strerror or error}"
         self._changes.changed("file", None)
         return ""
@@ -128,14 +126,14 @@ class MaintenanceDesk:
         if not is_announceable(request.seconds):
             raise CodecError("seconds", f"must be more than 0 and at most {LONGEST_SECONDS:.0f}")
         self._book.announce(request.seconds, request.reason)
-        log.info("maintenance is on", extra={"seconds": request.seconds, "reason": self._book.now().reason})
-        return {**self._maintenance(control_requests.NoArguments()), "not_kept": self.keep()}
+        log.info("maintenance announced", extra={"seconds": request.seconds, "reason": self._book.now().reason})
+        return {**self._maintenance(control_requests.NoArguments()), "not_kept": self.save()}
 
     def _end(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
         was_on = self._book.now().is_on
         self._book.end()
-        log.info("maintenance is off", extra={"was_on": was_on})
-        return {"not_kept": self.keep(), "was_on": was_on}
+        log.info("maintenance ended by the operator", extra={"was_on": was_on})
+        return {"not_kept": self.save(), "was_on": was_on}
 
     def _maintenance(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
         now = self._book.now()

@@ -1,4 +1,4 @@
-"""This node's metrics under other exporters' names: rendered on request, on separate addresses if configured."""
+"""Serves this node's metrics in the format of other exporters, on request and at configured addresses."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:  # imported when such a page is requested
 
 logger = logging.getLogger(__name__)
 
-# The name and the address of the node in Kubernetes, if the chart sets them.
+# Environment variables with the node's name and address, which the Helm chart sets.
 _NODE_NAME, _NODE_ADDRESS = "NODE_NAME", "NODE_IP"
-# An address for documentation (RFC 5737): nothing is sent to it, the kernel only selects a route.
-_ANYWHERE = ("192.0.2.1", 9)
-_TRY_AGAIN_SECONDS = 10.0
+# An address reserved for documentation (RFC 5737). Nothing is sent: the kernel only selects a route.
+_UNREACHABLE_ADDRESS = ("192.0.2.1", 9)
+_RETRY_SECONDS = 10.0
 
 
 def _address() -> str:
-    """Return the node's address in Kubernetes, else the host's source address, or an empty text without a route."""
-    given = os.environ.get(_NODE_ADDRESS, "")
-    if given:
-        return given
+    """Return the node's address from Kubernetes or from the default route, or an empty text."""
+    address = os.environ.get(_NODE_ADDRESS, "")
+    if address:
+        return address
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect(_ANYWHERE)
+            probe.connect(_UNREACHABLE_ADDRESS)
             return str(probe.getsockname()[0])
     except OSError:
         return ""
 
 
-class OtherNames:
-    """The configured pages of other exporters. `on_change` receives whether the address of each exporter is served."""
+class CompatPages:
+    """The pages in the format of other exporters. `on_change` receives, by exporter, whether its address is served."""
 
     def __init__(
         self, settings: Settings, on_change: Callable[[Mapping[str, bool]], None], *, reports_owners: bool
@@ -51,30 +51,30 @@ class OtherNames:
         self._on_change = on_change
         self._reports_owners = reports_owners
         self._sites: PeerSites | None = None
-        self._problems: Mapping[str, str] = {}
-        self._one_at_a_time = asyncio.Lock()
+        self._errors: Mapping[str, str] = {}
+        self._serve_lock = asyncio.Lock()
         self._retry: asyncio.Task[None] | None = None
 
     def pages(self) -> PeerPages:
-        """Return the pages by the current settings."""
-        from telemetry_daemon.site.peer_pages import PeerPages, Usual
+        """Return the pages for the current settings."""
+        from telemetry_daemon.site.peer_pages import PageDefaults, PeerPages
         from telemetry_exporters.prometheus.compat.table import Node
 
         node = Node(platform.node(), os.environ.get(_NODE_NAME, ""), self._reports_owners, _address())
         compat = self._settings.compat
-        usual = {name: Usual(page.version, page.hostname_label) for name, page in compat.items()}
-        return PeerPages(node, usual)
+        defaults = {name: PageDefaults(page.version, page.hostname_label) for name, page in compat.items()}
+        return PeerPages(node, defaults)
 
     async def serve(self, settings: Settings, site: Handler, limits: RateLimits) -> None:
-        """Serve the pages that have an address in these settings; a taken address is tried again. Raises WebError."""
+        """Serve the pages at their configured addresses. Retry an address that is in use. Raises WebError."""
         if self._sites is None and any(compat.listen_address for compat in settings.compat.values()):
             from telemetry_daemon.service.peer_sites import PeerSites
 
             self._sites = PeerSites(site, limits)
         if self._sites is not None:
             await self._serve(self._sites, settings)
-        if any(self._problems.values()) and self._retry is None:
-            self._retry = asyncio.get_running_loop().create_task(self._try_again())
+        if any(self._errors.values()) and self._retry is None:
+            self._retry = asyncio.get_running_loop().create_task(self._retry_serving())
 
     async def close(self) -> None:
         """Stop serving the pages."""
@@ -84,23 +84,25 @@ class OtherNames:
             await self._sites.close()
 
     async def _serve(self, sites: PeerSites, settings: Settings) -> None:
-        async with self._one_at_a_time:
-            problems = await sites.serve(settings)
+        async with self._serve_lock:
+            errors = await sites.serve(settings)
             self._settings = settings
-        for name, problem in problems.items():
-            if problem != self._problems.get(name) and problem:
-                logger.warning("not serving under another exporter's names", extra={"exporter": name, "error": problem})
-            elif problem != self._problems.get(name):
+        for name, error in errors.items():
+            if error != self._errors.get(name) and error:
+                logger.warning(
+                    "a page in another exporter's format is not served", extra={"exporter": name, "error": error}
+                )
+            elif error != self._errors.get(name):
                 facts = {"exporter": name, "address": ", ".join(sites.addresses[name])}
-                logger.info("serving under another exporter's names", extra=facts)
-        self._problems = problems
-        self._on_change({name: not problem for name, problem in problems.items()})
+                logger.info("serving a page in another exporter's format", extra=facts)
+        self._errors = errors
+        self._on_change({name: not error for name, error in errors.items()})
 
-    async def _try_again(self) -> None:
-        while self._sites is not None and any(self._problems.values()):
-            await asyncio.sleep(_TRY_AGAIN_SECONDS)
+    async def _retry_serving(self) -> None:
+        while self._sites is not None and any(self._errors.values()):
+            await asyncio.sleep(_RETRY_SECONDS)
             try:
                 await self._serve(self._sites, self._settings)
-            except WebError as error:  # the web configuration file is now invalid; a later try may succeed
-                logger.warning("not serving under other exporters' names", extra={"error": error})
+            except WebError as error:  # the web configuration file is invalid now; a later attempt may succeed
+                logger.warning("pages in other exporters' formats are not served", extra={"error": error})
         self._retry = None

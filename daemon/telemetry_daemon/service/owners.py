@@ -1,4 +1,4 @@
-"""The parts of a daemon with owners: attribution, ledger, and a watch over the folder of job files."""
+"""Attribution and ledger of a daemon, and a watch for new job files."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.owners.privacy import Privacy
 
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 _SCHEDULERS = ("slurm", "pbs", "flux")
-# Two changes within one tick of the kernel's clock have the same timestamp.
-_TICK_NANOSECONDS = 1_000_000_000
+# Two changes within this time may have the same timestamp, because the kernel's clock is coarse.
+_CLOCK_TICK_NANOSECONDS = 1_000_000_000
 
 
 class Owners:
-    """The owners of a node's cards, and the ledger of their use; simulations and recordings have no ledger file."""
+    """The attribution of cards to owners, and the ledger. Simulations and recordings do not save the ledger."""
 
     def __init__(self, settings: AttributionSettings, state_directory: str | None, clock: Clock) -> None:
-        """Read the saved state. Raises ConfigError if the key for hashed names cannot be read."""
+        """Load the saved ledger. Raises ConfigError if the key for hashed names cannot be read."""
         self._file = LedgerFile(state_directory, clock.monotonic) if state_directory is not None else None
         saved = self._file.load() if self._file is not None else None
         self.ledger = Ledger(platform.node(), this_machine().boot, saved)
         self.attribution = Attribution(clock, self.ledger, _privacy(settings, state_directory))
 
-    def keep(self, store: Store) -> None:
-        """Write the records of ended allocations, and the current state of the others once a minute or after a new one."""
+    def write(self, store: Store) -> None:
+        """Write completed records. Save the ledger with them, after a new owner, or once a minute."""
         with store.lock():
-            ended = self.ledger.take_completed()
-            is_due = self._file is not None and (ended or self.ledger.has_new_owner or self._file.is_due)
+            completed = self.ledger.take_completed()
+            is_due = self._file is not None and (completed or self.ledger.has_new_owner or self._file.is_due)
             saved = self.ledger.state_to_save() if is_due else None
         if self._file is not None:
-            self._file.write(ended, saved)
+            self._file.write(completed, saved)
 
     def end(self, store: Store) -> None:
-        """Write all records: owners outlive the daemon, which continues them at its next start."""
+        """Write all records. The next daemon continues the records of current owners."""
         if self._file is None:
             return
         with store.lock():
-            ended, saved = self.ledger.take_completed(), self.ledger.state_to_save()
-        self._file.write(ended, saved)
+            completed, saved = self.ledger.take_completed(), self.ledger.state_to_save()
+        self._file.write(completed, saved)
 
 
 def _privacy(settings: AttributionSettings, state_directory: str | None) -> Privacy:
@@ -57,23 +57,23 @@ def _privacy(settings: AttributionSettings, state_directory: str | None) -> Priv
 
 
 class JobFolder:
-    """Has the schedulers' sources polled when a file in the folder was written, replaced or removed."""
+    """Polls the schedulers' sources immediately after a change in the folder of job files."""
 
-    def __init__(self, path: str, read: Callable[[str], object]) -> None:
+    def __init__(self, path: str, poll_source: Callable[[str], object]) -> None:
         self._path = Path(path)
-        self._read = read
+        self._poll_source = poll_source
         self._changed = 0
-        self._looked = 0
+        self._checked = 0
 
-    def look(self) -> None:
-        """Check once; costs one system call unless something has changed."""
+    def check(self) -> None:
+        """Check for a change. This costs one system call."""
         now = time.time_ns()
         try:
             changed = self._path.stat().st_mtime_ns
-        except OSError:  # no hook has run yet, or permission is denied: the sources report that
+        except OSError:  # no hook has run yet, or permission is denied. The sources report this.
             return
-        is_settled = not 0 <= self._looked - changed <= _TICK_NANOSECONDS
+        is_settled = not 0 <= self._checked - changed <= _CLOCK_TICK_NANOSECONDS
         if changed != self._changed or not is_settled:
-            self._changed, self._looked = changed, now
+            self._changed, self._checked = changed, now
             for scheduler in _SCHEDULERS:
-                self._read(scheduler)
+                self._poll_source(scheduler)

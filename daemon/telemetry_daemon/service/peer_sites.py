@@ -1,4 +1,4 @@
-"""The pages under other exporters' names, each on its own address as that exporter has it: `:9400/metrics`."""
+"""Serves pages in the format of other exporters at their usual addresses, such as `:9400/metrics`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 class PeerSites:
-    """Serves the pages of the exporters that have an address in the settings, with the access rules of [web]."""
+    """Serves each page at its configured address, with the access rules of [web]."""
 
     def __init__(self, site: Handler, limits: RateLimits) -> None:
         self._site = site
@@ -30,19 +30,19 @@ class PeerSites:
         self._servers: dict[str, WebServer] = {}
 
     async def serve(self, settings: Settings) -> Mapping[str, str]:
-        """Serve the configured pages. Return each exporter's error, empty on success. Raises WebError."""
-        wanted = {name: compat for name, compat in settings.compat.items() if compat.listen_address}
-        for name in self._servers.keys() - wanted.keys():
+        """Serve the configured pages. Return an error by exporter, empty on success. Raises WebError."""
+        compat_by_name = {name: compat for name, compat in settings.compat.items() if compat.listen_address}
+        for name in self._servers.keys() - compat_by_name.keys():
             await self._servers.pop(name).close()
-        return {name: await self._serve_exporter(name, compat, settings) for name, compat in wanted.items()}
+        return {name: await self._serve_exporter(name, compat, settings) for name, compat in compat_by_name.items()}
 
     async def close(self) -> None:
-        """Stop serving all pages."""
+        """Stop serving."""
         await asyncio.gather(*(server.close() for server in self._servers.values()))
 
     @property
     def addresses(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the addresses of each exporter, with real ports."""
+        """Return the served addresses by exporter, with real ports."""
         return {name: server.addresses for name, server in self._servers.items()}
 
     async def _serve_exporter(self, name: str, compat: CompatSettings, settings: Settings) -> str:

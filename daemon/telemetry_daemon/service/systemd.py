@@ -1,4 +1,4 @@
-"""Reports the service's state to systemd (sd_notify), and reads the watchdog's interval."""
+"""Reports the state of the service to systemd (sd_notify)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _PATIENCE_SECONDS = 1.0
 
 
 def ready(status: str = "ready") -> bool:
-    """Report that the service is up, or has reloaded; return whether systemd received the message."""
+    """Report that the start or a reload has finished. Return whether the message was sent."""
     return notify("READY=1", f"STATUS={status}")
 
 
 def reloading() -> bool:
-    """Report the start of a reload; systemd waits for the next `ready`."""
+    """Report that a reload has begun. systemd waits for the next `ready`."""
     return notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
 
@@ -27,12 +27,12 @@ def stopping() -> bool:
 
 
 def watchdog() -> bool:
-    """Report that the service is alive."""
+    """Report to systemd's watchdog that the service is alive."""
     return notify("WATCHDOG=1")
 
 
 def notify(*assignments: str) -> bool:
-    """Send assignments, one per line; return False without a listener or if the message could not be sent."""
+    """Send assignments, one per line. Return False if there is no listener or sending failed."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return False
@@ -48,6 +48,6 @@ def notify(*assignments: str) -> bool:
 
 
 def watchdog_interval() -> float | None:
-    """Return the seconds between calls of `watchdog`, half of the time that systemd grants, or None without a watchdog."""
+    """Return the seconds between calls of `watchdog` (half of the limit), or None without a watchdog."""
     pid, microseconds = os.environ.get("WATCHDOG_PID", ""), whole(os.environ.get("WATCHDOG_USEC", ""))
     return microseconds / 2e6 if microseconds and pid in ("", str(os.getpid())) else None

@@ -1,4 +1,4 @@
-"""Writes the metrics for node_exporter's textfile collector: a complete file or none."""
+"""Writes the metrics for node_exporter's textfile collector, always as a complete file."""
 
 from __future__ import annotations
 
@@ -17,15 +17,11 @@ log = logging.getLogger(__name__)
 
 # The collector runs as another user.
 _MODE = 0o644
-_PATIENCE_SECONDS = 1.0
+_LOCK_TIMEOUT_SECONDS = 1.0
 
 
 class TextfileJob:
-    """Replaces one file with the metrics of the current snapshot, and removes it when the daemon ends.
-
-    The collector refuses timestamps and cannot recognize an old file, so a remaining file would be scraped for ever. The
-    file includes the daemon's metrics: `telemetry_source_up` shows that not only the file but the readings are recent.
-    """
+    """Writes the metrics to one file. The file is removed at the end, because the collector would export it for ever."""
 
     def __init__(
         self,
@@ -39,38 +35,38 @@ class TextfileJob:
         self._metrics = metrics
         self._owners = owners
         self._changes = ChangeLog()
-        self._turn = threading.Lock()
-        self._ended = False
+        self._write_lock = threading.Lock()
+        self._is_ended = False
         self.is_configured = bool(path)
 
     def run(self) -> None:
-        """Write once; a lasting failure is logged once."""
-        with self._turn:
+        """Write the file. A failure that lasts is logged once."""
+        with self._write_lock:
             content = text_page(self._snapshot(), self._metrics, self._owners)
-            if self._ended:
+            if self._is_ended:
                 return
             try:
-                _renew(self._path, content)
+                _replace(self._path, content)
                 self._changes.changed("textfile", "ok")
             except OSError as error:
                 if self._changes.changed("textfile", error.errno):
                     log.warning("cannot write the textfile", extra={"path": str(self._path), "error": error})
 
     def end(self) -> None:
-        """Remove the file and stop writing, without waiting for a hanging disk."""
-        self._ended = True
-        if not self.is_configured or not self._turn.acquire(timeout=_PATIENCE_SECONDS):
+        """Stop writing and remove the file. Do not wait for a hung disk."""
+        self._is_ended = True
+        if not self.is_configured or not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             return
         try:
             named.remove(self._path)
         except OSError as error:
             log.warning("cannot remove the textfile", extra={"path": str(self._path), "error": error})
         finally:
-            self._turn.release()
+            self._write_lock.release()
 
 
-def _renew(path: Path, content: bytes) -> None:
-    """Replace the file's content, or remove the file and raise OSError."""
+def _replace(path: Path, content: bytes) -> None:
+    """Replace the file. On a full disk, remove the old file first. Raises OSError."""
     try:
         named.replace(path, content, _MODE)
     except OSError:

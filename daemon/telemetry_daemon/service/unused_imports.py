@@ -1,9 +1,4 @@
-"""Keeps unused imports of libraries out of the daemon: 8 MiB of 36.
-
-asyncio works without ssl; `web/access/tls.py` uses the real ssl once TLS is configured. APScheduler looks for
-plugins, knows time zones by name and can run jobs in processes, but receives triggers, executors and a time zone as
-objects here. While the two are imported they find stand-ins. Afterwards such an import gets the real module.
-"""
+"""Saves 8 of 36 MiB: stand-ins replace modules that asyncio and APScheduler import, but do not need in the daemon."""
 
 from __future__ import annotations
 
@@ -16,14 +11,14 @@ from typing import NoReturn
 
 
 class _PackageNotFoundError(Exception):
-    """The exception that APScheduler expects if its version is unknown."""
+    """The stand-in for an exception of importlib.metadata. APScheduler catches it if its version is unknown."""
 
 
 class _Unused:
-    """A stand-in for an imported class that is never instantiated."""
+    """A stand-in for a class that is imported but never instantiated."""
 
     def __init__(self) -> None:
-        raise NotImplementedError("the daemon does not use this: service/unused_imports.py replaces it")
+        raise NotImplementedError("the daemon does not need this class; see service/unused_imports.py")
 
 
 def _no_version(name: str) -> NoReturn:
@@ -35,7 +30,7 @@ def _no_entry_points(**_wanted: str) -> tuple[()]:
 
 
 StandIns = Mapping[str, Mapping[str, object] | None]
-# The names that APScheduler 3.11 imports from each module. None: the module does not exist.
+# The names that APScheduler 3.11 imports, by module. None: importing the module fails.
 _STAND_INS: StandIns = {
     "ssl": None,
     "importlib.metadata": {
@@ -48,19 +43,19 @@ _STAND_INS: StandIns = {
     "tzlocal": {"get_localzone": _Unused},
     "zoneinfo": {"ZoneInfo": _Unused},
 }
-# A command that serves nothing needs no event loop.
+# For commands without an event loop.
 WITHOUT_ASYNCIO: StandIns = {**_STAND_INS, "asyncio": {"iscoroutinefunction": iscoroutinefunction}}
 
 
 @contextmanager
-def left_out(stand_ins: StandIns = _STAND_INS) -> Iterator[None]:
-    """Within this context, unused imports find their stand-ins; modules imported before are unchanged."""
-    placed = {name: _module(name, content) for name, content in stand_ins.items() if name not in sys.modules}
-    sys.modules.update(placed)  # type: ignore[arg-type]  # None is the documented way to say that there is no module
+def unused_imports_replaced(stand_ins: StandIns = _STAND_INS) -> Iterator[None]:
+    """Replace unused modules by stand-ins within this context. Modules that are already imported remain unchanged."""
+    inserted = {name: _module(name, content) for name, content in stand_ins.items() if name not in sys.modules}
+    sys.modules.update(inserted)  # type: ignore[arg-type]  # None is the documented marker for a missing module
     try:
         yield
     finally:
-        for name in placed:
+        for name in inserted:
             sys.modules.pop(name, None)
 
 

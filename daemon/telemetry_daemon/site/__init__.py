@@ -1,1 +1,1 @@
-"""The site: its routes, the page, and the cached metrics."""
+"""The HTTP site of the daemon: routes, the live page, cached metrics and the event stream."""

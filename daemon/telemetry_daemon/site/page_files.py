@@ -1,4 +1,4 @@
-"""The page's script and style, and the policy that allows a browser only these two."""
+"""The page's script and style sheet, and the security policy that allows no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page at `/`, complete without a script: one HTML file that loads nothing else."""
+"""The page at `/`: one HTML file that is complete without its script and loads no other files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The paths of the site's other pages."""
+    """The paths that the page links to, and the recordings of the flight recorder."""
 
     metrics: str
     snapshot: str
@@ -42,7 +42,7 @@ class Links:
 
 
 def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
-    """Return the whole page."""
+    """Return the page of the node."""
     shown = screen(snapshot, extra)
     rows = overview.rows(shown)
     return "".join(
@@ -63,7 +63,7 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
 
 
 def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
-    """Return the page of one device; empty if the node has no such device."""
+    """Return the page of one device, or an empty text if the device is unknown."""
     shown = screen(snapshot, extra)
     row = next((row for row in overview.rows(shown) if row.device.id == device_id), None)
     if row is None:
@@ -91,7 +91,7 @@ def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping
 
 
 def escaped(text: str) -> str:
-    """Return the text with HTML's special characters escaped, also for attributes."""
+    """Return the text escaped for HTML content and attributes."""
     return text.translate(_ESCAPES)
 
 
@@ -119,7 +119,7 @@ def _header(snapshot: Snapshot) -> str:
 
 
 def _titled(tag: str, text: str, classes: str = "") -> str:
-    """Return an element whose text may be cut, with the whole text as its title."""
+    """Return an element that may be shortened by the browser. Its title has the whole text."""
     return f'<{tag} class="{classes}" title="{escaped(text)}">{escaped(text)}</{tag}>\n'
 
 
@@ -141,7 +141,7 @@ def _troubles(troubles: Iterable[overview.Trouble]) -> str:
 
 
 def _with_code(text: str) -> str:
-    """Return the text as HTML; text between backticks becomes `<code>`."""
+    """Return the text as HTML, with `<code>` for the parts between backticks."""
     parts = escaped(text).split("`")
     return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
 
@@ -189,7 +189,7 @@ def _finding(finding: Finding) -> str:
 
 
 def _line(line: details.Line, counter: MergedReading | None) -> str:
-    """Return a reading. The script makes rates of counters, for which it needs the number, the time and the unit."""
+    """Return a reading as HTML. For a counter it has the data from which the script computes the rate."""
     name, words, note = map(escaped, line)
     data = ""
     if counter is not None and not isinstance(counter.value, Absent):
@@ -223,7 +223,7 @@ def _bar(share: float) -> str:
 
 
 def _share(part: Value | None, whole: Value | None) -> float | None:
-    """Return the part's share of the whole, or None if one is unknown."""
+    """Return the share of the part in the whole, or None if a value is unknown."""
     number, limit = overview.as_number(part), overview.as_number(whole)
     return number / limit if number is not None and limit is not None and limit > 0 else None
 
@@ -241,7 +241,7 @@ def _words(value: Value | None, in_words: Callable[[float], str]) -> str:
 
 
 def _part(part: Value | None, whole: Value | None, in_words: Callable[[float], str]) -> tuple[str, float | None]:
-    """Return the part in words, with the whole if known, and the part's share."""
+    """Return the text `part / whole`, and the share."""
     if overview.as_number(whole) is None:
         return _words(part, in_words), None
     return f'{_words(part, in_words)} <span class="dim">of {_words(whole, in_words)}</span>', _share(part, whole)
@@ -294,7 +294,7 @@ def _footer(links: Links) -> str:
 
 
 def _peers(paths: tuple[str, ...]) -> str:
-    """Return the folded list of pages under other exporters' names."""
+    """Return a collapsed list of links to the pages in the format of other exporters."""
     if not paths:
         return ""
     anchors = " ".join(f'<a href=".{escaped(path)}">{escaped(path.rpartition("/")[2])}</a>' for path in paths)
@@ -302,7 +302,7 @@ def _peers(paths: tuple[str, ...]) -> str:
 
 
 def _flights(flights: tuple[Flight, ...]) -> str:
-    """Return the folded list of the flight recorder's files: time, cause, and the command that replays them."""
+    """Return a collapsed list of the flight recorder's files, each with the command that replays it."""
     if not flights:
         return ""
     lines = (

@@ -1,4 +1,4 @@
-"""`/api/v1/history`, and `/api/v1/snapshot?device=ID` for some devices only."""
+"""The responses for `/api/v1/history` and for `/api/v1/snapshot?device=ID`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _PARAMETERS = ("device", "metric", "since")
 
 
 def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator[bytes]:
-    """Return the document of history in pieces, one for each device, made on demand. Raises BadQueryError at once."""
+    """Return the history document in pieces, one per device, rendered on demand. Raises BadQueryError immediately."""
     parameters = _parameters(query)
     ids = _ids(parameters.get("device"), snapshot, history.ids())
     metrics = _metrics(parameters.get("metric"))
-    window = history.past((), (), _first(parameters.get("since"), history))
+    window = history.past((), (), _first_slot(parameters.get("since"), history))
     if "device" in parameters:
         window = replace(window, events=tuple(event for event in window.events if event.id in ids))
     end = window.first + window.slots
@@ -32,10 +32,10 @@ def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator
 
 
 def snapshot_of_devices(snapshot: Snapshot, query: str, extra: Mapping[str, Metric]) -> bytes:
-    """Return the document with the query's devices. Other parameters are ignored, as before. Raises BadQueryError."""
-    named = parse_qs(query, keep_blank_values=True).get("device")
+    """Return the snapshot with only the requested devices. Unknown parameters are ignored. Raises BadQueryError."""
+    requested = parse_qs(query, keep_blank_values=True).get("device")
     return snapshot_json.render(
-        snapshot, extra, None if named is None else frozenset(_ids(named, snapshot, ()))
+        snapshot, extra, None if requested is None else frozenset(_ids(requested, snapshot, ()))
     ).encode()
 
 
@@ -43,50 +43,50 @@ def _parameters(query: str) -> Mapping[str, list[str]]:
     parameters = parse_qs(query, keep_blank_values=True)
     for name in parameters:
         if name not in _PARAMETERS:
-            raise BadQueryError(400, f"unknown parameter {quoted(name)}; the parameters are {', '.join(_PARAMETERS)}")
+            raise BadQueryError(400, f"unknown parameter {quoted(name)}; valid parameters: {', '.join(_PARAMETERS)}")
     return parameters
 
 
-def _ids(wanted: Sequence[str] | None, snapshot: Snapshot, kept: Iterable[str]) -> list[str]:
-    """Return the ids of the devices with these ids or `device` labels, or of all devices for None."""
-    ids = dict.fromkeys((*(device.id for device in snapshot.devices), *kept))
-    if wanted is None:
+def _ids(requested: Sequence[str] | None, snapshot: Snapshot, history_ids: Iterable[str]) -> list[str]:
+    """Return the ids of the requested devices, given by id or by `device` label. None means all devices."""
+    ids = dict.fromkeys((*(device.id for device in snapshot.devices), *history_ids))
+    if requested is None:
         return list(ids)
-    named: dict[str, list[str]] = {device_id: [device_id] for device_id in ids}
+    ids_by_name: dict[str, list[str]] = {device_id: [device_id] for device_id in ids}
     for device in snapshot.devices:
-        named.setdefault(device.device, []).append(device.id)
-    for name in wanted:
-        if name not in named:
-            raise BadQueryError(404, f"no device is called {quoted(name)}; give an id or a `device` label of /metrics")
-    return list(dict.fromkeys(device_id for name in wanted for device_id in named[name]))
+        ids_by_name.setdefault(device.device, []).append(device.id)
+    for name in requested:
+        if name not in ids_by_name:
+            raise BadQueryError(404, f"unknown device {quoted(name)}; use an id or a `device` label of /metrics")
+    return list(dict.fromkeys(device_id for name in requested for device_id in ids_by_name[name]))
 
 
-def _metrics(wanted: Sequence[str] | None) -> Sequence[str]:
-    for name in wanted or ():
+def _metrics(requested: Sequence[str] | None) -> Sequence[str]:
+    for name in requested or ():
         if name not in KEPT:
-            raise BadQueryError(400, f"no history is kept of {quoted(name)}; it is kept of {', '.join(KEPT)}")
-    return KEPT if wanted is None else wanted
+            raise BadQueryError(400, f"{quoted(name)} has no history; metrics with a history: {', '.join(KEPT)}")
+    return KEPT if requested is None else requested
 
 
-def _first(since: Sequence[str] | None, history: History) -> int:
-    """Return the first requested slot; 0 for all."""
+def _first_slot(since: Sequence[str] | None, history: History) -> int:
+    """Return the first requested slot, or 0 for all slots."""
     if since is None:
         return 0
-    moment = _unix_seconds(since[-1])
-    if moment is None:
+    time = _unix_seconds(since[-1])
+    if time is None:
         raise BadQueryError(
-            400, f"`since` is {quoted(since[-1])}; give Unix seconds, or a time as 2026-01-01T00:00:00Z"
+            400, f"invalid `since` {quoted(since[-1])}; use Unix seconds, or a time such as 2026-01-01T00:00:00Z"
         )
-    return history.slot_of_time(moment)
+    return history.slot_of_time(time)
 
 
 def _unix_seconds(text: str) -> float | None:
     try:
         return number if math.isfinite(number := float(text)) else None
-    except ValueError:  # not a number, perhaps a date
+    except ValueError:  # perhaps a date
         pass
     try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00").replace(" ", "+"))
-    except ValueError:  # neither
+        time = datetime.fromisoformat(text.replace("Z", "+00:00").replace(" ", "+"))
+    except ValueError:  # not a date either
         return None
-    return moment.timestamp() if moment.tzinfo is not None else None
+    return time.timestamp() if time.tzinfo is not None else None

@@ -1,4 +1,4 @@
-"""The pages under other exporters' names, at `/metrics/EXPORTER`: the page of a request, and its renderer."""
+"""The pages in the format of other exporters, at `/metrics/EXPORTER`."""
 
 from __future__ import annotations
 
@@ -7,59 +7,59 @@ from typing import NamedTuple
 from urllib.parse import parse_qs
 
 from telemetry_daemon.site.negotiation import BadQueryError, quoted
-from telemetry_daemon.site.rendered import RendersPage
+from telemetry_daemon.site.rendered import PageRenderer
 from telemetry_exporters.prometheus.compat import EXPORTERS, load_table, version_problem
 from telemetry_exporters.prometheus.compat.page import CompatRenderer
 from telemetry_exporters.prometheus.compat.table import Node
 
-_EVERYBODY = "all"
+_ALL_VENDORS = "all"
 
 
-class Usual(NamedTuple):
-    """The default of an exporter's page: its version, and the label with the node's name."""
+class PageDefaults(NamedTuple):
+    """The configured defaults of an exporter's page."""
 
     version: str = ""
     hostname_label: str = ""
 
 
 class PeerPages:
-    """Keeps the renderer of each page that a client has requested."""
+    """Creates the renderer of each requested page once."""
 
-    def __init__(self, node: Node, usual: Mapping[str, Usual]) -> None:
+    def __init__(self, node: Node, defaults: Mapping[str, PageDefaults]) -> None:
         self._node = node
-        self._usual = usual
+        self._defaults = defaults
         self._renderers: dict[str, CompatRenderer] = {}
 
-    def page(self, name: str, query: str) -> tuple[str, RendersPage]:
-        """Return the page's name in the cache, and its renderer. Raises BadQueryError."""
+    def page(self, name: str, query: str) -> tuple[str, PageRenderer]:
+        """Return the key of the page for the cache, and its renderer. Raises BadQueryError."""
         if name not in EXPORTERS:
-            raise BadQueryError(404, f"no other exporter is called {quoted(name)}; there are {', '.join(EXPORTERS)}")
-        usual = self._usual.get(name, Usual())
+            raise BadQueryError(404, f"unknown exporter {quoted(name)}; valid exporters: {', '.join(EXPORTERS)}")
+        defaults = self._defaults.get(name, PageDefaults())
         parameters = parse_qs(query, keep_blank_values=True)
         all_vendors = _wants_all_vendors(parameters.get("vendors"))
-        version = _version(name, parameters.get("version")) or usual.version
+        version = _version(name, parameters.get("version")) or defaults.version
         key = f"{name} {version}{' of all vendors' if all_vendors else ''}"
         if key not in self._renderers:
             table = load_table(name, version)
-            self._renderers[key] = CompatRenderer(table, self._node, usual.hostname_label, all_vendors=all_vendors)
+            self._renderers[key] = CompatRenderer(table, self._node, defaults.hostname_label, all_vendors=all_vendors)
         return key, self._renderers[key].page
 
 
 def _version(name: str, requested: list[str] | None) -> str:
-    """Return the requested version of the exporter's names; empty if the query has none."""
+    """Return the requested version of the exporter, or an empty text for the default. Raises BadQueryError."""
     version = ",".join(requested or ())
     problem = "it is empty" if requested is not None and not version else version_problem(name, version)
     if problem:
-        raise BadQueryError(400, f"`version` is {quoted(version)}; {problem}")
+        raise BadQueryError(400, f"invalid `version` {quoted(version)}: {problem}")
     return version
 
 
 def _wants_all_vendors(vendors: list[str] | None) -> bool:
-    """Return whether the query requests the cards of all vendors under these names."""
+    """Return whether the page is requested with the cards of all vendors. Raises BadQueryError."""
     if vendors is None:
         return False
-    if vendors != [_EVERYBODY]:
+    if vendors != [_ALL_VENDORS]:
         raise BadQueryError(
-            400, f"`vendors` is {quoted(','.join(vendors))}; give `vendors={_EVERYBODY}`, or leave it out"
+            400, f"invalid `vendors` {quoted(','.join(vendors))}; use `vendors={_ALL_VENDORS}` or remove the parameter"
         )
     return True

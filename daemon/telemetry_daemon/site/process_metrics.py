@@ -1,4 +1,4 @@
-"""Metrics that are read for each request: the node's clock, and the daemon's `process_…` metrics with the usual names."""
+"""Metrics that are read at each request: the node's clock, and the standard `process_…` metrics of the daemon."""
 
 from __future__ import annotations
 
@@ -15,90 +15,90 @@ from telemetry_parsers.metrics import BY_NAME
 from telemetry_parsers.model import Kind, Metric
 
 _PROC = Path("/proc")
-_TICKS = os.sysconf("SC_CLK_TCK")
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-# Indices in /proc/self/stat behind the command's name, which may have blanks (proc_pid_stat(5) counts from 3 there).
+# Indices of fields in /proc/self/stat after the command name. In proc_pid_stat(5), the first of them is field 3.
 _UTIME, _STIME, _STARTTIME, _VSIZE, _RSS = 11, 12, 19, 20, 21
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """The state of this process: the fields of its `stat`, the folder of its descriptors, and the node's boot time."""
+class _ProcessState:
+    """The input of the metrics: the fields of `stat`, the path of the descriptors, and the boot time of the node."""
 
     stat: list[bytes]
     descriptors: Path
-    booted: float
+    boot_time: float
 
 
-def _row(name: str, unit: str, help: str) -> Metric:
+def _metric(name: str, unit: str, help: str) -> Metric:
     kind: Kind = "counter" if name.endswith("_total") else "gauge"
     return Metric(f"process_{name}", kind, unit, help, scope="daemon")
 
 
 def _seconds(stat: list[bytes], *indices: int) -> float:
-    return sum([int(stat[index]) for index in indices]) / _TICKS
+    return sum([int(stat[index]) for index in indices]) / _TICKS_PER_SECOND
 
 
 _CLOCK = BY_NAME["telemetry_time_seconds"]
-# The metrics of client_python's collector, read here because its import takes 2.8 MiB (docs/performance.md), and psutil's 1.2 MiB.
-_NUMBERS: Mapping[Metric, Callable[[_Read], float]] = {
-    _row("virtual_memory_bytes", "bytes", "Virtual memory size in bytes."): lambda read: int(read.stat[_VSIZE]),
-    _row("resident_memory_bytes", "bytes", "Resident memory size in bytes."): lambda read: (
-        int(read.stat[_RSS]) * _PAGE_BYTES
+# The same metrics as client_python's ProcessCollector. Its import would take 2.8 MiB, and psutil 1.2 MiB.
+_READERS: Mapping[Metric, Callable[[_ProcessState], float]] = {
+    _metric("virtual_memory_bytes", "bytes", "Virtual memory size in bytes."): lambda state: int(state.stat[_VSIZE]),
+    _metric("resident_memory_bytes", "bytes", "Resident memory size in bytes."): lambda state: (
+        int(state.stat[_RSS]) * _PAGE_BYTES
     ),
-    _row("start_time_seconds", "seconds", "Unix time at which the process started."): lambda read: (
-        read.booted + _seconds(read.stat, _STARTTIME)
+    _metric("start_time_seconds", "seconds", "Unix time at which the process started."): lambda state: (
+        state.boot_time + _seconds(state.stat, _STARTTIME)
     ),
-    _row("cpu_seconds_total", "seconds", "User and system CPU time spent."): lambda read: _seconds(
-        read.stat, _UTIME, _STIME
+    _metric("cpu_seconds_total", "seconds", "User and system CPU time spent."): lambda state: _seconds(
+        state.stat, _UTIME, _STIME
     ),
-    _row("open_fds", "", "Open file descriptors."): lambda read: len(os.listdir(read.descriptors)),  # noqa: PTH208  # a tenth of the time
-    _row("max_fds", "", "Most file descriptors that may be open."): lambda _: resource.getrlimit(
+    _metric("open_fds", "", "Open file descriptors."): lambda state: len(os.listdir(state.descriptors)),  # noqa: PTH208  # ten times faster than pathlib
+    _metric("max_fds", "", "Most file descriptors that may be open."): lambda _: resource.getrlimit(
         resource.RLIMIT_NOFILE
     )[0],
 }
 
 
 class ProcessMetrics:
-    """The clock, and CPU time, memory, descriptors and start time of this process. Its children are counted per source."""
+    """The node's clock and the standard process metrics. Child processes have metrics per source instead."""
 
     def __init__(self, proc: Path = _PROC) -> None:
         self._stat_file = proc / "self" / "stat"
         self._descriptors = proc / "self" / "fd"
-        self._booted = _booted(proc / "stat")
+        self._boot_time = _boot_time(proc / "stat")
         self._beginnings = {
-            syntax: [f"{head(metric)}{metric.name} " for metric in (_CLOCK, *_NUMBERS)]
+            syntax: [f"{head(metric)}{metric.name} " for metric in (_CLOCK, *_READERS)]
             for syntax, head in HEADS.items()
         }
 
     def render(self, syntax: Syntax) -> bytes:
-        """Return the families in this syntax (OpenMetrics: without `# EOF`), without numbers that cannot be read."""
-        read = _Read(self._stat(), self._descriptors, self._booted)
-        values = [time.time(), *(_value(number, read) for number in _NUMBERS.values())]
+        """Return the metrics in this syntax, without `# EOF`. Unavailable values are omitted."""
+        state = _ProcessState(self._stat(), self._descriptors, self._boot_time)
+        values = [time.time(), *(_value(reader, state) for reader in _READERS.values())]
         lines = zip(self._beginnings[syntax], values, strict=True)
         return "".join([f"{beginning}{value}\n" for beginning, value in lines if value is not None]).encode()
 
     def _stat(self) -> list[bytes]:
-        """Return the fields behind the command's name; empty if /proc is not the kernel's, as in some containers."""
+        """Return the fields after the command's name, or no fields if /proc is not readable, as in some containers."""
         try:
             return self._stat_file.read_bytes().rpartition(b")")[2].split()
-        except OSError:  # its numbers are left out
+        except OSError:  # the metrics are omitted
             return []
 
 
-def _value(number: Callable[[_Read], float], read: _Read) -> float | None:
-    """Return the number, or None if /proc does not have it."""
+def _value(reader: Callable[[_ProcessState], float], state: _ProcessState) -> float | None:
+    """Return the value, or None if /proc does not contain it."""
     try:
-        value = float(number(read))
-    except (OSError, LookupError, ValueError):  # /proc is not the kernel's
+        value = float(reader(state))
+    except (OSError, LookupError, ValueError):  # /proc has another content
         return None
     return value if math.isfinite(value) else None
 
 
-def _booted(file: Path) -> float:
-    """Return when the node was booted in Unix seconds; NaN if /proc does not have it."""
+def _boot_time(file: Path) -> float:
+    """Return the boot time of the node in Unix seconds, or NaN if /proc does not contain it."""
     try:
-        words = file.read_text("ascii").split()
-        return float(words[words.index("btime") + 1])
-    except (OSError, ValueError, LookupError):  # the start time is left out
+        fields = file.read_text("ascii").split()
+        return float(fields[fields.index("btime") + 1])
+    except (OSError, ValueError, LookupError):  # the start time is omitted
         return math.nan

@@ -1,4 +1,4 @@
-"""The routes: metrics, health, readiness, the JSON document and the page. Each answers at once from the snapshot."""
+"""The routes of the site: metrics, health, readiness, documents and the page, all rendered from the newest snapshot."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from telemetry_daemon.site.negotiation import BadQueryError, accepts_gzip, choose, only
-from telemetry_daemon.site.rendered import Gzipped, Made, Rendered, RendersPage
+from telemetry_daemon.site.negotiation import BadQueryError, accepts_gzip, choose, filter_families
+from telemetry_daemon.site.rendered import Gzipped, LazyBody, PageRenderer, RenderedPages
 from telemetry_daemon.state.history import History
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_exporters.prometheus.families import NO_OWNERS, OwnerSeries
@@ -28,7 +28,7 @@ SNAPSHOT_PATH = "/api/v1/snapshot"
 HISTORY_PATH = "/api/v1/history"
 EVENTS_PATH = "/api/v1/events"
 PAGE_PATH = "/"
-# This query makes the daemon read expensive counters again, soon after the response.
+# This query requests a poll of the expensive counters after the response.
 COUNTERS_QUERY = "counters=now"
 PEERS_PATH = "/metrics/"
 
@@ -39,46 +39,46 @@ _FRESH = ("Cache-Control", "no-store")
 _NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 _GZIP = ("Content-Encoding", "gzip")
 _NO_DEVICE = Response(404, (b"No such device. The page at ./ lists all of them.\n",), _TEXT, (_FRESH, _NO_SNIFFING))
-_ENDS: Mapping[Syntax, bytes] = {Syntax.TEXT: b"", Syntax.OPENMETRICS: EOF}
+_EOF_BY_SYNTAX: Mapping[Syntax, bytes] = {Syntax.TEXT: b"", Syntax.OPENMETRICS: EOF}
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A page of metrics: its name in the cache, its renderer, and the part that is read for each request."""
+    """A page of metrics: its key in the cache, its renderer, and the metrics that are read at each request."""
 
     name: str
-    make: RendersPage
+    render: PageRenderer
     tail: Callable[[Syntax], bytes]
 
 
 class Site:
-    """Answers GET and HEAD. `snapshot` must return the same object until a change; `extra` has the plugins' metrics by key."""
+    """Responds to GET and HEAD requests. `snapshot` returns the same object until a change. `extra` are metrics of plugins."""
 
     def __init__(
         self,
         snapshot: Callable[[], Snapshot],
-        ready: Callable[[], tuple[bool, str]],
+        readiness: Callable[[], tuple[bool, str]],
         process_metrics: Callable[[Syntax], bytes],
         *,
         telemetry_path: str = "/metrics",
         extra: Mapping[str, Metric] = NO_METRICS,
         history: History | None = None,
         instance: str = "",
-        of_owners: OwnerSeries = NO_OWNERS,
+        owners: OwnerSeries = NO_OWNERS,
         peer_pages: Callable[[], PeerPages] | None = None,
         flights: Callable[[], tuple[Flight, ...]] = tuple,
         read_counters: Callable[[], None] = lambda: None,
     ) -> None:
-        self._ready = ready
+        self._readiness_check = readiness
         self._newest = snapshot
         self._history = history
         self._instance = instance
         self._process_metrics = process_metrics
         self._extra = extra
         self._telemetry_path = telemetry_path
-        self._renderer = Renderer(extra, of_owners)
-        self._rendered = Rendered(snapshot)
-        self._new_peer_pages = peer_pages
+        self._renderer = Renderer(extra, owners)
+        self._rendered = RenderedPages(snapshot)
+        self._create_peer_pages = peer_pages
         self._peer_pages: PeerPages | None = None
         self._flights = flights
         self._read_counters = read_counters
@@ -86,20 +86,20 @@ class Site:
         self._streams: Streams | None = None
         self._routes: Mapping[str, Callable[[Request], Response]] = {
             PAGE_PATH: self._page,
-            SNAPSHOT_PATH: self._document,
-            HISTORY_PATH: self._past,
+            SNAPSHOT_PATH: self._snapshot,
+            HISTORY_PATH: self._history_document,
             EVENTS_PATH: self._events,
-            HEALTH_PATH: _healthy,
+            HEALTH_PATH: _health,
             READY_PATH: self._readiness,
             telemetry_path: self._metrics,
         }
 
     def stream_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Serve the stream of events, on this loop."""
+        """Enable the event stream on this event loop."""
         self._loop = loop
 
     def snapshot_changed(self) -> None:
-        """Send changes to clients of the stream; any thread may call this."""
+        """Send changes to the clients of the event stream. Thread-safe."""
         if self._streams is not None:
             self._streams.snapshot_changed()
 
@@ -107,11 +107,11 @@ class Site:
         """Return the response to a request."""
         route = self._routes.get(request.path)
         if route is None and request.path.startswith(PEERS_PATH):
-            return self._of_peer(request)
+            return self._peer_page(request)
         return route(request) if route else self._not_found()
 
-    def renew_peer_pages(self) -> None:
-        """Rebuild the pages under other exporters' names with the current settings."""
+    def rebuild_peer_pages(self) -> None:
+        """Rebuild the pages in the format of other exporters after a change of settings."""
         self._peer_pages = None
         self._rendered.forget()
 
@@ -119,54 +119,54 @@ class Site:
         return Response(404, (f"Not found. Try one of {', '.join(self._routes)}.\n".encode(),), _TEXT, (_NO_SNIFFING,))
 
     def _peer_paths(self) -> tuple[str, ...]:
-        """Return the paths of the pages under other exporters' names."""
+        """Return the paths of the pages in the format of other exporters."""
         from telemetry_exporters.prometheus.compat import EXPORTERS
 
-        return () if self._new_peer_pages is None else tuple(PEERS_PATH + name for name in EXPORTERS)
+        return () if self._create_peer_pages is None else tuple(PEERS_PATH + name for name in EXPORTERS)
 
-    def _of_peer(self, request: Request) -> Response:
-        """Return the page under another exporter's names. Its modules are loaded at the first request."""
-        if self._new_peer_pages is None:
+    def _peer_page(self, request: Request) -> Response:
+        """Return a page in the format of another exporter. Its modules are imported at the first request."""
+        if self._create_peer_pages is None:
             return self._not_found()
         if self._peer_pages is None:
-            self._peer_pages = self._new_peer_pages()
+            self._peer_pages = self._create_peer_pages()
         try:
-            name, make = self._peer_pages.page(request.path.removeprefix(PEERS_PATH), request.query)
+            name, render = self._peer_pages.page(request.path.removeprefix(PEERS_PATH), request.query)
         except BadQueryError as error:
             return error.response()
-        return self._families(request, _Page(name, make, _nothing))
+        return self._metrics_response(request, _Page(name, render, _no_tail))
 
     def _readiness(self, request: Request) -> Response:  # noqa: ARG002  # a route takes the request
-        ready, words = self._ready()
-        return Response(200 if ready else 503, (f"{words}\n".encode(),), _TEXT, (_FRESH,))
+        is_ready, reason = self._readiness_check()
+        return Response(200 if is_ready else 503, (f"{reason}\n".encode(),), _TEXT, (_FRESH,))
 
     def _metrics(self, request: Request) -> Response:
-        return self._families(request, _Page("", self._renderer.page, self._process_metrics))
+        return self._metrics_response(request, _Page("", self._renderer.page, self._process_metrics))
 
-    def _families(self, request: Request, page: _Page) -> Response:
-        """Return a page of metrics in the negotiated syntax and compression, or only the requested families."""
+    def _metrics_response(self, request: Request, page: _Page) -> Response:
+        """Return a page of metrics in the negotiated syntax and encoding, filtered by the `name[]` parameters."""
         syntax, content_type = choose(request.headers.get("accept", ""))
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"), _NO_SNIFFING)
         tail = page.tail(syntax)
         names = parse_qs(request.query).get("name[]")
-        compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
+        is_compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
         name = page.name + syntax.value
 
-        def make(snapshot: Snapshot) -> bytes:
-            return page.make(snapshot, syntax)
+        def render(snapshot: Snapshot) -> bytes:
+            return page.render(snapshot, syntax)
 
         body: tuple[bytes, ...]
         if names:
-            part, end = only(self._rendered.body(name, make) + tail, names), _ENDS[syntax]
-            body = Gzipped(part).ended(end) if compressed else (part, end)
-        elif compressed:
-            body = self._rendered.gzipped(name, make).ended(tail + _ENDS[syntax])
+            families, eof = filter_families(self._rendered.body(name, render) + tail, names), _EOF_BY_SYNTAX[syntax]
+            body = Gzipped(families).with_tail(eof) if is_compressed else (families, eof)
+        elif is_compressed:
+            body = self._rendered.gzipped(name, render).with_tail(tail + _EOF_BY_SYNTAX[syntax])
         else:
-            body = (self._rendered.body(name, make), tail, _ENDS[syntax])
-        return Response(200, body, content_type, (*headers, _GZIP) if compressed else headers)
+            body = (self._rendered.body(name, render), tail, _EOF_BY_SYNTAX[syntax])
+        return Response(200, body, content_type, (*headers, _GZIP) if is_compressed else headers)
 
-    def _past(self, request: Request) -> Response:
-        from telemetry_daemon.site.past_routes import history_pieces  # most nodes are only scraped
+    def _history_document(self, request: Request) -> Response:
+        from telemetry_daemon.site.past_routes import history_pieces  # most daemons are only scraped
 
         if self._history is None:
             return self._not_found()
@@ -174,12 +174,12 @@ class Site:
             pieces = history_pieces(self._history, self._newest(), request.query)
         except BadQueryError as error:
             return error.response()
-        compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
-        headers = (_FRESH, _NO_SNIFFING, ("Vary", "Accept-Encoding"), *((_GZIP,) if compressed else ()))
-        return Response(200, (), _JSON, headers, Made(pieces, compressed=compressed))
+        is_compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
+        headers = (_FRESH, _NO_SNIFFING, ("Vary", "Accept-Encoding"), *((_GZIP,) if is_compressed else ()))
+        return Response(200, (), _JSON, headers, LazyBody(pieces, is_compressed=is_compressed))
 
     def _events(self, request: Request) -> Response:
-        from telemetry_daemon.site.stream import Streams  # most nodes are only scraped
+        from telemetry_daemon.site.stream import Streams  # most daemons are only scraped
 
         if self._history is None or self._loop is None:
             return self._not_found()
@@ -187,19 +187,19 @@ class Site:
             self._streams = Streams(self._loop, self._newest, self._history, self._instance)
         return self._streams.follow(request)
 
-    def _document(self, request: Request) -> Response:
+    def _snapshot(self, request: Request) -> Response:
         if request.query == COUNTERS_QUERY:
             self._read_counters()
         elif request.query:
-            return self._some_devices(request)
-        from telemetry_exporters.documents import snapshot_json  # most nodes are only scraped
+            return self._snapshot_of_devices(request)
+        from telemetry_exporters.documents import snapshot_json  # most daemons are only scraped
 
         return self._cached(
             request, "json", lambda snapshot: snapshot_json.render(snapshot, self._extra).encode(), _JSON, ()
         )
 
-    def _some_devices(self, request: Request) -> Response:
-        from telemetry_daemon.site.past_routes import snapshot_of_devices  # most nodes are only scraped
+    def _snapshot_of_devices(self, request: Request) -> Response:
+        from telemetry_daemon.site.past_routes import snapshot_of_devices  # most daemons are only scraped
 
         try:
             body = snapshot_of_devices(self._newest(), request.query, self._extra)
@@ -208,7 +208,7 @@ class Site:
         return Response(200, (body,), _JSON, (_FRESH, _NO_SNIFFING))
 
     def _page(self, request: Request) -> Response:
-        # These take 0.3 MiB, which only nodes with the page open in a browser need.
+        # These modules take 0.3 MiB. They are needed only if the page is open in a browser.
         from telemetry_daemon.site.page_files import PAGE_POLICY
         from telemetry_daemon.site.pages import Links, device_page, page
 
@@ -217,29 +217,29 @@ class Site:
         links = Links(*paths, self._peer_paths(), self._flights())
         extra = self._extra
         for device_id in parse_qs(request.query).get("device", ())[:1]:
-            text = device_page(self._newest(), device_id, links, extra)
-            return Response(200, (text.encode(),), _HTML, (*headers, _FRESH, _NO_SNIFFING)) if text else _NO_DEVICE
+            html = device_page(self._newest(), device_id, links, extra)
+            return Response(200, (html.encode(),), _HTML, (*headers, _FRESH, _NO_SNIFFING)) if html else _NO_DEVICE
         return self._cached(request, "html", lambda snapshot: page(snapshot, links, extra).encode(), _HTML, headers)
 
     def _cached(
         self,
         request: Request,
         name: str,
-        make: Callable[[Snapshot], bytes],
+        render: Callable[[Snapshot], bytes],
         content_type: str,
         headers: tuple[tuple[str, str], ...],
     ) -> Response:
-        """Return the page that all clients share, compressed for clients that accept it."""
+        """Return a page that is cached for all clients, compressed if the client accepts gzip."""
         headers = (*headers, _FRESH, _NO_SNIFFING, ("Vary", "Accept-Encoding"))
         if accepts_gzip(request.headers.get("accept-encoding", "")):
-            body = self._rendered.gzipped(name, make).ended(b"")
+            body = self._rendered.gzipped(name, render).with_tail(b"")
             return Response(200, body, content_type, (*headers, _GZIP))
-        return Response(200, (self._rendered.body(name, make),), content_type, headers)
+        return Response(200, (self._rendered.body(name, render),), content_type, headers)
 
 
-def _nothing(syntax: Syntax) -> bytes:  # noqa: ARG001  # a page's tail takes the syntax
+def _no_tail(syntax: Syntax) -> bytes:  # noqa: ARG001  # a page's tail takes the syntax
     return b""
 
 
-def _healthy(request: Request) -> Response:  # noqa: ARG001  # a route takes the request
+def _health(request: Request) -> Response:  # noqa: ARG001  # a route takes the request
     return Response(200, (b"ok\n",), _TEXT, (_FRESH,))
