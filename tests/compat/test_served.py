@@ -87,7 +87,7 @@ def test_every_page_is_beside_the_metrics_whatever_their_path(daemon: Daemon) ->
     ("path", "status", "words"),
     [
         ("/metrics/dcgm", 404, "unknown exporter 'dcgm'; valid exporters: dcgm-exporter, nvidia_gpu_exporter, "),
-        ("/metrics/" + "x" * 5000, 404, "…'; there are dcgm-exporter"),
+        ("/metrics/" + "x" * 5000, 404, "…'; valid exporters: dcgm-exporter"),
         ("/metrics/%3Cb%3E%0Ax", 404, "unknown exporter"),
         ("/metrics/../metrics", 404, "unknown exporter '../metrics'"),
         ("/metrics/dcgm-exporter?version=3", 400, "invalid `version` '3': the versions of dcgm-exporter are 4.8, 4.9"),

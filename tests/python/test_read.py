@@ -161,7 +161,7 @@ def test_without_a_daemon_the_tools_are_read(tmp_path: Path, monkeypatch: pytest
     ("url", "words"),
     [
         ("127.0.0.1:1", "127.0.0.1:1: "),
-        ("http://user:secret@127.0.0.1", "has no user and password in it"),
+        ("http://user:secret@127.0.0.1", "must not contain a user and password"),
         ("no node at all", "is not a valid node; use HOST, HOST:PORT"),
         ("unix:/nowhere/at.all", "unix:/nowhere/at.all: "),
     ],
