@@ -69,7 +69,7 @@ _HOT_CARDS = f"count by ({_VENDORS}) (group by ({_VENDORS}, id) ({_IS_HOT}))"
 
 HEAT_AND_SPEED = AlertGroup(
     "telemetry-heat-and-speed",
-    "Cards that run badly",
+    "Hot and slow cards",
     (
         warning(
             name="AcceleratorHot",
@@ -249,7 +249,7 @@ def _median(series: str, compared: _Compared) -> str:
 
 FULL_LOAD = AlertGroup(
     "telemetry-full-load",
-    "Cards that are busy and get little done",
+    "Busy cards that do little work",
     (
         warning(
             name="AcceleratorsHung",

@@ -34,7 +34,7 @@ _NOT_LISTED = _more_than(
 
 PRESENCE = AlertGroup(
     "telemetry-presence",
-    "Cards that are not there",
+    "Missing cards",
     (
         critical(
             name="AcceleratorLost",

@@ -30,7 +30,7 @@ MAINTENANCE = "TelemetryMaintenance"
 
 MONITOR = AlertGroup(
     "telemetry-monitor",
-    "The monitor",
+    "Monitoring itself",
     (
         info(
             name=MAINTENANCE,

@@ -39,7 +39,7 @@ _STEPS_BEFORE = f"max by ({NODE}, job_id) (max_over_time(telemetry_steps:rate5m[
 
 OWNERS = AlertGroup(
     "telemetry-owners",
-    "Whose card it is",
+    "Owners of cards",
     (
         info(
             name="AcceleratorAllocatedIdle",
