@@ -59,7 +59,7 @@ def test_what_does_not_end_is_ended_with_all_its_children(
         capture = read(make_reader(), tool("smi", "-q"), deadline)
         if capture.outputs[0].text:
             break
-    assert capture.failure == Failure("failed", "timeout", f"smi -q did not end within {deadline:g} s and was ended")
+    assert capture.failure == Failure("failed", "timeout", f"smi -q did not exit within {deadline:g} s and was killed")
     assert [output.text for output in capture.outputs] == [TABLE]
     assert capture.seconds >= deadline
     assert marked(mark) == []
@@ -74,7 +74,7 @@ def test_endless_output_is_ended_at_the_limit(
 ) -> None:
     SHORT[fault](tools)
     capture = read(make_reader(limits=None), tool("smi"))
-    assert capture.failure == Failure("failed", "too_much_output", "smi printed more than 8 MiB and was ended")
+    assert capture.failure == Failure("failed", "too_much_output", "smi printed more than 8 MiB and was killed")
     (output,) = capture.outputs
     assert output.text[:17] == text
     assert output.stderr[:22] == stderr
@@ -130,7 +130,7 @@ def test_a_tool_ended_by_somebody_elses_signal_was_killed(
     ("content", "mode", "state", "reason", "says"),
     [
         ("#!/bin/sh\n", 0o644, "failed", "no_permission", "allow the service's user to execute it"),
-        ("#!/no/such/interpreter\n", 0o755, "failed", "internal", "not the interpreter or loader that it names"),
+        ("#!/no/such/interpreter\n", 0o755, "failed", "internal", "its interpreter or loader does not"),
         ("GPU 0\n", 0o755, "failed", "internal", "neither a program for this machine nor a script"),
     ],
 )
@@ -182,7 +182,7 @@ def test_close_ends_a_running_tool_from_another_thread(
         reader.close()
         assert comes_true(lambda: marked(mark) == [])
         cut_short = waiting.result(PATIENCE_SECONDS).failure
-    assert cut_short == Failure("disabled", None, "smi was cut short: the reader was closed")
+    assert cut_short == Failure("disabled", None, "smi was interrupted, because the reader was closed")
     assert read(reader, tool("smi")).failure == Failure("disabled", None, "fake: the reader is closed")
     assert len(tools.pids("smi")) == 1
 
@@ -202,7 +202,7 @@ def test_a_poll_gives_up_waiting_for_another_of_its_source(make_reader: MakeRead
     reader = make_reader()
     with beside(reader, tools):
         capture = read(reader, tool("smi"), deadline=0.1)
-        assert capture.failure == Failure("stuck", None, "fake: an earlier poll of this source has not ended")
+        assert capture.failure == Failure("stuck", None, "fake: an earlier poll of this source has not finished")
     assert len(tools.pids("smi")) == 1
 
 

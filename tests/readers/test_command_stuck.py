@@ -44,7 +44,7 @@ def test_no_second_process_is_started_beside_one_that_does_not_end(
     stuck.prints(b"GPU 0\n")
     first = read(reader, tool("smi"), deadline=0.5)
     assert outcome(first) == ("stuck", None)
-    printed = r"smi \(process 4194304\) has not ended for \d+ s; no second one is started"
+    printed = r"smi \(process 4194304\) has not exited for \d+ s; no other is started"
     assert first.failure is not None
     assert re.fullmatch(printed, first.failure.text)
     assert [output.text for output in first.outputs] == ["GPU 0\n"]
@@ -112,7 +112,7 @@ def test_it_stays_locked_for_everybody(
     capture = read(make_reader(), tool("smi"), deadline=0.1)
     assert capture.failure is not None
     assert capture.failure.text.startswith(
-        f"smi: another process runs it: our own source fake (process {stuck.pid}, for "
+        f"smi: another process runs it: this daemon's source fake (process {stuck.pid}, for "
     )
     assert tool_lock.is_busy(capture.failure)
     assert tools.calls("smi") == []
@@ -146,7 +146,7 @@ def test_a_tool_that_must_not_be_killed_is_left_alone_and_waited_for(
     tools.script("smi", f"while ! [ -e {go} ]; do sleep 0.02; done\nprintf '%060000d\\n' 0; printf '%060000d\\n' 0")
     reader = make_reader()
     first = read(reader, ABANDONED, deadline=0.2)
-    assert first.failure == Failure("failed", "timeout", "smi did not end within 0.2 s and was left alone")
+    assert first.failure == Failure("failed", "timeout", "smi did not exit within 0.2 s and was left running")
     assert comes_true(lambda: tools.pids("smi"))
     second = read(reader, ABANDONED, deadline=0.2)
     assert outcome(second) == ("stuck", None)

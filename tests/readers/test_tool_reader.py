@@ -138,7 +138,7 @@ def test_a_repeated_command_runs_once_per_target(
 def test_a_repeated_command_without_targets_runs_nothing(reader: CommandReader, tools: ToolFolder) -> None:
     tools.prints("smi", TABLE)
     capture = read(reader, Command((("smi", "-i", "{card}"),), per="card"))
-    assert capture.failure == Failure("no_devices", None, "smi: the inventory lists no card to ask for")
+    assert capture.failure == Failure("no_devices", None, "smi: the inventory lists no card to read")
     assert tools.calls("smi") == []
 
 
@@ -162,7 +162,7 @@ def test_targets_share_the_deadline(reader: CommandReader, tools: ToolFolder) ->
         capture = reader.read(poll(request, deadline), targets)
         if len(capture.outputs) > 1:
             break
-    text = f"smi 1 did not end within {deadline:g} s and was ended"
+    text = f"smi 1 did not exit within {deadline:g} s and was killed"
     assert capture.failure == Failure("failed", "timeout", text)
     assert [output.target for output in capture.outputs] == ["0", "1"]
     assert tools.calls("smi")[-2:] == ["0", "1"]

@@ -35,49 +35,49 @@ def now() -> float:
 def test_a_lock_is_held_by_one_and_given_back(tmp_path: Path) -> None:
     folder = tmp_path / "run" / "locks"
     ours, theirs = ToolLocks(folder, "smi"), ToolLocks(folder, "smi")
-    held = ours.take("/opt/vendor/bin/smi", now(), NEVER)
+    held = ours.acquire("/opt/vendor/bin/smi", now(), NEVER)
     assert is_held(folder, "smi"), "under the tool's name"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / "smi.lock").stat().st_mode & 0o777 == 0o600
     with pytest.raises(ToolBusyError, match="smi: another process runs it"):
-        theirs.take("smi", now(), NEVER)
-    theirs.take("other-smi", now(), NEVER).release()
+        theirs.acquire("smi", now(), NEVER)
+    theirs.acquire("other-smi", now(), NEVER).release()
     held.release()
     assert not is_held(folder, "smi")
-    theirs.take("smi", now(), NEVER).release()
+    theirs.acquire("smi", now(), NEVER).release()
 
 
 def test_a_lock_that_is_given_back_is_waited_for(tmp_path: Path) -> None:
     locks = ToolLocks(tmp_path, "smi")
-    held = locks.take("smi", now(), NEVER)
+    held = locks.acquire("smi", now(), NEVER)
     timer = threading.Timer(0.2, held.release)
     timer.start()
-    locks.take("smi", now() + 60, NEVER).release()
+    locks.acquire("smi", now() + 60, NEVER).release()
     timer.join()
 
 
 def test_closing_ends_the_wait(tmp_path: Path) -> None:
     locks = ToolLocks(tmp_path, "smi")
-    held = locks.take("smi", now(), NEVER)
+    held = locks.acquire("smi", now(), NEVER)
     closing = threading.Event()
     closing.set()
     with pytest.raises(ToolBusyError):
-        locks.take("smi", now() + 600, closing)
+        locks.acquire("smi", now() + 600, closing)
     held.release()
 
 
 def test_a_copy_that_a_child_kept_holds_the_lock_only_if_it_is_left(tmp_path: Path) -> None:
-    held = ToolLocks(tmp_path, "smi").take("smi", now(), NEVER)
+    held = ToolLocks(tmp_path, "smi").acquire("smi", now(), NEVER)
     assert held.descriptor is not None
     copy = os.dup(held.descriptor)
     held.release()
     assert not is_held(tmp_path, "smi")
     os.close(copy)
-    held = ToolLocks(tmp_path, "smi").take("smi", now(), NEVER)
+    held = ToolLocks(tmp_path, "smi").acquire("smi", now(), NEVER)
     assert held.descriptor is not None
     copy = os.dup(held.descriptor)
-    held.leave()
-    held.leave()
+    held.close()
+    held.close()
     assert is_held(tmp_path, "smi")
     os.close(copy)
     assert not is_held(tmp_path, "smi")
@@ -89,7 +89,7 @@ def test_a_lock_belongs_to_the_owner_of_its_folder(tmp_path: Path, owner: int) -
     for path in (folder.parent, folder):
         path.mkdir(mode=0o755)
         os.chown(path, owner, -1)
-    ToolLocks(folder, "smi").take("smi", now(), NEVER).release()
+    ToolLocks(folder, "smi").acquire("smi", now(), NEVER).release()
     assert (folder / "smi.lock").stat().st_uid == owner
 
 
@@ -114,9 +114,9 @@ def test_a_folder_that_cannot_be_trusted_is_left_for_the_users_own(
     name = f"smi-{os.getpid()}"
     locks = ToolLocks(folder, "smi")
     with caplog.at_level(logging.WARNING):
-        held = locks.take(name, now(), NEVER)
+        held = locks.acquire(name, now(), NEVER)
         with pytest.raises(ToolBusyError):
-            locks.take(name, now(), NEVER)
+            locks.acquire(name, now(), NEVER)
     lock = own_folder() / f"{name}.lock"
     with lock.open("rb") as file, pytest.raises(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -127,7 +127,7 @@ def test_a_folder_that_cannot_be_trusted_is_left_for_the_users_own(
 
 
 def test_only_a_busy_tool_counts_as_busy() -> None:
-    assert is_busy(Failure("stuck", None, "smi: another process runs it: our own source smi"))
+    assert is_busy(Failure("stuck", None, "smi: another process runs it: this daemon's source smi"))
     assert not is_busy(Failure("stuck", None, "smi (process 1) has not ended for 3 s"))
     assert not is_busy(Failure("failed", "timeout", "smi did not end"))
     assert not is_busy(None)
@@ -135,7 +135,7 @@ def test_only_a_busy_tool_counts_as_busy() -> None:
 
 def busy(folder: Path, tool: str = "smi", source: str = "other-smi") -> str:
     with pytest.raises(ToolBusyError) as caught:
-        ToolLocks(folder, source).take(tool, now(), NEVER)
+        ToolLocks(folder, source).acquire(tool, now(), NEVER)
     return str(caught.value)
 
 
@@ -143,8 +143,8 @@ ANOTHER = """
 import sys, threading, time
 from pathlib import Path
 from telemetry_daemon.readers.tool_lock import ToolLocks
-held = ToolLocks(Path(sys.argv[2]), "hy-smi").take("smi", time.monotonic(), threading.Event())
-held.runs(int(sys.argv[3]))
+held = ToolLocks(Path(sys.argv[2]), "hy-smi").acquire("smi", time.monotonic(), threading.Event())
+held.write_holder(int(sys.argv[3]))
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -159,22 +159,22 @@ def test_another_command_of_ours_is_named_while_it_lives(tmp_path: Path) -> None
         output = busy(tmp_path)
         other.stdin.close()
     assert f"(process {other.pid}) for its source hy-smi (process 77, for " in output
-    assert output.endswith("asked again when it is next due")
+    assert output.endswith("skipped until it is due again")
 
 
 def test_a_tool_that_outlived_who_started_it_is_named_with_what_to_do(tmp_path: Path) -> None:
     """The child has the lock, and the command that took it was killed."""
-    held = ToolLocks(tmp_path, "smi").take("smi", now(), NEVER)
+    held = ToolLocks(tmp_path, "smi").acquire("smi", now(), NEVER)
     (tmp_path / "smi.lock").write_text("4194304 77 hy-smi\n")  # no number of a process: pid_max is at most that
     output = busy(tmp_path)
-    assert "process 77 that an earlier telemetry, which has ended, started" in output
-    assert "end it" in output
+    assert "process 77 of an earlier telemetry process, which has exited, has run for" in output
+    assert "kill it" in output
     held.release()
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "1 2", "-1 2 smi\n", "9" * 5000, "\x00\xff"])
 def test_a_lock_file_that_says_nothing_is_busy_all_the_same(tmp_path: Path, text: str) -> None:
-    held = ToolLocks(tmp_path, "smi").take("smi", now(), NEVER)
+    held = ToolLocks(tmp_path, "smi").acquire("smi", now(), NEVER)
     (tmp_path / "smi.lock").write_text(text)
     assert busy(tmp_path).startswith("smi: another process runs it: ")
     held.release()
@@ -182,9 +182,9 @@ def test_a_lock_file_that_says_nothing_is_busy_all_the_same(tmp_path: Path, text
 
 def test_a_removed_file_is_made_again(tmp_path: Path) -> None:
     locks = ToolLocks(tmp_path, "smi")
-    first = locks.take("smi", now(), NEVER)
+    first = locks.acquire("smi", now(), NEVER)
     (tmp_path / "smi.lock").unlink()
-    second = locks.take("smi", now(), NEVER)
+    second = locks.acquire("smi", now(), NEVER)
     assert is_held(tmp_path, "smi")
     first.release()
     assert is_held(tmp_path, "smi")
@@ -197,6 +197,6 @@ def test_no_descriptors_left_is_no_reason_to_run_without_a_lock(tmp_path: Path) 
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
     try:
         with pytest.raises(OSError, match="Too many open files"):
-            locks.take("smi", now(), NEVER)
+            locks.acquire("smi", now(), NEVER)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

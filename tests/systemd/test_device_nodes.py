@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.readers.device_nodes import SHORTEST_LIFE_SECONDS, NodeWatch, under_systemd, why_denied
+from telemetry_daemon.readers.device_nodes import SHORTEST_LIFE_SECONDS, NodeWatch, is_under_systemd, why_denied
 
 
 class Machine:
@@ -82,4 +82,4 @@ def test_the_kernel_is_asked(tmp_path):
     [({"INVOCATION_ID": "1", "NOTIFY_SOCKET": "/run/x"}, True), ({"INVOCATION_ID": "1"}, False), ({}, False)],
 )
 def test_only_a_service_manager_starts_anew(environment, expected):
-    assert under_systemd(environment) is expected
+    assert is_under_systemd(environment) is expected

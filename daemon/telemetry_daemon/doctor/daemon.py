@@ -16,7 +16,7 @@ from telemetry_daemon.doctor.cards import present
 from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.processes import short_lived
-from telemetry_daemon.readers.tool_path import Whereabouts
+from telemetry_daemon.readers.tool_path import ToolSearch
 from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
 from telemetry_daemon.remote.http_client import Address, Client, Credentials, InvalidResponseError, NodeError
 from telemetry_exporters.text import first_names
@@ -123,7 +123,7 @@ def unit() -> Unit | None:
 
 def ask_system(program: str, *arguments: str) -> str:
     """Return the output of a system program, or an empty text if it is missing, fails or does not finish in time."""
-    found = Whereabouts(program, "", os.environ.get("PATH", ""), ()).find(program)
+    found = ToolSearch(program, "", os.environ.get("PATH", ""), ()).find(program)
     if found is None or found.distrust_reason:
         return ""
     try:

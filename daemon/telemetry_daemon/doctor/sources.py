@@ -14,7 +14,7 @@ from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.polling.node_sources import RealNode, reports_owners
 from telemetry_daemon.polling.oneshot import OneShot
 from telemetry_daemon.polling.pci_bus import WHERE as PCI_BUS
-from telemetry_daemon.readers.tool_path import Tool, Whereabouts
+from telemetry_daemon.readers.tool_path import Tool, ToolSearch
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.dataclass import dataclass, field
@@ -194,7 +194,7 @@ def tools_found(patient: Patient) -> tuple[Tool, ...]:
         for line in request.alternatives
     }
     source, path, search_path = patient.status.source, patient.configured_path, os.environ.get("PATH", "")
-    found = (Whereabouts(source, path, search_path, folders).find(name) for name, folders in folders_of.items())
+    found = (ToolSearch(source, path, search_path, folders).find(name) for name, folders in folders_of.items())
     return tuple(tool for tool in found if tool is not None)
 
 

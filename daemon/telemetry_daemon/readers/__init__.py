@@ -1,1 +1,1 @@
-"""The code that runs tools and reads files and libraries; each reader returns a Capture."""
+"""Readers run tools, call libraries and read files. Each poll returns a Capture."""

@@ -1,4 +1,4 @@
-"""The interface of readers: a reader answers a poll with a capture and can be closed."""
+"""The interface of readers, and the times and targets of a read."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from telemetry_parsers.model import Capture, Failure, Output, Poll, SourceReport
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The cards and devices of the inventory, for polls that run once per card or device; and the PIDs on all cards."""
+    """The cards and devices for polls that run once per card or device, and the PIDs of the processes on all cards."""
 
     cards: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, listings: Sequence[SourceReport]) -> Targets:
-        """Return the targets of the newest of these inventory reports."""
+    def from_reports(cls, listings: Sequence[SourceReport]) -> Targets:
+        """Return the cards and devices in the newest of these inventory reports."""
         if not listings:
             return cls()
         devices = [
@@ -33,8 +33,8 @@ class Targets:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """The time at which a read began, by the wall clock and by the monotonic clock."""
+class ReadStart:
+    """The start time of a read, on the wall clock and on the monotonic clock."""
 
     wall_time: float = field(default_factory=time.time)
     monotonic_time: float = field(default_factory=time.monotonic)
@@ -42,7 +42,7 @@ class Begun:
     def capture(
         self, source: str, poll: Poll, outputs: tuple[Output, ...], failure: Failure | None, cpu_seconds: float
     ) -> Capture:
-        """Return the capture of this read, which ends now."""
+        """Return the capture of a read that started at this time and ends now."""
         return Capture(
             source,
             poll.name,
@@ -57,13 +57,13 @@ class Begun:
 
 
 class Reader(Protocol):
-    """Reads one source. `read` never raises and never outlasts the poll's deadline by more than a second."""
+    """Reads one source. `read` never raises, and returns at most a second after the poll's deadline."""
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
-        """Return the source's output, or the failure that prevented it."""
+        """Return a capture with the output of the source, or with a failure."""
 
     def close(self) -> None:
-        """Stop all processes of the reader within a second; safe to call twice and while `read` runs."""
+        """Stop all processes of the reader within a second. Safe to call twice, and while `read` runs."""
         return
 
     def left_behind(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Calls a vendor's Python binding: every call returns a value or an error number and never raises."""
+"""Calls a vendor's Python binding. A failed call returns the number of its error instead of raising an exception."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# The binding could not decode the text that the library returned. No library uses this number.
+# Our own error number: the library returned text that cannot be decoded.
 UNREADABLE = -1
 
 
 class Refused:
-    """The result of a call that failed: the number of its error."""
+    """The result of a failed call. `code` is the error number."""
 
     __slots__ = ("code",)
 
@@ -24,7 +24,7 @@ class Refused:
 
 
 class LibraryError(Exception):
-    """An error that concerns more than one call of the library; `code` is its number."""
+    """An error that affects more than one call. `code` is the error number."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"error {code} of the library")
@@ -32,15 +32,15 @@ class LibraryError(Exception):
 
 
 class DeviceLostError(LibraryError):
-    """This device no longer answers."""
+    """The device no longer responds."""
 
 
 class SessionOverError(LibraryError):
-    """The library as a whole no longer answers."""
+    """The library must be initialised again before it can be used."""
 
 
 class Binding:
-    """A module such as pynvml, imported only if the library is installed. `mismatches` are raised for calls that are missing in either."""
+    """A Python binding such as pynvml. It raises `mismatches` for functions that the library does not have."""
 
     module: Any = None
     error: Any = Exception
@@ -49,29 +49,29 @@ class Binding:
     def __init__(self, function_not_found: int) -> None:
         self._not_found = Refused(function_not_found)
 
-    def needed(self, name: str, *arguments: Any) -> Any:
-        """Return the result of a function that the reader cannot work without. Raise SessionOverError if the call fails."""
-        given = self.call(name, *arguments)
-        if isinstance(given, Refused):
-            raise SessionOverError(given.code)
-        return given
+    def require_call(self, name: str, *arguments: Any) -> Any:
+        """Return the result of a call that must succeed. Raises SessionOverError if it fails."""
+        result = self.call(name, *arguments)
+        if isinstance(result, Refused):
+            raise SessionOverError(result.code)
+        return result
 
     def call(self, name: str, *arguments: Any, plain: Callable[[Any], Any] | None = None) -> Any:
-        """Return the function's result, or Refused if the call fails or is missing. `plain` converts a structure to plain data and decodes its texts."""
+        """Return the result of a function, or Refused if it fails or is missing. `plain` converts a structure to plain data."""
         function = getattr(self.module, name, None)
-        if function is None:  # the module is older than the call
+        if function is None:  # the binding does not have this function
             return self._not_found
         try:
-            found = function(*arguments)
+            result = function(*arguments)
         except self.error as error:
             return Refused(int(error.value))
-        except self.mismatches:  # the library or driver is older than the call
+        except self.mismatches:  # the library or driver does not have this function
             return self._not_found
-        except ValueError:  # invalid text, which raises UnicodeDecodeError among others
+        except ValueError:  # the text cannot be decoded
             return Refused(UNREADABLE)
         try:
-            return found if plain is None else plain(found)
-        except ValueError:  # as above: `plain` decodes the texts of a structure
+            return result if plain is None else plain(result)
+        except ValueError:  # a text in the structure cannot be decoded
             return Refused(UNREADABLE)
 
 
@@ -79,32 +79,32 @@ def can_be_loaded(library: str) -> bool:
     """Return whether the library and all its dependencies can be loaded."""
     try:
         ctypes.CDLL(library)
-    except OSError:  # the library cannot be loaded
+    except OSError:  # not installed, or a dependency is missing
         return False
     return True
 
 
-def same(value: Any) -> Plain:
-    """Return a number or a text unchanged, a pair as a list, and bytes decoded: some pynvml functions forget to decode."""
+def to_plain(value: Any) -> Plain:
+    """Return numbers and texts unchanged, tuples as lists, and bytes decoded, because some functions of pynvml return bytes."""
     if isinstance(value, bytes):
         return value.decode()
     return list(value) if isinstance(value, tuple) else value
 
 
 def members(*names: str) -> Callable[[Any], Plain]:
-    """Return a function that converts a structure to an object with these members."""
-    return lambda found: {name: int(getattr(found, name)) for name in names}
+    """Return a function that converts a structure to a dictionary of these members."""
+    return lambda result: {name: int(getattr(result, name)) for name in names}
 
 
 def bus_id(text: object) -> str:
-    """Return `0000:1a:00.0` for `00000000:1A:00.0`, as the libraries print PCI addresses."""
+    """Return the PCI address `0000:1a:00.0` for `00000000:1A:00.0`."""
     domain, _, rest = str(text).partition(":")
     return f"{int(domain, 16):04x}:{rest}".lower()
 
 
 @cache
-def failed(code: int) -> Plain:
-    """Return the answer for an error number. Answers are shared, because an old driver returns hundreds of errors."""
+def error_answer(code: int) -> Plain:
+    """Return the answer for an error number. Cached, because old drivers return hundreds of errors per poll."""
     return {"error": code}
 
 
@@ -114,5 +114,5 @@ def error_in(answer: Plain) -> int | None:
 
 
 def is_answered(answer: Plain) -> bool:
-    """Return whether an answer is a value."""
+    """Return whether an answer is a value, not an error or None."""
     return answer is not None and error_in(answer) is None

@@ -1,4 +1,4 @@
-"""Device nodes that systemd denies until the service restarts: it resolves `DeviceAllow=char-nvidia*` when it starts the unit."""
+"""Finds device nodes that systemd denies until a restart, because it resolves DeviceAllow= when it starts the unit."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from telemetry_parsers.vendors import VENDORS
 log = logging.getLogger(__name__)
 
 NODES = tuple(dict.fromkeys(path for vendor in VENDORS for nodes in vendor.nodes for path in nodes.paths))
-LOOK_SECONDS = 60.0
-# A restart does not help if the unit does not allow the node. Restart at most this often, and once per node.
+CHECK_SECONDS = 60.0
+# Restarts are at least this long apart. There is one per node, because the unit may not allow the node at all.
 SHORTEST_LIFE_SECONDS = 600.0
-_MEMORY = "denied-nodes"
-_LARGEST_MEMORY_BYTES = 1 << 20
+_RECORD = "denied-nodes"
+_LARGEST_RECORD_BYTES = 1 << 20
 
 
 def why_denied(path: str) -> int:
-    """Return the errno with which the kernel denies the node, or 0. A node is opened only if it is denied: the driver would wake the card."""
+    """Return the errno if the node may not be opened, else 0. Permitted nodes are not opened, because that may wake the card."""
     if os.access(path, os.R_OK):
         return 0
     try:
@@ -33,13 +33,13 @@ def why_denied(path: str) -> int:
     return 0
 
 
-def under_systemd(environment: Mapping[str, str]) -> bool:
-    """Return whether a service manager started this process and will restart it."""
+def is_under_systemd(environment: Mapping[str, str]) -> bool:
+    """Return whether systemd started this process, and will restart it."""
     return "INVOCATION_ID" in environment and "NOTIFY_SOCKET" in environment
 
 
 class NodeWatch:
-    """Finds existing nodes that systemd denies to this process. Each node is reported once."""
+    """Finds device nodes that systemd denies to this process. Each node is reported once per boot."""
 
     def __init__(
         self,
@@ -52,42 +52,42 @@ class NodeWatch:
         self._monotonic = monotonic
         self._patterns = patterns
         self._refusal = refusal
-        self._born = monotonic()
+        self._started_at = monotonic()
 
     def newly_denied(self) -> tuple[str, ...]:
-        """Return the nodes for which a restart is worth trying. They are recorded: each is returned once per boot."""
-        if self._monotonic() - self._born < SHORTEST_LIFE_SECONDS:
+        """Record and return the denied nodes for which no restart was tried since the last boot."""
+        if self._monotonic() - self._started_at < SHORTEST_LIFE_SECONDS:
             return ()
         paths = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute
-        # A restart does not change groups, which cause EACCES. The allow-list causes EPERM.
+        # A restart may help against EPERM, which systemd causes, but not against EACCES, which permissions cause.
         denied = {_key(path): path for path in paths if self._refusal(path) == errno.EPERM}
-        recorded = self._remembered()
+        recorded = self._recorded_keys()
         new = tuple(path for key, path in denied.items() if key not in recorded)
-        if new and not self._remember(recorded | denied.keys()):
+        if new and not self._record(recorded | denied.keys()):
             return ()
         return new
 
-    def _remembered(self) -> set[str]:
+    def _recorded_keys(self) -> set[str]:
         try:
             with OwnFolder.at(self._folder) as folder:
-                return set(folder.read(_MEMORY, _LARGEST_MEMORY_BYTES).decode().splitlines())
-        except (OSError, UnicodeDecodeError):  # no record exists: each node is tried once more
+                return set(folder.read(_RECORD, _LARGEST_RECORD_BYTES).decode().splitlines())
+        except (OSError, UnicodeDecodeError):  # without a record, each node is tried again
             return set()
 
-    def _remember(self, keys: set[str]) -> bool:
-        """Return whether the nodes were recorded. Without a record, the service would restart again and again."""
+    def _record(self, keys: set[str]) -> bool:
+        """Record the nodes. Return False if that fails, because the service would then restart again and again."""
         try:
             with OwnFolder.at(self._folder) as folder:
-                folder.replace(_MEMORY, "".join(f"{key}\n" for key in sorted(keys)).encode())
+                folder.replace(_RECORD, "".join(f"{key}\n" for key in sorted(keys)).encode())
         except OSError as error:
-            log.warning("no memory of denied device nodes", extra={"path": self._folder / _MEMORY, "error": error})
+            log.warning("denied device nodes not recorded", extra={"path": self._folder / _RECORD, "error": error})
             return False
         return True
 
 
 def _key(path: str) -> str:
-    """Return the path and device number: a reloaded driver may have another number."""
+    """Return the path with the device number, which changes if the driver is reloaded."""
     try:
-        return f"{path} {os.stat(path).st_rdev}"  # noqa: PTH116  # as the rest of this module, on texts
-    except OSError:  # removed since the nodes were listed
+        return f"{path} {os.stat(path).st_rdev}"  # noqa: PTH116  # paths are strings here
+    except OSError:  # removed in the meantime
         return path

@@ -1,4 +1,4 @@
-"""Reads the host itself: CPU, memory, load and uptime."""
+"""Reads the CPU time, memory, load and uptime of the host."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from telemetry_daemon.readers.base import Begun, Reader, Targets
+from telemetry_daemon.readers.base import Reader, ReadStart, Targets
 from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Poll
 
 Call = Callable[[], Plain]
 
 _PROC = Path("/proc")
-# Errors caused by a masked, truncated or unusual /proc.
+# The errors that an incomplete or unusual /proc may cause.
 _ERRORS = (OSError, RuntimeError, ValueError, LookupError, ArithmeticError)
 
-# The columns in the order of proc_stat(5).
+# The columns of the line `cpu` in /proc/stat: see proc_stat(5).
 _STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 _IDLE = frozenset({"idle", "iowait"})
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -27,23 +27,23 @@ _COUNTED_TWICE = frozenset({"guest", "guest_nice"})
 
 
 class HostReader(Reader):
-    """Answers the calls `cpu`, `memory`, `load` and `uptime`, or the given calls."""
+    """Reads the host. Its calls are `cpu`, `memory`, `load` and `uptime`."""
 
     def __init__(self, calls: Mapping[str, Call] | None = None) -> None:
         self._calls = calls if calls is not None else host_calls()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # the host has no targets
-        """Return one output per requested call. A failed call has its errno as status and no data."""
-        begun, cpu = Begun(), time.thread_time()
+        """Return one output per call. If a call fails, its status is the errno."""
+        start, cpu_start = ReadStart(), time.thread_time()
         outputs: tuple[Output, ...] = ()
         failure: Failure | None = None
         if isinstance(poll.request, Library) and poll.request.reader == "host":
-            outputs = tuple(self._ask(name) for name in poll.request.calls)
+            outputs = tuple(self._output_of(name) for name in poll.request.calls)
         else:
             failure = Failure("failed", "internal", "the host reader answers only requests to the library `host`")
-        return begun.capture("host", poll, outputs, failure, time.thread_time() - cpu)
+        return start.capture("host", poll, outputs, failure, time.thread_time() - cpu_start)
 
-    def _ask(self, name: str) -> Output:
+    def _output_of(self, name: str) -> Output:
         call = self._calls.get(name)
         if call is None:
             return Output(name, status=errno.ENOSYS, stderr=f"the host reader has no call {name!r}")
@@ -54,7 +54,7 @@ class HostReader(Reader):
 
 
 def host_calls(proc: Path = _PROC) -> dict[str, Call]:
-    """Return the calls for this machine. psutil would read the same files but needs 1.2 MiB of memory."""
+    """Return the functions that read this machine. psutil would need 1.2 MiB of memory more."""
     return {
         "cpu": CpuMeter(partial(_cpu_times, proc / "stat")),
         "memory": partial(_memory, proc / "meminfo"),
@@ -64,28 +64,28 @@ def host_calls(proc: Path = _PROC) -> dict[str, Call]:
 
 
 def reader(_path: str, _settings: object) -> HostReader:
-    """Return the host's reader, which has no settings."""
+    """Return the reader of the host, which has no settings."""
     return HostReader()
 
 
 class CpuMeter:
-    """The share of CPU time used since the previous call, None at first. `times` returns the seconds of each state (proc_stat(5))."""
+    """Measures CPU utilization between calls; the first call returns None. `times` returns the seconds spent in each state."""
 
     def __init__(self, times: Callable[[], Mapping[str, float]]) -> None:
         self._times = times
-        self._last: Mapping[str, float] = {}
+        self._previous: Mapping[str, float] = {}
 
     def __call__(self) -> Plain:
         """Return `{"utilization_percent": …}`."""
         now = self._times()
-        if not self._last:
-            self._last = now
-        # A state's seconds may decrease (proc_stat(5) says so of iowait). Count such a difference as 0.
-        spent = {state: max(0.0, seconds - self._last.get(state, 0.0)) for state, seconds in now.items()}
+        if not self._previous:
+            self._previous = now
+        # The seconds of `iowait` may decrease: see proc_stat(5). Such a difference counts as 0.
+        spent = {state: max(0.0, seconds - self._previous.get(state, 0.0)) for state, seconds in now.items()}
         total = sum(seconds for state, seconds in spent.items() if state not in _COUNTED_TWICE)
         if total <= 0:
             return {"utilization_percent": None}
-        self._last = now
+        self._previous = now
         idle = sum(seconds for state, seconds in spent.items() if state in _IDLE)
         # The quotient is at most 1; multiplying first could round to more than 100.
         return {"utilization_percent": 100.0 * ((total - idle) / total)}
@@ -95,12 +95,12 @@ def _cpu_times(stat: Path) -> Mapping[str, float]:
     with stat.open("rb") as lines:
         name, *ticks = lines.readline().split()
     if name != b"cpu":
-        raise ValueError(f"{stat} does not begin with the times of all CPUs")
+        raise ValueError(f"{stat} does not begin with the line `cpu`")
     return {state: int(count) / _TICKS for state, count in zip(_STATES, ticks, strict=False)}
 
 
 def _memory(meminfo: Path) -> Plain:
-    """Return total and available memory. Available memory is unknown if missing or, as in some containers, above the total."""
+    """Return the total and the available memory. In some containers the available memory exceeds the total; it is then None."""
     lines = (line.split() for line in meminfo.read_bytes().splitlines())
     kibibytes = {line[0]: int(line[1]) for line in lines if line[0] in (b"MemTotal:", b"MemAvailable:")}
     total, available = kibibytes[b"MemTotal:"], kibibytes.get(b"MemAvailable:")

@@ -1,4 +1,4 @@
-"""Reads a library or files in a worker process, so that a hung driver blocks only that process. A missing library is tried again once its folders change."""
+"""Calls a library or reads files in a worker process, so that a hung driver blocks only that process."""
 
 from __future__ import annotations
 
@@ -11,42 +11,41 @@ from importlib.util import find_spec
 
 from telemetry_daemon.processes.driver_files import has_folder
 from telemetry_daemon.processes.worker import Worker, WorkerError
-from telemetry_daemon.readers.base import Begun, Targets
+from telemetry_daemon.readers.base import ReadStart, Targets
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.codec.worker_wire import Read, Readout, checked_readout
 from telemetry_parsers.model import Capture, Failure, Files, Library, Plain, Poll, Request
 
-# Device, inode and change time of a path; None if the path does not exist.
-Mark = tuple[int, int, int] | None
+# The device, inode and modification time of a path, or None if the path does not exist.
+FileState = tuple[int, int, int] | None
 
-# The default folders of ld.so, with and without Debian's multiarch names; those of musl; and the cache of all other
-# folders, which ldconfig writes.
-_OF_MACHINE = f"{os.uname().machine}-linux-gnu"
-_PLACES = (
+# The default folders of ld.so and musl, Debian's multiarch folders, and the cache of all other folders.
+_MULTIARCH = f"{os.uname().machine}-linux-gnu"
+_LIBRARY_PATHS = (
     "/etc/ld.so.cache",
-    *("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib", f"/lib/{_OF_MACHINE}", f"/usr/lib/{_OF_MACHINE}"),
+    *("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib", f"/lib/{_MULTIARCH}", f"/usr/lib/{_MULTIARCH}"),
 )
-# If a library was replaced or lost its driver, the worker is restarted, but not at every poll.
-_RENEWAL_SECONDS = 30.0
-# A missing library is looked for once a minute, not once a minute by every poll of its source.
-_LOOK_AGAIN_SECONDS = 55.0
-# If only the dynamic loader decides, a process is started only after a folder that it searches has changed.
-_OURS = "telemetry_daemon.readers."
-_TRY_AGAIN_SECONDS = 1800.0
+# The worker restarts after a library was replaced or its driver was unloaded, but at most this often.
+_RESTART_SECONDS = 30.0
+# A missing library is checked once a minute for all polls of the source together.
+_CHECK_SECONDS = 55.0
+# Built-in library readers use the dynamic loader only. Their process is started again if a library folder has changed.
+_BUILT_IN_READERS = "telemetry_daemon.readers."
+_RETRY_SECONDS = 1800.0
 
 
-def marks(environment: Mapping[str, str]) -> tuple[Mark, ...]:
-    """Return marks that change when the library or its binding is installed where a Python with this environment finds it."""
-    listed = environment.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":")
-    # A Python with a prefix of its prefixes, such as conda's, also has libraries there.
+def library_states(environment: Mapping[str, str]) -> tuple[FileState, ...]:
+    """Return the states of all folders in which a Python with this environment finds libraries and modules."""
+    folders = environment.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":")
+    # A Python with its own prefix, such as conda's, also has libraries there.
     prefixes = (f"{sys.base_prefix}/lib", f"{sys.prefix}/lib")
-    return tuple(map(_mark, (*filter(None, listed), *_PLACES, *prefixes, *sys.path)))
+    return tuple(map(_file_state, (*filter(None, folders), *_LIBRARY_PATHS, *prefixes, *sys.path)))
 
 
-def _mark(path: str) -> Mark:
+def _file_state(path: str) -> FileState:
     try:
-        status = os.stat(path)  # noqa: PTH116  # a path is a text here
-    except (OSError, ValueError):  # a missing path is a mark, too
+        status = os.stat(path)  # noqa: PTH116  # paths are strings here
+    except (OSError, ValueError):  # the path does not exist
         return None
     return status.st_dev, status.st_ino, status.st_mtime_ns
 
@@ -71,29 +70,29 @@ class WorkerReader:
         self._worker = worker
         self._root = root
         self._clock = clock
-        self._readout_in = decode_readout
+        self._decode_readout = decode_readout
         self._closed = threading.Event()
         self._missing: Failure | None = None
         self._next_check_at = self._next_retry_at = 0.0
-        self._marks: tuple[Mark, ...] = ()
+        self._library_states: tuple[FileState, ...] = ()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # a library knows its devices
-        """Return the output of the library or the files, or the failure that prevented it."""
-        begun, cpu_before = Begun(), self._worker.cpu_seconds
+        """Return a capture with the output of the library or the files, or with a failure."""
+        begun, cpu_before = ReadStart(), self._worker.cpu_seconds
         readout = self._answer(poll)
         cpu_seconds = self._worker.cpu_seconds - cpu_before
         return begun.capture(self._source, poll, readout.outputs, readout.failure, cpu_seconds)
 
     def capture_if_missing(self, poll: Poll) -> Capture | None:
-        """Return the failure if the library or files are missing, or None if only the worker can find out."""
-        begun = Begun()
+        """Return a capture with the failure if the library or files are missing, or None if only the worker can determine that."""
+        begun = ReadStart()
         refusal = self._refusal(poll)
         if refusal is None or refusal.state != "missing":
             return None
         return begun.capture(self._source, poll, (), refusal, 0.0)
 
     def close(self) -> None:
-        """Stop the worker, within a second."""
+        """Stop the worker within a second."""
         if not self._closed.is_set():
             self._closed.set()
             self._worker.stop()
@@ -109,10 +108,11 @@ class WorkerReader:
             return Readout(failure=refusal)
         target = self._target(poll.request)
         if self._worker.pid is None:
-            self._marks = marks(self._worker.environment)  # taken before the look, so that a later change is noticed
+            # Before the call, so that later changes are noticed.
+            self._library_states = library_states(self._worker.environment)
         what = Read(poll.request, target, self._root)
         try:
-            readout = self._readout_in(self._worker.call(what, poll.deadline, self._closed.is_set))
+            readout = self._decode_readout(self._worker.call(what, poll.deadline, self._closed.is_set))
         except WorkerError as error:
             return Readout(failure=self._closed_failure() if self._closed.is_set() else error.failure)
         except CodecError as error:
@@ -154,8 +154,9 @@ class WorkerReader:
         now = self._clock()
         if now < self._next_check_at:
             return False
-        by_loader_alone = self._target(request).startswith(_OURS)
-        return not by_loader_alone or now >= self._next_retry_at or marks(self._worker.environment) != self._marks
+        if now >= self._next_retry_at or not self._target(request).startswith(_BUILT_IN_READERS):
+            return True
+        return library_states(self._worker.environment) != self._library_states
 
     def _target(self, request: Request) -> str:
         return self._worker.readers[request.reader] if isinstance(request, Library) else ""
@@ -166,7 +167,7 @@ class WorkerReader:
         if missing:
             now = self._clock()
             self._missing = failure
-            self._next_check_at, self._next_retry_at = now + _LOOK_AGAIN_SECONDS, now + _TRY_AGAIN_SECONDS
+            self._next_check_at, self._next_retry_at = now + _CHECK_SECONDS, now + _RETRY_SECONDS
         lost = failure.reason in ("library_mismatch", "driver_gone")
-        if missing or (lost and self._worker.running_seconds >= _RENEWAL_SECONDS):
+        if missing or (lost and self._worker.running_seconds >= _RESTART_SECONDS):
             self._worker.stop()

@@ -15,7 +15,7 @@ from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.guarded.named import connect
 from telemetry_daemon.readers import kubelet_places
-from telemetry_daemon.readers.base import Begun, Reader, Targets
+from telemetry_daemon.readers.base import Reader, ReadStart, Targets
 from telemetry_parsers.library import ReaderRefusal
 from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Poll, Reason
 from telemetry_parsers.owners.device_ids import is_wanted
@@ -58,7 +58,7 @@ class KubeletReader(Reader):
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # it lists all pods
         """Return one output: the kubelet's answer to the poll's call, or the failure."""
-        begun, cpu = Begun(), time.thread_time()
+        begun, cpu = ReadStart(), time.thread_time()
         outputs: tuple[Output, ...] = ()
         failure: Failure | None = None
         try:

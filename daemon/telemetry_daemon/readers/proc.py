@@ -10,7 +10,7 @@ from pathlib import Path
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.processes.short_lived import NoAnswerError, ask
-from telemetry_daemon.readers.base import Begun, Reader, Targets
+from telemetry_daemon.readers.base import Reader, ReadStart, Targets
 from telemetry_parsers.bounds import MOST_PROCESSES
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
@@ -232,7 +232,7 @@ class ProcReader(Reader):
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         """Return one output for each process."""
-        begun, cpu = Begun(), time.thread_time()
+        begun, cpu = ReadStart(), time.thread_time()
         refusal = self._refusal()
         outputs = () if refusal is not None else (_LISTED, *self._processes(targets.pids[:MOST_PROCESSES]))
         return begun.capture("proc", poll, outputs, refusal, time.thread_time() - cpu)

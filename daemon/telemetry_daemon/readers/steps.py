@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from telemetry_daemon.guarded.own_folder import Entry, Inbox
-from telemetry_daemon.readers.base import Begun, Reader, Targets
+from telemetry_daemon.readers.base import Reader, ReadStart, Targets
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
 from telemetry_parsers.steps import SOURCE
@@ -93,7 +93,7 @@ class StepsReader(Reader):
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # steps are counted without targets
         """Return the content of all files."""
-        begun, cpu = Begun(), time.thread_time()
+        begun, cpu = ReadStart(), time.thread_time()
         try:
             files = self._look(time.time())
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Ensures that one process per tool runs on this node: the running child holds the tool's lock file, which names it."""
+"""Ensures that only one process per tool runs on this node. The tool inherits the locked file, which names the holder."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from telemetry_parsers.states import BUSY
 _NOTE = re.compile(r"([0-9]{1,10}) ([0-9]{1,10}) ([a-z0-9-]{1,64})\n\Z")
 _LONGEST_NOTE = 100
 _LONGEST_COMMAND = 60
-_ASKED_AGAIN = "this poll is left out and asked again when it is next due"
+_SKIPPED = "this poll is skipped until it is due again"
 _PAUSE_SECONDS = 0.05
 _FOLDER_MODE = 0o700
-# These errors mean "not in this folder". Any other error, such as no descriptors or memory, does not justify running
-# without a lock.
+# With these errors, the folder cannot be used for locks. Other errors, such as too many open files, are raised.
 _UNUSABLE = frozenset(
     {
         errno.EACCES,
@@ -43,107 +42,107 @@ _UNUSABLE = frozenset(
 _log = logging.getLogger(__name__)
 
 
-def note(descriptor: int, source: str, tool_pid: int = 0) -> None:
-    """Write the holder to the locked file: this process, the tool's process once it runs, and the source."""
-    with contextlib.suppress(OSError):  # on a full disk the lock still works without a name
+def write_note(descriptor: int, source: str, tool_pid: int = 0) -> None:
+    """Write the holder to the locked file: the PIDs of this process and of the tool (0 before it runs), and the source."""
+    with contextlib.suppress(OSError):  # the lock also works without the note, for example on a full disk
         text = f"{os.getpid()} {tool_pid} {source}\n".encode()
         os.pwrite(descriptor, text.ljust(_LONGEST_NOTE)[:_LONGEST_NOTE], 0)
 
 
-def words(descriptor: int) -> str:
-    """Return the holder of the lock and the duration, with a remedy."""
+def holder_text(descriptor: int) -> str:
+    """Return who holds the lock, for how long, and a remedy."""
     note = _NOTE.match(os.pread(descriptor, _LONGEST_NOTE, 0).rstrip(b" ").decode(errors="replace"))
     if note is None:
-        return _ASKED_AGAIN
-    taker, tool, source = int(note[1]), int(note[2]), note[3]
+        return _SKIPPED
+    holder, tool, source = int(note[1]), int(note[2]), note[3]
     age = f"for {max(0.0, time.time() - os.fstat(descriptor).st_mtime):.0f} s"
     process = f"process {tool}, {age}" if tool else age
-    if taker == os.getpid():
-        return f"our own source {source} ({process}); {_ASKED_AGAIN}"
-    command = _command(taker)
+    if holder == os.getpid():
+        return f"this daemon's source {source} ({process}); {_SKIPPED}"
+    command = _command(holder)
     if command is not None:
-        return f"{command} (process {taker}) for its source {source} ({process}); {_ASKED_AGAIN}"
-    left = f"process {tool}" if tool else "a process"
+        return f"{command} (process {holder}) for its source {source} ({process}); {_SKIPPED}"
+    child = f"process {tool}" if tool else "a process"
     return (
-        f"{left} that an earlier telemetry, which has ended, started {age.removeprefix('for ')} ago for its source {source}; "
-        "end it; one in state D ends only when the device is reset or the node rebooted"
+        f"{child} of an earlier telemetry process, which has exited, has run {age} for its source {source}; "
+        "kill it; in state D, it exits only after a reset of the device or a reboot"
     )
 
 
 def _command(pid: int) -> str | None:
-    """Return the command line of a process, or None if the process has exited or the PID belongs to another program."""
+    """Return the command line of a telemetry process, or None if the process has exited or is another program."""
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:  # the process has exited
         return None
     names = [Path(argument).name for argument in arguments]
-    start = names.index("telemetry") if "telemetry" in names else 0  # the arguments after the interpreter
+    start = names.index("telemetry") if "telemetry" in names else 0  # skips the interpreter
     line = shlex.join([names[start], *filter(None, arguments[start + 1 :])])
     return line[:_LONGEST_COMMAND] if "telemetry" in line else None
 
 
 class ToolBusyError(Exception):
-    """Another process ran the tool until the deadline."""
+    """Another process held the lock of the tool until the deadline."""
 
 
 class HeldLock:
-    """An acquired lock. The child inherits `descriptor`, which is None if no folder could be used."""
+    """An acquired lock. The tool inherits `descriptor`, which is None if no folder can be used for locks."""
 
     def __init__(self, descriptor: int | None, source: str) -> None:
         self.descriptor = descriptor
         self._source = source
-        self.runs(0)
+        self.write_holder(0)
 
-    def runs(self, tool_pid: int) -> None:
-        """Note the tool's process for others that wait for the lock."""
+    def write_holder(self, tool_pid: int) -> None:
+        """Write the PID of the tool into the lock file, for processes that wait for the lock."""
         if self.descriptor is not None:
-            note(self.descriptor, self._source, tool_pid)
+            write_note(self.descriptor, self._source, tool_pid)
 
     def release(self) -> None:
-        """Release the lock, even if a child still has a copy of the descriptor."""
+        """Release the lock, even if a child still has inherited the descriptor."""
         if self.descriptor is not None:
             with contextlib.suppress(OSError):  # closing the descriptor releases the lock
                 fcntl.flock(self.descriptor, fcntl.LOCK_UN)
-        self.leave()
+        self.close()
 
-    def leave(self) -> None:
-        """Close the lock without releasing it: the child holds it until it exits."""
+    def close(self) -> None:
+        """Close the lock file. A child that has inherited it holds the lock until it exits."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
 
 
 class ToolLocks:
-    """The locks of a source's tools in one folder, or in a folder of the user if that folder is not writable."""
+    """The locks of a source's tools, in the given folder or, if that is not writable, in a folder of the user."""
 
     def __init__(self, folder: Path, source: str) -> None:
         self._folders = (folder, own_folder())
         self._source = source
         self._warned = False
 
-    def take(self, tool: str, until: float, closing: threading.Event) -> HeldLock:
-        """Return the tool's lock after waiting up to the monotonic time `until`. Raise ToolBusyError if another process keeps it."""
+    def acquire(self, tool: str, until: float, closing: threading.Event) -> HeldLock:
+        """Wait for the lock of a tool until the monotonic time `until`. Raises ToolBusyError if another process holds it then."""
         while True:
             try:
                 return self._try(tool)
             except BlockingIOError:
-                left = until - time.monotonic()
-            if left <= 0 or closing.wait(min(_PAUSE_SECONDS, left)):
+                remaining = until - time.monotonic()
+            if remaining <= 0 or closing.wait(min(_PAUSE_SECONDS, remaining)):
                 raise ToolBusyError(f"{tool}: {BUSY}: {self._holder(tool)}")
 
     def _holder(self, tool: str) -> str:
         for folder in self._folders:
-            with contextlib.suppress(OSError), OwnFolder.at(folder) as opened:  # not in this folder
+            with contextlib.suppress(OSError), OwnFolder.at(folder) as opened:  # the lock is not in this folder
                 descriptor = opened.existing_lock_file(_file_name(tool))
                 try:
-                    return words(descriptor)
+                    return holder_text(descriptor)
                 finally:
                     os.close(descriptor)
         return f"{self._folders[0] / _file_name(tool)} is locked"
 
     def _try(self, tool: str) -> HeldLock:
-        held = (self._try_in(folder, tool) for folder in self._folders)
-        return next((lock for lock in held if lock is not None), HeldLock(None, self._source))
+        locks = (self._try_in(folder, tool) for folder in self._folders)
+        return next((lock for lock in locks if lock is not None), HeldLock(None, self._source))
 
     def _try_in(self, folder: Path, tool: str) -> HeldLock | None:
         try:
@@ -160,19 +159,19 @@ class ToolLocks:
         if not self._warned:
             self._warned = True
             _log.warning(
-                "cannot keep tool locks in %s (%s): other device-telemetry processes may run the same tool at the same time",
+                "cannot create tool locks in %s (%s): other telemetry processes may run the same tool at the same time",
                 folder,
                 error.strerror,
             )
 
 
 def own_folder() -> Path:
-    """Return the lock folder of a user without access to the daemon's folder."""
+    """Return the lock folder of a user who cannot write to the daemon's folder."""
     return Path(os.environ.get("TMPDIR") or "/tmp") / f"telemetry-{os.geteuid()}"  # noqa: S108  # a private folder: see OwnFolder
 
 
 def is_busy(failure: Failure | None) -> bool:
-    """Return whether a read failed only because another process was running the tool."""
+    """Return whether a read failed because another process was running the tool."""
     return failure is not None and failure.state == "stuck" and BUSY in failure.text
 
 
@@ -181,7 +180,7 @@ def _file_name(tool: str) -> str:
 
 
 def _lock(folder: Path, tool: str) -> int:
-    """Return the locked file, or raise BlockingIOError. Repeat if the file was removed between opening and locking."""
+    """Open and lock the file. Raises BlockingIOError if it is locked. Repeats this if the file was removed meanwhile."""
     name = _file_name(tool)
     with OwnFolder.create_at(folder, _FOLDER_MODE) as opened:
         while True:

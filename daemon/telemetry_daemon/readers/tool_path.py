@@ -1,4 +1,4 @@
-"""Finds a tool on the configured path, or on PATH and in the vendor's folders. As root, only tools that root alone can replace are run."""
+"""Finds a tool at the configured path, or on PATH and in the vendor's folders. Root only runs tools that only root can replace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool's file as found. Two instances compare equal as long as the file has not changed. `distrust_reason` says why the file must not be run and what to do, or is empty."""
+    """The file of a tool. Instances are equal if the file has not changed. `distrust_reason` says why it must not be run."""
 
     name: str
     path: str
@@ -25,8 +25,8 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
-    """Where a source's tools are searched. A configured path is the only one. Folders may be patterns, as for versions."""
+class ToolSearch:
+    """Where the tools of a source are searched: at the configured path, or else on PATH and in folders, which may be patterns."""
 
     source: str
     configured: str
@@ -34,18 +34,19 @@ class Whereabouts:
     folders: tuple[str, ...]
 
     def find(self, name: str) -> Tool | None:
-        """Return the tool's file, even if it is not executable: the attempt to run it reports why."""
-        tools = [tool for tool in (_tool(name, path) for path in self._places(name)) if tool is not None]
+        """Return the file of the tool, or None. A file that is not executable is returned, too, because running it shows the reason."""
+        tools = [tool for tool in (_tool(name, path) for path in self._candidates(name)) if tool is not None]
         usable = (tool for tool in tools if os.access(tool.path, os.X_OK) and not tool.distrust_reason)
         return next(usable, tools[0] if tools else None)
 
-    def missing(self, name: str) -> str:
-        """Return where the tool was not found, and what to do."""
+    def missing_text(self, name: str) -> str:
+        """Return the message for a missing tool: where it was searched, and a remedy."""
         if self.configured:
             return f"{self.configured} is not a file; correct sources.{self.source}.path, or leave it empty to search"
-        return f"{name} was not found on PATH{_or_in(self.folders)}; install it, or set sources.{self.source}.path"
+        where = f"PATH{_folders_text(self.folders)}"
+        return f"{name} was not found on {where}; install it, or set sources.{self.source}.path"
 
-    def _places(self, name: str) -> Iterable[str]:
+    def _candidates(self, name: str) -> Iterable[str]:
         if self.configured:
             return [str(Path(self.configured).absolute())]
         if "/" in name:
@@ -54,23 +55,23 @@ class Whereabouts:
             *self.search_path.split(os.pathsep),
             *(path for folder in self.folders for path in _matching(folder)),
         ]
-        # Absolute folders only: a relative folder would depend on the working directory.
+        # Relative folders are skipped, because they would depend on the working directory.
         return dict.fromkeys(f"{folder.rstrip('/')}/{name}" for folder in folders if folder.startswith("/"))
 
 
-def _or_in(folders: tuple[str, ...]) -> str:
+def _folders_text(folders: tuple[str, ...]) -> str:
     *others, last = folders or ("",)
     return f" or in {' or '.join(filter(None, (', '.join(others), last)))}" if last else ""
 
 
 def _matching(folder: str) -> list[str]:
-    return sorted(glob.glob(folder), reverse=True) if glob.has_magic(folder) else [folder]  # noqa: PTH207  # a Path of `/opt/dtk*` is no folder
+    return sorted(glob.glob(folder), reverse=True) if glob.has_magic(folder) else [folder]  # noqa: PTH207  # Path.glob needs a folder
 
 
 def _tool(name: str, candidate: str) -> Tool | None:
     try:
-        status = os.stat(candidate)  # noqa: PTH116  # on text: missing tools are searched on many paths, repeatedly
-    except (OSError, ValueError):  # no tool here; the caller tries the next path
+        status = os.stat(candidate)  # noqa: PTH116  # faster than Path.stat, at each poll
+    except (OSError, ValueError):  # the caller tries the next path
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
@@ -79,11 +80,11 @@ def _tool(name: str, candidate: str) -> Tool | None:
 
 
 def _distrust_reason(path: Path) -> str:
-    """Return who could make root run another program. Other users are not checked: they could run the tool by hand."""
+    """Return who could replace a program that root runs. Empty if no other user can, or if this user is not root."""
     if os.geteuid() != ROOT:
         return ""
     try:
-        # Some installers leave folders that are writable for root's group.
+        # The group of root is trusted, because some installers leave folders that it may write to.
         return other_writer(path, (ROOT,), (ROOT,)) or ""
     except OSError as error:
-        return f"the way to {path} cannot be followed: {error.strerror or error}"
+        return f"{path} cannot be checked:  {error.strerror or error}"

@@ -286,7 +286,7 @@ class Service:
 
     def _watch_device_nodes(self) -> None:
         """Restart the service if a device appears that the unit does not allow. Only under systemd."""
-        if not device_nodes.under_systemd(os.environ):
+        if not device_nodes.is_under_systemd(os.environ):
             return
         loop = asyncio.get_running_loop()
 
@@ -297,7 +297,7 @@ class Service:
                 self._status = exits.RESTART
                 loop.call_soon_threadsafe(self._stop.set)
 
-        self._poller.run_every("device nodes", device_nodes.LOOK_SECONDS, check)
+        self._poller.run_every("device nodes", device_nodes.CHECK_SECONDS, check)
 
     def _set_daemon_metrics(self) -> None:
         self._daemon_metrics.set_version()

@@ -210,7 +210,7 @@ class Store:
             facts = self._state.sources.get(source, SourceFacts(source, "", ()))
             reports = [checked.report for checked in self._state.reports.values()]
         relevant = [report for report in reports if report.source == source or not facts.lists_devices]
-        targets = Targets.of(
+        targets = Targets.from_reports(
             [report for report in relevant if report.lists_devices and facts.vendor in ("", report.vendor)]
         )
         if facts.vendor:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from telemetry_daemon.guarded.own_folder import Entry, Inbox
-from telemetry_daemon.readers.base import Begun, Targets
+from telemetry_daemon.readers.base import ReadStart, Targets
 from telemetry_daemon.readers.jobs.cgroups import JobCgroups
 from telemetry_daemon.readers.jobs.files import LARGEST_BYTES, MOST_FILES, SUFFIX, boot_id
 from telemetry_daemon.readers.proc import Users
@@ -109,7 +109,7 @@ class JobsReader:
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # jobs are read without targets
         """Return one output for a scheduler, or one per mapping folder."""
-        begun, cpu = Begun(), time.thread_time()
+        begun, cpu = ReadStart(), time.thread_time()
         call = poll.request.calls[0] if isinstance(poll.request, Library) and poll.request.calls else ""
         answer = self._mapped() if call == JOB_MAP else self._jobs(call)
         outputs, failure = ((), answer) if isinstance(answer, Failure) else (answer, None)

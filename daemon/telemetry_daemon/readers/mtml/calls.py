@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from telemetry_daemon.readers.binding import bus_id, members, same
+from telemetry_daemon.readers.binding import bus_id, members, to_plain
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -27,10 +27,10 @@ class Call(NamedTuple):
     function: str
     part: str = ""
     arguments: tuple[int, ...] = ()
-    plain: Callable[[Any], Plain] = same
+    plain: Callable[[Any], Plain] = to_plain
 
 
-def _call(part: str, name: str, *arguments: int, plain: Callable[[Any], Plain] = same) -> Call:
+def _call(part: str, name: str, *arguments: int, plain: Callable[[Any], Plain] = to_plain) -> Call:
     """Return the call `mtml<Part>Get<Name>`, with a key made of its part, name and arguments."""
     owner = part.capitalize() or "Device"
     key = ".".join((owner + name, *map(str, arguments)))

@@ -69,14 +69,14 @@ class MtmlReader:
 
     def _begin(self) -> None:
         self._mtml.load()
-        self._mtml.needed("mtmlLibraryInit")
+        self._mtml.require_call("mtmlLibraryInit")
         self._initialised = True
         self._node = {"driver": self._driver(), "library": self._value("mtmlLibraryGetVersion")}
         self._count_again()
 
     def _count_again(self) -> None:
         """Find the cards again if their count has changed; counting is cheap."""
-        count = min(int(self._mtml.needed("mtmlLibraryCountDevice")), _MOST_CARDS)
+        count = min(int(self._mtml.require_call("mtmlLibraryCountDevice")), _MOST_CARDS)
         self._node["count"] = count
         if count != len(self._slots):
             self._find_again()

@@ -6,7 +6,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError, error_in, failed, is_answered
+from telemetry_daemon.readers.binding import (
+    DeviceLostError,
+    Refused,
+    SessionOverError,
+    error_answer,
+    error_in,
+    is_answered,
+)
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.calls import UUID, Call
 from telemetry_daemon.readers.nvml.fields import MOST_AT_ONCE, Field, plain_value
@@ -67,7 +74,7 @@ class Asker:
             if off is None:
                 wanted.append(field)
             else:
-                found[field.name] = failed(off)
+                found[field.name] = error_answer(off)
         for start in range(0, len(wanted), MOST_AT_ONCE):
             found.update(self._batch(wanted[start : start + MOST_AT_ONCE]))
         return found
@@ -76,11 +83,11 @@ class Asker:
         """Return the result of `ask`, a custom call. Its error is remembered under the key."""
         off = self.off(key)
         if off is not None:
-            return failed(off)
+            return error_answer(off)
         given = ask()
         if isinstance(given, Refused):
             self.judge(key, given.code)
-            return failed(given.code)
+            return error_answer(given.code)
         return given
 
     def off(self, key: str) -> int | None:
@@ -115,26 +122,26 @@ class Asker:
     def _ask(self, call: Call) -> Plain:
         off = self.off(call.key)
         if off is not None:
-            return failed(off)
+            return error_answer(off)
         given = self._nvml.call(call.function, self.handle, *call.arguments, plain=call.plain)
         if isinstance(given, Refused):
             self.judge(call.key, given.code, call.switches_off)
             self._hear_nothing(given.code)
-            return failed(given.code)
+            return error_answer(given.code)
         self._hear(call.key)
         return given
 
     def _batch(self, fields: Sequence[Field]) -> dict[str, Plain]:
         off = self.off("FieldValues")
         if off is not None:
-            return {field.name: failed(off) for field in fields}
+            return {field.name: error_answer(off) for field in fields}
         found = self._values(fields)
         if isinstance(found, Refused) and found.code == codes.INVALID_ARGUMENT:
             found = self._one_by_one(fields)
         if isinstance(found, Refused):
             self.judge("FieldValues", found.code)
             self._hear_nothing(found.code)
-            return {field.name: failed(found.code) for field in fields}
+            return {field.name: error_answer(found.code) for field in fields}
         self._hear("FieldValues")
         for name, value in found.items():
             self._switch_off(name, error_in(value), codes.FIELD_SWITCHES_OFF)
@@ -152,7 +159,7 @@ class Asker:
         found: dict[str, Plain] = {}
         for field in fields:
             value = self._values((field,))
-            found.update({field.name: failed(value.code)} if isinstance(value, Refused) else value)
+            found.update({field.name: error_answer(value.code)} if isinstance(value, Refused) else value)
         if any(map(is_answered, found.values())):
             return found
         self._off["FieldValues"] = (codes.INVALID_ARGUMENT, self._clock() + ASK_AGAIN_SECONDS)

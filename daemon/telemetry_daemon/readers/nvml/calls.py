@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from telemetry_daemon.readers.binding import bus_id, members, same
+from telemetry_daemon.readers.binding import bus_id, members, to_plain
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.fields import driver_version
 
@@ -27,12 +27,12 @@ class Call(NamedTuple):
     key: str
     function: str
     arguments: tuple[Any, ...] = ()
-    plain: Callable[[Any], Plain] = same
+    plain: Callable[[Any], Plain] = to_plain
     fallback: Call | None = None
     switches_off: frozenset[int] = codes.SWITCHES_OFF
 
 
-def _call(name: str, *arguments: int, fallback: Call | None = None, plain: Callable[[Any], Plain] = same) -> Call:
+def _call(name: str, *arguments: int, fallback: Call | None = None, plain: Callable[[Any], Plain] = to_plain) -> Call:
     """Return the call `nvmlDeviceGet…`, keyed by its name and arguments."""
     key = ".".join((name, *map(str, arguments)))
     return Call(key, f"nvmlDeviceGet{name}", arguments, plain, fallback)

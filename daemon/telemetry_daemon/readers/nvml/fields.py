@@ -7,7 +7,7 @@ import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from telemetry_daemon.readers.binding import UNREADABLE, failed
+from telemetry_daemon.readers.binding import UNREADABLE, error_answer
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.library import FieldValue
 
@@ -181,16 +181,16 @@ def plain_value(item: FieldValue, field: Field) -> Plain:
     """Return the number in an item of the answer, {"error": …}, or None if the driver left the item unset."""
     _, _, timestamp, _, kind, code, held = item
     if code:
-        return failed(code)
+        return error_answer(code)
     # Counters are left unset while ECC is off: no timestamp, and the first type (DCGM's bug 2009232).
     if timestamp == 0 and kind == _DOUBLE:
         return None
     if field.wraps and kind == _UNSIGNED_INT:
-        return failed(codes.NOT_SUPPORTED)
+        return error_answer(codes.NOT_SUPPORTED)
     if field.counts and kind == _DOUBLE:  # counters with a wrong type (DCGM's bug 2032468)
         kind = _UNSIGNED_LONG_LONG
     if kind >= len(_VALUES):
-        return failed(UNREADABLE)
+        return error_answer(UNREADABLE)
     value = _VALUES[kind].unpack_from(held)[0]
     return finite(value) if kind == _DOUBLE else value
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import Refused, failed
+from telemetry_daemon.readers.binding import Refused, error_answer
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.fields import finite
@@ -52,13 +52,13 @@ class Gpm:
         """Return per cent since the last poll by metric number, None without an earlier sample, or {"error": …}."""
         off = self._asker.off(self._key)
         if off is not None:
-            return failed(off)
+            return error_answer(off)
         if self._is_too_early():
             return None
         since, now = self._taken, self._clock()
         code = self._take()
         if code:
-            return failed(code)
+            return error_answer(code)
         return None if since is None or now - since > LONGEST_SECONDS else self._metrics()
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class Gpm:
         given = self._nvml.call("nvmlGpmMetricsGet", wanted)
         if isinstance(given, Refused):
             self._asker.judge(self._key, given.code)
-            return failed(given.code)
+            return error_answer(given.code)
         members = _ASKED.unpack_from(wanted, offset)
         metrics = zip(_METRICS, members[1::_MEMBERS], members[2::_MEMBERS], strict=True)
-        return {str(number): failed(code) if code else finite(value) for number, code, value in metrics}
+        return {str(number): error_answer(code) if code else finite(value) for number, code, value in metrics}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import Refused, error_in, failed, is_answered
+from telemetry_daemon.readers.binding import Refused, error_answer, error_in, is_answered
 from telemetry_daemon.readers.nvml import calls, codes
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.calls import UUID, Call
@@ -65,7 +65,7 @@ class Instance:
 
     def gpm(self) -> dict[str, Plain]:
         """Read GPM, if the counters belong to this instance alone."""
-        gpm = failed(codes.NOT_SUPPORTED) if self._gpm is None else self._gpm.read()
+        gpm = error_answer(codes.NOT_SUPPORTED) if self._gpm is None else self._gpm.read()
         return {**self.identity, "gpm": gpm}
 
     def inventory(self) -> dict[str, Plain]:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.guarded.reading import read_file
-from telemetry_daemon.readers.binding import Refused, failed
+from telemetry_daemon.readers.binding import Refused, error_answer
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.fields import driver_version
@@ -77,7 +77,7 @@ class ProcessLists:
 
     def _list(self, asker: Asker, kind: str) -> Plain:
         if self._unusable:
-            return failed(codes.NOT_SUPPORTED)
+            return error_answer(codes.NOT_SUPPORTED)
         ask = self._in_one_call if self._nvml.has_raw else self._in_two_calls
         return asker.custom(kind, partial(ask, asker, kind))
 

@@ -92,7 +92,7 @@ class NvmlReader:
     def _begin(self) -> None:
         """Begin a session. Raise SessionOverError if the library is missing or unusable."""
         self._nvml.load()
-        self._nvml.needed("nvmlInitWithFlags", _INIT_NO_GPUS)
+        self._nvml.require_call("nvmlInitWithFlags", _INIT_NO_GPUS)
         self._initialised = True
         self._began = self._clock()
         self._session = Session(self._nvml, self._clock, self._inbox)
