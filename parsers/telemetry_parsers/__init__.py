@@ -1,1 +1,1 @@
-"""The vendors' formats: pure functions from text or data to readings."""
+"""Parsers: pure functions from the output of tools, libraries and drivers to readings."""

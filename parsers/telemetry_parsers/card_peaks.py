@@ -1,4 +1,4 @@
-"""The peak rates of cards without sparsity: a table of models, and its lookup for a device or a part of a card."""
+"""A table of the peak rates of card models, without sparsity, and the peak rates of devices and parts of cards."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 Origin = Literal["vendor", "measured", "configured"]
 
-# `fp32` and `fp64` are rates of the vector units, all others of the matrix units. Integer types are signed.
+# Rates of `fp32` and `fp64` are for the vector units, and other rates for the matrix units. Integers are signed.
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
-# The first of these that a card has is its 16-bit matrix rate.
+# The first of these rates that is known is the 16-bit matrix rate.
 _SIXTEEN_BITS = ("bf16", "fp16")
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The dense rate of one data type: operations in a second, and in one cycle of the whole device; None where unknown."""
+    """The dense rate of one data type: operations per second, and per cycle of the whole device; None if unknown."""
 
     dtype: str
     flops: float | None
@@ -29,55 +29,55 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The peak rates of one device, and None for those that are unknown. Integer operations count as FLOPs."""
+    """The known peak rates of one device. `flops` include integer operations."""
 
     rates: tuple[Rate, ...]
     memory_bytes_per_second: float | None
     origin: Origin
 
     def flops(self, dtype: str) -> float | None:
-        """Return the operations of that type per second, at the clock that the source quotes."""
+        """Return the operations of this type per second at the quoted clock, or None."""
         return next((rate.flops for rate in self.rates if rate.dtype == dtype), None)
 
     def flops_per_cycle(self, dtype: str) -> float | None:
-        """Return the operations of that type in one cycle of the whole device."""
+        """Return the operations of this type per cycle of the whole device, or None."""
         return next((rate.flops_per_cycle for rate in self.rates if rate.dtype == dtype), None)
 
     @property
     def main_dtype(self) -> str | None:
-        """Return the 16-bit type of the matrix units, or None if none is known."""
+        """Return the 16-bit type with a known matrix rate, or None."""
         dtypes = {rate.dtype for rate in self.rates}
         return next((dtype for dtype in _SIXTEEN_BITS if dtype in dtypes), None)
 
 
 class Quote(NamedTuple):
-    """What the source quotes for a data type: TFLOP/s of one device, and the clock for which they hold."""
+    """The rate that the vendor's document quotes for a data type, and the clock at which it is reached."""
 
     teraflops: float
     megahertz: int
 
 
 class Row(NamedTuple):
-    """One model as the tools name it."""
+    """A row of the table: one model with the names that tools print."""
 
     names: tuple[str, ...]
-    pci_ids: tuple[str, ...]  # `vendor:device`; a card that shares its id with another model is known by its name only
+    pci_ids: tuple[str, ...]  # `vendor:device`; an id that several models have identifies none of them
     architecture: str
-    units: int  # multiprocessors or compute units of what the tools list as one device
+    units: int  # multiprocessors or compute units of one listed device
     quoted: tuple[tuple[str, Quote], ...]
-    memory_gigabytes_per_second: float | None  # None if the sources contradict each other
-    sources: tuple[str, ...]  # named in `.ci/peak_sources.py`
+    memory_gigabytes_per_second: float | None  # None if the documents contradict each other
+    sources: tuple[str, ...]  # documents, which are listed in `.ci/peak_sources.py`
 
 
-# Dense operations (a fused multiply-add is two) of one unit in one cycle: `fp32` on the vector units, all others on the matrix
-# units, 16-bit types and fp8 with sums in 32 bits.
+# Dense operations of one unit per cycle; a fused multiply-add counts as two. `fp32` is for the vector units, other types are
+# for the matrix units. Sums of 16-bit types and fp8 have 32 bits.
 PER_UNIT: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         "volta": {"fp32": 128, "fp16": 1024},
         "turing": {"fp32": 128, "fp16": 1024, "int8": 2048},
         "ampere": {"fp32": 128, "tf32": 1024, "bf16": 2048, "fp16": 2048, "int8": 4096},
         "ampere_graphics": {"fp32": 256, "tf32": 512, "bf16": 1024, "fp16": 1024, "int8": 2048},
-        # GeForce cards and the L40 sum 16-bit products in 32 bits at half the rate.
+        # GeForce cards and the L40 have half the rate for 16-bit types if the sums have 32 bits.
         "ampere_half": {"fp32": 256, "bf16": 512, "fp16": 512},
         "ada": {"fp32": 256, "tf32": 512, "bf16": 1024, "fp16": 1024, "fp8": 2048, "int8": 2048},
         "ada_half": {"fp32": 256, "bf16": 512, "fp16": 512, "fp8": 1024},
@@ -91,7 +91,7 @@ PER_UNIT: Mapping[str, Mapping[str, int]] = MappingProxyType(
 
 
 def _quoted(megahertz: int, **teraflops: float) -> tuple[tuple[str, Quote], ...]:
-    return tuple((dtype, Quote(figure, megahertz)) for dtype, figure in teraflops.items())
+    return tuple((dtype, Quote(rate, megahertz)) for dtype, rate in teraflops.items())
 
 
 _V100 = _quoted(1530, fp32=15.7, fp16=125.0)
@@ -101,7 +101,7 @@ _HOPPER_FP32 = _quoted(1980, fp32=66.9)
 _HOPPER = (*_HOPPER_FP32, *_quoted(1830, tf32=494.7, bf16=989.4, fp16=989.4, fp8=1978.9, int8=1978.9))
 _MI300X = _quoted(2100, fp32=163.4, tf32=653.7, bf16=1307.4, fp16=1307.4, fp8=2614.9, int8=2614.9)
 
-# A table: a row is a line, or two.
+# A row is on one line, or on two lines.
 # fmt: off
 ROWS: tuple[Row, ...] = (
     Row(("Tesla V100-SXM2-16GB", "Tesla V100-SXM2-32GB"), (), "volta", 80, _V100, 900, ("nvidia-ampere", "nvidia-v100")),
@@ -139,7 +139,7 @@ ROWS: tuple[Row, ...] = (
         ("rocm-mi100", "amd-cdna2")),
     Row(("AMD Instinct MI210", "AMD INSTINCT MI210", "Instinct MI210"), ("1002:740f",), "cdna2", 104,
         _quoted(1700, fp32=22.6, bf16=181.0, fp16=181.0, int8=181.0), 1638.4, ("amd-cdna2",)),
-    # The tools list the two dies of an MI250 and MI250X as two devices: half of what the source says.
+    # Tools list the two dies of an MI250 or MI250X as two devices, so that the quoted rates are halved.
     Row(("AMD Instinct MI250", "AMD INSTINCT MI250"), ("1002:740c",), "cdna2", 104,
         _quoted(1700, fp32=45.3 / 2, bf16=362.1 / 2, fp16=362.1 / 2, int8=362.1 / 2), 1638.4, ("amd-cdna2", "rocm-mi250")),
     Row(("AMD Instinct MI250X",), ("1002:7408", "1002:740c"), "cdna2", 110,
@@ -155,20 +155,20 @@ ROWS: tuple[Row, ...] = (
 )
 # fmt: on
 
-# The vendor calls a memory slice of MIG "roughly one eighth of the total GPU memory resources, including both capacity and
-# bandwidth" (MIG user guide, Concepts). A compute instance (1c.3g.40gb) shares its slices with others: its profile does not match.
+# "Roughly one eighth of the total GPU memory resources, including both capacity and bandwidth" is a memory slice of MIG (MIG
+# user guide, Concepts). The pattern excludes compute instances (1c.3g.40gb), which share their memory slices.
 _MIG_PROFILE = re.compile(r"[0-9]g\.([0-9]+)gb(?:[+-][a-z.]+)?\Z")
 _MIG_SLICES = 8
 _GIBIBYTE = 2.0**30
-# An AMD card all of which is one device.
+# The modes of an AMD card that is not divided.
 _UNDIVIDED = frozenset({"", "SPX", "N/A"})
 
 
 class Part(NamedTuple):
-    """How a device is partitioned."""
+    """The part of a card that a device is."""
 
-    units: float | None  # its own compute units
-    model_units: int | None  # those of an uncut card
+    units: float | None  # compute units of the device
+    model_units: int | None  # compute units of an undivided card
     is_partition: bool = False
     compute_partition: str = ""
     profile: str = ""  # of a MIG instance
@@ -176,24 +176,24 @@ class Part(NamedTuple):
 
     @property
     def is_cut(self) -> bool:
-        """Return whether it is a part of a card. The first partition of an AMD card, with its own units, also represents the card."""
+        """Return whether the device is only a part of a card, such as the first partition of a divided AMD card."""
         return self.is_partition or self.compute_partition not in _UNDIVIDED
 
 
 def peak_of_part(peak: Peak, part: Part) -> Peak | None:
-    """Return the peak of the device's part of its card; None if the part is unknown or contradicts the card."""
+    """Return the peak of a part of a card, or None if the part is unknown or contradicts the card."""
     if not part.is_cut:
         return peak if None in (part.units, part.model_units) or part.units == part.model_units else None
     if part.units is None or part.model_units is None or part.units > part.model_units:
         return None
     share = part.units / part.model_units
-    rates = (Rate(rate.dtype, _times(rate.flops, share), _times(rate.flops_per_cycle, share)) for rate in peak.rates)
-    memory = _times(peak.memory_bytes_per_second, _memory_share(part))
+    rates = (Rate(rate.dtype, _scaled(rate.flops, share), _scaled(rate.flops_per_cycle, share)) for rate in peak.rates)
+    memory = _scaled(peak.memory_bytes_per_second, _memory_share(part))
     return replace(peak, rates=tuple(rates), memory_bytes_per_second=memory)
 
 
 def _memory_share(part: Part) -> float | None:
-    """Return the share that a MIG instance has of the memory slices. Other partitions share all of the memory."""
+    """Return a MIG instance's share of the memory slices. Return None for other partitions, which share the memory."""
     match = _MIG_PROFILE.match(part.profile)
     if match is None or not part.card_memory_bytes:
         return None
@@ -201,26 +201,26 @@ def _memory_share(part: Part) -> float | None:
     return slices / _MIG_SLICES if 0 < slices <= _MIG_SLICES else None
 
 
-def _times(value: float | None, share: float | None) -> float | None:
+def _scaled(value: float | None, share: float | None) -> float | None:
     return None if value is None or share is None else value * share
 
 
 def peak_of(model: str, pci_id: str = "") -> Peak | None:
-    """Return the peak of a whole device; None if its name and PCI id (`1002:74a1`) are unknown or contradict each other."""
-    row = row_of(model, pci_id)
+    """Return the peak of a whole device, or None if its model is unknown. A PCI id is like `1002:74a1`."""
+    row = find_row(model, pci_id)
     return None if row is None else peak_of_row(row)
 
 
-def row_of(model: str, pci_id: str = "") -> Row | None:
-    """Return the row with that name, else the row with that PCI id; None if there is none, or the named card has another id."""
-    named = _by_name().get(model)
-    if named is None:
+def find_row(model: str, pci_id: str = "") -> Row | None:
+    """Return the row with this name or else this PCI id, or None if there is no row or name and id contradict each other."""
+    row = _by_name().get(model)
+    if row is None:
         return _by_pci_id().get(pci_id)
-    return None if pci_id and named.pci_ids and pci_id not in named.pci_ids else named
+    return None if pci_id and row.pci_ids and pci_id not in row.pci_ids else row
 
 
 def peak_of_row(row: Row) -> Peak:
-    """Return the peak that the row's source quotes."""
+    """Return the peak of a row's model."""
     per_unit = PER_UNIT[row.architecture]
     rates = (Rate(dtype, quote.teraflops * 1e12, float(row.units * per_unit[dtype])) for dtype, quote in row.quoted)
     memory = row.memory_gigabytes_per_second
@@ -234,6 +234,6 @@ def _by_name() -> Mapping[str, Row]:
 
 @cache
 def _by_pci_id() -> Mapping[str, Row]:
-    """Return the rows by the PCI ids that only one model has."""
+    """Return the rows by PCI id, without ids that several models have."""
     ids = [pci_id for row in ROWS for pci_id in row.pci_ids]
     return {pci_id: row for row in ROWS for pci_id in row.pci_ids if ids.count(pci_id) == 1}

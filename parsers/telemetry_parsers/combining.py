@@ -1,4 +1,4 @@
-"""Combines several outputs of one tool into one report. Devices are matched by uuid, address or chip."""
+"""Combines several outputs of one tool into one report. Devices are matched by UUID, address or chip."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from telemetry_parsers.model import Absent, Device, Event, Identity, Process, Re
 
 @dataclass(frozen=True, slots=True)
 class ChipPlace:
-    """The card's id, which is that of its slot, and the chip's number on the card, if printed."""
+    """The position of a chip: the id of its card, which is fixed to the slot, and its number on the card, if printed."""
 
     card: str
     chip: str | None = None
 
 
 def chip_place_of(device: Device) -> ChipPlace | None:
-    """Return the chip's place in the device's facts, or None if they name no card."""
+    """Return the chip's position from the device's facts, or None if the card is unknown."""
     if not device.facts:
         return None
     facts = dict(device.facts)
@@ -26,7 +26,7 @@ def chip_place_of(device: Device) -> ChipPlace | None:
 
 
 class ChipPlaces:
-    """The devices of one output by card and chip."""
+    """Finds the devices of one output by card and chip."""
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self._positions: dict[ChipPlace, int] = {}
@@ -39,48 +39,52 @@ class ChipPlaces:
         self._has_all = None not in chip_places and len(chip_places) > 0
 
     def find(self, device: Device, in_output: ChipPlaces) -> int | None:
-        """Return the position of the device on the same chip. A device without a chip means the card's only chip."""
+        """Return the position of the device on the same chip. An unknown chip matches the only chip of the card."""
         chip = chip_place_of(device)
         if chip is None:
             return None
         if chip in self._positions:
             return self._positions[chip]
-        chips_here, chips_there = self._by_card.get(chip.card, []), in_output._by_card.get(chip.card, [])
-        if len(chips_here) != 1 or len(chips_there) > 1:
+        own_chips, other_chips = self._by_card.get(chip.card, []), in_output._by_card.get(chip.card, [])
+        if len(own_chips) != 1 or len(other_chips) > 1:
             return None
-        return self._positions[chips_here[0]] if None in (chip.chip, chips_here[0].chip) else None
+        return self._positions[own_chips[0]] if None in (chip.chip, own_chips[0].chip) else None
 
-    def agrees_with(self, listed: ChipPlaces) -> bool:
-        """Return whether both outputs name a card for every device and all these cards are listed: then ids are comparable."""
-        return self._has_all and listed._has_all and self._by_card.keys() <= listed._by_card.keys()
+    def agrees_with(self, devices_with_processes: ChipPlaces) -> bool:
+        """Return whether the ids of cards in both outputs can be compared: all are known, and all cards are listed."""
+        return (
+            self._has_all
+            and devices_with_processes._has_all
+            and self._by_card.keys() <= devices_with_processes._by_card.keys()
+        )
 
 
 _PLACEHOLDER_CHARACTERS = frozenset("0xfn/a- ")
 
 
 def canonical_uuid(text: str | None) -> str | None:
-    """Return a uuid in comparable form, or None for a placeholder."""
+    """Return a UUID in comparable form, or None for a placeholder."""
     if text is None:
         return None
-    bare = text.strip().lower().removeprefix("gpu-").removeprefix("0x")
-    if set(bare) <= _PLACEHOLDER_CHARACTERS or len(bare) < 4:
+    stripped = text.strip().lower().removeprefix("gpu-").removeprefix("0x")
+    if set(stripped) <= _PLACEHOLDER_CHARACTERS or len(stripped) < 4:
         return None
-    return bare
+    return stripped
 
 
 def differ(first: str | None, second: str | None) -> bool:
-    """Return whether two uuids belong to different devices. Placeholders never do."""
+    """Return whether two UUIDs are known and different. Placeholders are unknown."""
     old, new = canonical_uuid(first), canonical_uuid(second)
     return old is not None and new is not None and old != new
 
 
 def name_of(device: Device) -> str:
-    """Return the name of a device in problems: `amd 0000:c1:00.0`."""
+    """Return the name of a device for problems, such as `amd 0000:c1:00.0`."""
     return f"{device.vendor} {device.bus_id or device.uuid or device.index}"
 
 
 def combine(first: Device, second: Device) -> Device:
-    """Return the first device with its unknown fields filled in from the second."""
+    """Return the first device with its unknown fields filled in from the second device."""
     facts = first.facts
     if second.facts:
         facts = tuple(sorted({**dict(second.facts), **dict(first.facts)}.items()))
@@ -104,12 +108,12 @@ def combine(first: Device, second: Device) -> Device:
 
 
 def has_address_or_uuid(device: Device | Identity) -> bool:
-    """Return whether the device has an address, or a uuid that is not a placeholder."""
+    """Return whether the device has an address, or a UUID that is not a placeholder."""
     return bool(device.bus_id) or canonical_uuid(device.uuid) is not None
 
 
 def slot_of(bus_id: str, partition: str | None) -> str:
-    """Return the address for comparisons: a partition's without its function, which only AMD's tools count."""
+    """Return the address for comparisons. Addresses of partitions have no function, which only AMD's tools print."""
     return bus_id if partition is None else bus_id.rpartition(".")[0]
 
 
@@ -119,7 +123,7 @@ def without_domain(slot: str) -> str:
 
 
 def same_slot(first: str, second: str) -> bool:
-    """Return whether two addresses can be equal. An address without domain fits any domain."""
+    """Return whether two addresses can be equal. An address without a domain matches any domain."""
     return first == second or first.endswith(":" + second) or second.endswith(":" + first)
 
 
@@ -129,12 +133,12 @@ def repeats_an_index(devices: Sequence[Device]) -> bool:
     return len(set(indices)) < len(indices)
 
 
-# The best outcome of several outputs becomes the report's outcome, in this order.
+# The outcome of a combined report is the first of these that some output has.
 _BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
 
 
 def combine_reports(reports: Sequence[Report]) -> Report:
-    """Return one report with each device of several outputs once, and the first number of each reading."""
+    """Return one report with the devices of all outputs, and the first number of each reading."""
     if len(reports) == 1:
         return reports[0]
     by_partition = any(repeats_an_index(report.devices) for report in reports)
@@ -144,13 +148,13 @@ def combine_reports(reports: Sequence[Report]) -> Report:
     events: list[Event] = []
     processes: list[Process] = []
     for report in reports:
-        positions = _positions(devices, report.devices, by_partition=by_partition)
+        positions = _add_devices(devices, report.devices, by_partition=by_partition)
         for reading in report.readings:
-            _keep_first_number(readings, replace(reading, device=_moved(positions, reading.device)))
-        events += [replace(event, device=_moved(positions, event.device)) for event in report.events]
-        listed = {process.device for process in processes}
-        moved = [replace(process, device=positions[process.device]) for process in report.processes]
-        processes += [process for process in moved if process.device not in listed]
+            _keep_first_number(readings, replace(reading, device=_new_position(positions, reading.device)))
+        events += [replace(event, device=_new_position(positions, event.device)) for event in report.events]
+        devices_with_processes = {process.device for process in processes}
+        renumbered = [replace(process, device=positions[process.device]) for process in report.processes]
+        processes += [process for process in renumbered if process.device not in devices_with_processes]
     return replace(
         best,
         devices=tuple(devices),
@@ -164,8 +168,8 @@ def combine_reports(reports: Sequence[Report]) -> Report:
     )
 
 
-def _same(first: Device, second: Device, *, by_partition: bool) -> bool:
-    """Return whether two devices without a common chip are equal: same index and partition, no contradiction. One may lack its partition."""
+def _is_same_device(first: Device, second: Device, *, by_partition: bool) -> bool:
+    """Return whether two devices are equal: same index and partition (which may be unknown), and no contradiction."""
     if first.vendor != second.vendor or first.index != second.index:
         return False
     is_unknown = None in (first.partition, second.partition) and not by_partition
@@ -173,15 +177,15 @@ def _same(first: Device, second: Device, *, by_partition: bool) -> bool:
         return False
     if chip_place_of(first) is not None and chip_place_of(second) is not None:
         return False
-    return _agree(first, second) and (first.index is not None or bool(_identities_of_both(first, second)))
+    return _identities_agree(first, second) and (first.index is not None or bool(_common_identities(first, second)))
 
 
-def _agree(first: Device, second: Device) -> bool:
-    """Return whether address, uuid and serial are equal, as far as both devices have them."""
-    return all(mine == other for mine, other in _identities_of_both(first, second))
+def _identities_agree(first: Device, second: Device) -> bool:
+    """Return whether address, UUID and serial are equal, unless one device has no value."""
+    return all(mine == other for mine, other in _common_identities(first, second))
 
 
-def _identities_of_both(first: Device, second: Device) -> list[tuple[str, str]]:
+def _common_identities(first: Device, second: Device) -> list[tuple[str, str]]:
     identities = [
         (first.bus_id, second.bus_id),
         (canonical_uuid(first.uuid), canonical_uuid(second.uuid)),
@@ -190,16 +194,18 @@ def _identities_of_both(first: Device, second: Device) -> list[tuple[str, str]]:
     return [(mine, other) for mine, other in identities if mine is not None and other is not None]
 
 
-def _positions(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
-    """Return the positions of the added devices in `devices`, to which new devices are appended."""
+def _add_devices(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
+    """Add the devices to `devices`, or combine them with equal devices. Return their positions there."""
     earlier_count = len(devices)
     earlier_places, added_places = ChipPlaces(devices), ChipPlaces(added)
     positions = []
     for device in added:
         unlinked = replace(device, parent=None)
         position = earlier_places.find(device, added_places)
-        if position is None or not _agree(devices[position], device):
-            same = (at for at in range(earlier_count) if _same(devices[at], device, by_partition=by_partition))
+        if position is None or not _identities_agree(devices[position], device):
+            same = (
+                at for at in range(earlier_count) if _is_same_device(devices[at], device, by_partition=by_partition)
+            )
             position = next(same, None)
         if position is None:
             position = len(devices)
@@ -213,7 +219,7 @@ def _positions(devices: list[Device], added: Sequence[Device], *, by_partition: 
     return positions
 
 
-def _moved(positions: Sequence[int], position: int | None) -> int | None:
+def _new_position(positions: Sequence[int], position: int | None) -> int | None:
     return None if position is None else positions[position]
 
 

@@ -1,4 +1,4 @@
-"""The Parser protocol, which every source of readings keeps, built in or from a plugin."""
+"""The Parser protocol, which every built-in parser and every plugin implements."""
 
 from __future__ import annotations
 
@@ -9,52 +9,52 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Metric, Poll, Report
 
 CONTRACT_VERSION = 1
-# The name of a poll whose counters are expensive: it runs rarely, and additionally when exact values are needed.
+# The name of polls with expensive counters, which run rarely, and when exact values are needed.
 COUNTERS = "counters"
 
 
 @runtime_checkable
 class Parser(Protocol):
-    """One source. The law of `parse`:
+    """The parser of one source. Rules for `parse`:
 
-    * pure: no clock, no files, no environment, no state kept from call to call;
-    * total: no input makes it raise;
-    * linear in its input: 1 MiB in under a second, no regular expression that backtracks;
-    * no number that was not read, nothing derived, no unit guessed;
-    * absence is an `Absent` with its reason, never 0, -1 or NaN;
-    * unsupported is quiet, unrecognised is loud: it becomes a problem or an unknown field;
-    * columns are found by their headings, never by offsets;
-    * the shape (JSON, CSV, which table, text, error text) is recognised by content.
+    * It is pure: it uses no clock, files, environment, or state of earlier calls.
+    * It never raises an exception.
+    * It is linear in its input: 1 MiB takes less than a second, and no regular expression backtracks.
+    * It reports only numbers that are in the input, and does not derive numbers or guess units.
+    * A missing value is an `Absent` with its reason, never 0, -1 or NaN.
+    * Unsupported values are no problem. Unknown text becomes a problem or an unknown field.
+    * Columns are found by their headings, never by offsets.
+    * The shape (JSON, CSV, a table, text, an error) is recognised by content.
     """
 
     @property
     def contract_version(self) -> int:
-        """Return the version of this protocol for which the parser was written."""
+        """Return the version of this protocol that the parser implements."""
         ...
 
     @property
     def name(self) -> str:
-        """Return the source's name, which is that of its tool: `[a-z0-9-]+`."""
+        """Return the name of the source and its tool: `[a-z0-9-]+`."""
         ...
 
     @property
     def vendor(self) -> str:
-        """Return the vendor of its devices; empty for the host."""
+        """Return the vendor of the devices; empty for the host."""
         ...
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """Return the keys of the metrics that it can report."""
+        """Return the keys of the metrics that the parser can report."""
         ...
 
     @property
     def polls(self) -> tuple[Poll, ...]:
-        """Return its requests with their intervals."""
+        """Return the polls: requests with their intervals."""
         ...
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Return its own metrics, named accelerator_<vendor>_…; usually none."""
+        """Return metrics besides the catalogue's, named accelerator_<vendor>_…; usually empty."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class Parser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SourceParser:
-    """A parser as plain data with one function; the usual way to write one."""
+    """A parser that consists of plain data and one function, as most parsers do."""
 
     name: str
     vendor: str

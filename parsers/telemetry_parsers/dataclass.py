@@ -1,7 +1,7 @@
-"""`dataclass` of the standard library in half the memory: the daemon has more than 200 of these classes.
+"""A `dataclass` decorator that needs half the memory of the standard one. The daemon has more than 200 dataclasses.
 
-With `slots`, the standard library makes each class twice. The two methods that it generates for a frozen class refer to
-the first and keep it; all frozen classes share two methods here. All classes share one `__repr__`, too.
+With `slots`, the standard library creates each class twice, and methods of frozen classes keep the first class alive.
+Here, all frozen classes share these methods, and all classes share one `__repr__`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ __all__ = ["dataclass", "field", "fields", "is_dataclass", "replace"]
 
 
 def _lean_dataclass(**options: bool) -> Callable[[type], type]:
-    """Return a decorator that takes the options of `dataclasses.dataclass`."""
+    """Return a class decorator with the options of `dataclasses.dataclass`."""
 
-    def decorate(plain: type) -> type:
-        keeps_repr = "__repr__" in vars(plain) or not options.get("repr", True)
-        made: Any = dataclasses.dataclass(**{**options, "repr": False})(plain)
-        if not keeps_repr:
-            made.__repr__ = _repr
+    def decorate(original_class: type) -> type:
+        has_own_repr = "__repr__" in vars(original_class) or not options.get("repr", True)
+        new_class: Any = dataclasses.dataclass(**{**options, "repr": False})(original_class)
+        if not has_own_repr:
+            new_class.__repr__ = _repr
         if options.get("frozen"):
-            made.__setattr__, made.__delattr__ = _refuse_to_set, _refuse_to_delete
-        if getattr(vars(made).get("__weakref__"), "__objclass__", made) is not made:
-            del made.__weakref__  # before Python 3.11.3 (gh-102069) it belongs to the first class and keeps it
-        return made  # type: ignore[no-any-return]  # the class, to which mypy would not let methods be assigned
+            new_class.__setattr__, new_class.__delattr__ = _refuse_to_set, _refuse_to_delete
+        if getattr(vars(new_class).get("__weakref__"), "__objclass__", new_class) is not new_class:
+            del new_class.__weakref__  # keeps the first class alive before Python 3.11.3 (gh-102069)
+        return new_class  # type: ignore[no-any-return]  # Any, because mypy rejects assignments to methods
 
     return decorate
 

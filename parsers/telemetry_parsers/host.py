@@ -1,4 +1,4 @@
-"""The host itself: CPU, memory, load and uptime as the host reader gives them."""
+"""Parses the host's CPU, memory, load and uptime from the host reader's output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
 _PREFIX = "telemetry_host_"
-# Above any real byte count, and small enough to be a float.
+# Greater than any real value.
 _LARGEST = 1e18
 # The metrics of each call, in the order of the readings.
 _METRICS: Mapping[str, tuple[str, ...]] = {
@@ -23,7 +23,7 @@ _METRICS: Mapping[str, tuple[str, ...]] = {
 
 
 def parse(capture: Capture) -> Report:
-    """Return the host's readings. A failed or invalid call costs its own readings only."""
+    """Return the host's readings. Readings of failed or invalid calls are absent."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -33,7 +33,7 @@ def parse(capture: Capture) -> Report:
     problems: list[Problem] = []
     readings: list[Reading] = []
     for call, keys in _METRICS.items():
-        values = _values(call, outputs.get(call), problems)
+        values = _parse_call(call, outputs.get(call), problems)
         readings.extend(reading(None, _PREFIX + key, values.get(key, Absent.NOT_REPORTED)) for key in keys)
     implausible = (item.metric for item in readings if item.value is Absent.IMPLAUSIBLE)
     problems += (Problem(metric.removeprefix(_PREFIX), f"{metric} is out of range") for metric in implausible)
@@ -41,8 +41,8 @@ def parse(capture: Capture) -> Report:
     return Report(readings=tuple(readings), problems=capped(problems), unknown_fields=tuple(unknown), form="data")
 
 
-def _values(call: str, output: Output | None, problems: list[Problem]) -> Mapping[str, Value]:
-    """Return the values of a call by metric; empty if the call failed."""
+def _parse_call(call: str, output: Output | None, problems: list[Problem]) -> Mapping[str, Value]:
+    """Return the values from a call by metric; empty if the call failed."""
     if output is None:
         return {}
     if output.status:
@@ -53,7 +53,7 @@ def _values(call: str, output: Output | None, problems: list[Problem]) -> Mappin
     if not isinstance(output.data, dict):
         problems.append(Problem(call, f"{call} returned {type(output.data).__name__}, not an object"))
         return dict.fromkeys(_METRICS[call], Absent.NOT_UNDERSTOOD)
-    return _READ[call](output.data, problems)
+    return _PARSERS[call](output.data, problems)
 
 
 def _cpu(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
@@ -62,7 +62,7 @@ def _cpu(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Val
 
 
 def _memory(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
-    """Return used and total memory. Used is total less available, both from one call, as Linux defines it."""
+    """Return used and total memory. Used memory is total memory minus available memory, as in Linux tools."""
     total = _number(data, "total_bytes", problems)
     available = _number(data, "available_bytes", problems)
     if isinstance(total, Absent) or isinstance(available, Absent):
@@ -72,7 +72,7 @@ def _memory(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, 
     return {"memory_used_bytes": used, "memory_total_bytes": total}
 
 
-_READ: Mapping[str, Callable[[Mapping[str, Plain], list[Problem]], Mapping[str, Value]]] = {
+_PARSERS: Mapping[str, Callable[[Mapping[str, Plain], list[Problem]], Mapping[str, Value]]] = {
     "cpu": _cpu,
     "memory": _memory,
     "load": lambda data, problems: {key: _number(data, key, problems) for key in _METRICS["load"]},
@@ -81,7 +81,7 @@ _READ: Mapping[str, Callable[[Mapping[str, Plain], list[Problem]], Mapping[str, 
 
 
 def _number(data: Mapping[str, Plain], key: str, problems: list[Problem]) -> Value:
-    """Return a finite number of at least 0, or an absence for a boolean, a text or any other value."""
+    """Return a finite number of at least 0, or an absence for any other value."""
     value = data.get(key)
     if value is None:
         return Absent.NOT_REPORTED

@@ -1,4 +1,4 @@
-"""The use and the cost of a node's cards by one owner. docs/job.schema.json is generated from these classes."""
+"""Records of the use of a node's cards by one owner. docs/job.schema.json is generated from these classes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from telemetry_parsers.ownership import Basis, OwnerKind
 
 _Schema = Literal["telemetry.job/1"]
 SCHEMA: _Schema = "telemetry.job/1"
-# How a time became known: by the scheduler's hook, by the start of a process, because the daemon saw the owner appear
-# or disappear, because the daemon started, or because the day ended.
+# The origin of a time: the scheduler's hook, the start of a process, the report in which the owner appeared or was
+# missing, the start of the daemon, or the end of the day.
 TimeOrigin = Literal["hook", "process", "seen", "daemon_start", "day"]
-# Whether the energy is from the card's counter, or was integrated from power readings at least for some time.
+# `estimated` means that the daemon integrated the power for at least some of the time.
 EnergySource = Literal["", "counter", "estimated"]
 NOBODY = "nobody"
 
-# The sums of a record and of each of its cards.
+# The totals of a record and of each of its cards.
 Seconds = Annotated[
     float, Schema({"description": "Seconds for which the owner had the card, times its share of it.", "minimum": 0})
 ]
@@ -44,8 +44,8 @@ ThrottledSeconds = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
-    """An owner, as `ownership.Owner`; the kind may also be `nobody` (unallocated)."""
+class JobOwner:
+    """An owner, like `ownership.Owner`. The kind can also be `nobody` (unallocated)."""
 
     kind: Annotated[str, Schema({"enum": [*get_args(OwnerKind), NOBODY]})]
     name: str = ""
@@ -62,8 +62,8 @@ class Who:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """A time in Unix seconds, and how it became known."""
+class RecordedTime:
+    """A time in Unix seconds, and its origin."""
 
     time: float
     told_by: TimeOrigin
@@ -72,7 +72,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A period that the sums do not include, such as an outage of the daemon: Unix seconds, and its length by the monotonic clock."""
+    """A period that the totals do not include, such as an outage of the daemon. The length is by the monotonic clock."""
 
     start: float
     end: float
@@ -80,8 +80,8 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
-    """One reading over the seconds for which it was known, times the share: its mean and its highest value; None if never read."""
+class ReadingSummary:
+    """The mean and the peak of one reading while the owner had the card, over the seconds for which it was known."""
 
     seconds: NotNegative
     """For how long the reading was known, times the share."""
@@ -93,9 +93,9 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class CardShare:
-    """The use of one card by the owner. All seconds and joules are times its share; what was not measured is None.
+    """The use of one card by the owner. Seconds and joules are multiplied by the owner's share. Unknown values are null.
 
-    `readings` are the card's, and `memory_peak_bytes` is of the owner's own processes.
+    `readings` are of the whole card, but `memory_peak_bytes` only of the owner's processes.
     """
 
     id: str
@@ -116,7 +116,7 @@ class CardShare:
     throttled_seconds: ThrottledSeconds
     memory_peak_bytes: NotNegative | None
     """The largest memory use of the owner's own processes; null if unknown."""
-    readings: Annotated[Mapping[str, Course], Schema({"propertyNames": {"pattern": "^[a-z][a-z0-9_]*$"}})]
+    readings: Annotated[Mapping[str, ReadingSummary], Schema({"propertyNames": {"pattern": "^[a-z][a-z0-9_]*$"}})]
     """Readings of the card while the owner had it, by metric without `accelerator_`. The temperature is that of the hottest main sensor."""
     events: Mapping[str, Annotated[int, Schema({"minimum": 1})]]
     """How often each event occurred while the owner had the card, by code. Events count for all owners that share the card."""
@@ -128,19 +128,19 @@ class CardShare:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """The use of a node's cards by one owner: a line of `jobs.jsonl`, written when the owner ends, and daily for `nobody`.
+    """The use of a node's cards by one owner: a line of `jobs.jsonl`, written when the owner ends, or daily for `nobody`.
 
-    Times are Unix seconds. All keys are always present. Unknown fields of an owner are empty texts, and what was not
-    measured is null. Nothing is extrapolated.
+    Times are Unix seconds. All keys are always present. Unknown fields of an owner are empty texts, and values that were
+    not measured are null. Nothing is extrapolated.
     """
 
     schema: _Schema
     id: Annotated[str, Schema({"pattern": "^[0-9a-f]{16}$"})]
     """Unique: equal ids in two files mean the same record."""
     hostname: str
-    owner: Who
-    start: Moment
-    end: Moment | None
+    owner: JobOwner
+    start: RecordedTime
+    end: RecordedTime | None
     """Null in `ledger.json`, for an owner that has not ended."""
     seconds: Seconds
     measured_seconds: MeasuredSeconds

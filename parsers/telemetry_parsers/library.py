@@ -1,16 +1,16 @@
-"""What a library reader is: the part of a plugin that asks a vendor's library, in a worker process of its own."""
+"""The protocol of library readers, the part of a plugin that calls a vendor's library in a worker process."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-if TYPE_CHECKING:  # every worker that calls a library imports this module; the model would cost it 2.6 MiB
+if TYPE_CHECKING:  # workers import this module, and the model would need 2.6 MiB in each of them
     from telemetry_parsers.model import Plain, Reason, State
 
 
 class ReaderRefusal(Exception):  # noqa: N818  # a refusal is an answer, not an error of the reader
-    """Why the library returns nothing: a state, with `failed` a reason (`driver_gone`, `no_permission`, `library_mismatch`), and a text."""
+    """The library cannot be read. The state `failed` needs a reason (`driver_gone`, `no_permission`, `library_mismatch`)."""
 
     def __init__(self, state: State, reason: Reason | None, text: str) -> None:
         super().__init__(text)
@@ -20,23 +20,23 @@ class ReaderRefusal(Exception):  # noqa: N818  # a refusal is an answer, not an 
 
 
 class CallError(NamedTuple):
-    """What a reader returns for a call that failed while others worked: the library's error number and text."""
+    """The result of a failed call: the library's error number and text. Other calls may succeed."""
 
     status: int
     text: str
 
 
 class LibraryReader(Protocol):
-    """Reads one library. All methods run in one thread of the worker. An exception costs this poll only; then the reader is opened again."""
+    """Reads one library. All methods run in one thread of a worker. After an exception, the reader is opened again."""
 
     def open(self) -> None:
-        """Load and initialise the library, before the first read; ReaderRefusal says why it can't."""
+        """Load and initialise the library before the first read. Raise ReaderRefusal if this is impossible."""
         ...
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """Return the result of each call, as JSON-compatible data without NaN; without calls, everything that the reader can read."""
+        """Return the result of each call as JSON-compatible data without NaN. Without calls, return all data."""
         ...
 
     def close(self) -> None:
-        """Release the library and the devices. It is safe to call after a failed open."""
+        """Release the library and the devices. This is also called after a failed `open`."""
         ...

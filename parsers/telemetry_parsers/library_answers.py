@@ -1,4 +1,4 @@
-"""What the parsers of vendors' libraries share: from what a library answered to devices and readings."""
+"""Helpers for parsers of vendors' libraries: from recorded answers to devices and readings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.lines import bus_address, quote
 from telemetry_parsers.text.tool_marks import identify_tool
 
-# Above any number that a library returns.
+# Greater than any number that a library returns.
 _LARGEST = 2**64
 
 
 def error_in(answer: Plain) -> int | None:
-    """Return the number of the error in an answer: None for a value, -1 for an unknown error."""
+    """Return the error number in an answer, or None for an answer without an error. An invalid number is -1."""
     if not isinstance(answer, dict) or "error" not in answer:
         return None
     code = answer["error"]
@@ -26,7 +26,7 @@ def error_in(answer: Plain) -> int | None:
 
 
 def part_of(answer: Plain, part: str | int | None) -> Plain:
-    """Return a member of an object or an item of a list; the answer itself if `part` is None."""
+    """Return the member of an object or the item of a list. Return the answer itself if `part` is None."""
     if part is None:
         return answer
     if isinstance(answer, dict) and isinstance(part, str):
@@ -46,40 +46,40 @@ def number(answer: Plain) -> Value:
 
 
 def text(answer: Plain) -> str | None:
-    """Return a text that is not blank, or None."""
+    """Return the answer if it is a text that is not blank, else None."""
     return answer.strip() or None if isinstance(answer, str) and len(answer) < 1000 else None
 
 
 def whole(answer: Plain, below: int = 2**31) -> int | None:
-    """Return a whole number of at least 0 below the limit, or None for anything else and for all bits set."""
+    """Return the answer if it is an integer from 0 up to the limit and not a sentinel, else None."""
     return answer if type(answer) is int and 0 <= answer < below and answer not in ALL_BITS else None
 
 
 def items(answer: Plain) -> list[Plain]:
-    """Return a list; empty for anything else."""
+    """Return the answer if it is a list, else an empty list."""
     return answer if isinstance(answer, list) else []
 
 
 def objects(answer: Plain) -> list[dict[str, Plain]]:
-    """Return the objects in a list; empty for anything else."""
+    """Return the objects in the answer if it is a list, else an empty list."""
     return [item for item in items(answer) if isinstance(item, dict)]
 
 
 def mapping(answer: Plain) -> dict[str, Plain]:
-    """Return an object; empty for anything else."""
+    """Return the answer if it is an object, else an empty object."""
     return answer if isinstance(answer, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedLibrary:
-    """A library and its reader."""
+    """A library, and the meaning of its answers."""
 
     name: str
     source: str
     vendor: str
-    devices: str  # the word for devices, also the key of their list in an answer
-    most: int  # the most devices of a node
-    reasons: Mapping[int, Absent]  # the absence for each error number of a call
+    devices: str  # the library's word for devices, which is the key of their list in lower case
+    most: int  # the limit for devices of a node
+    reasons: Mapping[int, Absent]  # the absence for each known error number
 
     def draft(self) -> Draft:
         """Return an empty draft for an answer of the library."""
@@ -87,13 +87,13 @@ class RecordedLibrary:
 
 
 def _by_source(item: Reading, source: str) -> str:
-    """Return `GpuTemperature: temperature_celsius is implausible`."""
+    """Return a problem text such as `GpuTemperature: temperature_celsius is implausible`."""
     return f"{source}: {item.metric} is {absence_reason(item).replace('_', ' ')}"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The recorded answer to one poll: the node's part, the devices, and other data."""
+    """The recorded answer to one poll: data of the node, the devices, and all data."""
 
     node: dict[str, Plain]
     devices: list[Plain]
@@ -101,34 +101,34 @@ class Answer:
 
 
 def answer_in(output: Output, library: RecordedLibrary) -> Answer | Report:
-    """Return the answer in an output, or the report that explains why there is none."""
+    """Return the answer in an output, or a report on the failure if there is no answer."""
     where = output.name or "output"
     if output.status:
         return failed("not_understood", where, f"{library.name} error {output.status}: {quote(output.stderr)}")
     if output.data is None and (output.text or output.stderr):
-        return _printed(output, library)
+        return _report_on_text(output, library)
     data = mapping(output.data)
     node, devices = data.get("node"), data.get(library.devices.lower())
     if not isinstance(devices, list) or not isinstance(node, dict):
-        text_of = f"no answer of the reader {library.source}: it lists no {library.devices}"
-        return failed("not_understood", where, text_of)
+        message = f"not an answer of the reader {library.source}: the list of {library.devices} is missing"
+        return failed("not_understood", where, message)
     if len(devices) > library.most:
         return failed("not_understood", where, f"{len(devices)} {library.devices} are more than any node has")
     return Answer(node, devices, data)
 
 
-def _printed(output: Output, library: RecordedLibrary) -> Report:
-    """Return the report on a text. A library prints none, so that it is output of a tool."""
+def _report_on_text(output: Output, library: RecordedLibrary) -> Report:
+    """Return the report on a text, which is output of a tool, because libraries do not print text."""
     tool = identify_tool(output.text + output.stderr) or "another tool"
-    how = f"the source {library.source} reads recordings of the library, made by 'telemetry record'"
-    return Report("not_mine", problems=(Problem("text", f"this is output of {tool}; {how}"),))
+    hint = f"the source {library.source} reads recordings of 'telemetry record'"
+    return Report("not_mine", problems=(Problem("text", f"this is output of {tool}; {hint}"),))
 
 
 _Facts = tuple[tuple[str, str], ...]
 
 
 def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Facts) -> Device:
-    """Return a whole device. A device that does not answer is down."""
+    """Return a whole device. A device that is marked as lost is not up."""
     return Device(
         vendor=vendor,
         index=whole(recorded.get("index")),
@@ -143,7 +143,7 @@ def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Fa
 
 
 def instance_in(recorded: dict[str, Plain], parent: Device, position: int, facts: _Facts) -> Device | None:
-    """Return an instance of the device at that position, or None for an instance without a number."""
+    """Return an instance of the device at this position, or None for an instance without an index."""
     index = whole(recorded.get("index"))
     if index is None:
         return None
@@ -167,7 +167,7 @@ def _bus_id(recorded: dict[str, Plain]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The destination of a number: metric and label, the factor to the base unit, and the part of the answer."""
+    """A row of a table: the metric and label of a number, its factor `times / over`, and its part of the answer."""
 
     metric: str
     label: str = ""
@@ -178,7 +178,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """The readings of one device, which are stored in the draft."""
+    """Adds the readings of one device to the draft."""
 
     library: RecordedLibrary
     draft: Draft
@@ -186,30 +186,32 @@ class Readings:
     where: str
 
     def add(self, metric: str, value: Value, label: str = "", source: str = "") -> None:
-        """Keep a value. An implausible value becomes a problem of its source."""
+        """Add a reading. An implausible value also becomes a problem, which names the source of the value."""
         item = reading(self.device, metric, value, label)
         if isinstance(item.value, Absent):
             self.draft.complain_if_bad(item, source or metric, self.where)
         self.draft.add_reading(item)
 
     def complain(self, text: str) -> None:
-        """Report a problem of the device."""
+        """Report a problem with the device."""
         self.draft.complain(self.where, text)
 
     def row(self, row: Row, answer: Plain, source: str) -> None:
-        """Keep the reading of a table's row in an answer."""
-        self.add(row.metric, self._scaled(row, answer, source), row.label, source)
+        """Add the reading of a table's row from an answer."""
+        self.add(row.metric, self._scaled_value(row, answer, source), row.label, source)
 
-    def greatest(self, row: Row, answers: Mapping[str, Plain]) -> None:
-        """Keep the greatest of several answers, or the absence of one of them, which could be the greatest."""
-        values = [in_range(BY_KEY[row.metric], self._scaled(row, answer, name)) for name, answer in answers.items()]
+    def add_greatest(self, row: Row, answers: Mapping[str, Plain]) -> None:
+        """Add the maximum of several answers, or an absence if one of them is absent."""
+        values = [
+            in_range(BY_KEY[row.metric], self._scaled_value(row, answer, name)) for name, answer in answers.items()
+        ]
         numbers = [value for value in values if not isinstance(value, Absent)]
-        absent = [value for value in values if isinstance(value, Absent)]
+        absences = [value for value in values if isinstance(value, Absent)]
         if values:
-            self.add(row.metric, absent[0] if absent else max(numbers), row.label)
+            self.add(row.metric, absences[0] if absences else max(numbers), row.label)
 
     def error(self, answer: Plain, source: str) -> Absent:
-        """Return the absence for an error. An unknown error becomes a problem."""
+        """Return the absence for an error. An unknown error also becomes a problem."""
         code = error_in(answer)
         if code is not None and code in self.library.reasons:
             return self.library.reasons[code]
@@ -217,10 +219,10 @@ class Readings:
         return Absent.NOT_REPORTED
 
     def value(self, answer: Plain, source: str) -> Value:
-        """Return the number in an answer, or why it is absent."""
+        """Return the number or the absence in an answer."""
         return self.error(answer, source) if error_in(answer) is not None else number(answer)
 
-    def _scaled(self, row: Row, answer: Plain, source: str) -> Value:
+    def _scaled_value(self, row: Row, answer: Plain, source: str) -> Value:
         if error_in(answer) is not None:
             return self.error(answer, source)
         value = number(part_of(answer, row.part))

@@ -1,4 +1,4 @@
-"""The maintenance that an operator announced for the node, as a snapshot has it."""
+"""The maintenance of the node, as part of a snapshot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """Seconds until its end (less than 0 once it has ended, None when none was announced), and its reason."""
+    """The seconds until the end of a maintenance (negative after the end, None if not announced), and its reason."""
 
     ends_in: float | None = None
     reason: str = ""
@@ -19,5 +19,5 @@ class Maintenance:
 
     @property
     def seconds_left(self) -> float | None:
-        """Return the seconds until the end of the maintenance, or None without maintenance."""
+        """Return the seconds until the end of the maintenance, or None if the node is not in maintenance."""
         return self.ends_in if self.ends_in is not None and self.ends_in > 0 else None

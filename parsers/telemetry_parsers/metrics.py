@@ -1,4 +1,4 @@
-"""THE metric catalogue: the only module with a metric's name, kind, unit, label, help and plausible range."""
+"""The metric catalogue: the name, kind, unit, label, help and plausible range of every metric."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _SENSORS = ("core", "edge", "junction", "memory", "hotspot", "soc", "board")
 RAILS = ("graphics", "core", "soc", "memory", "board")
 _DOMAINS = ("graphics", "sm", "memory", "video", "soc", "fabric")
 _ENGINES = ("encoder", "decoder", "jpeg", "optical_flow", "copy", "aicore", "aicpu", "ctrlcpu", "vector", "cube", "npu")
-# NVIDIA's names of its tensor pipes: HMMA takes every 16-bit format and TF32, DFMA is double precision, IMMA integers.
+# NVIDIA's names of the tensor pipes: HMMA for 16-bit formats and TF32, DFMA for double precision, IMMA for integers.
 PIPES = ("fp64", "fp32", "fp16", "int", "tensor_dfma", "tensor_hmma", "tensor_imma")
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain", "drain_and_reset", "bus_reset", "recover_imex_domain")
 PERFORMANCE_LEVELS = ("auto", "low", "high", "manual", "determinism", "profile", "unknown")
-# "The temperature" of a device is the maximum of its sensors, except those whose names begin with one of these: memory, the
-# board and its air. Dies within the package (`aid0`, `xcd0`) and unknown sensors count.
+# The temperature of a device is the maximum of its main sensors: all except sensors of the memory, the board and the air,
+# whose names begin with these words. Dies in the package (`aid0`, `xcd0`) and unknown sensors are main sensors.
 MEMORY_SENSORS = ("memory", "hbm", "stack")
 BOARD_SENSORS = ("board", "baseboard", "ubb", "vr", "lm75", "inlet", "outlet", "optical")
 OTHER_SENSORS = MEMORY_SENSORS + BOARD_SENSORS
@@ -54,7 +54,7 @@ def _counter(
     return Metric("accelerator_" + name, "counter", unit, help, 0.0, high, label, card_level=card_level)
 
 
-def _own(
+def _daemon(
     name: str,
     unit: str,
     help: str,
@@ -74,7 +74,7 @@ def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
     return Metric("telemetry_host_" + name, "gauge", unit, help, 0.0, high, scope="host")
 
 
-# A table: a row is a line.
+# One line per metric.
 # fmt: off
 _CORE = (
     Metric("accelerator_info", "info", "", "Identity and slow facts of a device; always 1. Join with on (job, instance, id).", 1, 1, core=True),
@@ -130,7 +130,7 @@ _ACTIVITY = (
     _device("tensor_active_ratio", "ratio", "Share of time in which the tensor units worked (0-1).", 0, 1),
     _device("pipe_active_ratio", "ratio", "Share of time in which a kind of arithmetic unit worked (0-1).", 0, 1, "pipe", PIPES),
 )
-# The peak rates of a card, from a table of models or the configuration: see merge/peaks.py.
+# The peak rates of a card are from a table of models or the configuration: see merge/peaks.py.
 _PEAKS = (
     _device("peak_flops", "", "Dense operations in a second at best, at the clock that the source quotes; accelerator_info has the source as peak_origin.", 1, 1e20, "dtype", DTYPES),
     _device("flops_per_cycle", "", "Dense operations in one cycle of the whole device. Multiplied by the current clock, it gives the peak rate at this moment.", 1, 1e12, "dtype", DTYPES),
@@ -190,7 +190,7 @@ _FAULTS = (
     _device("processes", "", "Processes that use the device.", 0, 1e7),
     Metric("accelerator_rank_info", "info", "", "Rank that runs on a device, by the job's rank table or the variables of its processes; always 1. The label server is the server's position or id in the table.", 1, 1, "rank"),
 )
-# By owner; a card has at most 16. Only whole cards count, so that nothing is counted twice.
+# Metrics by owner. A card has at most 16 owners. Partitions have no series, since they are part of their card's values.
 _OWNERS = (
     _owner("allocation_ratio", "gauge", "ratio", "Share of a card that an owner has (0-1); all shares of a card add to 1 at most. Multiply by it to split a card's readings.", 1),
     _owner("allocation_seconds_total", "counter", "seconds", "Time for which an owner had a card, times its share."),
@@ -210,38 +210,38 @@ _HOST = (
     _host("uptime_seconds", "seconds", "Seconds since the host was started.", _CENTURY_SECONDS),
 )
 _OWN = (
-    _own("build_info", "", "Version of the daemon and of Python; always 1.", "info"),
-    _own("source_up", "", "1 when the last attempt of each device-listing and fast poll of the source succeeded and is fresh.", high=1),
-    _own("source_poll_up", "", "1 when the last attempt of this poll succeeded and is fresh.", high=1),
-    _own("source_state", "", "1 for the state that the source is in.", high=1, words=STATES),
-    _own("source_info", "", "Version of the tool or library behind a source; always 1.", "info"),
-    _own("source_duration_seconds", "seconds", "Duration of the last attempt of a poll."),
-    _own("source_cpu_seconds_total", "seconds", "CPU time spent on a source, child processes included.", "counter"),
-    _own("source_last_success_timestamp_seconds", "seconds", "Unix time of the last success of a poll."),
-    _own("source_failures_total", "", "Failed attempts of a poll by reason.", "counter", words=REASONS),
-    _own("source_overruns_total", "", "Times a poll was still running when it was due again.", "counter"),
-    _own("source_problems", "", "Things in the source's last outputs that were not understood."),
-    _own("source_unknown_fields", "", "Fields in the source's last outputs that no table knows."),
-    _own("plugin_load_failures", "", "1 for a plugin that could not be loaded.", high=1),
-    _own("devices", "", "Whole devices that are up, by vendor and model."),
-    _own("devices_refused", "", "Devices of a source that were left out or forgotten, because it reported more than the limit."),
-    _own("devices_expected", "", "Devices that the configuration expects, by vendor."),
-    _own("pci_devices", "", "Accelerators on the PCI bus, by vendor."),
-    _own("compat_up", "", "1 if the address of a page under another exporter's names is served, 0 if it cannot be.", high=1),
-    _own("config_last_reload_successful", "", "1 when the configuration was last read without an error.", high=1),
-    _own("remembers_since_timestamp_seconds", "seconds", "Unix time since when the daemon, or its state directory, knows the node's devices; 0 if an earlier version began."),
-    _own("time_seconds", "seconds", "Unix time by the node's clock when the page was asked for; only on /metrics."),
-    _own("maintenance", "", "1 while the node is in maintenance, as an operator announced it.", high=1),
-    _own("claims_unresolved", "", "Names of devices in a source's claims that fit no device of this node, or several."),
-    _own("steps_total", "", "Training steps that a rank of a job has ended, as the job counts them.", "counter"),
-    _own("steps_tokens_total", "", "Tokens, samples or other items that a rank has worked through, as the job counts them.", "counter"),
-    _own("steps_flops_total", "", "Floating-point operations that the steps of a rank needed, as the job counts them.", "counter"),
-    _own("steps_seconds_total", "seconds", "Time that a rank spent in its steps, by what it did, as the job measures it.", "counter"),
-    _own("maintenance_ends_in_seconds", "seconds", "Seconds until the announced end of the maintenance; negative since it ended, for a day.", low=-math.inf),
+    _daemon("build_info", "", "Version of the daemon and of Python; always 1.", "info"),
+    _daemon("source_up", "", "1 when the last attempt of each device-listing and fast poll of the source succeeded and is fresh.", high=1),
+    _daemon("source_poll_up", "", "1 when the last attempt of this poll succeeded and is fresh.", high=1),
+    _daemon("source_state", "", "1 for the state that the source is in.", high=1, words=STATES),
+    _daemon("source_info", "", "Version of the tool or library behind a source; always 1.", "info"),
+    _daemon("source_duration_seconds", "seconds", "Duration of the last attempt of a poll."),
+    _daemon("source_cpu_seconds_total", "seconds", "CPU time spent on a source, child processes included.", "counter"),
+    _daemon("source_last_success_timestamp_seconds", "seconds", "Unix time of the last success of a poll."),
+    _daemon("source_failures_total", "", "Failed attempts of a poll by reason.", "counter", words=REASONS),
+    _daemon("source_overruns_total", "", "Times a poll was still running when it was due again.", "counter"),
+    _daemon("source_problems", "", "Things in the source's last outputs that were not understood."),
+    _daemon("source_unknown_fields", "", "Fields in the source's last outputs that no table knows."),
+    _daemon("plugin_load_failures", "", "1 for a plugin that could not be loaded.", high=1),
+    _daemon("devices", "", "Whole devices that are up, by vendor and model."),
+    _daemon("devices_refused", "", "Devices of a source that were left out or forgotten, because it reported more than the limit."),
+    _daemon("devices_expected", "", "Devices that the configuration expects, by vendor."),
+    _daemon("pci_devices", "", "Accelerators on the PCI bus, by vendor."),
+    _daemon("compat_up", "", "1 if the address of a page under another exporter's names is served, 0 if it cannot be.", high=1),
+    _daemon("config_last_reload_successful", "", "1 when the configuration was last read without an error.", high=1),
+    _daemon("remembers_since_timestamp_seconds", "seconds", "Unix time since when the daemon, or its state directory, knows the node's devices; 0 if an earlier version began."),
+    _daemon("time_seconds", "seconds", "Unix time by the node's clock when the page was asked for; only on /metrics."),
+    _daemon("maintenance", "", "1 while the node is in maintenance, as an operator announced it.", high=1),
+    _daemon("claims_unresolved", "", "Names of devices in a source's claims that fit no device of this node, or several."),
+    _daemon("steps_total", "", "Training steps that a rank of a job has ended, as the job counts them.", "counter"),
+    _daemon("steps_tokens_total", "", "Tokens, samples or other items that a rank has worked through, as the job counts them.", "counter"),
+    _daemon("steps_flops_total", "", "Floating-point operations that the steps of a rank needed, as the job counts them.", "counter"),
+    _daemon("steps_seconds_total", "seconds", "Time that a rank spent in its steps, by what it did, as the job measures it.", "counter"),
+    _daemon("maintenance_ends_in_seconds", "seconds", "Seconds until the announced end of the maintenance; negative since it ended, for a day.", low=-math.inf),
 )
 # fmt: on
 
-# The labels of each of the daemon's own metrics, in order.
+# The labels of each metric of the daemon, in order.
 OWN_LABELS = MappingProxyType(
     {
         "telemetry_build_info": ("version", "python"),
@@ -286,7 +286,7 @@ _OWNER = (
     "account",
     "partition",
 )
-# The labels of each metric of scope `owner`, after the labels of the device. An empty label is left out.
+# The labels of each metric of scope `owner`, after the labels of the device. Empty labels are omitted.
 OWNER_LABELS = MappingProxyType(
     {
         **{metric.name: _OWNER for metric in _OWNERS if metric.scope == "owner"},
@@ -316,7 +316,7 @@ CORE_KEYS = frozenset(metric.key for metric in CATALOGUE if metric.core)
 
 
 class Limits(NamedTuple):
-    """The lowest and the highest number of a metric, and the numbers between them that mean "no value"."""
+    """The lowest and the highest valid number of a metric, and its sentinels, which mean "no value"."""
 
     low: float
     high: float
@@ -324,12 +324,14 @@ class Limits(NamedTuple):
 
 
 def limits(metric: Metric, vendor: str = "") -> Limits:
-    """Return a metric's limits. `vendor` is needed if sentinels.py has a row for the vendor."""
-    special = sentinels.OF_VENDOR.get((vendor, metric.key), sentinels.Special(metric.low))
+    """Return the limits of a metric. sentinels.py has other limits for some vendors."""
+    vendor_limits = sentinels.OF_VENDOR.get((vendor, metric.key), sentinels.Special(metric.low))
     return Limits(
-        max(special.low, -sys.float_info.max),
+        max(vendor_limits.low, -sys.float_info.max),
         min(metric.high, sys.float_info.max),
-        frozenset({*special.blanks, *sentinels.OF_UNIT.get(metric.unit, ()), *sentinels.OF_METRIC.get(metric.key, ())}),
+        frozenset(
+            {*vendor_limits.blanks, *sentinels.OF_UNIT.get(metric.unit, ()), *sentinels.OF_METRIC.get(metric.key, ())}
+        ),
     )
 
 
@@ -342,39 +344,41 @@ _LIMITS_OF_VENDOR = {
 
 
 def in_range(metric: Metric, value: Value, vendor: str = "") -> Value:
-    """Return the value, or `implausible` if it is NaN, outside the metric's range, or a sentinel of the metric or the vendor."""
-    of_catalogue = BY_KEY.get(metric.key) is metric
-    return within(_LIMITS_OF_VENDOR.get(vendor, _LIMITS)[metric.key] if of_catalogue else limits(metric, vendor), value)
+    """Return the value, or `implausible` if it is NaN, outside the metric's range, or a sentinel."""
+    is_in_catalogue = BY_KEY.get(metric.key) is metric
+    return within(
+        _LIMITS_OF_VENDOR.get(vendor, _LIMITS)[metric.key] if is_in_catalogue else limits(metric, vendor), value
+    )
 
 
 def reading(device: int | None, key: str, value: Value, label: str = "", vendor: str = "") -> Reading:
-    """Return a reading of a catalogue metric. Its value is `implausible` if `in_range` says so."""
+    """Return a reading of a catalogue metric, whose value is checked like in `in_range`."""
     return Reading(device, key, within(_LIMITS_OF_VENDOR.get(vendor, _LIMITS)[key], value), label)
 
 
-def within(its: Limits, value: Value) -> Value:
-    """Return the value, or `implausible` for a number that is not within the limits."""
+def within(metric_limits: Limits, value: Value) -> Value:
+    """Return the value, or `implausible` if it is a number outside the limits."""
     if isinstance(value, Absent):
         return value
-    low, high, blanks = its
-    # NaN compares false. -0.0 becomes 0.0, an int a float.
+    low, high, blanks = metric_limits
+    # Comparisons with NaN are false. Adding 0.0 converts -0.0 to 0.0, and an int to a float.
     return value + 0.0 if low <= value <= high and value not in blanks else Absent.IMPLAUSIBLE
 
 
 def states(device: int | None, key: str, active: str, supported: Iterable[str] = ()) -> tuple[Reading, ...]:
-    """Return a 0/1 reading for each word that the device supports: 1 for the active word."""
+    """Return a reading for each supported word: 1 for the active word, 0 for the others."""
     words = tuple(supported) or BY_KEY[key].words
     return tuple(reading(device, key, 1.0 if word == active else 0.0, word) for word in words)
 
 
 def is_main_temperature(sensor: str) -> bool:
-    """Return whether a sensor counts for "the temperature" of a device."""
+    """Return whether a sensor is a main sensor, whose maximum is the temperature of a device."""
     return not sensor.startswith(OTHER_SENSORS)
 
 
-# Patterns of words under `throttled`; NVIDIA, AMD (amdgpu's gpu_metrics), MetaX.
+# Patterns of words of the metric `throttled`, as NVIDIA, AMD (amdgpu's gpu_metrics) and MetaX report them.
 POWER_LIMIT_REASONS = "sw_power_cap|ppt|power_limit|current_limit|over_power"
 VAGUE_REASONS = "hw_slowdown|any|other|pcc"
-# Whether a reason of throttling is the power limit, or a vague reason that may mean another.
+# These return whether a throttling reason is the power limit, or a vague reason, which can include the power limit.
 is_power_limit = re.compile(POWER_LIMIT_REASONS).fullmatch
 is_vague = re.compile(VAGUE_REASONS).fullmatch

@@ -1,4 +1,4 @@
-"""The frozen types that cross module borders, from a reader's capture to an exporter's snapshot."""
+"""The frozen types that modules exchange, from a reader's capture to an exporter's snapshot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
 class Absent(enum.Enum):
-    """Why a reading has no number. Absence is a value, never 0, -1 or NaN."""
+    """The reason why a reading has no number. It is the reading's value, instead of 0, -1 or NaN."""
 
     NOT_SUPPORTED = "not_supported"
     NOT_PERMITTED = "not_permitted"
@@ -45,7 +45,7 @@ Value = float | Absent
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A row of the catalogue: the properties of one metric."""
+    """The properties of one metric: a row of the catalogue."""
 
     name: str
     kind: Kind
@@ -61,35 +61,35 @@ class Metric:
 
     @property
     def key(self) -> str:
-        """Return the name in readings and JSON: the catalogue's without `accelerator_`."""
+        """Return the name in readings and JSON, which is the metric's name without `accelerator_`."""
         return self.name.removeprefix("accelerator_")
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Run a tool. The alternatives are command lines, tried in turn if a version does not support a flag."""
+    """A request to run a tool. The alternatives are tried in order, if a version does not support a command line."""
 
     alternatives: tuple[tuple[str, ...], ...]
     env: tuple[tuple[str, str], ...] = ()
     on_deadline: Literal["kill", "abandon"] = "kill"
-    # Repeat the command with `{card}` or `{device}` filled from the inventory.
+    # Repeat the command for each card or device of the inventory, whose number replaces `{card}` or `{device}`.
     per: Literal["card", "device"] | None = None
-    folders: tuple[str, ...] = ()  # the vendor's usual folders, searched after PATH
+    folders: tuple[str, ...] = ()  # the vendor's usual folders, which are searched after PATH
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Read small files: text by `globs`, link targets by `links`, bytes by `binary`."""
+    """A request to read small files: texts (`globs`), targets of links (`links`), and bytes (`binary`)."""
 
     globs: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     binary: tuple[str, ...] = ()
-    skip_when: tuple[tuple[str, str], ...] = ()  # skip a folder whose file of this name has this text
+    skip_when: tuple[tuple[str, str], ...] = ()  # (name, text): skip a folder if its file has this text
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Call the library reader of that name with these calls. The reader may need the Python `module` from `package`."""
+    """A request to a library reader with these calls. The reader may need the Python `module` from `package`."""
 
     reader: str
     calls: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ Request = Command | Files | Library
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """One periodic request to a source. Times are seconds. `costs` is the cost to jobs; such a poll is off by default."""
+    """One periodic request to a source. Times are seconds. `costs` describes the cost to jobs; such a poll is off by default."""
 
     name: str
     request: Request
@@ -116,10 +116,10 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output of one run, one file or one call."""
+    """The output of one command, one file or one call."""
 
     name: str = ""  # the command line, the path or the call
-    target: str = ""  # the card or device for which the command was repeated
+    target: str = ""  # the card or device of a repeated command
     text: str = ""
     stderr: str = ""
     status: int | None = None  # the exit status (negative: the signal) or the errno, None if unknown
@@ -128,7 +128,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a reader has no output to parse."""
+    """The reason why a reader has no output."""
 
     state: State
     reason: Reason | None
@@ -137,7 +137,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """The output of one poll, recorded and replayed as is. A recording without masks has the `hostname`."""
+    """The result of one poll, which can be recorded and replayed. `hostname` is missing in masked recordings."""
 
     source: str
     poll: str
@@ -161,7 +161,7 @@ class Device:
     uuid: str | None = None
     bus_id: str | None = None
     partition: str | None = None
-    parent: int | None = None  # a position in the same report
+    parent: int | None = None  # the parent's position in the same report
     serial: str | None = None
     driver: str | None = None
     up: bool = True
@@ -171,7 +171,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One value of one metric; `device` is a position in the report's devices, None for the host."""
+    """One value of one metric. `device` is a position in the report's devices, or None for the host."""
 
     device: int | None
     metric: str
@@ -181,18 +181,18 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a device: an Xid, a reset, a lost link."""
+    """An event of a device, such as an Xid, a reset, or a lost link."""
 
     device: int | None
     code: str
     text: str = ""
     wall_time: float | None = None
-    is_ongoing: bool = False  # reported as long as it lasts and counted when it starts, such as an error code
+    is_ongoing: bool = False  # reported while it lasts, such as an error code, and counted when it starts
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something unexpected in the input: where it is, and what is wrong."""
+    """Something unexpected in the input: its position, and a description."""
 
     where: str
     text: str
@@ -212,8 +212,8 @@ class Report:
     unknown_fields: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     index_space: str = ""
-    form: Form = "text"  # ranks the report: data before JSON before printed text
-    is_cut: bool = False  # devices may be missing at the end of the list, so that no missing device is lost
+    form: Form = "text"  # data has priority over JSON, and JSON over printed text
+    is_cut: bool = False  # the list may be truncated, so that missing devices are not lost
     claims: tuple[Claim, ...] = ()
     tasks: tuple[Task, ...] = ()
     steps: tuple[StepCounts, ...] = ()
@@ -221,7 +221,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The health of one (source, poll) after the newest attempt. Times are Unix seconds, except those of the monotonic clock."""
+    """The health of one poll after its newest attempt. Times are Unix seconds unless a comment says otherwise."""
 
     source: str
     poll: str
@@ -231,18 +231,18 @@ class Health:
     reason: Reason | None = None
     detail: str = ""
     attempted: float = 0.0
-    attempted_monotonic: float = 0.0  # of the monotonic clock, as the next one and `fails_since`
+    attempted_monotonic: float = 0.0  # monotonic seconds, as `expires` and `fails_since`
     expires: float = 0.0
     seconds: float = 0.0
     last_success: float | None = None
-    fails_since: float | None = None  # the first failure after the last success
+    fails_since: float | None = None  # the time of the first failure after the last success
     failures: tuple[tuple[str, int], ...] = ()  # by reason
     overruns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """A report with the properties of its source and poll that merge needs. Times are monotonic seconds."""
+    """A report with properties of its source and poll, for merge. Times are monotonic seconds."""
 
     source: str
     poll: str
@@ -257,7 +257,7 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class MergedReading:
-    """A reading chosen by merge, with its source; `taken` is monotonic seconds."""
+    """A reading that merge chose, with its source. `taken` is the time of the capture in monotonic seconds."""
 
     metric: str
     label: str
@@ -269,7 +269,7 @@ class MergedReading:
 
 @dataclass(frozen=True, slots=True)
 class MergedDevice:
-    """A device of the node with its final identity. While its source fails, `up` is None."""
+    """A device of the node with its final identity. `up` is None while its sources fail."""
 
     vendor: str
     index: int | None
@@ -281,13 +281,13 @@ class MergedDevice:
     serial: str | None = None
     driver: str | None = None
     up: bool | None = True
-    last_read: float | None = None  # Unix time of its last list, while its source fails
+    last_read: float | None = None  # Unix time of its last list, while its sources fail
     parent: str | None = None
     partition: str | None = None
     simulated: bool = False
     replayed: bool = False
     facts: tuple[tuple[str, str], ...] = ()
-    readings: Sequence[MergedReading] = ()  # merge returns a `readings.Readings`
+    readings: Sequence[MergedReading] = ()  # a `readings.Readings` if from merge
     processes: tuple[Process, ...] = ()
     current_model: str | None = None
     allocations: tuple[Allocation, ...] = ()
@@ -295,7 +295,7 @@ class MergedDevice:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """The state of a source over all its polls; `refused` counts devices beyond the bounds."""
+    """The state of a source over all its polls. `refused` is the number of devices beyond the limits."""
 
     source: str
     vendor: str
@@ -313,7 +313,7 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A value of one of the daemon's own metrics, labels in order."""
+    """A value of a metric of the daemon, with its labels in order."""
 
     metric: str
     value: float
@@ -322,23 +322,23 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The whole node at one point in time: the only input of an exporter."""
+    """The state of the whole node at one time: the only input of exporters."""
 
     hostname: str
     wall_time: float
-    monotonic_time: float  # the same moment by the monotonic clock, as `valid_until`
+    monotonic_time: float  # the same time in monotonic seconds, as `valid_until`
     valid_until: float
     devices: tuple[MergedDevice, ...] = ()
     host: Sequence[MergedReading] = ()
     sources: tuple[SourceStatus, ...] = ()
     own: tuple[Sample, ...] = ()
-    maintenance: Maintenance | None = None  # None without a daemon
-    recorded: Recorded | None = None  # None unless a recording is replayed
+    maintenance: Maintenance | None = None  # None in commands without a daemon
+    recorded: Recorded | None = None  # only for a replayed recording
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The id and label of a device, kept as long as the process or its state directory exists."""
+    """The id, label and other fields of a device that are remembered, also in the state directory."""
 
     id: str
     vendor: str
@@ -352,6 +352,6 @@ class Identity:
     serial: str | None = None
     power_kind: str | None = None
     listed_by: tuple[str, ...] = ()  # the sources that last listed the device
-    lost_since: float | None = None  # Unix time of its loss
+    lost_since: float | None = None  # Unix time of the loss
     simulated: bool = False
-    polls: int = 1  # lists with the device, rounded down to a power of two, so that the state file is written rarely
+    polls: int = 1  # number of lists with the device, rounded down to a power of two to write the state file rarely

@@ -1,4 +1,4 @@
-"""Owners of cards: claims, processes and the resulting allocations."""
+"""Types of ownership: claims, processes, and the resulting allocations of cards to owners."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Literal
 
 from telemetry_parsers.dataclass import dataclass
 
-# The kind of the summed owners beyond the bound on owners of a card.
+# `others` stands for all owners beyond the limit of owners per card.
 OwnerKind = Literal["pod", "job", "container", "service", "user", "others"]
 # How a device is named: number of its device node, render node or DRM card, physical id of the chip, or the tool's
 # index.
 Way = Literal["uuid", "bus_id", "minor", "render", "card", "physical", "index"]
 ProcessKind = Literal["", "compute", "graphics", "mps"]
-# What a share was derived from. `partition`: the owner's slices of the card.
+# The measure from which a share was derived. `partition` means the owner's slices of the card.
 Basis = Literal["whole", "partition", "utilization", "memory", "equal"]
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of a card. Unknown fields are empty."""
+    """An owner of cards. Unknown fields are empty."""
 
     kind: OwnerKind
     name: str  # unique on the node for its kind: `namespace/pod/container`, a job's or container's id, a unit, a user
@@ -26,7 +26,7 @@ class Owner:
     pod_name: str = ""
     container_name: str = ""
     job_id: str = ""
-    job_name: str = ""  # given by the user
+    job_name: str = ""  # chosen by the user
     user: str = ""
     account: str = ""
     partition: str = ""
@@ -34,25 +34,25 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class DeviceName:
-    """A name of a device."""
+    """A name of a device, and the way in which it names the device."""
 
     text: str  # as printed
     way: Way
-    value: str  # normalized for this way of naming
+    value: str  # the normalized text
     vendor: str = ""  # empty if unknown
-    instance: str = ""  # the number of the GPU instance or partition on the card
+    instance: str = ""  # the number of the GPU instance or partition
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A source's report that an owner was given a device. A claim without a device only reports the owner. Times are Unix seconds."""
+    """A device that an owner has, as a source reports it, or an owner without a device. Times are Unix seconds."""
 
     owner: Owner
-    # Names of the owner in other sources: `pod:UID`, `container:ID`, `podname:NAMESPACE/POD/CONTAINER`, `slurm:ID`, `sluid:ID`,
-    # `pbs:ID`, `flux:ID`.
+    # Keys by which sources identify the same owner: `pod:UID`, `container:ID`, `podname:NAMESPACE/POD/CONTAINER`, `slurm:ID`,
+    # `sluid:ID`, `pbs:ID`, `flux:ID`.
     keys: tuple[str, ...] = ()
-    names: tuple[DeviceName, ...] = ()  # tried in turn
-    replica: str = ""  # the owner's part of a shared device
+    names: tuple[DeviceName, ...] = ()  # possible names, which are tried in order
+    replica: str = ""  # the part of a shared device
     lives: bool | None = None  # False if the owner has ended
     started: float | None = None
     ended: float | None = None
@@ -60,7 +60,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The memory and busy time of a process on a device, as the driver reports them."""
+    """The memory and busy time of a process on a device, from the driver."""
 
     bus_id: str
     memory_bytes: float | None = None
@@ -69,7 +69,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A process as the kernel reports it. (`pid`, `ticks`) is unique; `started` is in Unix seconds."""
+    """A process as the kernel reports it. `pid` and `ticks` identify it. `started` is Unix seconds."""
 
     pid: int
     ticks: int
@@ -77,15 +77,15 @@ class Task:
     user: str = ""
     command: str = ""
     container: str = ""
-    owner: Owner | None = None  # the innermost job or container, else the unit or the user, by the cgroup
-    keys: tuple[str, ...] = ()  # as in a claim
+    owner: Owner | None = None  # by the cgroup: the innermost job or container, else the unit or the user
+    keys: tuple[str, ...] = ()  # as in `Claim`
     rank: int | None = None
     holds: tuple[Hold, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that uses a device. The fields from `started` on are added by merge from the kernel's tasks."""
+    """A process that uses a device. Merge adds the fields after `utilization_ratio` from the kernel's tasks."""
 
     device: int
     pid: int
@@ -103,13 +103,13 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """The allocation of a device to an owner. The totals are its share of the card's values so far, None if not counted."""
+    """The allocation of a device to an owner. The totals are the owner's share of the card's totals, None if unknown."""
 
     owner: Owner
-    share: float  # of the whole card; all shares add up to at most 1
+    share: float  # of the whole card; the sum of all shares is at most 1
     basis: Basis
     is_allocated: bool  # a source claims the device for the owner
-    is_used: bool | None  # the owner has processes on the device; None if no source lists processes
+    is_used: bool | None  # the owner has processes on the device; None if this is unknown
     sources: tuple[str, ...] = ()
     memory_used_bytes: float | None = None
     started: float | None = None
@@ -120,7 +120,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class PartSeconds:
-    """The time that a rank has spent in one part of its steps."""
+    """The time that a rank spent in one part of its steps."""
 
     part: str
     seconds: float
@@ -128,7 +128,7 @@ class PartSeconds:
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """The counts of one rank so far; None for a count that the job does not report."""
+    """The counts of one rank since its start; None for a count that the job does not report."""
 
     file: str  # its path
     user_id: int

@@ -1,4 +1,4 @@
-"""A node's last half hour: what the daemon keeps of it, and what `top`, the page and the document of history show."""
+"""The last half hour of a node, which `top`, the live page and the history document show."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MOST_EVENTS = 256
 _MOST_SHAPES = 64
 
 
-def _troubling(reasons: Sequence[str]) -> Sequence[str]:
-    """Leave out the power limit, at which a busy device works, and vague reasons if others are reported."""
+def _abnormal_reasons(reasons: Sequence[str]) -> Sequence[str]:
+    """Return the reasons without the power limit, at which busy devices run, and without vague reasons if possible."""
     others = [reason for reason in reasons if not is_power_limit(reason)]
     return [reason for reason in others if not is_vague(reason)] or others
 
@@ -27,7 +27,7 @@ def _unlabelled(labels: Sequence[str]) -> Sequence[str]:
     return [label for label in labels if not label]
 
 
-# The kept metrics of each device, and the labels that count; the highest value of these labels is kept.
+# The metrics whose history is kept, and the labels that are considered. The highest value of these labels is kept.
 _LABELS: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
     "temperature_celsius": lambda labels: [label for label in labels if is_main_temperature(label)],
     "power_watts": _unlabelled,
@@ -36,43 +36,47 @@ _LABELS: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
     "utilization_ratio": _unlabelled,
     "memory_activity_ratio": _unlabelled,
     "clock_hertz": lambda labels: [label for label in ("sm", "graphics") if label in labels][:1],
-    "throttled": _troubling,
+    "throttled": _abnormal_reasons,
 }
 KEPT = tuple(_LABELS)
 
 
 def kept_values(device: MergedDevice) -> list[Value | None]:
-    """Return the device's value of each kept metric, in their order; None for a metric that no source reports."""
+    """Return the device's value of each kept metric, in the order of KEPT; None for a metric that is not reported."""
     readings = Readings.of(device.readings)
     values = readings.values
-    return [values[found[0]] if len(found) == 1 else _highest(values, found) for found in kept_places(readings.shape)]
+    return [
+        values[positions[0]] if len(positions) == 1 else _highest(values, positions)
+        for positions in kept_positions(readings.shape)
+    ]
 
 
 def kept_value(device: MergedDevice, metric: str) -> Value | None:
-    """Return the device's value of one of the kept metrics."""
+    """Return the device's value of one kept metric; None for a metric that is not reported."""
     readings = Readings.of(device.readings)
-    return _highest(readings.values, kept_places(readings.shape)[KEPT.index(metric)])
+    return _highest(readings.values, kept_positions(readings.shape)[KEPT.index(metric)])
 
 
 @lru_cache(maxsize=_MOST_SHAPES)
-def kept_places(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    """Return the positions of the values of each kept metric, in readings of that shape."""
+def kept_positions(shape: Shape) -> tuple[tuple[int, ...], ...]:
+    """Return the positions of the values of each kept metric in readings of this shape."""
     labels = {kept: [label for metric, label in shape.keys if metric == kept] for kept in KEPT}
     return tuple(
-        tuple(shape.places[(kept, label)] for label in counting(labels[kept])) for kept, counting in _LABELS.items()
+        tuple(shape.places[(kept, label)] for label in select_labels(labels[kept]))
+        for kept, select_labels in _LABELS.items()
     )
 
 
-def _highest(values: Sequence[Value], places: Sequence[int]) -> Value | None:
-    """Return the highest number; without numbers, the first absence."""
-    found = [values[place] for place in places]
-    numbers = [value for value in found if not isinstance(value, Absent)]
-    return max(numbers) if numbers else next(iter(found), None)
+def _highest(values: Sequence[Value], positions: Sequence[int]) -> Value | None:
+    """Return the highest number, or the first absence if there is no number."""
+    candidates = [values[position] for position in positions]
+    numbers = [value for value in candidates if not isinstance(value, Absent)]
+    return max(numbers) if numbers else next(iter(candidates), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A number of slots without a number: the first of them, and why: `not_supported`, `lost`, `nvml: timeout`."""
+    """Consecutive slots without a number, and the reason: `not_supported`, `lost`, `nvml: timeout`."""
 
     first: int
     slots: int
@@ -81,7 +85,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One metric of one device with a value for each slot, oldest first; NaN for a slot without a number."""
+    """The history of one metric of one device: a value for each slot, oldest first; NaN for a slot without a number."""
 
     last: array[float]
     highest: array[float]
@@ -90,7 +94,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class PastEvent:
-    """Something that happened to a device; Unix seconds."""
+    """An event of a device, at a time in Unix seconds."""
 
     wall_time: float
     id: str
@@ -100,11 +104,11 @@ class PastEvent:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The completed slots of each device, by its id. `start` is the Unix time of the first slot."""
+    """The completed slots of all devices, by device id. `start` is the Unix time of the first slot."""
 
     start: float
     slots: int
     slot_seconds: float = SLOT_SECONDS
     devices: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)
     events: tuple[PastEvent, ...] = ()
-    first: int = 0  # the number of the first slot, which is unchanged if the clock is set
+    first: int = 0  # the number of the first slot; numbers do not change if the clock is set

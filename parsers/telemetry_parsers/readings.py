@@ -1,4 +1,4 @@
-"""The readings of one device by columns: their names change seldom, their numbers at every poll."""
+"""The readings of one device by columns: names, which rarely change, and values, which change at every poll."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import MergedReading, Value
 
 ReadingKey = tuple[str, str]
-# Devices of one shape may have different events open.
-_MOST_LONGER = 32
+# The size of the cache of extended shapes.
+_MOST_EXTENDED = 32
 
 
 class Origin(NamedTuple):
-    """The origin of a reading: its source, when it was taken (monotonic seconds), and its interval."""
+    """The origin of a reading: the source, the time of the capture (monotonic seconds), and the poll's interval."""
 
     source: str
     taken: float = 0.0
@@ -23,29 +23,29 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """The names of readings: metric and label of each, and the position of its origin. Compared by identity, so that results for a shape can be cached."""
+    """The names of readings (metric and label), and the positions of their origins. Shapes are compared by identity."""
 
     keys: tuple[ReadingKey, ...] = ()
     origins: tuple[int, ...] = ()
     places: Mapping[ReadingKey, int] = field(init=False)
-    _longer: dict[tuple[tuple[ReadingKey, ...], int], Shape] = field(init=False, default_factory=dict, repr=False)
+    _extended: dict[tuple[tuple[ReadingKey, ...], int], Shape] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "places", {key: position for position, key in enumerate(self.keys)})
 
-    def longer(self, keys: tuple[ReadingKey, ...], origins: int) -> Shape:
-        """Return the shape with more keys at its end, each with an origin of its own after the first `origins` ones."""
-        found = self._longer.get((keys, origins))
-        if found is None:
-            if len(self._longer) >= _MOST_LONGER:
-                self._longer.clear()
-            found = Shape((*self.keys, *keys), (*self.origins, *range(origins, origins + len(keys))))
-            self._longer[(keys, origins)] = found
-        return found
+    def with_keys(self, keys: tuple[ReadingKey, ...], origins: int) -> Shape:
+        """Return the shape with more keys at the end, each of which has a new origin after the existing `origins`."""
+        shape = self._extended.get((keys, origins))
+        if shape is None:
+            if len(self._extended) >= _MOST_EXTENDED:
+                self._extended.clear()
+            shape = Shape((*self.keys, *keys), (*self.origins, *range(origins, origins + len(keys))))
+            self._extended[(keys, origins)] = shape
+        return shape
 
 
 class Readings(Sequence[MergedReading]):
-    """A sequence of `MergedReading`, which are created on access; it is equal to a tuple of the same readings."""
+    """A sequence of `MergedReading` objects, which are created on access. It is equal to a tuple of the same readings."""
 
     __slots__ = ("origins", "shape", "values")
 
@@ -56,35 +56,35 @@ class Readings(Sequence[MergedReading]):
 
     @classmethod
     def of(cls, readings: Iterable[MergedReading]) -> Readings:
-        """Return the readings by columns, with a shape of their own."""
+        """Return the readings by columns, with a new shape."""
         if isinstance(readings, cls):
             return readings
-        given = tuple(readings)
-        origins = {Origin(item.source, item.taken, item.interval): None for item in given}
+        items = tuple(readings)
+        origins = {Origin(item.source, item.taken, item.interval): None for item in items}
         places = {origin: position for position, origin in enumerate(origins)}
         shape = Shape(
-            tuple((item.metric, item.label) for item in given),
-            tuple(places[Origin(item.source, item.taken, item.interval)] for item in given),
+            tuple((item.metric, item.label) for item in items),
+            tuple(places[Origin(item.source, item.taken, item.interval)] for item in items),
         )
-        return cls(shape, tuple(item.value for item in given), tuple(origins))
+        return cls(shape, tuple(item.value for item in items), tuple(origins))
 
-    def plus(self, more: Sequence[MergedReading]) -> Readings:
-        """Return the readings with more of them at the end."""
+    def extended(self, more: Sequence[MergedReading]) -> Readings:
+        """Return the readings followed by more readings."""
         if not more:
             return self
-        shape = self.shape.longer(tuple([(item.metric, item.label) for item in more]), len(self.origins))
+        shape = self.shape.with_keys(tuple([(item.metric, item.label) for item in more]), len(self.origins))
         values = (*self.values, *[item.value for item in more])
         return Readings(
             shape, values, (*self.origins, *[Origin(item.source, item.taken, item.interval) for item in more])
         )
 
     def value(self, metric: str, label: str = "") -> Value | None:
-        """Return the value of a reading, or None if there is none."""
+        """Return the value of a reading, or None if there is no such reading."""
         position = self.shape.places.get((metric, label))
         return None if position is None else self.values[position]
 
     def find(self, metric: str, label: str = "") -> tuple[Value, Origin] | None:
-        """Return the value and the origin of a reading, or None if there is none."""
+        """Return the value and the origin of a reading, or None if there is no such reading."""
         position = self.shape.places.get((metric, label))
         return None if position is None else (self.values[position], self.origins[self.shape.origins[position]])
 

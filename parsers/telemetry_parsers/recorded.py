@@ -1,4 +1,4 @@
-"""The description of a replayed recording."""
+"""Properties of a replayed recording."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """When a replayed recording was made, in Unix seconds, and on which host; masked recordings have no host name."""
+    """The Unix time and the host of a replayed recording. Masked recordings have no host name."""
 
     wall_time: float
     hostname: str = ""

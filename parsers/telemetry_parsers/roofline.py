@@ -1,4 +1,4 @@
-"""The `roofline.csv` of rocprofiler-compute: the results of a benchmark on each card of a node."""
+"""Parses `roofline.csv` of rocprofiler-compute, which has the results of a benchmark on each card of a node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from telemetry_parsers.card_peaks import Peak, Rate
 
-# The means, by heading in lower case; versions differ in case. There are also columns `…Low` and `…High`.
+# The columns with mean values, in lower case, since versions differ. The columns `…Low` and `…High` are ignored.
 _MEMORY = "hbmbw"
 _RATES: Mapping[str, str] = MappingProxyType(
     {
@@ -27,16 +27,16 @@ _GIGA = 1e9
 
 
 class NoRooflineError(ValueError):
-    """The file has no measurement of this kind; the text says what was looked for."""
+    """The file is not a valid roofline.csv, or has no measurement."""
 
 
 def measured_peak(lines: Iterable[str]) -> Peak:
-    """Return the best result of all cards, by data type. A result of 0 was not measured and is left out."""
+    """Return the best result of all cards for each data type. A result of 0 was not measured."""
     best: dict[str, float] = {}
     for heading, value in _values(lines):
         best[heading] = max(value, best.get(heading, value))
     if not best:
-        raise NoRooflineError(f"no roofline.csv: it has no number above 0 under {_MEMORY.upper()} or MFMA…FLOPS")
+        raise NoRooflineError(f"not a roofline.csv: no number above 0 under {_MEMORY.upper()} or MFMA…FLOPS")
     rates = tuple(
         Rate(dtype, float(round(best[heading] * _GIGA)), None) for heading, dtype in _RATES.items() if heading in best
     )
@@ -44,7 +44,7 @@ def measured_peak(lines: Iterable[str]) -> Peak:
 
 
 def _values(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
-    """Yield each measured number with its heading. A truncated row has no numbers."""
+    """Yield each measured number with its heading. Truncated rows are ignored."""
     rows = csv.reader(lines)
     try:
         headings = [heading.strip().lower() for heading in next(rows, [])]
@@ -57,13 +57,13 @@ def _values(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
                 if (heading == _MEMORY or heading in _RATES) and (value := _number(cell)) is not None
             )
     except csv.Error as error:
-        raise NoRooflineError(f"no roofline.csv: {error}") from error
+        raise NoRooflineError(f"not a roofline.csv: {error}") from error
 
 
 def _number(cell: str) -> float | None:
-    """Return a finite number above 0, or None for anything else."""
+    """Return the number in a cell if it is finite and greater than 0, else None."""
     try:
         value = float(cell)
-    except ValueError:  # a word where a number should be is not measured
+    except ValueError:  # not measured
         return None
     return value if 0 < value < math.inf else None

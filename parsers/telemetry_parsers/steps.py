@@ -1,4 +1,4 @@
-"""Parses the steps that jobs report in files `telemetry.steps/1`, which are untrusted, since users write them, and makes samples from them."""
+"""Parses the steps that jobs report in files `telemetry.steps/1`. The files are untrusted, because users write them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LARGEST = 1e24
 
 
 class _BadStepsError(ValueError):
-    """A file that is not valid `telemetry.steps/1`."""
+    """A file is not valid `telemetry.steps/1`."""
 
 
 def parse(capture: Capture) -> Report:
@@ -38,16 +38,16 @@ def parse(capture: Capture) -> Report:
     problems: list[Problem] = []
     for file in output.data:
         try:
-            counts.append(counts_in(file))
-        except _BadStepsError as error:  # noqa: PERF203  # a bad file costs itself
+            counts.append(parse_file(file))
+        except _BadStepsError as error:  # noqa: PERF203  # other files are still read
             name = file.get("file") if isinstance(file, dict) else ""
             problems.append(Problem(quote(str(name)[:LONGEST_NAME]), str(error)))
-    kept, refused = _first_of_each_rank(counts)
-    return Report(steps=tuple(kept), problems=capped([*problems, *refused]), form="data")
+    selected, ignored = _select_files(counts)
+    return Report(steps=tuple(selected), problems=capped([*problems, *ignored]), form="data")
 
 
-def counts_in(file: Plain) -> StepCounts:
-    """Return the counts in one file. Raise BadStepsError for a malformed file."""
+def parse_file(file: Plain) -> StepCounts:
+    """Return the counts in one file. Raise _BadStepsError for a malformed file."""
     if not isinstance(file, dict) or "problem" in file:
         raise _BadStepsError(
             (quote(str(file.get("problem", ""))) if isinstance(file, dict) else "") or "is not an object"
@@ -56,10 +56,10 @@ def counts_in(file: Plain) -> StepCounts:
         raise _BadStepsError(f'its `schema` is not "{SCHEMA}"')
     steps = _number(file, "steps")
     if steps is None:
-        raise _BadStepsError("`steps` is missing: the number of completed steps")
+        raise _BadStepsError("`steps`, the number of completed steps, is missing")
     seconds = file.get("seconds", {})
     if not isinstance(seconds, dict) or not seconds.keys() <= set(PARTS):
-        raise _BadStepsError(f"`seconds` has other parts than {', '.join(PARTS)}")
+        raise _BadStepsError(f"the parts in `seconds` must be among {', '.join(PARTS)}")
     return StepCounts(
         file=str(file.get("file", ""))[:LONGEST_NAME],
         user_id=_user_id(file.get("uid")),
@@ -84,7 +84,7 @@ def _number(data: Mapping[str, Plain], key: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST:
-        raise _BadStepsError(f"`{key}` is not a number of at least 0")
+        raise _BadStepsError(f"`{key}` must be a number of at least 0")
     return float(value)
 
 
@@ -92,12 +92,12 @@ def _label(data: Mapping[str, Plain], key: str) -> str:
     value = data.get(key)
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not text or len(text) > _LONGEST_LABEL or not text.isprintable():
-        raise _BadStepsError(f"`{key}` is not a text of 1 to {_LONGEST_LABEL} characters")
+        raise _BadStepsError(f"`{key}` must be a text of 1 to {_LONGEST_LABEL} characters")
     return text
 
 
 def _card(data: Plain) -> DeviceName:
-    """Return the name of the card. An index is a position in `visible`, else among the cards of the node."""
+    """Return the name of the card. `index` is a position in `visible` if given, else the index on the node."""
     card = data if isinstance(data, dict) else {}
     uuid, bus_id = (
         value if isinstance(value := card.get(key), str) and len(value) <= LONGEST_NAME else ""
@@ -110,64 +110,64 @@ def _card(data: Plain) -> DeviceName:
     index, visible = card.get("index"), card.get("visible")
     if isinstance(index, int) and not isinstance(index, bool) and 0 <= index < 1000:
         return _visible(index, visible if isinstance(visible, str) else "")
-    raise _BadStepsError("`card` has none of `uuid`, `bus_id` and `index`")
+    raise _BadStepsError("`card` must have a `uuid`, a `bus_id` or an `index`")
 
 
 def _visible(index: int, visible: str) -> DeviceName:
-    listed = [part.strip() for part in visible.split(",") if part.strip()]
-    if not listed:
+    names = [part.strip() for part in visible.split(",") if part.strip()]
+    if not names:
         return DeviceName(str(index), "index", str(index))
-    if index >= len(listed):
+    if index >= len(names):
         raise _BadStepsError("`card` has an `index` beyond the end of `visible`")
-    name = listed[index][:LONGEST_NAME]
+    name = names[index][:LONGEST_NAME]
     return DeviceName(name, "index", name) if name.isascii() and name.isdigit() else DeviceName(name, "uuid", name)
 
 
 def _bus_id(printed: str) -> str:
-    """Return a bus id such as `00000000:3B:00.0` or `3b:00.0` in the form `0000:3b:00.0`."""
+    """Return a bus id, such as `00000000:3B:00.0` or `3b:00.0`, in the form `0000:3b:00.0`."""
     parts = printed.lower().split(":")
     if len(parts) == 2:
         parts.insert(0, "0")
     return ":".join([parts[0][-4:].rjust(4, "0"), *parts[1:]])
 
 
-def _first_of_each_rank(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[Problem]]:
-    """Return one file of each rank, limited for each user, and problems. The first user of a job wins, and an active file."""
+def _select_files(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[Problem]]:
+    """Return one file for each rank, within limits, and problems. Active files, and a job's first user, have priority."""
     owners: dict[str, int] = {}
     for item in counts:
         owners.setdefault(item.job_id, item.user_id)
-    kept: dict[tuple[str, str, object], StepCounts] = {}
-    of_user: Counter[int] = Counter()
+    selected: dict[tuple[str, str, object], StepCounts] = {}
+    files_of_user: Counter[int] = Counter()
     problems: list[Problem] = []
     for item in sorted(counts, key=lambda item: item.is_quiet):
         key = (item.job_id, item.rank, item.card)
         if owners[item.job_id] != item.user_id:
             problems.append(Problem(quote(item.file), "reports a job that another user already reports"))
-        elif key in kept:
-            problems.append(Problem(quote(item.file), f"reports the same rank as {quote(kept[key].file)}"))
-        elif of_user[item.user_id] >= MOST_FILES_OF_A_USER or len(kept) >= MOST_FILES:
-            limits = f"{MOST_FILES_OF_A_USER} of a user are read, {MOST_FILES} in all"
+        elif key in selected:
+            problems.append(Problem(quote(item.file), f"reports the same rank as {quote(selected[key].file)}"))
+        elif files_of_user[item.user_id] >= MOST_FILES_OF_A_USER or len(selected) >= MOST_FILES:
+            limits = f"at most {MOST_FILES_OF_A_USER} files of a user are read, and {MOST_FILES} in total"
             problems.append(Problem(quote(item.file), f"is ignored: {limits}"))
         else:
-            kept[key] = item
-            of_user[item.user_id] += 1
-    return [item for item in counts if kept.get((item.job_id, item.rank, item.card)) is item], problems
+            selected[key] = item
+            files_of_user[item.user_id] += 1
+    return [item for item in counts if selected.get((item.job_id, item.rank, item.card)) is item], problems
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
-    """The samples of all files whose card was found, and problems with the other files."""
+class ResolvedSteps:
+    """The samples by metric, and problems with files whose card was not found."""
 
     samples: Mapping[str, tuple[Sample, ...]]
     problems: tuple[Problem, ...]
 
 
-def resolved(counts: Sequence[StepCounts], devices: Sequence[MergedDevice]) -> Resolved:
-    """Return the counts as samples of the daemon's own metrics, each with the id of its card."""
+def resolve(counts: Sequence[StepCounts], devices: Sequence[MergedDevice]) -> ResolvedSteps:
+    """Return the counts as samples of the daemon's metrics, with the ids of the cards."""
     names = DeviceNames(devices)
     samples: dict[str, list[Sample]] = {metric: [] for metric in METRICS}
     problems: list[Problem] = []
-    taken: set[tuple[tuple[str, str], ...]] = set()
+    used_labels: set[tuple[tuple[str, str], ...]] = set()
     for item in counts:
         device = names.find(Claim(_NOBODY, (), (item.card,) if item.card else ()))
         if device is None:
@@ -177,19 +177,19 @@ def resolved(counts: Sequence[StepCounts], devices: Sequence[MergedDevice]) -> R
             )
             continue
         labels = (("id", device.id), ("job_id", item.job_id), ("rank", item.rank))
-        if labels not in taken:
-            taken.add(labels)
+        if labels not in used_labels:
+            used_labels.add(labels)
             for metric, sample in _samples(item, labels):
                 samples[metric].append(sample)
-    return Resolved({metric: tuple(of_metric) for metric, of_metric in samples.items()}, tuple(capped(problems)))
+    return ResolvedSteps({metric: tuple(of_metric) for metric, of_metric in samples.items()}, tuple(capped(problems)))
 
 
 def _samples(item: StepCounts, labels: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, Sample]]:
     for metric, value in zip(METRICS, (item.steps, item.tokens, item.flops), strict=False):
         if value is not None:
             yield metric, Sample(metric, value, labels)
-    for spent in item.seconds:
-        yield METRICS[-1], Sample(METRICS[-1], spent.seconds, (*labels, ("part", spent.part)))
+    for part in item.seconds:
+        yield METRICS[-1], Sample(METRICS[-1], part.seconds, (*labels, ("part", part.part)))
 
 
 METRICS = (

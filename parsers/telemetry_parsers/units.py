@@ -1,4 +1,4 @@
-"""Strict reading of printed values: "57.0 W", "16384MiB", "98%" to a number in base units; never a guess."""
+"""Parses printed values, such as "57.0 W", "16384MiB" or "98%", to numbers in base units. Units are never guessed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.sentinels import ALL_BITS
 
-# A unit's factor as numerator and denominator, so that 57 % is 57/100 and not 57 * 0.01.
+# A unit's factor as numerator and denominator, since 57 / 100 is more exact than 57 * 0.01.
 Units = Mapping[str, tuple[int, int]]
 
 
@@ -29,7 +29,7 @@ HERTZ: Units = MappingProxyType(
         GHz=(10**9, 1), Ghz=(10**9, 1),
     )
 )  # fmt: skip
-# Accelerator tools print MB and mean MiB, GB and mean GiB.
+# Tools of accelerators print MB and GB for MiB and GiB.
 BYTES: Units = MappingProxyType(
     _units(
         B=(1, 1), KiB=(1 << 10, 1), KB=(1 << 10, 1), kB=(1 << 10, 1), MiB=(1 << 20, 1), MB=(1 << 20, 1),
@@ -39,7 +39,7 @@ BYTES: Units = MappingProxyType(
 SECONDS: Units = MappingProxyType(_units(s=(1, 1), ms=(1, 1000), us=(1, 1_000_000), ns=(1, 1_000_000_000)))
 COUNT: Units = {"": (1, 1)}
 
-# The generation of a PCIe link by its speed in GT/s, as the PCI Express specifications count them.
+# The generation of a PCIe link by its speed in GT/s, according to the PCI Express specifications.
 PCIE_GENERATIONS: Mapping[str, float] = {"2.5": 1.0, "5": 2.0, "5.0": 2.0, "8": 3.0, "8.0": 3.0, "16": 4.0, "16.0": 4.0, "32": 5.0, "32.0": 5.0,
  "64": 6.0, "64.0": 6.0}  # fmt: skip
 
@@ -69,7 +69,7 @@ _LONGEST = 64
 
 
 def placeholder(text: str) -> Absent | None:
-    """Return the absence for a placeholder such as `N/A` or `[Not Supported]`, or None for anything else."""
+    """Return the absence for a placeholder such as `N/A` or `[Not Supported]`, or None for any other text."""
     text = text.strip()
     if len(text) > _LONGEST:
         return None
@@ -78,12 +78,12 @@ def placeholder(text: str) -> Absent | None:
 
 
 def text_or_none(text: str | None) -> str | None:
-    """Return a text as printed, or None for a placeholder or a blank text."""
+    """Return the stripped text, or None for a placeholder or a blank text."""
     return None if text is None or placeholder(text) is not None else text.strip()
 
 
 def number(text: str) -> Value:
-    """Return a plain decimal number. Exponents, hexadecimal, separators and sentinels are not numbers."""
+    """Return a decimal number, or an absence. Exponents, hexadecimal digits, separators and sentinels are not numbers."""
     text = text.strip()
     match = _NUMBER.match(text)
     if match is None:
@@ -94,13 +94,13 @@ def number(text: str) -> Value:
 
 
 def quantity(text: str, units: Units, unit: str | None = None) -> Value:
-    """Return a number with one of these units, in base units. `unit` is the unit of a bare number, if a heading or the documentation has one."""
+    """Return a number with one of these units, in base units, or an absence. `unit` is the unit of a number without one."""
     text = text.strip()
     match = _QUANTITY.match(text)
     if match is None:
         return placeholder(text) or _with_unit(text, units) or Absent.NOT_UNDERSTOOD
     if _WRAPPED.match(text) is not None:
-        return Absent.IMPLAUSIBLE  # a wrapped 64-bit byte count prints as "16.0 EB"
+        return Absent.IMPLAUSIBLE  # a 64-bit byte count that wrapped around is printed as "16.0 EB"
     factor = units.get(match[2]) if match[2] else units.get(unit if unit is not None else "")
     value = number(match[1])
     if factor is None:
@@ -109,31 +109,31 @@ def quantity(text: str, units: Units, unit: str | None = None) -> Value:
 
 
 def spelled(unit: str, units: Units) -> str | None:
-    """Return the unit in the spelling of `units`, from any case such as `mb`; None for another unit."""
+    """Return the unit in the spelling of `units`, ignoring case, or None for another unit."""
     if unit in units:
         return unit
     return next((name for name in units if name.lower() == unit.lower()), None)
 
 
 def _with_unit(text: str, units: Units) -> Absent | None:
-    """Return the absence for a placeholder with a unit, such as `N/A mV`, `None%` or `N/A N/A`, or None for anything else."""
+    """Return the absence for a placeholder with a unit, such as `N/A mV`, `None%` or `N/A N/A`, or None."""
     words = (text.removesuffix(unit).rstrip() for unit in (*units, "N/A") if unit and text.endswith(unit))
-    # A unit alone or after a dash is no placeholder: its number is lost.
+    # A unit without a number, or after a dash, is not a placeholder, but a damaged value.
     return next((absent for word in words if word[-1:].isalpha() and (absent := placeholder(word))), None)
 
 
 def pcie_generation(speed: str) -> Value:
-    """Return the generation of a PCIe link from its speed in GT/s without the unit: `16.0` is 4."""
+    """Return the generation of a PCIe link from its speed in GT/s, such as 4 for `16.0`, or an absence."""
     speed = speed.strip()
     return PCIE_GENERATIONS.get(speed) or placeholder(speed) or Absent.NOT_UNDERSTOOD
 
 
 def whole(text: str) -> int | None:
-    """Return a non-negative whole number such as an index or a pid, or None for anything else."""
+    """Return a non-negative integer, such as an index or a PID, or None for any other text."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 def zero_is_none(value: Value) -> Value:
-    """Return the value; `not_supported` for 0, which a tool prints for a missing limit or counter."""
+    """Return the value, or `not_supported` for 0, which a tool prints if there is no such limit or counter."""
     return Absent.NOT_SUPPORTED if value == 0.0 else value

@@ -1,4 +1,4 @@
-"""The declaration of a vendor: the daemon, the unit, the chart, the docs and the simulator read it."""
+"""Types for the declaration of a vendor, which the daemon, deployment files, documentation and simulator use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PCIE_RATES = ("pcie_receive_bytes_per_second", "pcie_transmit_bytes_per_second",
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The properties of one model of card."""
+    """The properties of a simulated card."""
 
     model: str
     memory_mib: int
@@ -28,7 +28,7 @@ class Card:
     cap_watts: float
     graphics_mhz: tuple[int, int]
     memory_mhz: tuple[int, int]
-    full_load_celsius: float  # at the die, as the next one
+    full_load_celsius: float  # at the die, as `slowdown_celsius`
     slowdown_celsius: float
     pcie_generation: int
     links: int = 0
@@ -37,7 +37,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A part of a divided card: its profile, and its share of the card's memory."""
+    """A part of a divided card, with its profile and its share of the card's memory."""
 
     profile: str
     memory_share: float
@@ -45,14 +45,14 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """The source that reads the simulated cards, and the keys of the metrics in each of its polls."""
+    """The simulated cards and their source, with the keys of the metrics in each poll."""
 
     source: str
     form: Form
     tool_version: str
     driver: str
     card: Card
-    identity: str  # the form of the cards' uuids
+    identity: str  # the form of the cards' UUIDs
     fast: tuple[str, ...]
     slow: tuple[str, ...] = ()
     inventory: tuple[str, ...] = ()
@@ -60,19 +60,19 @@ class Demo:
     domains: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     ecc_locations: tuple[str, ...] = ()
-    throttle: tuple[str, str] = ("", "")  # the reasons of the power cap and of the temperature
+    throttle: tuple[str, str] = ("", "")  # the throttling reasons for the power limit and for the temperature
     events: tuple[str, ...] = ()
     fatal_event: str = ""
     lost_event: str = ""
     power_kind: str = "average"
-    not_supported: tuple[str, ...] = ()  # keys of the source that this model does not support
+    not_supported: tuple[str, ...] = ()  # keys of the source's metrics that this model does not support
     pcie_errors: tuple[str, ...] = ()
     partitions: tuple[Partition, ...] = ()  # of each card
     partition_keys: tuple[str, ...] = ()  # the metrics of partitions
-    only_partitions: tuple[str, ...] = ()  # those of them that a divided card does not have
+    only_partitions: tuple[str, ...] = ()  # the metrics of partitions that a divided card does not have
 
 
-# PCI classes of accelerators: base classes, and the coprocessors among the processors.
+# PCI classes of accelerators: two base classes, and the subclass of coprocessors.
 DISPLAY = 0x03
 _COPROCESSOR = 0x0B40
 ACCELERATOR = 0x12
@@ -80,20 +80,20 @@ ACCELERATOR = 0x12
 
 @dataclass(frozen=True, slots=True)
 class Pci:
-    """The PCI functions that are accelerators: those of a vendor id with one of these classes."""
+    """The PCI functions that are accelerators of a vendor, by vendor id and class."""
 
     vendor_id: int
     classes: tuple[int, ...] = (DISPLAY, _COPROCESSOR, ACCELERATOR)
-    but_not: tuple[int, ...] = ()  # device ids to leave out
-    behind_bridge: bool = False  # leave out functions on the first bus, which are parts of the CPU
+    but_not: tuple[int, ...] = ()  # device ids that are not accelerators
+    behind_bridge: bool = False  # exclude functions on the first bus, which are part of the CPU
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceNodes:
-    """Device nodes that the tools open: patterns of their paths, and their drivers' names in /proc/devices."""
+    """The device nodes that the tools open: patterns of their paths, and names of their drivers in /proc/devices."""
 
     paths: tuple[str, ...]
-    drivers: tuple[str, ...]  # for the service manager's allow-list; the major number if it never changes
+    drivers: tuple[str, ...]  # for the allow-list in the systemd unit; a fixed major number instead of a name
     comment: str = ""
 
 
@@ -102,7 +102,7 @@ RENDER_NODES = DeviceNodes(("/dev/dri/renderD*",), ("226",), "/dev/dri/card*, re
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file or folder of the node that a pod needs; its name is the name of the pod's volume."""
+    """A file or folder of the node that a pod needs, and the name of its volume."""
 
     name: str
     path: str
@@ -111,12 +111,12 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """How the Helm chart finds the vendor's nodes, and what their pods need."""
+    """The vendor's nodes in the Helm chart: how they are found, and what their pods need."""
 
     comment: str
     sources: tuple[str, ...]
     classes: tuple[str, ...]
-    labels: tuple[str, ...] = ()  # besides those that follow from PCI vendor id and `classes` (class and subclass)
+    labels: tuple[str, ...] = ()  # of nodes, besides the labels with the PCI vendor id and `classes`
     runtime_class: str = ""
     privileged: bool = False  # such a pool is off by default
     mounts: tuple[Mount, ...] = ()
@@ -125,15 +125,15 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vendor:
-    """A vendor with its cards, device nodes, pool of nodes and simulated cards."""
+    """A vendor with its PCI functions, device nodes, pool of nodes and simulated cards."""
 
-    word: str  # the value of the label `vendor`
+    word: str  # the value of the label `vendor` in metrics
     name: str
     pci: Pci
     nodes: tuple[DeviceNodes, ...]
     permissions: str  # of the daemon's user, for docs/install.md
     pool: Pool
-    demo: Demo  # simulated for the vendor's word
-    other_demos: tuple[tuple[str, Demo], ...] = ()  # simulated for their own words
-    lacks: tuple[tuple[str, str], ...] = ()  # core metrics that no capture has, with the reason
-    other_tools: tuple[tuple[str, str], ...] = ()  # well-known programs, with the source that has their readings
+    demo: Demo  # the cards that the simulator shows for the vendor's word
+    other_demos: tuple[tuple[str, Demo], ...] = ()  # simulated cards with other words
+    lacks: tuple[tuple[str, str], ...] = ()  # core metrics that no known output contains, with the reason
+    other_tools: tuple[tuple[str, str], ...] = ()  # other programs of the vendor, with the source for the same readings

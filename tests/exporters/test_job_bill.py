@@ -13,7 +13,7 @@ from telemetry_exporters.documents import job_json
 from telemetry_exporters.terminal.job_bill import BY, Bill
 from telemetry_exporters.terminal.style import Colour
 from telemetry_parsers.codec.plain import CodecError
-from telemetry_parsers.job_record import SCHEMA, CardShare, Course, Gap, JobRecord, Moment, Who
+from telemetry_parsers.job_record import SCHEMA, CardShare, Gap, JobOwner, JobRecord, ReadingSummary, RecordedTime
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECORD, SUMMARY = (json.loads((DOCS / name).read_text()) for name in ("job.schema.json", "jobs.schema.json"))
@@ -25,7 +25,7 @@ def card(id: str = "GPU-a", hours: float = 1.0, busy: float | None = 0.5, memory
     return CardShare(
         id, "nvidia", "0", "H100", True, True, ("whole",), seconds, 0.0 if busy is None else seconds,
         None if busy is None else busy * seconds, 300.0 * seconds, None, memory,
-        {"power_watts": Course(seconds, 300.0, 500.0), "temperature_celsius": Course(0.0, None, 71.0)}, {"xid_79": 2},
+        {"power_watts": ReadingSummary(seconds, 300.0, 500.0), "temperature_celsius": ReadingSummary(0.0, None, 71.0)}, {"xid_79": 2},
     )  # fmt: skip
 
 
@@ -33,10 +33,10 @@ def record(
     name: str = "7", *cards: CardShare, host: str = "n1", id: str = "", kind: str = "job", user: str = "u1042"
 ) -> JobRecord:
     cards = cards or (card(),)
-    owner = Who(kind, name, job_id=name, user=user, account="physics", pod_namespace="ml" if kind == "pod" else "")
+    owner = JobOwner(kind, name, job_id=name, user=user, account="physics", pod_namespace="ml" if kind == "pod" else "")
     busy = [usage.busy_seconds for usage in cards if usage.busy_seconds is not None]
     return JobRecord(
-        SCHEMA, (id or f"{host}{name}").encode().hex().zfill(16)[:16], host, owner, Moment(1e9, "hook"), Moment(2e9, "seen"),
+        SCHEMA, (id or f"{host}{name}").encode().hex().zfill(16)[:16], host, owner, RecordedTime(1e9, "hook"), RecordedTime(2e9, "seen"),
         sum(usage.seconds for usage in cards), sum(usage.measured_seconds for usage in cards), sum(busy) if busy else None,
         sum(usage.energy_joules or 0.0 for usage in cards), None, (Gap(1.0, 2.0, 360.0),), cards,
     )  # fmt: skip

@@ -143,7 +143,7 @@ def test_a_file_without_a_measurement_is_refused() -> None:
         f"{HEAD}\n0,1",
         "\0,\0\n",
     ]:
-        with pytest.raises(NoRooflineError, match=r"no roofline\.csv"):
+        with pytest.raises(NoRooflineError, match=r"not a roofline\.csv"):
             measured_peak(text.splitlines())
 
 
@@ -173,7 +173,7 @@ def test_the_section_gives_the_measured_peak_again(tmp_path: Path, capsys: pytes
         (["peaks"], "needs a file and a model"),
         (["peaks", "{}"], "needs a file and a model"),
         (["peaks", "{}", "--model", " "], "must be the name of a model"),
-        (["peaks", "{}", "--model", "MI300X"], "no roofline.csv"),
+        (["peaks", "{}", "--model", "MI300X"], "not a roofline.csv"),
         (["peaks", "{}/none", "--model", "MI300X"], "cannot read"),
         (["show", "{}"], "need 'telemetry config peaks'"),
     ],

@@ -212,6 +212,6 @@ def test_without_the_folder_the_source_is_missing(tmp_path: Path) -> None:
     ],
 )
 def test_a_card_is_named_as_the_job_knows_it(card: dict[str, object], way: str, value: str) -> None:
-    found = steps.counts_in({"schema": steps.SCHEMA, "job_id": "1", "rank": 0, "card": card, "steps": 1}).card
+    found = steps.parse_file({"schema": steps.SCHEMA, "job_id": "1", "rank": 0, "card": card, "steps": 1}).card
     assert found is not None
     assert (found.way, found.value) == (way, value)

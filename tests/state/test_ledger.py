@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kits.billed_node import START, Node, by_name, has, job, pod
 from telemetry_daemon.state.ledger import MOST_WAITING
-from telemetry_parsers.job_record import Gap, Moment
+from telemetry_parsers.job_record import Gap, RecordedTime
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Claim
 from telemetry_parsers.past import PastEvent
@@ -33,7 +33,7 @@ def test_a_job_has_what_was_read_between_its_begin_and_its_end():
     node.claims = (Claim(job("7"), ended=START + 119),)
     records = by_name(node.ends())
     seven = records["7"]
-    assert (seven.start, seven.end) == (Moment(START + 21, "hook"), Moment(START + 119, "hook"))
+    assert (seven.start, seven.end) == (RecordedTime(START + 21, "hook"), RecordedTime(START + 119, "hook"))
     assert (seven.seconds, seven.measured_seconds) == (98.0, 98.0)
     assert seven.busy_seconds == pytest.approx(49.0)
     assert seven.energy_joules == pytest.approx(9800.0)
@@ -49,11 +49,13 @@ def test_a_job_has_what_was_read_between_its_begin_and_its_end():
 @pytest.mark.parametrize(
     ("started", "is_allocated", "start", "seconds"),
     [
-        pytest.param(START + 31.5, True, Moment(START + 31.5, "hook"), 18.5, id="the hook's time"),
-        pytest.param(START + 31.5, False, Moment(START + 31.5, "process"), 18.5, id="the first process's time"),
-        pytest.param(None, True, Moment(START + 32, "seen"), 18.0, id="when it was seen"),
-        pytest.param(START + 9_999, True, Moment(START + 32, "seen"), 18.0, id="a time that is yet to come is none"),
-        pytest.param(math.nan, True, Moment(START + 32, "seen"), 18.0, id="no number is none"),
+        pytest.param(START + 31.5, True, RecordedTime(START + 31.5, "hook"), 18.5, id="the hook's time"),
+        pytest.param(START + 31.5, False, RecordedTime(START + 31.5, "process"), 18.5, id="the first process's time"),
+        pytest.param(None, True, RecordedTime(START + 32, "seen"), 18.0, id="when it was seen"),
+        pytest.param(
+            START + 9_999, True, RecordedTime(START + 32, "seen"), 18.0, id="a time that is yet to come is none"
+        ),
+        pytest.param(math.nan, True, RecordedTime(START + 32, "seen"), 18.0, id="no number is none"),
     ],
 )
 def test_where_the_begin_is_from(started, is_allocated, start, seconds):
@@ -64,18 +66,18 @@ def test_where_the_begin_is_from(started, is_allocated, start, seconds):
     record = by_name(node.ends())["7"]
     assert record.start == start
     assert record.seconds == pytest.approx(seconds)
-    assert record.end == Moment(START + 50, "seen")
+    assert record.end == RecordedTime(START + 50, "seen")
 
 
 def test_who_is_there_with_the_first_answers_was_there_at_the_daemons_start():
     node = after(20, has(pod("a")))
-    assert by_name(node.ends())["ml/a/main"].start == Moment(START + 2, "daemon_start")
+    assert by_name(node.ends())["ml/a/main"].start == RecordedTime(START + 2, "daemon_start")
 
 
 def test_what_was_before_the_daemon_is_reported_as_a_gap():
     node = after(20, has(job("7"), started=START - 1000))
     record = by_name(node.ends())["7"]
-    assert record.start == Moment(START - 1000, "hook")
+    assert record.start == RecordedTime(START - 1000, "hook")
     assert record.seconds == pytest.approx(18.0)
     assert record.gaps == (Gap(START - 1000, START + 2, 1002.0),)
 
@@ -99,7 +101,7 @@ def test_one_job_after_another_on_the_same_card():
     node.claims = (Claim(job("1"), ended=START + 20.25),)
     node.runs(20)
     records = by_name(node.ends())
-    assert records["1"].end == Moment(START + 20.25, "hook")
+    assert records["1"].end == RecordedTime(START + 20.25, "hook")
     assert (records["1"].seconds, records["2"].seconds) == (pytest.approx(18.25), pytest.approx(19.5))
     assert records["nobody"].seconds == pytest.approx(0.25)
 
@@ -183,7 +185,7 @@ def test_a_requeued_job_of_the_same_id_has_a_record_of_its_own():
     node.runs(20)
     first, second, _ = node.ends()
     assert (first.start.time, second.start.time) == (START, START + 19)
-    assert first.end == Moment(START + 19, "seen")
+    assert first.end == RecordedTime(START + 19, "seen")
     assert first.id != second.id
     assert (first.seconds, second.seconds) == (pytest.approx(17.0), pytest.approx(21.0))
 
@@ -205,7 +207,7 @@ def test_who_stays_away_has_ended_when_it_was_seen_last():
     node.gives()
     node.runs(70)
     (record,) = node.records
-    assert record.end == Moment(START + 22, "seen")
+    assert record.end == RecordedTime(START + 22, "seen")
 
 
 def test_a_lost_card_has_no_owner_and_its_time_is_not_counted():
@@ -238,7 +240,7 @@ def test_unallocated_use_is_reported_once_a_day():
     assert [record.owner.kind for record in node.records] == ["nobody", "nobody"]
     patience = 1800.0  # readings that take so long may still arrive
     assert [record.seconds for record in node.records] == pytest.approx([86_400.0 - patience, 86_400.0])
-    assert node.records[1].start == node.records[0].end == Moment(START + 900 + 86_400 - patience, "day")
+    assert node.records[1].start == node.records[0].end == RecordedTime(START + 900 + 86_400 - patience, "day")
 
 
 def test_a_daemon_that_saw_nothing_has_nothing_to_save():
@@ -252,7 +254,7 @@ def test_a_restarted_daemon_goes_on_and_reports_the_gap():
     node.runs(100)
     assert node.ledger.counters("GPU-a")[("job", "7")].seconds == pytest.approx(100.0)
     record = by_name(node.ends())["7"]
-    assert record.start == Moment(START, "hook")
+    assert record.start == RecordedTime(START, "hook")
     assert record.seconds == pytest.approx(98.0 + 100.0)
     assert record.gaps == (Gap(START, START + 2, 2.0), Gap(START + 100, START + 130, 30.0)) or record.gaps == (
         Gap(START + 100, START + 130, 30.0),
@@ -266,7 +268,7 @@ def test_who_ended_while_no_daemon_ran_ends_at_the_next_start_and_the_gap_says_w
     node.poll()
     node.runs(70)
     (record,) = node.records
-    assert record.end == Moment(START + 130, "daemon_start")
+    assert record.end == RecordedTime(START + 130, "daemon_start")
     assert record.gaps == (Gap(START + 100, START + 130, 30.0),)
 
 
@@ -276,7 +278,7 @@ def test_a_hook_reports_the_end_also_of_who_ended_while_no_daemon_ran():
     node.poll()
     node.runs(70)
     (record,) = node.records
-    assert record.end == Moment(START + 110, "hook")
+    assert record.end == RecordedTime(START + 110, "hook")
     assert record.gaps[-1] == Gap(START + 100, START + 110, 10.0)
 
 
@@ -291,7 +293,7 @@ def test_no_owner_outlives_a_reboot():
         ("7", True),
         ("", False),
     ]
-    assert records[0].end == Moment(START + 450, "daemon_start")
+    assert records[0].end == RecordedTime(START + 450, "daemon_start")
 
 
 def test_a_restart_while_the_clock_was_set_back_changes_no_sum():

@@ -173,7 +173,9 @@ class Accumulator:
 
     def _with_counters(self, device: MergedDevice, codes: frozenset[str]) -> MergedDevice:
         derived = (*self._integrals(device), *self.events.readings(device.id, codes))
-        return with_readings(device, device.facts, Readings.of(device.readings).plus(derived)) if derived else device
+        return (
+            with_readings(device, device.facts, Readings.of(device.readings).extended(derived)) if derived else device
+        )
 
     def forget(self, device_id: str) -> None:
         """Drop all counts, events and history of a forgotten device."""

@@ -13,7 +13,7 @@ from telemetry_daemon.state.tally import WIDTH, Shares, Tallies, add_area, add_i
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent
-from telemetry_parsers.past import KEPT, kept_places
+from telemetry_parsers.past import KEPT, kept_positions
 from telemetry_parsers.readings import Origin, Readings, Shape
 
 _Holder = TypeVar("_Holder")
@@ -290,5 +290,5 @@ def _readings_to_integrate(readings: Readings) -> Iterator[tuple[str, float, Ori
 def _positions(shape: Shape) -> tuple[tuple[str, tuple[int, ...]], ...]:
     offsets = {metric: offset for (metric, label), offset in shape.places.items() if label == ""}
     unlabelled = tuple((metric, (offsets[metric],)) for metric in _UNLABELLED_METRICS if metric in offsets)
-    kept_positions = kept_places(shape)
-    return unlabelled + tuple((metric, kept_positions[KEPT.index(metric)]) for metric in _PEAK_METRICS)
+    positions_of_kept = kept_positions(shape)
+    return unlabelled + tuple((metric, positions_of_kept[KEPT.index(metric)]) for metric in _PEAK_METRICS)

@@ -23,7 +23,7 @@ from telemetry_parsers.past import (
     Past,
     PastEvent,
     Series,
-    kept_places,
+    kept_positions,
     kept_values,
 )
 from telemetry_parsers.readings import Origin, Readings
@@ -157,7 +157,9 @@ class DeviceHistory:
         """Set the current values of the device. A new metric begins with this slot."""
         self.shown, readings = device, Readings.of(device.readings)
         origins = readings.shape.origins
-        for number, (value, positions) in enumerate(zip(kept_values(device), kept_places(readings.shape), strict=True)):
+        for number, (value, positions) in enumerate(
+            zip(kept_values(device), kept_positions(readings.shape), strict=True)
+        ):
             line = self.lines[number]
             if value is None or isinstance(value, Absent):
                 if line is not None:

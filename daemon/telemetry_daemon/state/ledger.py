@@ -22,7 +22,7 @@ from telemetry_daemon.state.ledger_entry import (
 )
 from telemetry_daemon.state.ledger_file import SCHEMA, Saved
 from telemetry_daemon.state.tally import Tallies, Tally
-from telemetry_parsers.job_record import NOBODY, JobRecord, Moment, TimeOrigin, Who
+from telemetry_parsers.job_record import NOBODY, JobOwner, JobRecord, RecordedTime, TimeOrigin
 from telemetry_parsers.merge.device_names import DeviceNames
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Allocation, Claim
@@ -51,7 +51,7 @@ class Ledger:
         self._cards: dict[str, BilledCard[Entry]] = {}
         self._devices: dict[str, MergedDevice] = {}
         self._allocations: dict[str, Sequence[Allocation]] = {}
-        self._unallocated = Entry(Who(NOBODY), Moment(0.0, "daemon_start"))
+        self._unallocated = Entry(JobOwner(NOBODY), RecordedTime(0.0, "daemon_start"))
         self._entries: dict[Key, Entry] = {}
         # The end of each owner's newest run (Unix time), and when it was recorded (monotonic), oldest first.
         self._finished: dict[Key, tuple[float, float]] = {}
@@ -144,7 +144,7 @@ class Ledger:
         """Continue from the saved state of the previous daemon."""
         self._began = self._day_began = self._now
         self._start_wall = self._wall
-        self._unallocated.start = Moment(self._wall, "daemon_start")
+        self._unallocated.start = RecordedTime(self._wall, "daemon_start")
         saved = self._saved
         self._saved = None
         if saved is None:
@@ -159,7 +159,7 @@ class Ledger:
                 self._unallocated = entry
                 self._day_began -= min(max(0.0, self._wall - entry.start.time), _DAY_SECONDS)
                 continue
-            entry.last_seen, entry.missing_since = Moment(self._wall, "daemon_start"), self._now
+            entry.last_seen, entry.missing_since = RecordedTime(self._wall, "daemon_start"), self._now
             self._waiting[entry] = None
             if not is_same_boot:  # no process survives a reboot
                 entry.end = entry.end or entry.last_seen
@@ -215,7 +215,7 @@ class Ledger:
             entry.cards.discard(device.id)
             if not entry.cards:
                 entry.missing_since = self._now
-                entry.last_seen = Moment(self._wall, "seen")
+                entry.last_seen = RecordedTime(self._wall, "seen")
                 self._waiting[entry] = None
         card.set_shares(shares)
 
@@ -229,7 +229,7 @@ class Ledger:
         if entry is None:
             is_first = self._now - self._began < _START_SECONDS
             origin: TimeOrigin = "daemon_start" if is_first else "seen"
-            entry = self._entries[key] = Entry(Who(*key), start or Moment(self._wall, origin))
+            entry = self._entries[key] = Entry(JobOwner(*key), start or RecordedTime(self._wall, origin))
             self.has_new_owner = True
         entry.add_details(allocation.owner)
         return entry
@@ -244,10 +244,10 @@ class Ledger:
             entry.start = start
         return self._monotonic(start.time) if is_new or device_id not in entry.parts else None
 
-    def _end_previous_run(self, entry: Entry, start: Moment) -> None:
+    def _end_previous_run(self, entry: Entry, start: RecordedTime) -> None:
         del self._entries[entry.key]
-        last_seen = (entry.last_seen if entry.missing_since is not None else None) or Moment(self._wall, "seen")
-        entry.end = Moment(min(last_seen.time, start.time), last_seen.told_by)
+        last_seen = (entry.last_seen if entry.missing_since is not None else None) or RecordedTime(self._wall, "seen")
+        entry.end = RecordedTime(min(last_seen.time, start.time), last_seen.told_by)
         entry.cut_gap(entry.end.time)
         self._remove_from_cards(entry, self._monotonic(start.time))
 
@@ -264,7 +264,7 @@ class Ledger:
         if entry.start.told_by == "hook" and ended < entry.start.time:
             return
         del self._entries[entry.key]
-        entry.end = Moment(ended, "hook")
+        entry.end = RecordedTime(ended, "hook")
         entry.cut_gap(ended)
         self._remember_end(entry.key, ended)
         self._remove_from_cards(entry, self._monotonic(ended))
@@ -283,7 +283,9 @@ class Ledger:
             (waiting for waiting in self._waiting if waiting.key == key and waiting.start.time == started), None
         )
         if entry is None:
-            entry = Entry(Who(*key), Moment(started, "hook"), end=Moment(ended, "hook"), missing_since=self._now)
+            entry = Entry(
+                JobOwner(*key), RecordedTime(started, "hook"), end=RecordedTime(ended, "hook"), missing_since=self._now
+            )
             entry.add_details(claim.owner)
             self._waiting[entry] = None
             self.has_new_owner = True
@@ -341,7 +343,7 @@ class Ledger:
             card = self._cards.get(device_id)
             if card is not None:
                 self._add_tallies(device_id, card.settle(last_present + card.longest_increment))
-        entry.end = entry.end or entry.last_seen or Moment(self._wall, "seen")
+        entry.end = entry.end or entry.last_seen or RecordedTime(self._wall, "seen")
         self._waiting.pop(entry, None)
         if self._entries.get(entry.key) is entry:
             del self._entries[entry.key]
@@ -354,14 +356,14 @@ class Ledger:
         patience = self._patience(self._unallocated)
         for device_id, card in self._cards.items():
             self._add_tallies(device_id, card.settle(self._now - patience))
-        self._unallocated.end = Moment(self._wall - patience, "day")
+        self._unallocated.end = RecordedTime(self._wall - patience, "day")
         self._completed.append(self._unallocated.record(self._hostname, {}))
         parts = {
             device_id: part.without_use()
             for device_id, part in self._unallocated.parts.items()
             if device_id in self._cards
         }
-        self._unallocated = Entry(Who(NOBODY), self._unallocated.end, parts=parts)
+        self._unallocated = Entry(JobOwner(NOBODY), self._unallocated.end, parts=parts)
         self._day_began = self._now
         for card in self._cards.values():
             card.replace_unallocated(self._unallocated)

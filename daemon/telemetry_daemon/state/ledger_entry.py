@@ -12,7 +12,16 @@ from telemetry_daemon.state.tally import Sum, Tally
 from telemetry_exporters.text import clean, cleaned
 from telemetry_parsers import bounds
 from telemetry_parsers.dataclass import dataclass, field, replace
-from telemetry_parsers.job_record import SCHEMA, CardShare, Course, EnergySource, Gap, JobRecord, Moment, Who
+from telemetry_parsers.job_record import (
+    SCHEMA,
+    CardShare,
+    EnergySource,
+    Gap,
+    JobOwner,
+    JobRecord,
+    ReadingSummary,
+    RecordedTime,
+)
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Allocation, Owner
 
@@ -81,16 +90,16 @@ class Part:
 class Entry:
     """An owner's time on the node. `cards` are the current cards; an owner without cards is missing since `missing_since`."""
 
-    owner: Who
-    start: Moment
+    owner: JobOwner
+    start: RecordedTime
     id: str = field(default_factory=lambda: os.urandom(8).hex())
     parts: dict[str, Part] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
-    end: Moment | None = None
+    end: RecordedTime | None = None
     cards: set[str] = field(default_factory=set)
     missing_since: float | None = None
     # When the owner was last seen, possibly by the previous daemon.
-    last_seen: Moment | None = None
+    last_seen: RecordedTime | None = None
     is_over: bool = False
     _last_owner: Owner | None = None
 
@@ -111,7 +120,7 @@ class Entry:
         if owner != self._last_owner:
             self._last_owner = owner
             fields = asdict(self.owner)
-            self.owner = Who(**{name: fields[name] or value for name, value in asdict(cleaned(owner)).items()})
+            self.owner = JobOwner(**{name: fields[name] or value for name, value in asdict(cleaned(owner)).items()})
 
     def add_gap(self, start: float, end: float, seconds: float) -> None:
         """Record a period without measurements. It extends the last gap if that adjoins or if there are too many gaps."""
@@ -127,7 +136,7 @@ class Entry:
         if gap is not None and gap.end > end:
             self.gaps[-1] = Gap(gap.start, max(gap.start, end), max(0.0, min(gap.seconds, end - gap.start)))
 
-    def _end_by_absence(self) -> Moment | None:
+    def _end_by_absence(self) -> RecordedTime | None:
         is_absent = self.missing_since is not None and self.last_seen is not None and self.last_seen.told_by == "seen"
         return self.last_seen if is_absent else None
 
@@ -163,15 +172,15 @@ def entry_key(owner: Owner) -> Key:
     return owner.kind, clean(owner.name)
 
 
-def reported_start(allocation: Allocation, wall: float) -> Moment | None:
+def reported_start(allocation: Allocation, wall: float) -> RecordedTime | None:
     """Return the reported start of an allocation, or None if it is missing or in the future."""
     started = allocation.started
     if started is None or not 0.0 <= started <= wall + SAME_SECONDS:
         return None
-    return Moment(min(started, wall), "hook" if allocation.is_allocated else "process")
+    return RecordedTime(min(started, wall), "hook" if allocation.is_allocated else "process")
 
 
-def is_another(entry: Entry, start: Moment) -> bool:
+def is_another(entry: Entry, start: RecordedTime) -> bool:
     """Return whether the hook reports a later start: another run of an owner with the same name."""
     return start.told_by == "hook" == entry.start.told_by and start.time > entry.start.time + SAME_SECONDS
 
@@ -244,8 +253,8 @@ def _restored_part(card: CardShare) -> Part:
     )  # fmt: skip
 
 
-def _reading_document(metric_sum: Sum) -> Course:
-    return Course(
+def _reading_document(metric_sum: Sum) -> ReadingSummary:
+    return ReadingSummary(
         metric_sum.seconds,
         metric_sum.integral / metric_sum.seconds if metric_sum.seconds > 0.0 else None,
         None if metric_sum.peak == -math.inf else metric_sum.peak,

@@ -24,7 +24,7 @@ class Steps:
         self._privacy = privacy
         self.counts: tuple[StepCounts, ...] = ()
         self._devices: _Devices = ()
-        self._resolved = steps.resolved((), ())
+        self._resolved = steps.resolve((), ())
 
     def samples(
         self, counts: tuple[StepCounts, ...], devices: Sequence[MergedDevice]
@@ -33,7 +33,7 @@ class Steps:
         identities = tuple((device.id, device.uuid, device.bus_id, device.index) for device in devices)
         if counts != self.counts or identities != self._devices:
             self.counts, self._devices = counts, identities
-            self._resolved = steps.resolved([self._with_exposed_id(count) for count in counts], devices)
+            self._resolved = steps.resolve([self._with_exposed_id(count) for count in counts], devices)
         return self._resolved.samples
 
     def problems(self) -> tuple[tuple[str, Problem], ...]:

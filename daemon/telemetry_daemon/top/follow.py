@@ -17,7 +17,7 @@ from telemetry_daemon.top.feed import LONGEST_SILENCE_SECONDS, NOT_UNDERSTOOD, P
 from telemetry_exporters.documents.stream_json import ReadingsJson, StateJson
 from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
-from telemetry_parsers.past import KEPT, MOST_EVENTS, SLOT_SECONDS, SLOTS, Gap, Past, Series, kept_places
+from telemetry_parsers.past import KEPT, MOST_EVENTS, SLOT_SECONDS, SLOTS, Gap, Past, Series, kept_positions
 from telemetry_parsers.readings import Readings
 
 SNAPSHOT, HISTORY, _EVENTS, HEALTH = "/api/v1/snapshot", "/api/v1/history", "/api/v1/events", "/healthz"
@@ -233,7 +233,7 @@ def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: 
     readings = Readings.of(device.readings)
     given = (None,) * len(KEPT) if row is None else row
     values: list[Value] = list(readings.values)
-    for positions, value, scale in zip(kept_places(readings.shape), given, scales, strict=False):
+    for positions, value, scale in zip(kept_positions(readings.shape), given, scales, strict=False):
         for position in positions:
             before = values[position]
             values[position] = before if isinstance(before, Absent) else Absent.NOT_REPORTED

@@ -40,7 +40,7 @@ class DeviceOwners:
             return device
         foreign = () if self.foreign_bytes is None else (MergedReading(_FOREIGN, "", self.foreign_bytes, SOURCE),)
         added = () if device.up is False else (*foreign, *self.rank_readings)
-        readings = Readings.of(device.readings).plus(added) if added else device.readings
+        readings = Readings.of(device.readings).extended(added) if added else device.readings
         return replace(device, allocations=self.allocations, processes=self.processes, readings=readings)
 
 

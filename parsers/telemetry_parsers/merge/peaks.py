@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from telemetry_parsers.card_peaks import Part, Peak, peak_of_part, peak_of_row, row_of
+from telemetry_parsers.card_peaks import Part, Peak, find_row, peak_of_part, peak_of_row
 from telemetry_parsers.merge.merged import with_readings
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading
 from telemetry_parsers.readings import Readings
@@ -51,7 +51,7 @@ class Peaks:
         facts, readings = result
         if not readings:
             return device
-        return with_readings(device, (*device.facts, *facts), Readings.of(device.readings).plus(readings))
+        return with_readings(device, (*device.facts, *facts), Readings.of(device.readings).extended(readings))
 
     def _look_up(self, device: MergedDevice, card: MergedDevice) -> _Found:
         """Return the fact and readings to add to a device; empty if its peak rates are unknown."""
@@ -64,7 +64,7 @@ class Peaks:
         name, model = _model(device), _model(card)
         if name != model and name in self.configured:
             return self.configured[name]
-        row = row_of(model, _pci_id(card))
+        row = find_row(model, _pci_id(card))
         part = _part(device, card, None if row is None else row.units)
         if model in self.configured:
             return peak_of_part(self.configured[model], part) if part.is_cut else self.configured[model]

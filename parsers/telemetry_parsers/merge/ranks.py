@@ -51,4 +51,4 @@ def _with_rank(device: MergedDevice, rank: int, server: str) -> MergedDevice:
     if any(metric == RANK_METRIC for metric, _ in readings.shape.keys):
         # The rank table has priority over the ranks of the processes.
         readings = Readings.of(old for old in readings if old.metric != RANK_METRIC)
-    return replace(device, readings=readings.plus((reading,)), facts=facts)
+    return replace(device, readings=readings.extended((reading,)), facts=facts)

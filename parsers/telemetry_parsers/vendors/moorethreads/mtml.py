@@ -96,7 +96,7 @@ def read_calls(calls: dict[str, Plain], readings: Readings) -> None:
             _read_link(quote(name.removeprefix(LINK_CALLS)), answer, name, readings)
         elif not name.startswith(FAN_CALLS) and name not in _QUIET:
             readings.draft.add_unknown(name)
-    readings.greatest(FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_CALLS)})
+    readings.add_greatest(FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_CALLS)})
 
 
 def _read_link(link: str, answer: Plain, name: str, readings: Readings) -> None:

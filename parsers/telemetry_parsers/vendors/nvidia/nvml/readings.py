@@ -195,7 +195,7 @@ def _read_fans(calls: Mapping[str, Plain], readings: Readings) -> None:
         if row is not None:
             answers.setdefault(row, {})[name] = answer
     for row, answers_of_row in answers.items():
-        readings.greatest(row, answers_of_row)
+        readings.add_greatest(row, answers_of_row)
 
 
 def _fan_row(name: str) -> Row | None:
