@@ -123,9 +123,9 @@ class CellReader:
         words = text[: max(text.rfind(sign) for sign in " \t()") + 1]
         for count in range(len(self.columns), 0, -1):
             texts = _reader_of(self.columns[:count]).read(words)
-            last = self.columns[count - 1]
+            last_column = self.columns[count - 1]
             if texts is not None:
-                return texts[: len(texts) - len(last.targets)] if last.pattern == NAME else texts
+                return texts[: len(texts) - len(last_column.targets)] if last_column.pattern == NAME else texts
         return []
 
 

@@ -210,10 +210,10 @@ def xml_log(shape: CardList) -> Shape:
     """Return the shape of an XML log whose elements are the sections and keys of `shape`, the outermost one a card."""
 
     def read(text: Text, draft: Draft) -> bool:
-        listed, open_elements = _lines_of_xml(text.lines)
-        if not any(is_card(line, shape) for line in listed):
+        lines, open_elements = _lines_of_xml(text.lines)
+        if not any(is_card(line, shape) for line in lines):
             return False
-        _read_cards(listed, shape, draft)
+        _read_cards(lines, shape, draft)
         if open_elements:
             draft.is_cut = True
             problem = f"the document ends before </{quote(open_elements[-1])}>; more cards may be missing"
@@ -228,23 +228,23 @@ def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
     tags = list(islice((tag for line in lines for tag in _tags(line)), _MOST_TAGS + 1))
     if len(tags) > _MOST_TAGS:
         return [], []
-    listed: list[Line] = []
+    result: list[Line] = []
     open_elements: list[str] = []
     is_value_read = False
     for tag, next_tag in zip(tags, [*tags[1:], None], strict=False):
         if is_value_read:
             is_value_read = False  # the tag closes the previous element
         elif tag.is_closing:
-            listed.extend(_close(tag, open_elements))
+            result.extend(_close(tag, open_elements))
         elif next_tag is not None and next_tag.is_closing and next_tag.name == tag.name:
-            listed.append(replace(tag.line, text=f"{tag.name} : {tag.text or _EMPTY}"))
+            result.append(replace(tag.line, text=f"{tag.name} : {tag.text or _EMPTY}"))
             is_value_read = True
         elif tag.text:
-            listed.append(replace(tag.line, ended=False))
+            result.append(replace(tag.line, ended=False))
         else:
             open_elements.append(tag.name)
-            listed.extend(replace(tag.line, text=text) for text in (f"{tag.name} {tag.address}".strip(), tag.name))
-    return listed, open_elements
+            result.extend(replace(tag.line, text=text) for text in (f"{tag.name} {tag.address}".strip(), tag.name))
+    return result, open_elements
 
 
 def _close(tag: _Tag, open_elements: list[str]) -> list[Line]:

@@ -95,8 +95,8 @@ def read_cards(lines: Sequence[Line], shape: CardTable, draft: Draft) -> Sequenc
 def is_cut_in_rule(lines: Sequence[Line]) -> bool:
     """Return whether the text stops inside a rule: the last rule is shorter than the others."""
     rules = [len(line.text.strip()) for line in lines if is_rule(line.text)]
-    last = lines[-1]
-    return not last.ended and is_rule(last.text) and len(last.text.strip()) < max(rules)
+    last_line = lines[-1]
+    return not last_line.ended and is_rule(last_line.text) and len(last_line.text.strip()) < max(rules)
 
 
 def _read_versions(lines: Sequence[Line], shape: CardTable, draft: Draft) -> None:
@@ -200,16 +200,16 @@ def _wrapped_model(scan: _Scan, line: Line) -> str:
     """Return the continuation of a long model name, the only filled cell of its line; empty for any other line."""
     cells = _split_cells(line.text[:_LONGEST], has_border=scan.has_border)
     filled = [position for position, cell in enumerate(cells) if cell.strip()]
-    first = scan.headings[0]
+    first_readers = scan.headings[0]
     if (
         not line.ended
         or len(filled) != 1
-        or filled[0] >= len(first)
-        or len(cells) < len(first)
+        or filled[0] >= len(first_readers)
+        or len(cells) < len(first_readers)
         or _fits_headings(scan, line, len(scan.rows))
     ):
         return ""
-    reader = first[filled[0]]
+    reader = first_readers[filled[0]]
     return cells[filled[0]].strip() if reader and _MODEL in _all_targets(reader) else ""
 
 

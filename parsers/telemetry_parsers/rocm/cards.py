@@ -61,11 +61,11 @@ class _Card:
         return bus_address(_ARROW.split(self.identity("bus") or "", maxsplit=1)[0])
 
 
-def _devices_of(listed: Mapping[int, Sequence[Entry]], default_vendor: str) -> list[Device]:
+def _devices_of(entries_by_card: Mapping[int, Sequence[Entry]], default_vendor: str) -> list[Device]:
     """Return a device for each card. A card without a vendor gets the default vendor."""
     cards = [
         _Card(index, texts_of(entries), any(_SECOND_DIE in entry.text.lower() for entry in entries))
-        for index, entries in listed.items()
+        for index, entries in entries_by_card.items()
     ]
     positions_by_uuid: dict[str, list[int]] = {}
     for position, card in enumerate(cards):
@@ -146,12 +146,12 @@ def _facts(card: _Card) -> dict[str, str]:
 def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequence[int]]) -> dict[int, str]:
     """Return for each second die the other die with the same unique id, which prints the power of both."""
     # The first die is not the parent, because each die is a device of its own on the PCI bus and for programs.
-    pairs = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES]
+    packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES]
     return {
-        second: cards[first].bus or str(cards[first].index)
-        for pair in pairs
-        for first, second in (pair, reversed(pair))
-        if cards[second].is_second_die
+        second_die: cards[first_die].bus or str(cards[first_die].index)
+        for package in packages
+        for first_die, second_die in (package, reversed(package))
+        if cards[second_die].is_second_die
     }
 
 
@@ -248,8 +248,8 @@ def _read_level(entry: Entry, device: int, draft: Draft) -> None:
 
 def _store_main_power(device: int, draft: Draft) -> str:
     """Store the card's main power and return its kind: instantaneous if printed, else average."""
-    printed = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
-    values = [(kind, value) for kind, value in printed.items() if value is not None]
+    value_by_kind = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
+    values = [(kind, value) for kind, value in value_by_kind.items() if value is not None]
     numbers = [(kind, value) for kind, value in values if not isinstance(value, Absent)]
     for _, value in numbers[:1] or values[:1]:
         draft.set_value(device, metric("power_watts"), value)
@@ -267,5 +267,5 @@ def _discard_zeros(readings: Sequence[Reading], draft: Draft) -> None:
 def _may_be_up(readings: Iterable[Reading], metrics: Collection[str]) -> bool:
     """Return whether one of these metrics could be read, or too few of them were printed to decide."""
     basic_readings = [item for item in readings if item.metric in metrics]
-    printed = {item.metric for item in basic_readings}
-    return len(printed) < _FEWEST_BASIC_METRICS or any(item.value is not Absent.NOT_REPORTED for item in basic_readings)
+    kinds = {item.metric for item in basic_readings}
+    return len(kinds) < _FEWEST_BASIC_METRICS or any(item.value is not Absent.NOT_REPORTED for item in basic_readings)

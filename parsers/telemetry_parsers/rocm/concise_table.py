@@ -154,7 +154,7 @@ def _cells_by_pattern(line: str, headings: Sequence[_Heading]) -> list[str] | No
 
 def _cells_by_position(line: str, headings: Sequence[_Heading]) -> list[str] | None:
     """Return the cells of a padded row, in which each cell begins below its heading."""
-    is_spread = all(after.start - before.end > 1 for before, after in pairwise(headings))
+    is_spread = all(right.start - left.end > 1 for left, right in pairwise(headings))
     if not is_spread or "\t" in line:
         return None
     starts = [heading.start for heading in headings[1:]]

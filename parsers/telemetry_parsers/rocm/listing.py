@@ -38,13 +38,13 @@ class Listing:
 
 def joined(listings: Sequence[Listing]) -> Listing:
     """Return several listings of the same cards as one."""
-    whole, *others = listings
-    for listing in others:
+    result, *other_listings = listings
+    for listing in other_listings:
         for index, entries in listing.cards.items():
-            whole.card(index).extend(entries)
-        whole.system += listing.system
-        whole.unknown |= listing.unknown
-        whole.is_cut = whole.is_cut or listing.is_cut
+            result.card(index).extend(entries)
+        result.system += listing.system
+        result.unknown |= listing.unknown
+        result.is_cut = result.is_cut or listing.is_cut
         # If two parsers report the same line, the problem of the later parser is kept.
-        whole.problems = list({item.where: item for item in (*whole.problems, *listing.problems)}.values())
-    return whole
+        result.problems = list({item.where: item for item in (*result.problems, *listing.problems)}.values())
+    return result

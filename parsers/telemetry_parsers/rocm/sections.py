@@ -52,9 +52,9 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
 
 def report_missing_end(lines: Sequence[Line], listing: Listing) -> None:
     """Report a missing closing line below the last line of a card."""
-    last = next((line for line in reversed(lines) if messages.is_end(line.text) or is_of_card(line)), None)
-    if last is not None and not messages.is_end(last.text):
-        listing.complain(last.where, f"{CUT}: {quote(last.text)}")
+    last_line = next((line for line in reversed(lines) if messages.is_end(line.text) or is_of_card(line)), None)
+    if last_line is not None and not messages.is_end(last_line.text):
+        listing.complain(last_line.where, f"{CUT}: {quote(last_line.text)}")
         listing.is_cut = True
 
 
@@ -66,9 +66,9 @@ def is_of_card(line: Line) -> bool:
 def _read_value(line: Line, level: str, index: int, text: str, listing: Listing) -> None:
     """Store a value of a card, or the absence that a message reports."""
     entries = listing.card(index)
-    pairs = () if level else _entries(text, line)
-    if pairs:
-        entries.extend(pairs)
+    new_entries = () if level else _entries(text, line)
+    if new_entries:
+        entries.extend(new_entries)
         return
     absence = messages.absence_in(text)
     if absence is not None:
@@ -158,15 +158,15 @@ def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
 
 def _block_entries(block: re.Match[str], table: _Table, where: str) -> list[Entry]:
     """Return the entries of a row: whether the block is monitored for errors, and the numbers of errors."""
-    name, state, first, second = block.groups()
+    name, state, left, right = block.groups()
     counts = [Entry(f"{name} RAS", state, where)]
-    if first is None or not table.first_column:
+    if left is None or not table.first_column:
         return counts
-    if table.first_column == "uncorrectable" and first != second:
+    if table.first_column == "uncorrectable" and left != right:
         # Up to ROCm 5.7, the headings of these two columns are swapped (rocm_smi.py, showRasInfo). Some distributions may
         # have fixed them, so that the order is unknown.
-        first = second = f"{first} and {second} below headings that some versions swap"
-    return [*counts, Entry(f"{name} RAS correctable", first, where), Entry(f"{name} RAS uncorrectable", second, where)]
+        left = right = f"{left} and {right} below headings that some versions swap"
+    return [*counts, Entry(f"{name} RAS correctable", left, where), Entry(f"{name} RAS uncorrectable", right, where)]
 
 
 def _finish_table(table: _Table | None, line: Line, listing: Listing) -> None:

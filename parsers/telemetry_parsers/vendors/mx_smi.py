@@ -208,8 +208,8 @@ def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
 
 def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line, draft: Draft) -> None:
     read_cells = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
-    pairs = [pair for cell in read_cells for pair in cell or ()]
-    ids = {target.key: units.whole(text) for targets, text in pairs for target in targets if target.kind == "identity"}
+    texts = [item for cell in read_cells for item in cell or ()]
+    ids = {target.key: units.whole(text) for targets, text in texts for target in targets if target.kind == "identity"}
     gpu, slice_ = ids.get("index"), ids.get("partition")
     parent = draft.positions().get(gpu) if gpu is not None else None
     if parent is None or slice_ is None or None in read_cells or len(cells) != len(readers):
@@ -217,7 +217,7 @@ def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line,
         return
     part = draft.device((gpu, slice_))
     draft.set_partition(part, parent, str(slice_))
-    for targets, text in pairs:
+    for targets, text in texts:
         draft.store(part, [target for target in targets if target.kind == "metric"], text, line.where)
 
 

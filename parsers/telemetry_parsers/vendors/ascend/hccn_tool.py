@@ -218,11 +218,11 @@ class _Answer:
         else:
             self.draft.store(device, (target,), value, where)
 
-    def _report_repeated(self, where: str, what: str) -> None:
+    def _report_repeated(self, where: str, name: str) -> None:
         """Report a repeated reading: the command lines between answers about several devices are missing."""
         if self.device is not None:
             self.draft.complain(
-                where, f"{what} is printed twice; the first value is kept, the second may be of another device"
+                where, f"{name} is printed twice; the first value is kept, the second may be of another device"
             )
         elif not self.has_several_devices:
             self.has_several_devices = True

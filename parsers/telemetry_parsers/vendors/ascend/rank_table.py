@@ -89,10 +89,10 @@ def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") ->
     if len(matching) == 1 or not servers:
         return tuple(rank for rank in table.ranks if rank.server in matching)
     matches = "several of the servers are" if matching else "none of the servers is"
-    wanted = f"rank_table_server {quote(server_name)}" if server_name else "this node"
+    description = f"rank_table_server {quote(server_name)}" if server_name else "this node"
     ids = ", ".join(quote(server.id) or "(unnamed)" for server in servers[:_MOST_NAMED])
     more = f" and {len(servers) - _MOST_NAMED} more" if len(servers) > _MOST_NAMED else ""
-    raise RankTableError(f"{matches} {wanted}: {ids}{more}; set rank_table_server to this node's id in the table")
+    raise RankTableError(f"{matches} {description}: {ids}{more}; set rank_table_server to this node's id in the table")
 
 
 def _ranks_of_servers(document: _Object) -> Iterator[Rank]:

@@ -213,7 +213,7 @@ def _belongs_above(texts: Sequence[str], text: str) -> bool:
     if text.startswith("Engine"):
         engines = [int(number) for number, _ in _ENGINE.findall(_TILE.split(" ".join((*texts, text)))[-1])]
         return bool(texts) and engines == [*range(len(engines))]
-    tiles = [int(number) for printed in (*texts, text) for number in _TILE.findall(printed)]
+    tiles = [int(number) for item in (*texts, text) for number in _TILE.findall(item)]
     return bool(texts) and texts[0].startswith("Tile 0:") and text.startswith("Tile") and tiles == [*range(len(tiles))]
 
 

@@ -109,13 +109,13 @@ def read_json(text: Text, draft: Draft) -> bool:
     query = _Query(draft, answers=0)
     joined = text.joined
     json = find_documents(joined)
-    read = [document for document in json.documents if not document.fault and _read_document(query, document.value)]
-    is_broken = bool(json.fault) and (bool(read) or any(mark in joined for mark in _MARKS))
-    draft.problems += json.problems(read) if read else []
+    answers = [document for document in json.documents if not document.fault and _read_document(query, document.value)]
+    is_broken = bool(json.fault) and (bool(answers) or any(mark in joined for mark in _MARKS))
+    draft.problems += json.problems(answers) if answers else []
     if is_broken:
         draft.complain("JSON", broken_document(json.fault))
     _check_count(query, len(_read_cards(query)))
-    return bool(read) or is_broken
+    return bool(answers) or is_broken
 
 
 def _read_document(query: _Query, document: Plain) -> bool:
@@ -172,19 +172,19 @@ def _merged_cards(query: _Query) -> list[_Card]:
         previous = by_index.setdefault(identity.index, identity)
         with_index_only = Device(VENDOR, identity.index)  # `-d POWER` prints only the index of the card
         is_same = identity.index is not None and with_index_only in (identity, previous)
-        first = cards.setdefault(previous if is_same else identity, card)
-        if first is not card:
-            _add_keys(query, first, card, is_known=identity != Device(VENDOR))
+        first_answer = cards.setdefault(previous if is_same else identity, card)
+        if first_answer is not card:
+            _add_keys(query, first_answer, card, is_known=identity != Device(VENDOR))
     return list(cards.values())
 
 
-def _add_keys(query: _Query, first: _Card, card: _Card, *, is_known: bool) -> None:
+def _add_keys(query: _Query, first_answer: _Card, card: _Card, *, is_known: bool) -> None:
     """Add the keys that the first answer about a card does not have. Report a card that may be another one."""
-    keys = {key for key, _ in first.values}
+    keys = {key for key, _ in first_answer.values}
     if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
         query.draft.complain(card.where, listed_twice("the card"))
     if is_known:
-        first.values.extend((key, text) for key, text in card.values if key not in keys)
+        first_answer.values.extend((key, text) for key, text in card.values if key not in keys)
 
 
 def _device(card: _Card) -> Device:

@@ -61,8 +61,8 @@ _DISABLED_LINK = "X"
 
 def printed_text(text: str | None) -> str | None:
     """Return a text as printed, or None for a placeholder, a mask or a blank text."""
-    printed = units.text_or_none(text)
-    return None if printed is None or _MASK.match(printed) else printed
+    value = units.text_or_none(text)
+    return None if value is None or _MASK.match(value) else value
 
 
 def link_generation(text: str, _unit: str = "") -> Value:

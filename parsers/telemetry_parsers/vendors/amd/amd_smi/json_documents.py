@@ -79,10 +79,10 @@ def read_documents(text: str, draft: Draft) -> list[Block] | None:
     blocks: list[Block] = []
     json = find_documents(text)
     documents = (item for item in json.documents if item.value or not item.fault)
-    read = [item for item in documents if _add_document(blocks, draft, item.value)]
-    if not read:
+    items = [item for item in documents if _add_document(blocks, draft, item.value)]
+    if not items:
         return None
-    draft.problems += json.problems(read)
+    draft.problems += json.problems(items)
     if json.fault:
         draft.is_cut = True
         end = json.documents[-1].end

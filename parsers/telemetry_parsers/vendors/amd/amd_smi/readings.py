@@ -78,9 +78,9 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
     """Put the processes and retired pages of a card into the draft. A truncated list is not counted."""
     groups, message = _process_groups(block)
     if groups or message is not None:
-        read = [item for group in groups if (item := _process(device, group)) is not None]
-        draft.processes += read
-        draft.set_value(device, metric("processes"), _process_count(block, message, len(read), len(groups)))
+        processes = [item for group in groups if (item := _process(device, group)) is not None]
+        draft.processes += processes
+        draft.set_value(device, metric("processes"), _process_count(block, message, len(processes), len(groups)))
     retired, pending = _page_count(block, "retired"), _page_count(block, "pending")
     if retired is not None:
         draft.set_value(device, metric("retired_pages", "all"), retired)

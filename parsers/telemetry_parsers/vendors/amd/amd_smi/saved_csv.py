@@ -143,8 +143,8 @@ def _path_of(name: str, names: Sequence[str]) -> Path:
     if name in _NAMED:
         return _NAMED[name]
     if name in _AMBIGUOUS:
-        neighbours, first, second = _AMBIGUOUS[name]
-        return first if neighbours.intersection(names) else second
+        neighbours, path_with_neighbours, other_path = _AMBIGUOUS[name]
+        return path_with_neighbours if neighbours.intersection(names) else other_path
     if name.startswith("ppt1_"):
         return ("limit", "ppt1")
     paths: set[Path] = {path for path in FIELDS if name in (path[-1], "_".join(path[-2:]))}

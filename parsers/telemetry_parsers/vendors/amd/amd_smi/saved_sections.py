@@ -181,12 +181,12 @@ class _Scan:
 
     def _continue_list(self, text: str, line: Line) -> None:
         self._list.append(text)
-        path, first = self._list_entry or ((), line)
+        path, first_line = self._list_entry or ((), line)
         if "]" in text:
-            self._add(path, " ".join(self._list), first)
+            self._add(path, " ".join(self._list), first_line)
             self._list_entry = None
         elif len(self._list) > _LONGEST_WRAP or not text:
-            self._draft.complain(first.where, "the list is not closed and is ignored")
+            self._draft.complain(first_line.where, "the list is not closed and is ignored")
             self._list_entry = None
 
     def _add(self, path: Path, value: str, line: Line) -> None:

@@ -97,8 +97,8 @@ class _Scan:
 
     def _set_headings(self, headings: list[str]) -> None:
         self._headings = headings
-        known = _PROCESS_HEADINGS if "PID" in headings else _HEADINGS
-        expected = (*known, "GPU", "NAME", "TIMESTAMP", "XCP")
+        known_headings = _PROCESS_HEADINGS if "PID" in headings else _HEADINGS
+        expected = (*known_headings, "GPU", "NAME", "TIMESTAMP", "XCP")
         self._draft.add_unknown(*(name for name in headings if name not in expected))
 
     def _read_card(self, line: Line) -> bool:

@@ -201,9 +201,9 @@ def _store_main_power(position: int, draft: Draft) -> str:
         value = draft.value(position, metric)
         if value is not None:
             reported[kind] = value
-    chosen = next((kind for kind, value in reported.items() if not isinstance(value, Absent)), "")
+    kind_read = next((kind for kind, value in reported.items() if not isinstance(value, Absent)), "")
     if reported:
         draft.add_reading(
-            reading(position, "power_watts", reported[chosen] if chosen else next(iter(reported.values())))
+            reading(position, "power_watts", reported[kind_read] if kind_read else next(iter(reported.values())))
         )
-    return chosen
+    return kind_read

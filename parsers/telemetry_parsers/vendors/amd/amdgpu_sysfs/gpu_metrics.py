@@ -37,9 +37,9 @@ def _table(fields: Mapping[str, Field]) -> Mapping[str, Field]:
     return MappingProxyType(dict(fields))
 
 
-def _clocks(first: int) -> dict[str, Field]:
+def _clocks(offset: int) -> dict[str, Field]:
     """Return the adjacent graphics, SoC, memory and video clocks of versions up to 1.3."""
-    return {name: (first + 2 * number, "H", 1) for number, name in enumerate(("graphics", "soc", "uclk", "video"))}
+    return {name: (offset + 2 * number, "H", 1) for number, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 
 # The offsets were compiled from AMD's own structs. `centi` and `milli` in a name are the unit.

@@ -139,10 +139,10 @@ def _uint64(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
 
 
-def _node(node: _RawNode, first: _RawNode, partition: str | None, *, is_partitioned: bool) -> Node:
+def _node(node: _RawNode, first_node: _RawNode, partition: str | None, *, is_partitioned: bool) -> Node:
     values = node.values
     simds, per_unit = values.get("simd_count", 0), values.get("simd_per_cu", 0)
-    location = first.values["location_id"]
+    location = first_node.values["location_id"]
     bank = node.banks[0] if len(node.banks) == values.get("mem_banks_count", 1) == 1 else {}
     # The node of a partition reports the memory in use on the whole card.
     used = node.used_bytes if bank and not is_partitioned else None

@@ -167,13 +167,14 @@ def _check_end(
     draft: Draft, section: Section, ends: Sequence[keys.End], also_printed: AbstractSet[str] = frozenset()
 ) -> bool:
     """Return whether the last line shows that the section is complete. If not, report the section as truncated."""
-    last = section.last_key
-    printed = {*section.entries, *also_printed} | ({keys.CHIP_KEY} if section.part else set())
-    is_complete = last not in KNOWN or any(
-        end.key == last and end.instead not in printed and (not end.beside or end.beside in printed) for end in ends
+    last_key = section.last_key
+    printed_keys = {*section.entries, *also_printed} | ({keys.CHIP_KEY} if section.part else set())
+    is_complete = last_key not in KNOWN or any(
+        end.key == last_key and end.instead not in printed_keys and (not end.beside or end.beside in printed_keys)
+        for end in ends
     )
     if not is_complete:
-        draft.complain(section.where, f'the answer is cut off below "{quote(last)}"')
+        draft.complain(section.where, f'the answer is cut off below "{quote(last_key)}"')
     return is_complete
 
 

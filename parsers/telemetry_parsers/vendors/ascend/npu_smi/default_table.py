@@ -114,9 +114,9 @@ def _shape_of(line: Line) -> TableShape | None:
     """Return the layout with this first heading line, or None."""
     if "|" not in line.text or _is_process_title(line):
         return None
-    first = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
+    first_cell = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
     for shape in _SHAPES:
-        names = headings_in(first, shape.headings)
+        names = headings_in(first_cell, shape.headings)
         if names and names[0] == shape.opening and "health" in line.text.lower():
             return shape
     return None
@@ -182,13 +182,13 @@ def _store_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> Non
 
 def _store_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
     """Store the memory: HBM if the chip has any, else DDR. `0 / 0` means that the chip has none of that kind."""
-    printed = [
+    memory_cells = [
         cells[heading]
         for kind in ("hbm", "memory")
         for heading in _PAIRS
         if heading in cells and heading.startswith(kind)
     ]
-    cell = next((cell for cell in printed if cell.text.replace(" ", "") != "0/0"), None)
+    cell = next((cell for cell in memory_cells if cell.text.replace(" ", "") != "0/0"), None)
     halves = cell.text.split("/") if cell and units.placeholder(cell.text) is None else []
     for position, target in enumerate(_MEMORY):
         if cell is None:

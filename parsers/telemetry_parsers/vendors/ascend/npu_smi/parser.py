@@ -107,8 +107,8 @@ def _read_version(text: Text, draft: Draft) -> bool:
 
 def _report_on_unsupported(output: Output, lines: Sequence[Line]) -> Report | None:
     """Return an empty report if a product does not support a query that is sent for every card."""
-    first = next((line.text.lower() for line in lines if line.text.strip()), "")
-    return Report() if output.target and any(words in first for words in _UNSUPPORTED) else None
+    first_line = next((line.text.lower() for line in lines if line.text.strip()), "")
+    return Report() if output.target and any(words in first_line for words in _UNSUPPORTED) else None
 
 
 def _missing_answer(run: Run) -> Problem | None:

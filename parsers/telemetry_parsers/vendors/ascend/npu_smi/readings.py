@@ -99,8 +99,8 @@ def _add_mapped_chip(draft: Draft, row: Mapping[str, str]) -> str | None:
     device = chip_at(draft, slot)
     draft.set_index(device, logic_id if physical_id is None else physical_id)
     facts = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
-    printed = {name: units.text_or_none(row.get(heading)) for name, heading in facts.items()}
-    draft.describe(device, Device(draft.vendor, model=units.text_or_none(row.get(_NAME))), printed)
+    texts = {name: units.text_or_none(row.get(heading)) for name, heading in facts.items()}
+    draft.describe(device, Device(draft.vendor, model=units.text_or_none(row.get(_NAME))), texts)
     return "logic" if physical_id is None else PHYSICAL
 
 
@@ -240,9 +240,9 @@ def _store_jpeg(draft: Draft, device: int, block: Block) -> None:
         return
     numbers = [value for value in values if not isinstance(value, Absent)]
     absences = [value for value in values if isinstance(value, Absent)] + [Absent.NOT_REPORTED] * (len(entries) == 1)
-    chosen: Value = absences[0] if absences else max(numbers)
-    position = values.index(chosen) if chosen in values else 0
-    draft.set_value(device, _JPEG, chosen, entries[position].text, entries[position].line.where)
+    result: Value = absences[0] if absences else max(numbers)
+    position = values.index(result) if result in values else 0
+    draft.set_value(device, _JPEG, result, entries[position].text, entries[position].line.where)
 
 
 def _store_pending(draft: Draft, device: int, block: Block) -> None:

@@ -42,7 +42,7 @@ _MOST_COLUMNS = 200
 def read_watch(lines: Sequence[Line], draft: Draft) -> None:
     """Read the last row of each chip. The tool prints rows until it is stopped."""
     headings: tuple[str, ...] = ()
-    last: dict[Slot, tuple[Line, dict[str, str]]] = {}
+    last_rows: dict[Slot, tuple[Line, dict[str, str]]] = {}
     for line in lines:
         headings = watch_headings(line) or headings
         words = line.text.split()
@@ -52,10 +52,10 @@ def read_watch(lines: Sequence[Line], draft: Draft) -> None:
         if not headings or len(words) != len(headings) or units.whole(cells[_CARD]) is None:
             draft.complain(line.where, not_a_row(line.text, "watch"))
         else:
-            last[Slot(units.whole(cells[_CARD]), units.whole(cells.get(_CHIP, "")))] = line, cells
-    if not last:
+            last_rows[Slot(units.whole(cells[_CARD]), units.whole(cells.get(_CHIP, "")))] = line, cells
+    if not last_rows:
         draft.complain(lines[-1].where, "the output of `npu-smi info watch` does not name a chip")
-    for slot, (line, cells) in last.items():
+    for slot, (line, cells) in last_rows.items():
         _store_row(draft, slot, line, cells)
 
 
@@ -102,9 +102,9 @@ def topology_row(line: Line) -> tuple[Slot, str | None] | None:
     node = _NODE.match(words[0]) if line.ended and len(words) > 1 else None
     if node is None or not _RELATION.match(words[1]):
         return None
-    last, number = words[-1], int(node[2])
+    last_word, number = words[-1], int(node[2])
     slot = Slot(number) if node[1].upper() == "NPU" else Slot(physical=number)
-    return slot, None if _RELATION.match(last) or _NODE.match(last) else units.text_or_none(last)
+    return slot, None if _RELATION.match(last_word) or _NODE.match(last_word) else units.text_or_none(last_word)
 
 
 # A test for each shape. A line that passes none of them has the shape of the previous line.

@@ -117,9 +117,9 @@ class Section:
     @property
     def last_key(self) -> str:
         """Return the key of the last line; empty if that line names the part or is a process."""
-        last = max(self.entries.items(), key=lambda item: item[1].line.number, default=None)
+        last_entry = max(self.entries.items(), key=lambda item: item[1].line.number, default=None)
         other_lines = [*(row.line.number for row in self.rows), self.part.line.number if self.part else 0]
-        return last[0] if last is not None and last[1].line.number > max(other_lines) else ""
+        return last_entry[0] if last_entry is not None and last_entry[1].line.number > max(other_lines) else ""
 
 
 @dataclass(slots=True)
@@ -134,8 +134,8 @@ class Card:
 
     def is_continued(self) -> bool:
         """Return whether the value of the last line continues below under a blank key."""
-        last = next((paragraph[-1] for paragraph in reversed(self.paragraphs) if paragraph), None)
-        return isinstance(last, _Pair) and last.key == keys.LONG_KEY
+        last_item = next((paragraph[-1] for paragraph in reversed(self.paragraphs) if paragraph), None)
+        return isinstance(last_item, _Pair) and last_item.key == keys.LONG_KEY
 
     def sections(self, problems: list[Problem]) -> Iterator[Section]:
         """Yield the sections. Paragraphs without clear boundaries between their sections are reported."""
