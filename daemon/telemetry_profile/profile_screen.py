@@ -21,7 +21,7 @@ from telemetry_profile.verdict.usual_step import UsualStep, mean_split
 LINES, COLUMNS = 24, 80
 _FEWEST_KERNELS, _MOST_KERNELS = 2, 10
 _MATCHES = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "a guess by its number"}
-_BASES = {"given": "from --flops-per-step", "told": "stated in the file", "shapes": "a lower bound, from shapes"}
+_BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
 _LEAST_SECONDS = 10**9
 _LEAST_RATE = 1e9  # FLOP/s
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")

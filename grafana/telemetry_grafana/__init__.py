@@ -1,1 +1,1 @@
-"""Dashboards, recording rules and alerts as code, from which the files in grafana/ and deploy/prometheus/ are generated."""
+"""Dashboards, recording rules and alerts as code. The files in grafana/ and deploy/prometheus/ are generated from it."""

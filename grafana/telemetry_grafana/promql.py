@@ -18,12 +18,12 @@ NODE = "cluster, job, instance"
 CARD = f"{NODE}, id"
 MODEL = "cluster, job, vendor, model"
 MODEL_IN_NODE = f"{NODE}, vendor, model"
-# Parts of cards, which most counts of cards leave out.
+# Partitions, which most counts of cards exclude.
 PARTITIONS = 'accelerator_info{parent!=""}'
 DEVICE = f"{NODE}, vendor, device, id, model"
 _TARGET_LABELS = frozenset(NODE.split(", "))
 _DEVICE_LABELS = frozenset(DEVICE.split(", "))
-# Facts on accelerator_info, besides the labels of every device.
+# Labels of accelerator_info, in addition to the labels of every device.
 _INFO_LABELS = frozenset(
     {"uuid", "bus_id", "serial", "driver", "parent", "partition", "numa_node", "power_kind", "peak_origin"}
     | {"simulated", "replayed", "model_now", "profile"}
@@ -34,13 +34,13 @@ _ALERT_LABELS = frozenset({"alertname", "alertstate", "severity"})
 # Labels of inference servers' counters: Kubernetes' labels of a target, and the model.
 _INFERENCE_LABELS = frozenset({"namespace", "pod", "model_name"})
 _RANK_LABELS = frozenset({"rank", "server"})
-# Labels that queries of panels join from other labels, to name a series.
+# Labels that panel queries build from other labels to name a series.
 _NAME_LABELS = frozenset({"card", "node"})
 _GROUPED_BY = (_DEVICE_LABELS | _INFO_LABELS | _RANK_LABELS | _ALERT_LABELS | _NAME_LABELS | _INFERENCE_LABELS).union(
     (metric.label for metric in BY_NAME.values()), *OWN_LABELS.values(), *OWNER_LABELS.values()
 )
 
-# Labels whose words are all in the catalogue. Vendors may add words of their own to other labels.
+# Labels whose values are all in the catalogue. For other labels, vendors may add values.
 _CLOSED = frozenset({"state", "level", "action", "domain", "engine", "dtype"})
 
 _SELECTOR = re.compile(r"\b([a-zA-Z_][a-zA-Z0-9_:]*)\s*(?:\{([^}]*)\})?")
@@ -52,8 +52,8 @@ _SELECTOR_OR_STRING = re.compile(r"(?P<selector>\{[^}]*\})|\"(?:[^\"\\]|\\.)*\""
 _GROUPINGS = re.compile(r"\b(by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
 
 
-def beginning_with(words: Collection[str]) -> str:
-    """Return the pattern for texts that begin with one of these words."""
+def prefix_pattern(words: Collection[str]) -> str:
+    """Return a pattern for texts that begin with one of these words."""
     return f"({'|'.join(words)}).*"
 
 
@@ -61,23 +61,23 @@ class QueryError(ValueError):
     """A query with an unknown metric or label."""
 
 
-def checked(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> str:
-    """Return the query. Raises QueryError if it has an unknown metric or label; `recorded` are recording rules with their labels."""
-    # Texts outside of selectors are removed, so that no word in an argument of label_replace counts as a metric.
-    rest = _SELECTOR_OR_STRING.sub(lambda match: match["selector"] or '""', _GROUPINGS.sub("", query))
-    for match in _SELECTOR.finditer(rest):
+def check_query(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> str:
+    """Return the query. Raise QueryError for an unknown metric or label; `recorded` are the labels of recorded series."""
+    # Strings outside of selectors are removed, so that no word in an argument of label_replace is mistaken for a metric.
+    selectors = _SELECTOR_OR_STRING.sub(lambda match: match["selector"] or '""', _GROUPINGS.sub("", query))
+    for match in _SELECTOR.finditer(selectors):
         name = match[1]
         if _OURS.match(name):
             _check_matchers(name, match[2] or "", labels_of(name, recorded))
     for grouping in _GROUPINGS.finditer(query):
         for label in filter(None, (part.strip() for part in grouping[2].split(","))):
             if label not in _GROUPED_BY:
-                raise QueryError(f"no metric of ours has the label {label!r}, in: {query}")
+                raise QueryError(f"unknown label {label!r} in: {query}")
     return query
 
 
 def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> frozenset[str]:
-    """Return the labels that a metric may have. Raises QueryError if it is not exported."""
+    """Return the labels that a metric may have. Raise QueryError if the metric is unknown."""
     if name in recorded:
         return frozenset(recorded[name])
     if name in FOREIGN:
@@ -86,12 +86,12 @@ def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyT
         return _DEVICE_LABELS | _ALERT_LABELS
     metric = BY_NAME.get(name)
     if metric is None:
-        raise QueryError(f"no such metric: {name!r}")
+        raise QueryError(f"unknown metric {name!r}")
     if metric.scope == "device":
         return _device_labels(metric)
     if metric.scope == "owner":
         return _DEVICE_LABELS | frozenset(OWNER_LABELS[name])
-    # Nodes that send for themselves have `pushed` (deploy/agents/targets/node.yml).
+    # Nodes that push their metrics have the label `pushed` (deploy/agents/targets/node.yml).
     return _TARGET_LABELS | {"pushed"} | frozenset(OWN_LABELS.get(name, ()))
 
 
@@ -108,7 +108,7 @@ def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:
     while matchers[position:].strip():
         match = _MATCHER.match(matchers, position)
         if match is None:
-            raise QueryError(f"the braces of {name} contain no list of matchers: {matchers!r}")
+            raise QueryError(f"invalid matchers of {name}: {matchers!r}")
         label, _, text = match.groups()
         if label not in labels:
             raise QueryError(f"{name} has no label {label!r}; its labels are {', '.join(sorted(labels))}")
@@ -117,10 +117,10 @@ def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:
 
 
 def _check_words(name: str, label: str, text: str) -> None:
-    """Raise QueryError if the value of a label with a closed list is not in the list."""
+    """Raise QueryError if a label has a closed list of values, and the value is not in the list."""
     metric = BY_NAME.get(name)
     if metric is None or label not in _CLOSED or not metric.words or not re.fullmatch(r"[a-z0-9_|]*", text):
         return
     unknown = [word for word in text.split("|") if word and word not in metric.words]
     if unknown:
-        raise QueryError(f"{name} has no {label} {', '.join(unknown)}; there are {', '.join(metric.words)}")
+        raise QueryError(f"{name} has no {label} {', '.join(unknown)}; the values are {', '.join(metric.words)}")

@@ -178,7 +178,7 @@ def test_the_board_of_two_nodes(nodes: tuple[Node, Node, Prometheus]) -> None:
     expected = {owner: sum(shares.values()) for owner, shares in SHARES.items()}
     expected |= {"lab/small/main": 1 / 7, "lab/large/main": 3 / 7}
     assert numbers_by(prometheus, expression("Who has cards"), "owner") == pytest.approx(expected)
-    assert one(prometheus, expression("Cards had")) == pytest.approx(sum(expected.values()))
+    assert one(prometheus, expression("Allocated cards")) == pytest.approx(sum(expected.values()))
     assert one(prometheus, expression("Free cards")) == 1.0
     power = numbers_by(prometheus, expression("Who has cards", 2), "owner")
     of_shares = {name: sum(share * WATTS[card] for card, share in shares.items()) for name, shares in SHARES.items()}

@@ -28,10 +28,10 @@ NONE_IS_WELL = {
         "Work below the median",
         "Clock below the median",
         "Temperature above the median",
-        "Idle holders",
-        "Strangers",
+        "Idle owners",
+        "Foreign processes",
         "Slowest card of each job",
-        "Names that fit no card",
+        "Unknown device names",
     ),
 }
 # What the Prometheus data source reads in an annotation, and the SDK does not know.

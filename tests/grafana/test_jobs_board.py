@@ -121,23 +121,23 @@ def one(value: float) -> Rows:
 def expected_rows() -> dict[Target, Rows]:
     return {
         ("Owners", "stat", "A"): one(len(in_groups(HAVE, ("owner_kind", "owner")))),
-        ("Cards had", "stat", "A"): one(sum(map(share, HAVE))),
+        ("Allocated cards", "stat", "A"): one(sum(map(share, HAVE))),
         ("Free cards", "stat", "A"): one(len(CARDS) - len({had.card for had in HAVE})),
         ("Power", "stat", "A"): one(sum(map(watts, HAVE))),
         ("Power", "stat", "B"): one(WATTS - sum(map(watts, HAVE))),
         ("Energy in the time shown", "stat", "A"): one(OWNED_JOULES / 3600),
         ("Energy in the time shown", "stat", "B"): one((WATTS * RANGE_SECONDS - OWNED_JOULES) / 3600),
-        ("Cards had", "timeseries", "A"): (GROUP, summed(HAVE, GROUP, share)),
+        ("Allocated cards", "timeseries", "A"): (GROUP, summed(HAVE, GROUP, share)),
         ("Power", "timeseries", "A"): (GROUP, summed(HAVE, GROUP, watts)),
-        ("Idle holders", "table", "A"): (
+        ("Idle owners", "table", "A"): (
             OF_CARD,
             summed([had for had in HAVE if had.card.busy < 0.02], OF_CARD, share),
         ),
-        ("Strangers", "table", "A"): (
+        ("Foreign processes", "table", "A"): (
             OF_CARD,
             summed([had for had in HAVE if had.card.foreign_bytes], OF_CARD, lambda had: had.card.foreign_bytes),
         ),
-        ("Names that fit no card", "table", "A"): (("instance", "source"), {("node0", "kubelet"): 2.0}),
+        ("Unknown device names", "table", "A"): (("instance", "source"), {("node0", "kubelet"): 2.0}),
         **now(),
         **bill("By user", ("user",)),
         **bill("By account", ("account",)),

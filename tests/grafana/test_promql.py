@@ -2,7 +2,7 @@
 
 import pytest
 
-from telemetry_grafana.promql import QueryError, checked
+from telemetry_grafana.promql import QueryError, check_query
 
 RECORDED = {"accelerator:temperature_celsius": frozenset({"job", "instance", "id"})}
 
@@ -19,21 +19,21 @@ RECORDED = {"accelerator:temperature_celsius": frozenset({"job", "instance", "id
     ],
 )
 def test_a_good_query_is_given_back(query: str) -> None:
-    assert checked(query, RECORDED) == query
+    assert check_query(query, RECORDED) == query
 
 
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("accelerator_powr_watts", "no such metric: 'accelerator_powr_watts'"),
+        ("accelerator_powr_watts", "unknown metric 'accelerator_powr_watts'"),
         ('accelerator_power_watts{gpu="0"}', "no label 'gpu'"),
         ("sum by (hostname) (accelerator_power_watts)", "'hostname'"),
         ("x * on (job, instance, gpu) accelerator_info", "'gpu'"),
         ('telemetry_source_state{state="broken"}', "no state broken"),
-        ("accelerator_power_watts{vendor}", "no list of matchers"),
+        ("accelerator_power_watts{vendor}", "invalid matchers"),
         ('accelerator:temperature_celsius{sensor="core"}', "no label 'sensor'"),
     ],
 )
 def test_a_query_for_what_is_not_there_is_refused(query: str, words: str) -> None:
     with pytest.raises(QueryError, match=words):
-        checked(query, RECORDED)
+        check_query(query, RECORDED)

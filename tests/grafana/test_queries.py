@@ -40,8 +40,8 @@ EMPTY = {
     "telemetry-fleet Firing alerts": "alerts come by chance",
     "telemetry-node Firing alerts": "alerts come by chance",
     "telemetry-fleet Maintenance": "no node is in maintenance",
-    "telemetry-jobs Strangers": "a forgotten process on a card of another owner comes by chance",
-    "telemetry-jobs Names that fit no card": "all fit",
+    "telemetry-jobs Foreign processes": "a forgotten process on a card of another owner comes by chance",
+    "telemetry-jobs Unknown device names": "all fit",
     "telemetry-jobs Tokens by model": "no inference server is scraped",
     "telemetry-jobs Tokens by pod": "no inference server is scraped",
 }

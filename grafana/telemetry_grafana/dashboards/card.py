@@ -18,7 +18,7 @@ from telemetry_grafana.dashboards.panels import (
     with_unit,
     word,
 )
-from telemetry_grafana.dashboards.query import not_reported, of_cards, query
+from telemetry_grafana.dashboards.query import card_queries, not_reported, query
 
 # Most sources read traffic every minute and errors every five minutes. Rates cover at least four intervals.
 _TRAFFIC_STEP, _ERRORS_STEP = "2m", "5m"
@@ -27,9 +27,9 @@ _TRAFFIC_STEP, _ERRORS_STEP = "2m", "5m"
 _LINKS = (
     lines(
         "PCIe traffic",
-        "Bytes received and sent, averaged over eight minutes: most cards are asked once a minute.",
+        "Bytes received and sent, averaged over eight minutes: most cards are polled once a minute.",
         "Bps",
-        *of_cards(
+        *card_queries(
             ("rate(accelerator_pcie_receive_bytes_total{$cards}[$__rate_interval])", "received"),
             ("rate(accelerator_pcie_transmit_bytes_total{$cards}[$__rate_interval])", "sent"),
             ("accelerator_pcie_receive_bytes_per_second{$cards}", "received, measured"),
@@ -37,33 +37,33 @@ _LINKS = (
             ("accelerator_pcie_bandwidth_bytes_per_second{$cards}", "both ways, measured"),
         ),
         least_step=_TRAFFIC_STEP,
-    ).sized(width=8),
+    ).with_size(width=8),
     lines(
         "PCIe link",
-        "Generation and lanes as they run, and at most.",
+        "The current and the maximum generation and number of lanes.",
         "short",
-        *of_cards(
+        *card_queries(
             ("accelerator_pcie_link_generation{$cards}", "generation"),
             ("accelerator_pcie_link_generation_max{$cards}", "generation at most"),
             ("accelerator_pcie_link_width{$cards}", "lanes"),
             ("accelerator_pcie_link_width_max{$cards}", "lanes at most"),
         ),
-    ).sized(width=8),
+    ).with_size(width=8),
     lines(
         "PCIe errors",
-        "Packets sent again and errors a minute, averaged over twenty; an error may count as several kinds.",
+        "Retransmitted packets and errors a minute, averaged over twenty minutes. An error may have several kinds.",
         "cpm",
-        *of_cards(
+        *card_queries(
             ("60 * rate(accelerator_pcie_replays_total{$cards}[$__rate_interval])", "sent again"),
             ("60 * rate(accelerator_pcie_errors_total{$cards}[$__rate_interval])", "{{kind}}"),
         ),
         least_step=_ERRORS_STEP,
-    ).sized(width=8),
+    ).with_size(width=8),
     lines(
         "Traffic between cards",
-        "NVLink, XGMI, MTLink, HCCS, averaged over eight minutes: most cards are asked once a minute.",
+        "NVLink, XGMI, MTLink, HCCS, averaged over eight minutes: most cards are polled once a minute.",
         "Bps",
-        *of_cards(
+        *card_queries(
             ("rate(accelerator_link_receive_bytes_total{$cards}[$__rate_interval])", "{{link}} received"),
             ("rate(accelerator_link_transmit_bytes_total{$cards}[$__rate_interval])", "{{link}} sent"),
         ),
@@ -73,7 +73,7 @@ _LINKS = (
         "Link errors",
         "Errors a minute on the links between cards, averaged over twenty minutes.",
         "cpm",
-        *of_cards(
+        *card_queries(
             ("60 * rate(accelerator_link_crc_errors_total{$cards}[$__rate_interval])", "{{link}} checksum"),
             ("60 * rate(accelerator_link_replay_errors_total{$cards}[$__rate_interval])", "{{link}} replay"),
             ("60 * rate(accelerator_link_recovery_errors_total{$cards}[$__rate_interval])", "{{link}} recovery"),
@@ -87,8 +87,8 @@ _LINKS_UP = states(
     "Links up",
     "Whether each link is up.",
     {"0": ("down", RED), "1": ("up", GREEN)},
-    *of_cards(("accelerator_link_up{$cards}", "link {{link}}")),
-).sized(height=11)
+    *card_queries(("accelerator_link_up{$cards}", "link {{link}}")),
+).with_size(height=11)
 
 
 _WORK = (
@@ -96,7 +96,7 @@ _WORK = (
         "Temperatures",
         "Every sensor; dashed: where the card slows down, is critical, or switches off.",
         "celsius",
-        *of_cards(("accelerator_temperature_celsius{$cards}", "{{sensor}}")),
+        *card_queries(("accelerator_temperature_celsius{$cards}", "{{sensor}}")),
         limits=(
             query("accelerator_temperature_slowdown_celsius{$cards}", "{{device}} {{sensor}} slows down"),
             query("accelerator_temperature_critical_celsius{$cards}", "{{device}} {{sensor}} critical"),
@@ -124,9 +124,9 @@ _WORK = (
     ),
     lines(
         "Activity",
-        "What utilization hides: how much of the card computes, and how full its memory bus is.",
+        "More detail than utilization: how much of the card computes, and how busy its memory bus is.",
         "percentunit",
-        *of_cards(
+        *card_queries(
             ("accelerator_graphics_active_ratio{$cards}", "anything active"),
             ("accelerator_sm_active_ratio{$cards}", "multiprocessors active"),
             ("accelerator_sm_occupancy_ratio{$cards}", "occupancy"),
@@ -148,9 +148,9 @@ _WORK = (
 _HEAT_AND_SUPPLY = (
     lines(
         "Margins of temperature",
-        "Degrees left before the card slows down, and the margins at which it acts, for cards that report margins instead of temperatures.",
+        "Degrees left before the card slows down, and margins at which it reacts, for cards that report margins instead of temperatures.",
         "celsius",
-        *of_cards(
+        *card_queries(
             ("accelerator_temperature_margin_celsius{$cards}", "left"),
             ("accelerator_temperature_margin_limit_celsius{$cards}", "{{limit}}"),
         ),
@@ -167,31 +167,31 @@ _HEAT_AND_SUPPLY = (
             "Fans",
             "Speed as a share of the maximum, and revolutions a minute of the fastest fan.",
             "percentunit",
-            *of_cards(("accelerator_fan_ratio{$cards}", ""), ("accelerator_fan_rpm{$cards}", "revolutions")),
+            *card_queries(("accelerator_fan_ratio{$cards}", ""), ("accelerator_fan_rpm{$cards}", "revolutions")),
         ),
         "rotrpm",
         1,
     ),
-    lines("Voltages", "Every supply rail.", "volt", *of_cards(("accelerator_voltage_volts{$cards}", "{{rail}}"))),
+    lines("Voltages", "Every supply rail.", "volt", *card_queries(("accelerator_voltage_volts{$cards}", "{{rail}}"))),
 )
 _UNITS = (
     lines(
         "Engines",
         "Encoders, decoders, vector and matrix units.",
         "percentunit",
-        *of_cards(("accelerator_engine_utilization_ratio{$cards}", "{{engine}}")),
+        *card_queries(("accelerator_engine_utilization_ratio{$cards}", "{{engine}}")),
     ),
     lines(
         "Pipes",
         "Which arithmetic units work: by precision, and the tensor units by kind.",
         "percentunit",
-        *of_cards(("accelerator_pipe_active_ratio{$cards}", "{{pipe}}")),
+        *card_queries(("accelerator_pipe_active_ratio{$cards}", "{{pipe}}")),
     ),
     lines(
         "Shared memory",
-        "Host memory that the card uses as its own, as an APU does, or as GB10 and Jetson, of which the sum over processes is known; dashed: all of it.",
+        "Host memory that the card uses, as on an APU. GB10 and Jetson report the sum over processes. Dashed: all of it.",
         "bytes",
-        *of_cards(
+        *card_queries(
             ("accelerator_memory_gtt_used_bytes{$cards}", "used"),
             ("accelerator_memory_processes_bytes{$cards}", "of processes"),
         ),
@@ -205,21 +205,21 @@ _ACTION = 'accelerator_recovery_action{$cards,action!="none"}'
 CARD = Page(
     uid="telemetry-card",
     title="Accelerators: card",
-    description="One card: choose node, vendor and device. With several chosen their series lie over one another.",
-    few=frozenset({"node", "vendor", "device"}),
+    description="One card: choose node, vendor and device. The series of several chosen cards are in the same panels.",
+    preselected=frozenset({"node", "vendor", "device"}),
     sections={
         "Now": (
             word(
                 "State",
-                shared.STATES_MEAN,
+                shared.STATES_TEXT,
                 shared.STATES,
                 f"min({shared.STATE})",
             ),
             numbers(
                 "Readings",
                 "Temperature: the hottest sensor other than memory and board. Utilization: share of time in which the card was "
-                "computing, as the vendor counts it. Clock: of graphics or multiprocessors. Energy: in the time shown. What this "
-                "card does not report is left out.",
+                "computing, as the vendor counts it. Clock: of graphics or multiprocessors. Energy: in the time shown. Values that "
+                "the card does not report are not shown.",
                 Figure("Temperature", "max(accelerator:temperature_celsius{$cards})", "celsius", shared.HOT),
                 Figure("Power", "max(accelerator_power_watts{$cards})", "watt"),
                 Figure("Power limit", "max(accelerator_power_cap_watts{$cards})", "watt"),
@@ -234,13 +234,13 @@ CARD = Page(
                 Figure("Processes", "max(accelerator_processes{$cards})"),
                 shared.ENERGY,
                 Figure("Links down", "sum(accelerator_link_up{$cards} == bool 0)", steps=shared.BAD),
-            ).sized(width=21, height=4),
+            ).with_size(width=21, height=4),
             card_table(
                 "Identity",
-                "What is known of the card besides its readings.",
+                "The identity of the card.",
                 ("device", "model", "bus_id", "uuid", "serial", "driver", "partition", "power_kind"),
                 (Column("", "accelerator_info{$cards}"),),
-            ).sized(height=3),
+            ).with_size(height=3),
         ),
         "Heat, power and work": (
             *_WORK,
@@ -248,20 +248,20 @@ CARD = Page(
                 "Clocks",
                 "Every domain; dashed: the maxima.",
                 "hertz",
-                *of_cards(("accelerator_clock_hertz{$cards}", "{{domain}}")),
+                *card_queries(("accelerator_clock_hertz{$cards}", "{{domain}}")),
                 limits=(query("accelerator_clock_max_hertz{$cards}", "{{device}} {{domain}} maximum"),),
             ),
         ),
-        "What holds it back": (
+        "Throttling and health": (
             states(
                 "Reasons",
-                "Why the clocks are held down.",
-                shared.HELD_DOWN,
-                *of_cards((shared.held_down(), "{{reason}}")),
-            ).sized(width=12),
+                "Why the clocks are throttled.",
+                shared.THROTTLE_STATES,
+                *card_queries((shared.throttle_state(), "{{reason}}")),
+            ).with_size(width=12),
             states(
                 "Health and needs",
-                "Whether the card reports itself well, and what it or its driver waits for.",
+                "The health that the card reports, and the actions that it or its driver needs.",
                 {"0": ("no", GREEN), "1": ("yes", RED)},
                 query('accelerator_health{$cards,state!~"ok|unknown"}', "{{device}} health: {{state}}"),
                 query("accelerator_row_remap_pending{$cards}", "{{device}} row remap pending"),
@@ -279,14 +279,14 @@ CARD = Page(
                     "accelerator_retired_pages_pending{$cards}",
                     "accelerator_recovery_action{$cards}",
                 ),
-            ).sized(width=12),
+            ).with_size(width=12),
         ),
         "Errors and events": (
             lines(
                 "Memory errors",
                 "Since the driver was loaded.",
                 "short",
-                *of_cards(
+                *card_queries(
                     ("accelerator_ecc_corrected_total{$cards}", "{{location}} corrected"),
                     ("accelerator_ecc_uncorrected_total{$cards}", "{{location}} uncorrected"),
                     ("accelerator_ecc_deferred_total{$cards}", "{{location}} deferred"),
@@ -294,46 +294,46 @@ CARD = Page(
             ),
             states(
                 "Events",
-                shared.EVENTS_MEAN,
+                shared.EVENTS_TEXT,
                 shared.EVENT_WORDS,
                 query("accelerator_event_open{$cards}", "{{device}} {{code}}"),
                 query(
                     "0 * accelerator_up{$cards} unless on (cluster, job, instance, id) accelerator_event_open{$cards}",
                     "{{device}} no event",
                 ),
-            ).sized(width=12),
+            ).with_size(width=12),
         ),
     },
-    folded={
+    collapsed={
         "Links": (*_LINKS, _LINKS_UP),
         "Margins, energy, fans, voltages": _HEAT_AND_SUPPLY,
         "Engines, pipes, shared memory": _UNITS,
         "Performance states": (
             lines(
                 "Held back",
-                "Share of time for which the clocks were held down, by the card's own count.",
+                "Share of time in which the clocks were throttled, counted by the card.",
                 "percentunit",
-                *of_cards(("rate(accelerator_throttled_seconds_total{$cards}[$__rate_interval])", "{{reason}}")),
+                *card_queries(("rate(accelerator_throttled_seconds_total{$cards}[$__rate_interval])", "{{reason}}")),
             ),
             lines(
                 "Performance state",
                 "P-number: 0 is the fastest.",
                 "short",
-                *of_cards(("accelerator_performance_state{$cards}", "")),
+                *card_queries(("accelerator_performance_state{$cards}", "")),
             ),
             states(
                 "Performance level",
                 "The level that is set.",
                 {"1": ("set", BLUE)},
-                *of_cards(("accelerator_performance_level{$cards} == 1", "{{level}}")),
-            ).sized(width=12),
+                *card_queries(("accelerator_performance_level{$cards} == 1", "{{level}}")),
+            ).with_size(width=12),
         ),
         "Errors over its life": (
             lines(
                 "Memory errors over a card's life",
-                "As the card itself keeps them, drivers and restarts apart.",
+                "Counted by the card, across restarts and driver reloads.",
                 "short",
-                *of_cards(
+                *card_queries(
                     ("accelerator_ecc_corrected_lifetime_total{$cards}", "{{location}} corrected"),
                     ("accelerator_ecc_uncorrected_lifetime_total{$cards}", "{{location}} uncorrected"),
                 ),
@@ -342,7 +342,7 @@ CARD = Page(
                 "Memory out of use",
                 "Pages retired and rows replaced.",
                 "short",
-                *of_cards(
+                *card_queries(
                     ("accelerator_retired_pages{$cards}", "pages, {{cause}}"),
                     ("accelerator_remapped_rows{$cards}", "rows, {{cause}}"),
                 ),

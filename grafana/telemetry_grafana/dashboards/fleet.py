@@ -1,4 +1,4 @@
-"""The dashboard of all cards: how many there are, which are lost or throttled, how much power, memory and work."""
+"""The dashboard of all cards: their number, lost and throttled cards, power, memory and work."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from telemetry_grafana.dashboards.panels import (
     rising,
     stacked,
 )
-from telemetry_grafana.dashboards.query import by_card, by_model, highest_nodes, named_nodes, query
+from telemetry_grafana.dashboards.query import by_card, by_model, query, top_nodes, with_node_label
 
 _NODE = "cluster, job, instance, vendor"
 _NODE_POWER = "instance:accelerator_power_watts:sum{$vendors}"
 _OF_LIMIT = "instance:accelerator_power_cap_used_ratio:avg{$vendors}"
 _MOST_WITHOUT_LIMIT = 10
 _BUSY, _IDLE = "accelerator:utilization_ratio:rate5m{$cards}", 0.02
-# Memory of the driver itself does not count.
+# A small share of memory is used by the driver itself.
 _HELD = (
     "accelerator_memory_used_bytes{$cards} and on (cluster, job, instance, id) (accelerator_memory_used_ratio{$cards} > 0.05)"
     f" and on (cluster, job, instance, id) ({_BUSY} < {_IDLE})"
 )
 _IN_MAINTENANCE = card_table(
     "Maintenance",
-    "Nodes whose maintenance was announced, and how long it lasts.",
+    "Nodes in maintenance, and when it ends.",
     ("instance",),
     (Column("ends in", "telemetry_maintenance_ends_in_seconds{$nodes} and telemetry_maintenance{$nodes} == 1", "s"),),
     sort=("ends in",),
-).saying("no node")
+).with_empty_text("no node")
 
 FLEET = Page(
     uid="telemetry-fleet",
     title="Accelerators: fleet",
-    description="All cards of all vendors: what there is, what is wrong, what is used.",
+    description="All cards of all vendors: their number, problems and use.",
     sections={
         "Now": (
             number("Nodes", "Nodes whose daemon answers.", "count(telemetry_build_info{$nodes})"),
@@ -50,12 +50,12 @@ FLEET = Page(
             shared.FAILING_SOURCES,
             numbers(
                 "Heat and power",
-                f"{shared.THROTTLED_MEANS} Power: drawn by all cards. Maintenance: nodes for which it was announced.",
+                f"{shared.THROTTLED_TEXT} Power: drawn by all cards. Maintenance: nodes for which it was announced.",
                 shared.THROTTLED,
                 shared.POWER,
                 Figure("Maintenance", "sum(telemetry_maintenance{$nodes})"),
-            ).sized(width=6, height=4),
-            shared.FIRING_ALERTS.sized(height=7),
+            ).with_size(width=6, height=4),
+            shared.FIRING_ALERTS.with_size(height=7),
         ),
         "Cards that stand out": (
             ranking(
@@ -67,12 +67,12 @@ FLEET = Page(
             ),
             ranking(
                 "Most throttled",
-                "Share of the last hour in which the clocks were held down by heat or by the power brake.",
+                "Share of the last hour in which heat or the power brake throttled the clocks.",
                 "percentunit",
                 "topk(10, max by (cluster, job, instance, vendor, device)"
                 f" (avg_over_time(accelerator_throttled{{$cards,{shared.THROTTLING}}}[1h])) > 0)",
                 rising(0.05, 0.5),
-            ).saying("no card"),
+            ).with_empty_text("no card"),
             ranking(
                 "Idle with memory held",
                 "Memory in use on cards that do nothing: hung jobs, forgotten notebooks.",
@@ -83,34 +83,34 @@ FLEET = Page(
                 rising(1),
             ),
         ),
-        "All cards": (shared.ALL_CARDS.sized(height=12),),
+        "All cards": (shared.ALL_CARDS.with_size(height=12),),
         "Over time": (
             lines(
                 "Utilization by model",
-                "True averages over five minutes, from the seconds that each daemon integrates; of all nodes, whichever are chosen.",
+                "True averages over five minutes, from the seconds that each daemon integrates; of all nodes, independent of the choice.",
                 "percentunit",
                 by_model("model:accelerator_utilization_ratio:avg{$models}"),
             ),
             lines(
                 "Memory by model",
-                "Device memory in use as a share of all; of all nodes, whichever are chosen.",
+                "Device memory in use as a share of all; of all nodes, independent of the choice.",
                 "percentunit",
                 by_model("model:accelerator_memory_used_ratio:avg{$models}"),
             ),
             stacked(
                 "Power by model",
-                "Power drawn by the cards of each model; of all nodes, whichever are chosen.",
+                "Power drawn by the cards of each model; of all nodes, independent of the choice.",
                 "watt",
                 by_model("model:accelerator_power_watts:sum{$models}"),
             ),
             lines(
                 "Power of nodes against their limits",
-                "Power drawn as a share of the limits: the nodes that came closest to them. n/a: cards that draw power and report no "
-                "limit; of such nodes, those that draw most.",
+                "Power drawn as a share of the limits: the nodes that came closest. n/a: nodes whose cards report "
+                "no limit; those with the highest power are shown.",
                 "percentunit",
-                highest_nodes(_OF_LIMIT),
+                top_nodes(_OF_LIMIT),
                 query(
-                    named_nodes(
+                    with_node_label(
                         f"0 / 0 * topk({_MOST_WITHOUT_LIMIT}, {_NODE_POWER} @ end() unless on ({_NODE}) {_OF_LIMIT} @ end())"
                     ),
                     "{{node}}: no limit reported",
@@ -126,8 +126,8 @@ FLEET = Page(
             ),
         ),
     },
-    folded={
-        "Maintenance": (_IN_MAINTENANCE.sized(height=5),),
+    collapsed={
+        "Maintenance": (_IN_MAINTENANCE.with_size(height=5),),
         "Memory of each card": (
             heatmap(
                 "Memory in use",
@@ -145,7 +145,7 @@ FLEET = Page(
             ),
             lines(
                 "Cards at work",
-                "Cards that computed within five minutes, cards that did not, and how many of these hold memory.",
+                "Cards that computed within five minutes, idle cards, and idle cards whose memory is in use.",
                 "short",
                 query(f"count({_BUSY} >= {_IDLE})", "at work"),
                 query(f"count({_BUSY} < {_IDLE})", "idle"),
@@ -153,7 +153,7 @@ FLEET = Page(
             ),
             lines(
                 "Utilization, memory, power",
-                "Work, memory, and power against the limits, of whole jobs of Prometheus: whatever nodes or cards are chosen.",
+                "Work, memory, and power against the limits, of whole jobs of Prometheus: independent of the chosen nodes and cards.",
                 "percentunit",
                 query("fleet:accelerator_utilization_ratio:avg{$jobs}", "{{cluster}} {{job}} utilization"),
                 query("fleet:accelerator_memory_used_ratio:avg{$jobs}", "{{cluster}} {{job}} memory"),
@@ -178,7 +178,7 @@ FLEET = Page(
                 "Power by node",
                 "Power drawn by the cards of a node: the nodes that draw most.",
                 "watt",
-                highest_nodes(_NODE_POWER),
+                top_nodes(_NODE_POWER),
             ),
         ),
     },

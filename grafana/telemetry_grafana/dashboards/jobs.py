@@ -11,7 +11,7 @@ from telemetry_grafana.promql import CARD, PARTITIONS
 from telemetry_grafana.rules import recording_tokens as tokens
 
 _CARD = f"on ({CARD})"
-# An owner's share of each card. Values times shares add up to the cards' own values.
+# An owner's share of each card. Values multiplied by shares add up to the values of the cards.
 _SHARE = "accelerator_allocation_ratio{$cards}"
 _OWNER = ("owner_kind", "owner", "user", "account")
 _BY_OWNER = ", ".join(_OWNER)
@@ -30,86 +30,86 @@ _JOB_OF_STEPS = "cluster, job_id"
 _OF_JOBS = "accelerator:allocation_utilization_ratio:rate5m{$cards}"
 
 
-def _of_share(metric: str) -> str:
+def _times_share(metric: str) -> str:
     return f"{_SHARE} * {_CARD} group_left () {metric}{{$cards}}"
 
 
-def _grown(counter: str, labels: str) -> str:
+def _increase(counter: str, labels: str) -> str:
     return f"sum by ({labels}) (increase({counter}[$__range]))"
 
 
-def _if_all_report(text: str, labels: str, over: str = "") -> str:
-    """Return the text where the memory on all cards of an owner is known: a part of it would look like all of it."""
+def _if_complete(text: str, labels: str, over: str = "") -> str:
+    """Return the expression only if the memory on all cards of an owner is known. A partial sum would be misleading."""
     cards = [f"last_over_time({series}{over})" if over else series for series in (_MEMORY, _SECONDS)]
     return f"{text} and (count by ({labels}) ({cards[0]}) == count by ({labels}) ({cards[1]}))"
 
 
-def _used_by(labels: str) -> str:
-    """Return the mean utilization of each group's cards, weighted by its shares."""
+def _mean_utilization(labels: str) -> str:
+    """Return the mean utilization of the cards of each group, weighted by shares."""
     shares = f"{_SHARE} and {_CARD} accelerator_utilization_ratio"
-    return f"sum by ({labels}) ({_of_share('accelerator_utilization_ratio')}) / sum by ({labels}) ({shares})"
+    return f"sum by ({labels}) ({_times_share('accelerator_utilization_ratio')}) / sum by ({labels}) ({shares})"
 
 
 _NOW = card_table(
     "Who has cards",
-    "Every owner with its cards now, shares of shared cards counted as shares; n/a: not reported.",
+    "Every owner with its current cards. Shared cards count by their shares. n/a: not reported.",
     _OWNER,
     (
         Column("cards", f"sum by ({_BY_OWNER}) ({_SHARE})", decimals=2),
-        Column("utilization", _used_by(_BY_OWNER), "percentunit"),
-        Column("power", f"sum by ({_BY_OWNER}) ({_of_share('accelerator_power_watts')})", "watt", decimals=1),
-        Column("memory", _if_all_report(f"sum by ({_BY_OWNER}) ({_MEMORY})", _BY_OWNER), "bytes", decimals=1),
+        Column("utilization", _mean_utilization(_BY_OWNER), "percentunit"),
+        Column("power", f"sum by ({_BY_OWNER}) ({_times_share('accelerator_power_watts')})", "watt", decimals=1),
+        Column("memory", _if_complete(f"sum by ({_BY_OWNER}) ({_MEMORY})", _BY_OWNER), "bytes", decimals=1),
     ),
     sort=("-cards",),
 )
 
 
-def _bill(what: str, labels: Sequence[str]) -> Panel:
-    """Return the table of use and cost in the time shown, by these labels."""
+def _usage_table(subject: str, labels: Sequence[str]) -> Panel:
+    """Return a table of use and cost in the time range, by these labels."""
     by = ", ".join(labels)
     return card_table(
-        f"By {what}",
-        f"What each {what} had in the time shown, ended owners included: hours of cards, the share of these in which they "
-        "computed, energy, and the most memory of one card.",
+        f"By {subject}",
+        f"The use by each {subject} in the time range, including ended jobs: card hours, the share of them in which the cards "
+        "computed, energy, and the highest memory of a card.",
         labels,
         (
-            Column("card hours", f"{_grown(_SECONDS, by)} / 3600", "suffix: h", decimals=1),
-            Column("busy", f"{_grown(_BUSY, by)} / {_grown(_SECONDS, by)}", "percentunit"),
-            Column("energy", f"{_grown(_ENERGY, by)} / 3600", "watth"),
+            Column("card hours", f"{_increase(_SECONDS, by)} / 3600", "suffix: h", decimals=1),
+            Column("busy", f"{_increase(_BUSY, by)} / {_increase(_SECONDS, by)}", "percentunit"),
+            Column("energy", f"{_increase(_ENERGY, by)} / 3600", "watth"),
             Column(
                 "peak mem",
-                _if_all_report(f"max by ({by}) (max_over_time({_MEMORY}[$__range]))", by, "[$__range]"),
+                _if_complete(f"max by ({by}) (max_over_time({_MEMORY}[$__range]))", by, "[$__range]"),
                 "bytes",
             ),
         ),
         sort=("-card hours",),
-    ).sized(12, _LOW)
+    ).with_size(12, _LOW)
 
 
-def _over_time(title: str, what: str, unit: str, text: str) -> Panel:
-    return stacked(title, what, unit, query(text, "{{user}} {{pod_namespace}} {{account}}"))
+def _owner_series(title: str, subject: str, unit: str, text: str) -> Panel:
+    return stacked(title, subject, unit, query(text, "{{user}} {{pod_namespace}} {{account}}"))
 
 
 def _half_width_table(empty_text: str, title: str, description: str, labels: Sequence[str], *columns: Column) -> Panel:
-    """Return a table of half the width, which shows `empty_text` if it has no rows."""
+    """Return a table of half the width. `empty_text` is shown if it has no rows."""
     sort = (columns[-2 if len(columns) > 1 else 0].heading,)
-    return card_table(title, description, labels, columns, sort).sized(12, _LOW).saying(empty_text)
+    return card_table(title, description, labels, columns, sort).with_size(12, _LOW).with_empty_text(empty_text)
 
 
-def _tokens(title: str, what: str, labels: Sequence[str], columns: Mapping[str, str]) -> Panel:
-    """Return a table of tokens and their energy, the most expensive first."""
+def _token_table(title: str, subject: str, labels: Sequence[str], columns: Mapping[str, str]) -> Panel:
+    """Return a table of tokens and their energy, the highest energy first."""
     headings = tuple(columns)
     units = {"power": "watt", "J/token": "joule"}
     return card_table(
         title,
-        what,
+        subject,
         labels,
         [Column(heading, text, units.get(heading, "short"), decimals=2) for heading, text in columns.items()],
         sort=(f"-{headings[-2]}",),
-    ).sized(8, _LOW)
+    ).with_size(8, _LOW)
 
 
-def _of_clusters(series: str) -> str:
+def _in_clusters(series: str) -> str:
     return f'{series}{{cluster=~"$$cluster"}}'
 
 
@@ -120,8 +120,8 @@ JOBS = Page(
     uid="telemetry-jobs",
     title="Accelerators: jobs and owners",
     description=(
-        "Whose cards they are: pods, jobs, containers and users, what they use and what it costs. Shares of a card add to one, so that sums "
-        "over owners and unallocated use equal the cards' own. Where attribution is on (docs/owners.md)."
+        "Owners of cards: pods, jobs, containers and users, with their use and its cost. The shares of a card add up to one, so the sums "
+        "over owners and unallocated use equal the totals of the cards. Requires attribution (docs/owners.md)."
     ),
     sections={
         "Now": (
@@ -130,7 +130,7 @@ JOBS = Page(
                 "Owners that have a card, or a part of one.",
                 f"count(count by (owner_kind, owner) ({_SHARE}))",
             ),
-            number("Cards had", "Allocated cards; shares count as shares.", f"sum({_SHARE})"),
+            number("Allocated cards", "Allocated cards; shared cards count by shares.", f"sum({_SHARE})"),
             number(
                 "Free cards",
                 "Cards that are up and unallocated.",
@@ -140,16 +140,16 @@ JOBS = Page(
             numbers(
                 "Power",
                 "Power of allocated cards, and power of unallocated cards.",
-                Figure("of owners", f"sum({_of_share('accelerator_power_watts')})", "watt"),
+                Figure("of owners", f"sum({_times_share('accelerator_power_watts')})", "watt"),
                 Figure(
                     "unallocated",
-                    f"sum({_POWER}) - (sum({_of_share('accelerator_power_watts')}) or 0 * sum({_POWER}))",
+                    f"sum({_POWER}) - (sum({_times_share('accelerator_power_watts')}) or 0 * sum({_POWER}))",
                     "watt",
                 ),
             ),
             numbers(
                 "Energy in the time shown",
-                "As the daemons integrate it; unallocated energy is the difference to the cards' own.",
+                "As the daemons integrate it. Unallocated energy is the rest of the cards' energy.",
                 Figure("of owners", f"sum(increase({_ENERGY}[$__range])) / 3600", "watth"),
                 Figure(
                     "unallocated",
@@ -161,29 +161,29 @@ JOBS = Page(
             _NOW,
         ),
         "Over time": (
-            _over_time(
-                "Cards had",
+            _owner_series(
+                "Allocated cards",
                 "Cards by user, namespace and account; the sum is all allocated cards.",
                 "short",
                 f"sum by ({_GROUP}) ({_SHARE})",
             ),
-            _over_time(
+            _owner_series(
                 "Power",
-                "What the cards draw for each, a shared card by shares.",
+                "Power of the cards of each owner; shared cards count by shares.",
                 "watt",
-                f"sum by ({_GROUP}) ({_of_share('accelerator_power_watts')})",
+                f"sum by ({_GROUP}) ({_times_share('accelerator_power_watts')})",
             ),
         ),
-        "What it came to": (
-            _bill("user", ("user",)),
-            _bill("account", ("account",)),
-            _bill("namespace", ("pod_namespace",)),
-            _bill("job", ("job_id", "user")),
+        "Use and cost": (
+            _usage_table("user", ("user",)),
+            _usage_table("account", ("account",)),
+            _usage_table("namespace", ("pod_namespace",)),
+            _usage_table("job", ("job_id", "user")),
         ),
-        "Worth a look": (
+        "Idle and slow": (
             _half_width_table(
                 "no card",
-                "Idle holders",
+                "Idle owners",
                 "Cards that computed nothing for half an hour, with their owners.",
                 _OF_CARD,
                 Column(
@@ -195,7 +195,7 @@ JOBS = Page(
             _half_width_table(
                 "no job has whole cards",
                 "Slowest card of each job",
-                "Jobs with whole cards: how busy their slowest card was for five minutes, and the median of them all.",
+                "Jobs with whole cards: the utilization of their slowest card over five minutes, and the median of their cards.",
                 ("job_id", "user"),
                 Column("cards", f"count by ({_JOB}) ({_OF_JOBS})"),
                 Column("nodes", f"count by ({_JOB}) (count by ({_JOB}, instance) ({_OF_JOBS}))"),
@@ -204,46 +204,46 @@ JOBS = Page(
             ),
         ),
     },
-    folded={
+    collapsed={
         "Tokens": (
-            _tokens(
+            _token_table(
                 "Tokens by model",
-                "Output tokens that inference servers (vLLM, SGLang, TGI) count in pods that have cards, and the energy of one.",
+                "Output tokens that inference servers (vLLM, SGLang, TGI) count in pods with cards, and the energy of a token.",
                 ("model_name",),
                 {
-                    "tokens/s": f"sum by ({_OF_MODEL}) ({_of_clusters(tokens.TOKENS)})",
-                    "power": f"sum by ({_OF_MODEL}) ({_of_clusters(tokens.WATTS)})",
-                    "J/token": _of_clusters(tokens.MODEL_JOULES),
-                    "tokens/s/W": _of_clusters(tokens.MODEL_TOKENS_PER_WATT),
+                    "tokens/s": f"sum by ({_OF_MODEL}) ({_in_clusters(tokens.TOKENS)})",
+                    "power": f"sum by ({_OF_MODEL}) ({_in_clusters(tokens.WATTS)})",
+                    "J/token": _in_clusters(tokens.MODEL_JOULES),
+                    "tokens/s/W": _in_clusters(tokens.MODEL_TOKENS_PER_WATT),
                 },
             ),
-            _tokens(
+            _token_table(
                 "Tokens by pod",
-                "The same by pod. A card that pods share counts by their shares.",
+                "Tokens and energy by pod. A card that pods share counts by their shares.",
                 ("namespace", "pod", "model_name"),
                 {
-                    "tokens/s": _of_clusters(tokens.TOKENS),
-                    "power": _of_clusters(tokens.WATTS),
-                    "J/token": _of_clusters(tokens.POD_JOULES),
-                    "tokens/s/W": _of_clusters(tokens.POD_TOKENS_PER_WATT),
+                    "tokens/s": _in_clusters(tokens.TOKENS),
+                    "power": _in_clusters(tokens.WATTS),
+                    "J/token": _in_clusters(tokens.POD_JOULES),
+                    "tokens/s/W": _in_clusters(tokens.POD_TOKENS_PER_WATT),
                 },
             ),
-            _tokens(
+            _token_table(
                 "Tokens by job",
-                "Tokens or samples of jobs that count their steps (docs/profile.md), and the energy of one.",
+                "Tokens or samples of jobs that count their steps (docs/profile.md), and the energy of a token.",
                 ("job_id",),
                 {
                     "tokens/s": _TOKENS_OF_JOB,
-                    "J/token": _of_clusters(tokens.JOB_JOULES),
-                    "tokens/s/W": _of_clusters(tokens.JOB_TOKENS_PER_WATT),
+                    "J/token": _in_clusters(tokens.JOB_JOULES),
+                    "tokens/s/W": _in_clusters(tokens.JOB_TOKENS_PER_WATT),
                 },
             ),
         ),
-        "Strangers and misfits": (
+        "Foreign processes and unknown devices": (
             _half_width_table(
                 "no card, if processes are reported",
-                "Strangers",
-                "Cards on which processes of others hold memory, with the owner whom they disturb.",
+                "Foreign processes",
+                "Cards on which processes that do not belong to the owner use memory.",
                 _OF_CARD,
                 Column(
                     "memory",
@@ -253,8 +253,8 @@ JOBS = Page(
             ),
             _half_width_table(
                 "none",
-                "Names that fit no card",
-                "Devices that a scheduler names and no node has: their owners are missing above. The node's doctor names them.",
+                "Unknown device names",
+                "Devices that a scheduler allocated but no node has. Their owners are missing above. `telemetry doctor` lists them.",
                 ("instance", "source"),
                 Column("names", "telemetry_claims_unresolved{$nodes} > 0"),
             ),

@@ -1,4 +1,4 @@
-"""The monitor's own health: sources, their states and durations, its cost, versions."""
+"""The health of the monitor itself: sources, their states and durations, cost, and versions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from telemetry_grafana.dashboards.panels import (
     Column,
     Figure,
     card_table,
-    coarse,
     lines,
     number,
     numbers,
     states,
+    with_few_points,
 )
-from telemetry_grafana.dashboards.query import fastest, highest, query
+from telemetry_grafana.dashboards.query import query, top_rates, top_series
 from telemetry_grafana.promql import NODE
 from telemetry_parsers.model import STATES
 
@@ -30,7 +30,7 @@ _STATE = " or ".join(
     f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))'
     for position, state in sorted(enumerate(STATES), key=lambda item: item[1] in _NOT_THERE.split("|"))
 )
-# From 0 (never well) to 1 (always well), and 2 for a missing source: most tools are missing on every node.
+# From 0 (never ok) to 1 (always ok). Missing sources get 2, because most tools are missing on every node.
 _WELL_OR_NOT_THERE = " + ".join(
     f'sum without (state) (avg_over_time(telemetry_source_state{{$nodes,state=~"{states}"}}[$__range] @ end()))'
     for states in (f"ok|{_NOT_THERE}", _NOT_THERE)
@@ -50,21 +50,21 @@ _POLL = "{{instance}} {{source}} {{poll}}"
 MONITOR = Page(
     uid="telemetry-monitor",
     title="Accelerators: monitor health",
-    description="Whether the numbers on the other dashboards can be believed, and what it costs to get them.",
+    description="Whether the numbers on the other dashboards are reliable, and the cost of the monitor.",
     sections={
         "Now": (
-            number("Daemons", "Daemons that answer.", "count(telemetry_build_info{$nodes})"),
+            number("Daemons", "Daemons that respond.", "count(telemetry_build_info{$nodes})"),
             shared.NODES_DOWN,
             shared.FAILING_SOURCES,
             numbers(
-                "Doubts",
-                "Stuck: tools or libraries that hang in the driver and cannot be killed, or that another process keeps for itself. "
-                "Not understood: things in the tools' outputs; unknown: fields that no table knows. Refused: devices beyond what is "
-                "taken of one source, by a tool or plugin that makes some up. Plugins: installed and could not be loaded. "
-                "Configurations: the last reload found an error, and the daemon goes on with the configuration before.",
+                "Problems",
+                "Stuck: tools or libraries that hang in the driver and cannot be killed, or that another process blocks. "
+                "Not understood: output that could not be parsed. Unknown fields: output without a metric. Refused: devices above the "
+                "limit of a source, from a faulty tool or plugin. Plugins: installed, but could not be loaded. "
+                "Configurations: the last reload failed, and the daemon continues with the previous configuration.",
                 Figure("Stuck", 'sum(telemetry_source_state{$nodes,state="stuck"})', steps=shared.BAD),
-                Figure("Not understood", "sum(telemetry_source_problems{$nodes})", steps=shared.DOUBTFUL),
-                Figure("Unknown fields", "sum(telemetry_source_unknown_fields{$nodes})", steps=shared.DOUBTFUL),
+                Figure("Not understood", "sum(telemetry_source_problems{$nodes})", steps=shared.WARNING),
+                Figure("Unknown fields", "sum(telemetry_source_unknown_fields{$nodes})", steps=shared.WARNING),
                 Figure("Refused", "sum(telemetry_devices_refused{$nodes})", steps=shared.BAD),
                 Figure(
                     "Plugins",
@@ -74,34 +74,34 @@ MONITOR = Page(
                 Figure(
                     "Configurations", "sum(telemetry_config_last_reload_successful{$nodes} == bool 0)", steps=shared.BAD
                 ),
-            ).sized(width=15, height=4),
+            ).with_size(width=15, height=4),
         ),
         "Sources": (
-            coarse(
+            with_few_points(
                 states(
                     "State of each source",
-                    f"What each tool or library is in: the {_MOST_ROWS} that were longest not ok in the time shown, before those that are well and those that are not there.",
+                    f"The state of each tool or library: the {_MOST_ROWS} that were not ok for the longest time, then healthy and missing sources.",
                     {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
                     query(
                         f"max without (state) (({_STATE}) and on ({_SOURCE})"
                         f" bottomk({_MOST_ROWS}, {_WELL_OR_NOT_THERE}))",
                         "{{instance}} {{source}}",
                     ),
-                ).sized(height=11)
+                ).with_size(height=11)
             ),
             lines(
                 "Duration of polls",
-                "The slowest polls. One that takes longer and longer often comes before a wedged driver.",
+                "The slowest polls. A poll that takes longer and longer often precedes a hanging driver.",
                 "s",
-                highest("telemetry_source_duration_seconds{$nodes}", _POLL, f"{_SOURCE}, poll"),
+                top_series("telemetry_source_duration_seconds{$nodes}", _POLL, f"{_SOURCE}, poll"),
                 axis=FREE,
             ),
             lines(
                 "Age of the last success",
-                "Time since each poll last succeeded, of those that are longest without now.",
+                "Time since each poll last succeeded, for the polls with the longest time.",
                 "s",
                 query(
-                    # Both are the node's clock, which may differ from Prometheus' own.
+                    # Both times are from the node's clock, which may differ from the clock of Prometheus.
                     "(telemetry_time_seconds{$nodes} - on (cluster, job, instance) group_right ()"
                     " telemetry_source_last_success_timestamp_seconds{$nodes}) and on (cluster, job, instance, source, poll)"
                     " bottomk(8, telemetry_source_last_success_timestamp_seconds{$nodes} @ end())",
@@ -109,10 +109,10 @@ MONITOR = Page(
                 ),
                 axis=FREE,
             ),
-            coarse(
+            with_few_points(
                 lines(
                     "Failures",
-                    "Failed attempts a minute, by reason; noughts where there were none.",
+                    "Failed attempts a minute, by reason; 0 without failures.",
                     "cpm",
                     query(
                         "60 * sum by (cluster, job, instance, source, reason)"
@@ -138,54 +138,54 @@ MONITOR = Page(
                 "CPU of each source",
                 "Share of a core, child processes included: the sources that take most.",
                 "percentunit",
-                fastest("telemetry_source_cpu_seconds_total{$nodes}", "{{instance}} {{source}}", _SOURCE),
+                top_rates("telemetry_source_cpu_seconds_total{$nodes}", "{{instance}} {{source}}", _SOURCE),
                 axis=FREE,
             ),
             lines(
                 "CPU of the daemon",
                 "Share of a core, without its children: the daemons that take most.",
                 "percentunit",
-                fastest("process_cpu_seconds_total{$nodes}", "{{instance}}", NODE, _OURS),
+                top_rates("process_cpu_seconds_total{$nodes}", "{{instance}}", NODE, _OURS),
                 axis=FREE,
             ),
             lines(
                 "Memory of the daemon",
                 "Resident memory, without its children: the daemons that take most.",
                 "bytes",
-                highest("process_resident_memory_bytes{$nodes}", "{{instance}}", NODE, among=_OURS),
+                top_series("process_resident_memory_bytes{$nodes}", "{{instance}}", NODE, among=_OURS),
             ),
             lines(
                 "Duration of scrapes",
                 "As Prometheus measures it: the slowest.",
                 "s",
-                highest("scrape_duration_seconds{$nodes}", "{{instance}}", NODE, among=_OURS),
+                top_series("scrape_duration_seconds{$nodes}", "{{instance}}", NODE, among=_OURS),
                 axis=FREE,
             ),
         ),
         "Versions and expectations": (
             card_table(
                 "Versions",
-                "Which versions of the daemon run, and on how many nodes.",
+                "Versions of the daemon, and the number of nodes.",
                 ("version", "python"),
                 (Column("nodes", "count by (version, python) (telemetry_build_info{$nodes})"),),
-            ).sized(width=6, height=8),
+            ).with_size(width=6, height=8),
             card_table(
                 "Versions of tools",
-                "Which versions of each tool or library there are, and on how many nodes.",
+                "Versions of each tool or library, and the number of nodes.",
                 ("source", "version"),
                 (Column("nodes", "count by (source, version) (telemetry_source_info{$nodes})"),),
                 sort=("source",),
-            ).sized(width=6, height=8),
+            ).with_size(width=6, height=8),
             card_table(
                 "Drivers",
-                "Which drivers the cards of each model run with, and how many cards.",
+                "Drivers of each model, and the number of cards.",
                 ("vendor", "model", "driver"),
                 (Column("cards", 'count by (vendor, model, driver) (accelerator_info{$cards,driver!=""})'),),
                 sort=("vendor", "model"),
-            ).sized(width=12, height=8),
+            ).with_size(width=12, height=8),
             card_table(
                 "Listed, expected, on the bus",
-                "Cards that telemetry lists, that the configuration expects (n/a: it says nothing), and that the PCI bus has.",
+                "Cards that telemetry lists, that the configuration expects (n/a: not set), and that the PCI bus has.",
                 ("instance", "vendor"),
                 (
                     Column("listed", "sum by (cluster, job, instance, vendor) (telemetry_devices{$vendors})"),
@@ -196,7 +196,7 @@ MONITOR = Page(
                     Column("missing", _MISSING, steps=shared.BAD),
                 ),
                 sort=("-missing", "instance"),
-            ).sized(),
+            ).with_size(),
         ),
     },
 )

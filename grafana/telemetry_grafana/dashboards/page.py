@@ -25,7 +25,7 @@ from telemetry_grafana.dashboards.query import SELECTORS, query
 from telemetry_grafana.promql import NODE
 
 _ALL = VariableOption(text="All", value="$__all", selected=True)
-# Each reads a series that every node, or every card of every vendor, has.
+# The variables read series that every node has, or every card of every vendor.
 _VARIABLES = (
     ("cluster", "Cluster", "telemetry_build_info"),
     ("job", "Job", 'telemetry_build_info{cluster=~"$cluster"}'),
@@ -38,9 +38,9 @@ _SOURCE = DatasourceVariable("datasource").label("Data source").type("prometheus
 _LABELS = {"node": "instance"}
 
 
-def _choice(name: str, label: str, series: str, *, of_all: bool) -> QueryVariable:
-    """Return a variable that allows several values, and all of them with `of_all`."""
-    choice = (
+def _variable(name: str, label: str, series: str, *, has_all: bool) -> QueryVariable:
+    """Return a variable that allows several values, and also all values if `of_all`."""
+    variable = (
         QueryVariable(name)
         .label(label)
         .datasource(DATA_SOURCE)
@@ -49,17 +49,17 @@ def _choice(name: str, label: str, series: str, *, of_all: bool) -> QueryVariabl
         .sort(VariableSort.NATURAL_ASC)
         .multi(True)
     )
-    # An unknown model is an empty label; with one cluster, its label may be missing.
-    return choice.include_all(True).all_value(".*").current(_ALL) if of_all else choice
+    # The regular expression also matches missing labels: of unknown models, and of the cluster if there is only one.
+    return variable.include_all(True).all_value(".*").current(_ALL) if has_all else variable
 
 
 _STEP = "60s"
-# The time before this step; an hour, so that nothing is repeated after an outage of the daemon or Prometheus.
-_BEFORE = "[1h] offset $__interval"
+# The hour before this step, so that annotations are not repeated after an outage of the daemon or Prometheus.
+_PREVIOUS_HOUR = "[1h] offset $__interval"
 
 
-class _Mark(AnnotationQuery):
-    """An annotation for the Prometheus data source, with settings that the SDK lacks."""
+class _Annotation(AnnotationQuery):
+    """An annotation for the Prometheus data source, with settings that the SDK does not have."""
 
     def __init__(self, name: str, color: str, expression: str, title: str, text: str) -> None:
         super().__init__(name=name, datasource=DATA_SOURCE, icon_color=color, expr=expression)
@@ -73,12 +73,12 @@ class _Mark(AnnotationQuery):
 _FIRING = 'ALERTS{$alerted,alertstate="firing"SEVERITY}'
 _EVENT = "accelerator_event_last_timestamp_seconds{$cards}"
 _STARTED = "process_start_time_seconds{$nodes}"
-# Name, colour, query, title and text of each annotation. Grafana fills the labels of the query's result into both texts.
-_MARKS = (
+# Name, colour, query, title and text of each annotation. Grafana replaces labels in both texts.
+_ANNOTATIONS = (
     (
         "Alerts",
         "red",
-        # Only the start, because regions of several alerts would cover each other and the lines.
+        # Only the start is marked, because the regions of several alerts would overlap and hide the lines.
         f"{_FIRING} unless {_FIRING} offset $__interval",
         "{{alertname}}",
         "{{severity}} {{instance}} {{vendor}} {{device}}",
@@ -86,14 +86,14 @@ _MARKS = (
     (
         "Events",
         "orange",
-        f"{_EVENT} unless {_EVENT} == last_over_time({_EVENT}{_BEFORE}) and on ({NODE}) last_over_time(telemetry_build_info{{$nodes}}{_BEFORE})",
+        f"{_EVENT} unless {_EVENT} == last_over_time({_EVENT}{_PREVIOUS_HOUR}) and on ({NODE}) last_over_time(telemetry_build_info{{$nodes}}{_PREVIOUS_HOUR})",
         "{{code}}",
         "{{instance}} {{vendor}} {{device}}",
     ),
     (
         "Restarts",
         "blue",
-        f"{_STARTED} != last_over_time({_STARTED}{_BEFORE}) and on ({NODE}) telemetry_build_info{{$nodes}}",
+        f"{_STARTED} != last_over_time({_STARTED}{_PREVIOUS_HOUR}) and on ({NODE}) telemetry_build_info{{$nodes}}",
         "The daemon was started again",
         "{{instance}}",
     ),
@@ -101,13 +101,13 @@ _MARKS = (
 )
 
 
-def _marks(*, of_few: bool) -> list[AnnotationQuery]:
-    """Return the annotations of a dashboard, with all alerts or only critical ones. The dashboard has a switch for each."""
-    # The warnings of a whole fleet would cover the panels.
-    severity = "" if of_few else ',severity="critical"'
+def _annotations(*, has_all_alerts: bool) -> list[AnnotationQuery]:
+    """Return the annotations of a dashboard, with all alerts or only critical alerts."""
+    # The warnings of a whole fleet would hide the panels.
+    severity = "" if has_all_alerts else ',severity="critical"'
     return [
-        _Mark(name, color, query(text.replace("SEVERITY", severity)).expression, title, shown)
-        for name, color, text, title, shown in _MARKS
+        _Annotation(name, color, query(text.replace("SEVERITY", severity)).expression, title, label_text)
+        for name, color, text, title, label_text in _ANNOTATIONS
     ]
 
 
@@ -125,20 +125,20 @@ _WIDTH = 24
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A dashboard with the panels of each row. Rows in `folded` are closed at the end; variables in `few` start with their first value."""
+    """A dashboard with panels by row. `collapsed` rows are at the end. Variables in `preselected` have one value at first."""
 
     uid: str
     title: str
     description: str
     sections: Mapping[str, Sequence[Panel]]
-    few: frozenset[str] = field(default=frozenset())
-    folded: Mapping[str, Sequence[Panel]] = field(default_factory=dict)
+    preselected: frozenset[str] = field(default=frozenset())
+    collapsed: Mapping[str, Sequence[Panel]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the file that Grafana imports or provisions."""
-        return JSONEncoder(sort_keys=True, indent=2).encode(self._built()) + "\n"
+        return JSONEncoder(sort_keys=True, indent=2).encode(self._dashboard()) + "\n"
 
-    def _built(self) -> Any:
+    def _dashboard(self) -> Any:
         builder = (
             Dashboard(self.title)
             .uid(self.uid)
@@ -153,26 +153,26 @@ class Page:
             .with_variable(_SOURCE)
         )
         for name, label, series in _VARIABLES:
-            builder = builder.with_variable(_choice(name, label, series, of_all=name not in self.few))
+            builder = builder.with_variable(_variable(name, label, series, has_all=name not in self.preselected))
         dashboard = builder.build()
-        dashboard.annotations.list_val = _marks(of_few=bool(self.few))
+        dashboard.annotations.list_val = _annotations(has_all_alerts=bool(self.preselected))
         dashboard.panels = list(self._rows())
         return dashboard
 
     def _rows(self) -> Iterator[Any]:
-        """Yield the rows with their panels; the panels of a closed row are within it."""
+        """Yield the rows and their panels. A collapsed row contains its panels."""
         ids = count(1)
         top = 0
         for title, panels in self.sections.items():
             yield _row(title, next(ids), top).build()
             top += 1
-            for panel, position in _laid_out(panels, top):
+            for panel, position in _positions(panels, top):
                 yield panel.builder.id(next(ids)).grid_pos(position).build()
                 top = max(top, position.y + position.h)
-        for title, panels in self.folded.items():
+        for title, panels in self.collapsed.items():
             row = _row(title, next(ids), top).collapsed(True)
             top += 1
-            for panel, position in _laid_out(panels, top):
+            for panel, position in _positions(panels, top):
                 row = row.with_panel(panel.builder.id(next(ids)).grid_pos(position))
             yield row.build()
 
@@ -181,8 +181,8 @@ def _row(title: str, number: int, top: int) -> Row:
     return Row(title).id(number).grid_pos(GridPos(h=1, w=_WIDTH, x=0, y=top))
 
 
-def _laid_out(panels: Sequence[Panel], top: int) -> Iterator[tuple[Panel, GridPos]]:
-    """Yield the panels from left to right; a panel without room begins a new line."""
+def _positions(panels: Sequence[Panel], top: int) -> Iterator[tuple[Panel, GridPos]]:
+    """Yield the panels with their positions, from left to right. A panel that does not fit begins a new line."""
     left = tallest = 0
     for panel in panels:
         if left + panel.width > _WIDTH:

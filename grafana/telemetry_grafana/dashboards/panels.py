@@ -1,4 +1,4 @@
-"""The kinds of panels: each function returns a panel from title, description, unit and queries."""
+"""The kinds of panels. Each function returns a panel from title, description, unit and queries."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from telemetry_grafana.dashboards.query import RANKED, Query, query
 
 DATA_SOURCE = dashboard.DataSourceRef(type_val="prometheus", uid="${datasource}")
-# The text of a panel without data, so that missing data does not look like health.
+# Texts for missing data, so that it does not look like a good state.
 _NOT_COLLECTED = "not collected"
-_NOT_ON_THIS_CARD = "n/a"
+_NOT_REPORTED = "n/a"
 GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
 # The colours of a figure that is neither good nor bad, and of a state without meaning.
 _PLAIN, GREY = "text", "#6b7078"
-_Builder = Any  # the SDK's builders have no common type but a protocol of `build`
+_Builder = Any  # the builders of the SDK have no useful common type
 Steps = Sequence[tuple[float | None, str]]
 Words = Mapping[str, tuple[str, str]]
 
 
 def rising(yellow: float, red: float | None = None) -> Steps:
-    """Return thresholds: green below these values, and yellow and red from them on."""
+    """Return thresholds: green below the first value, yellow from there, and red from the second value on."""
     steps = (None, GREEN), (yellow, YELLOW)
     return steps if red is None else (*steps, (red, RED))
 
 
-# One hue, since a busy card is no trouble; no step is as dark as the background of an empty cell.
+# A single hue, because a busy card is not a problem. No step is as dark as the background of an empty cell.
 _DARK_TO_LIGHT: Steps = (
     (None, "#1f4a7a"),
     (0.05, "#2d68a8"),
@@ -54,44 +54,44 @@ _LIMIT: Mapping[str, object] = {
     "custom.hideFrom": {"legend": True, "tooltip": False, "viz": False},
     "color": {"mode": "fixed", "fixedColor": RED},
 }
-# Grafana shows an error for a status history with more points than half its pixels.
+# Grafana shows an error if a status history has more points than half of its pixels.
 _MOST_CELLS = 240
 _ROWS_ON_A_PAGE = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The vertical axis: a fixed lower end, and ends that it includes at least."""
+    """The vertical axis: a fixed lower end, and values that it always includes."""
 
     lowest: float | None = 0.0
     soft_low: float | None = None
     soft_high: float | None = None
 
 
-# The axis follows numbers that are small for the unit.
+# An axis for numbers that are small for their unit.
 FREE = Axis()
 AROUND_ZERO = Axis(lowest=None)
 _AXES: Mapping[str, Axis] = {"percentunit": Axis(soft_high=1.0), "celsius": Axis(None, 20.0, 90.0)}
 _RANKED_DECIMALS: Mapping[str, int] = {"percentunit": 1, "celsius": 0}
-# Without it, Grafana draws zeros on an axis to 100.
+# Without a soft maximum, Grafana draws zeros on an axis up to 100.
 _FROM_ZERO = Axis(soft_high=1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel with its size, in 24ths of the width and in lines."""
+    """A panel with its size: width in 24ths of the page, height in rows of the grid."""
 
     builder: _Builder
     width: int
     height: int
 
-    def sized(self, width: int = 24, height: int = 8) -> Panel:
-        """Return the panel with that size."""
+    def with_size(self, width: int = 24, height: int = 8) -> Panel:
+        """Return the panel with this size."""
         return replace(self, width=width, height=height)
 
-    def saying(self, otherwise: str) -> Panel:
-        """Return the panel with this text for the case without data."""
-        return replace(self, builder=self.builder.no_value(otherwise))
+    def with_empty_text(self, text: str) -> Panel:
+        """Return the panel with this text for the case that there is no data."""
+        return replace(self, builder=self.builder.no_value(text))
 
 
 def lines(
@@ -103,23 +103,23 @@ def lines(
     axis: Axis | None = None,
     least_step: str = "",
 ) -> Panel:
-    """Return a panel of series over time with dashed `limits`. `least_step` is for rates of values that are polled less often than scraped."""
+    """Return a panel of series over time with dashed `limits`. `least_step` is for rates of values that are polled rarely."""
     panel = (
         timeseries.Panel()
         .span_nulls(False)
         .line_width(1)
         .show_points(common.VisibilityMode.NEVER)
-        .mappings([_nothing()])
+        .mappings([_missing_mapping()])
         .legend(_legend())
         .tooltip(VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI).sort(common.SortOrder.DESCENDING))
     )
-    panel = _along(panel, axis or _AXES.get(unit, _FROM_ZERO))
+    panel = _with_axis(panel, axis or _AXES.get(unit, _FROM_ZERO))
     for position in range(len(queries), len(queries) + len(limits)):
-        panel = panel.override_by_query(_reference(position), _set(_LIMIT))
-    return Panel(_filled(panel, title, description, unit, (*queries, *limits), least_step), 12, 8)
+        panel = panel.override_by_query(_query_name(position), _overrides(_LIMIT))
+    return Panel(_with_settings(panel, title, description, unit, (*queries, *limits), least_step), 12, 8)
 
 
-def _along(panel: _Builder, axis: Axis) -> _Builder:
+def _with_axis(panel: _Builder, axis: Axis) -> _Builder:
     if axis.lowest is not None:
         panel = panel.min(axis.lowest)
     if axis.soft_low is not None:
@@ -134,31 +134,31 @@ def _legend() -> VizLegendOptions:
 
 def with_unit(panel: Panel, unit: str, position: int) -> Panel:
     """Return the panel with another unit for the query at a position, for which Grafana adds an axis."""
-    return replace(panel, builder=panel.builder.override_by_query(_reference(position), _set({"unit": unit})))
+    return replace(panel, builder=panel.builder.override_by_query(_query_name(position), _overrides({"unit": unit})))
 
 
 def stacked(title: str, description: str, unit: str, *queries: Query) -> Panel:
-    """Return a panel of series over time whose sum matters."""
+    """Return a panel of stacked series over time, whose sum is of interest."""
     panel = lines(title, description, unit, *queries)
     stacking = StackingConfig().mode(common.StackingMode.NORMAL).group("A")
     return replace(panel, builder=panel.builder.stacking(stacking).fill_opacity(30))
 
 
 def number(title: str, description: str, text: str, unit: str = "short", steps: Steps = ((None, _PLAIN),)) -> Panel:
-    """Return a panel with one figure, the current result of a query."""
-    panel = _figure().thresholds(_thresholds(steps))
-    return Panel(_filled(panel, title, description, unit, (_now(text),)), 3, 4)
+    """Return a panel with one number, the current result of a query."""
+    panel = _stat_panel().thresholds(_thresholds(steps))
+    return Panel(_with_settings(panel, title, description, unit, (_instant_query(text),)), 3, 4)
 
 
 def word(title: str, description: str, words: Words, text: str) -> Panel:
-    """Return a panel with one figure as a word; `words` maps values to text and colour."""
-    panel = _figure().mappings([_worded(words), _nothing()])
-    return Panel(_filled(panel, title, description, "short", (_now(text),)), 3, 4)
+    """Return a panel with one number as a word. `words` maps values to text and colour."""
+    panel = _stat_panel().mappings([_value_mapping(words), _missing_mapping()])
+    return Panel(_with_settings(panel, title, description, "short", (_instant_query(text),)), 3, 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure among several: its name, the text of its query, its unit, and colours for its values."""
+    """One of several numbers in a panel: its name, query text, unit, and colours for its values."""
 
     name: str
     text: str
@@ -167,26 +167,26 @@ class Figure:
 
 
 def numbers(title: str, description: str, *figures: Figure) -> Panel:
-    """Return a panel of several figures side by side; a figure that no card reports is left out."""
-    panel = _figure().text_mode(common.BigValueTextMode.VALUE_AND_NAME).wide_layout(False)
+    """Return a panel of several numbers side by side. Numbers that no card reports are not shown."""
+    panel = _stat_panel().text_mode(common.BigValueTextMode.VALUE_AND_NAME).wide_layout(False)
     for position, figure in enumerate(figures):
-        settings = _set({"unit": figure.unit, "thresholds": _coloured(figure.steps)})
-        panel = panel.override_by_query(_reference(position), settings)
-    queries = [_now(figure.text, figure.name) for figure in figures]
-    return Panel(_filled(panel, title, description, "short", queries), 3 * len(figures), 4)
+        settings = _overrides({"unit": figure.unit, "thresholds": _threshold_settings(figure.steps)})
+        panel = panel.override_by_query(_query_name(position), settings)
+    queries = [_instant_query(figure.text, figure.name) for figure in figures]
+    return Panel(_with_settings(panel, title, description, "short", queries), 3 * len(figures), 4)
 
 
-def _now(text: str, legend: str = "") -> Query:
+def _instant_query(text: str, legend: str = "") -> Query:
     return query(text, legend, "instant")
 
 
-def _figure() -> _Builder:
-    reduced = ReduceDataOptions().calcs(["lastNotNull"])
-    return stat.Panel().reduce_options(reduced).graph_mode(common.BigValueGraphMode.NONE)
+def _stat_panel() -> _Builder:
+    options = ReduceDataOptions().calcs(["lastNotNull"])
+    return stat.Panel().reduce_options(options).graph_mode(common.BigValueGraphMode.NONE)
 
 
 def ranking(title: str, description: str, unit: str, text: str, steps: Steps) -> Panel:
-    """Return a panel with the highest few as bars."""
+    """Return a panel with the highest values as bars."""
     panel = (
         bargauge.Panel()
         .orientation(common.VizOrientation.HORIZONTAL)
@@ -200,14 +200,14 @@ def ranking(title: str, description: str, unit: str, text: str, steps: Steps) ->
         .thresholds(_thresholds(steps))
     )
     panel = panel.decimals(_RANKED_DECIMALS[unit]) if unit in _RANKED_DECIMALS else panel
-    return Panel(_filled(panel, title, description, unit, (_now(text, RANKED),)), 8, 8)
+    return Panel(_with_settings(panel, title, description, unit, (_instant_query(text, RANKED),)), 8, 8)
 
 
 def heatmap(title: str, description: str, unit: str, series: Query) -> Panel:
     """Return a panel with a row of coloured cells for each series over time."""
     panel = (
         statushistory.Panel()
-        # Grafana has a legend for steps, and none for a continuous scheme.
+        # Grafana shows a legend for steps, but not for a continuous colour scheme.
         .color_scheme(FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS))
         .thresholds(_thresholds(_DARK_TO_LIGHT))
         .legend(_legend())
@@ -218,34 +218,34 @@ def heatmap(title: str, description: str, unit: str, series: Query) -> Panel:
         .min(0)
         .max(1.0)
     )
-    return Panel(_filled(panel, title, description, unit, (series,)), 24, 15)
+    return Panel(_with_settings(panel, title, description, unit, (series,)), 24, 15)
 
 
 def states(title: str, description: str, words: Words, *queries: Query) -> Panel:
-    """Return a panel with the state of each series over time; `words` maps values to text and colour."""
+    """Return a panel with the state of each series over time. `words` maps values to text and colour."""
     panel = (
         statetimeline.Panel()
-        .mappings([_worded(words), _nothing(GREY)])
+        .mappings([_value_mapping(words), _missing_mapping(GREY)])
         .thresholds(_thresholds(((None, GREY),)))
         .show_value(common.VisibilityMode.NEVER)
         .merge_values(True)
         .legend(_legend())
     )
-    return Panel(_filled(panel, title, description, "short", queries), 24, 8)
+    return Panel(_with_settings(panel, title, description, "short", queries), 24, 8)
 
 
-def coarse(panel: Panel) -> Panel:
-    """Return the panel with as few points as a heat map, for a query over tens of thousands of series."""
+def with_few_points(panel: Panel) -> Panel:
+    """Return the panel with as few points as a heat map, for queries over tens of thousands of series."""
     return replace(panel, builder=panel.builder.max_data_points(_MOST_CELLS))
 
 
-def _filled(
+def _with_settings(
     panel: _Builder, title: str, description: str, unit: str, queries: Sequence[Query], least_step: str = ""
 ) -> _Builder:
-    """Return the panel with the settings that all panels share."""
+    """Return the panel with the settings that all panels have in common."""
     panel = panel.title(title).description(description).unit(unit).datasource(DATA_SOURCE).no_value(_NOT_COLLECTED)
     for position, panel_query in enumerate(queries):
-        target = _target(panel_query, _reference(position))
+        target = _target(panel_query, _query_name(position))
         panel = panel.with_target(target.interval(least_step) if least_step else target)
     return panel
 
@@ -264,7 +264,7 @@ def _target(panel_query: Query, reference: str) -> Dataquery:
     return target.format(PromQueryFormat.TABLE) if panel_query.form == "table" else target
 
 
-def _reference(position: int) -> str:
+def _query_name(position: int) -> str:
     """Return the name of the query at a position."""
     return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[position]
 
@@ -277,24 +277,24 @@ def _thresholds(steps: Steps) -> ThresholdsConfig:
     )
 
 
-def _coloured(steps: Steps) -> dict[str, object]:
+def _threshold_settings(steps: Steps) -> dict[str, object]:
     return {"mode": "absolute", "steps": [{"color": color, "value": value} for value, color in steps]}
 
 
-def _set(properties: Mapping[str, object]) -> list[DynamicConfigValue]:
-    """Return the properties in which a series or column differs from the panel."""
+def _overrides(properties: Mapping[str, object]) -> list[DynamicConfigValue]:
+    """Return the properties of a series or column that differ from the panel."""
     return [DynamicConfigValue(name, value) for name, value in properties.items()]
 
 
-def _worded(words: Words) -> dashboard.ValueMapping:
-    """Return the texts and colours of these values."""
+def _value_mapping(words: Words) -> dashboard.ValueMapping:
+    """Return a mapping of values to their texts and colours."""
     results = {value: dashboard.ValueMappingResult(text, color) for value, (text, color) in words.items()}
     return dashboard.ValueMap(options=results)
 
 
-def _nothing(color: str = _PLAIN) -> dashboard.ValueMapping:
-    """Return the text of a missing number."""
-    result = dashboard.ValueMappingResult(_NOT_ON_THIS_CARD, color)
+def _missing_mapping(color: str = _PLAIN) -> dashboard.ValueMapping:
+    """Return a mapping of missing numbers to a text."""
+    result = dashboard.ValueMappingResult(_NOT_REPORTED, color)
     return dashboard.SpecialValueMap(
         dashboard.DashboardSpecialValueMapOptions(dashboard.SpecialValueMatch.NULL_AND_NAN, result)
     )
@@ -304,8 +304,8 @@ _CARD_LINK = (
     "/d/telemetry-card?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-node=${__data.fields.instance}"
     "&var-vendor=${__data.fields.vendor}&var-device=${__data.fields.device}&${__url_time_range}"
 )
-# A table of eight figures fits into 1,280 pixels. An arrow of sorting and long units take more.
-_FIGURE_PIXELS, _MORE_PIXELS = 98, 20
+# A table with eight numbers fits into 1,280 pixels. Sort arrows and long units need more.
+_FIGURE_PIXELS, _EXTRA_PIXELS = 98, 20
 _LONG_UNITS, _LONGEST_HEADING = frozenset({"flops"}), 12
 _LABEL_PIXELS = {"card": 70, "vendor": 112, "device": 80, "driver": 130, "power_kind": 130, "partition": 100}
 _WIDE_LABEL_PIXELS = {"alertname": 260, "uuid": 365, "model": 180, "serial": 170, "bus_id": 130}
@@ -314,7 +314,7 @@ _NAME_PIXELS, _NARROWEST_PIXELS = 100, 60
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: heading (hidden without one), query text, unit, `words` for values, and `steps` of colours."""
+    """A column of a table. Without a heading it is hidden. `words` are texts for values, `steps` are colours."""
 
     heading: str
     text: str
@@ -331,7 +331,7 @@ def card_table(
     columns: Sequence[Column],
     sort: Sequence[str] = (),
 ) -> Panel:
-    """Return a table with these labels and columns that links to the card. `sort` names headings; a minus sorts the highest first."""
+    """Return a table with links to the cards. `sort` names headings; a minus sorts in descending order."""
     names = _value_names(columns)
     order = [*labels, *names]
     positions = {name: position for position, name in enumerate(order)}
@@ -343,7 +343,7 @@ def card_table(
             [TableSortByFieldState().display_name(name.removeprefix("-")).desc(name.startswith("-")) for name in sort]
         )
         .with_transformation(DataTransformerConfig("merge", options={}))
-        # Without the labels of targets, and facts that another column has.
+        # Excludes the labels of targets, and repeated columns.
         .with_transformation(DataTransformerConfig("filterFieldsByName", options={"include": {"names": order}}))
         .with_transformation(
             DataTransformerConfig(
@@ -351,42 +351,42 @@ def card_table(
             )
         )
     )
-    arrows = {name.removeprefix("-") for name in sort}
+    sorted_headings = {name.removeprefix("-") for name in sort}
     for column in (column for column in columns if column.heading):
         is_long = column.unit in _LONG_UNITS or len(column.heading) > _LONGEST_HEADING
-        width = _FIGURE_PIXELS + _MORE_PIXELS * ((column.heading in arrows) + is_long)
-        panel = panel.override_by_name(column.heading, _set({**_of_column(column), "custom.width": width}))
+        width = _FIGURE_PIXELS + _EXTRA_PIXELS * ((column.heading in sorted_headings) + is_long)
+        panel = panel.override_by_name(column.heading, _overrides({**_column_settings(column), "custom.width": width}))
     for label in labels:
-        panel = panel.override_by_name(label, _set(_of_label(label)))
+        panel = panel.override_by_name(label, _overrides(_label_settings(label)))
     queries = [query(column.text, form="table") for column in columns]
-    return Panel(_filled(panel, title, description, "short", queries), 24, 10)
+    return Panel(_with_settings(panel, title, description, "short", queries), 24, 10)
 
 
 def _value_names(columns: Sequence[Column]) -> dict[str, str]:
-    """Return Grafana's names of the values, with their headings. With one query, Grafana leaves its name out."""
-    names = {f"Value #{_reference(position)}": column.heading for position, column in enumerate(columns)}
+    """Return the headings by Grafana's names of the values. With a single query, Grafana omits the query's name."""
+    names = {f"Value #{_query_name(position)}": column.heading for position, column in enumerate(columns)}
     if len(columns) == 1:
         names = {"Value": columns[0].heading, **names}
     return {name: heading for name, heading in names.items() if heading}
 
 
-def _of_column(column: Column) -> dict[str, object]:
-    mappings = [_worded(column.words)] if column.words else []
+def _column_settings(column: Column) -> dict[str, object]:
+    mappings = [_value_mapping(column.words)] if column.words else []
     properties: dict[str, object] = {
         "unit": column.unit,
         "decimals": column.decimals,
-        "mappings": [mapping.to_json() for mapping in (*mappings, _nothing())],
+        "mappings": [mapping.to_json() for mapping in (*mappings, _missing_mapping())],
         "custom.filterable": False,
     }
     if column.steps:
-        properties["thresholds"] = _coloured(column.steps)
+        properties["thresholds"] = _threshold_settings(column.steps)
     if column.steps or column.words:
         properties["custom.cellOptions"] = {"type": common.TableCellDisplayMode.COLOR_TEXT.value}
     return properties
 
 
-def _of_label(label: str) -> dict[str, object]:
-    # A job's id is a text, and unknown labels are shown as a dash.
+def _label_settings(label: str) -> dict[str, object]:
+    # Job IDs are texts, and missing labels are shown as a dash.
     properties: dict[str, object] = {"unit": "string", "noValue": "–"}
     if label in _LABEL_PIXELS:
         properties["custom.width"] = _LABEL_PIXELS[label]

@@ -1,4 +1,4 @@
-"""Panels that several dashboards share. A 0 is shown only while a series is watched."""
+"""Panels that several dashboards share. A 0 is only shown while there is a series to count."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from telemetry_grafana.promql import CARD, DEVICE, NODE, PARTITIONS
 ROW = f"by ({DEVICE})"
 CARD_LABELS = ("instance", "vendor", "device", "model")
 HOT: Steps = rising(80, 95)
-# By the degrees that are left.
+# Colours for the degrees that are left.
 _NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
-# Whether a reason holds the clocks down: heat and the brake are trouble, the power limit at full load is not.
-HELD_DOWN: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes, as usual at full load", GREY)}
+# Whether a reason throttles the clocks. Heat and the power brake are problems, the power limit at full load is not.
+THROTTLE_STATES: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes, as usual at full load", GREY)}
 # Reasons of throttling that should not occur. The power limit is normal at full load.
 THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))
-STATES_MEAN = (
-    "State: the worst condition. Failing: see the panel Failing. Too hot: no headroom left. Throttled: heat or the power "
-    "brake holds the clocks down. Not watched: the card was there within the hour, and its source fails or was released."
+STATES_TEXT = (
+    "State: the worst condition. Failing: see the panel Failing. Too hot: no headroom left. Throttled: by heat or the power "
+    "brake. Not watched: the card was present within the last hour, and its source fails or was released."
 )
-# A partition that disappears while its card stays was removed on purpose.
-_TAKEN_AWAY = (
+# A partition that disappears while its card is present was removed on purpose.
+_REMOVED_PARTITIONS = (
     '(last_over_time(accelerator_info{parent!=""}[1h]) and on (cluster, job, instance, parent)'
     ' label_replace(accelerator_up, "parent", "$$1", "id", "(.*)"))'
 )
-# The worst condition of a card, the lowest number first. -1 is a card that was there within the hour and has no series now.
+# The conditions of a card, the worst first. -1 is a card that was present within the last hour and has no series now.
 STATES: Words = {
     "-1": ("not watched", YELLOW),
     "0": ("lost", RED),
@@ -61,18 +61,18 @@ STATE = (
     f" or 0.5 * group {ROW} (accelerator:temperature_margin_celsius{{$cards}} < 0)"
     f" or 0.75 * group {ROW} (accelerator_throttled{{$cards,{THROTTLING}}} == 1)"
     f" or max {ROW} (accelerator_up{{$cards}}) or (max {ROW} (last_over_time(accelerator_up{{$cards}}[1h])) * 0 - 1"
-    f" unless on (cluster, job, instance, id) accelerator_up unless on (cluster, job, instance, id) {_TAKEN_AWAY})"
+    f" unless on (cluster, job, instance, id) accelerator_up unless on (cluster, job, instance, id) {_REMOVED_PARTITIONS})"
 )
 
 
-def held_down(more: str = "") -> str:
-    """Return for each reason whether it holds the clocks down, in the numbers of `HELD_DOWN`."""
-    all_reasons, trouble = (f"accelerator_throttled{{$cards{labels}}}" for labels in ("", f",{THROTTLING}"))
-    return f"({trouble}{more} or 2 * {all_reasons}{more})"
+def throttle_state(condition: str = "") -> str:
+    """Return for each reason whether it throttles the clocks, as a number of `THROTTLE_STATES`."""
+    all_reasons, problem_reasons = (f"accelerator_throttled{{$cards{labels}}}" for labels in ("", f",{THROTTLING}"))
+    return f"({problem_reasons}{condition} or 2 * {all_reasons}{condition})"
 
 
 BAD = ((None, GREEN), (1, RED))
-DOUBTFUL = rising(1)
+WARNING = rising(1)
 _WHOLE = f"unless on ({CARD}) {PARTITIONS}"
 
 
@@ -85,40 +85,40 @@ CARDS = number(
 )
 LOST = number(
     "Lost",
-    "Cards that were there and are not listed any more by a source that works; their partitions do not count.",
+    "Cards that a working source does not list any more; their partitions do not count.",
     f"sum((accelerator_up{{$cards}} == bool 0) {_WHOLE})",
     steps=BAD,
 )
 FAILING = number(
     "Failing",
-    "Cards with uncorrected memory errors, memory to be taken out of use, a bad health of their own, or a driver that "
+    "Cards with uncorrected memory errors, memory that needs to be replaced, a bad health state, or a driver that "
     "asks for a reset.",
     _count(f"max by ({CARD}) ({_FAILING})", "accelerator_up{$cards}"),
     steps=BAD,
 )
-# Some vendors do not report these figures, so they share a panel, which leaves out missing figures.
+# Some vendors do not report these numbers. They share a panel, which does not show missing numbers.
 THROTTLED = Figure(
     "Throttled",
     _count(
         f"max by ({CARD}) (accelerator_throttled{{$cards,{THROTTLING}}}) == 1",
         f"accelerator_throttled{{$cards,{THROTTLING}}}",
     ),
-    steps=DOUBTFUL,
+    steps=WARNING,
 )
-THROTTLED_MEANS = (
-    "Throttled: cards whose clocks are held down by heat or by the power brake; the power limit alone, which is normal at "
-    "full load, does not count."
+THROTTLED_TEXT = (
+    "Throttled: cards whose clocks are reduced by heat or by the power brake. The power limit alone does not count: it is normal at "
+    "full load."
 )
 NODES_DOWN = number(
     "Nodes down",
-    "Targets of Prometheus that had a daemon of ours within a day and do not answer.",
+    "Targets of Prometheus that had a telemetry daemon within the last day and do not respond.",
     "count(up{$nodes} == 0 and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]))"
     " or 0 * count(up{$nodes})",
     steps=BAD,
 )
 FAILING_SOURCES = number(
     "Bad sources",
-    "Tools and libraries that are installed and fail: readings that only they report are not watched.",
+    "Installed tools and libraries that fail. Readings that only they report are missing.",
     "sum(telemetry_source_up{$nodes} == bool 0)",
     steps=BAD,
 )
@@ -126,7 +126,7 @@ POWER = Figure("Power", "sum(accelerator_power_watts{$cards})", "watt")
 ENERGY = Figure("Energy", "sum(increase(accelerator_energy_estimated_joules_total{$cards}[$__range])) / 3600", "watth")
 
 
-EVENTS_MEAN = (
+EVENTS_TEXT = (
     "Events by code (NVIDIA: Xid), from their time until the card was reset, its driver reloaded or the node rebooted. "
     "Only some drivers report events."
 )
@@ -141,33 +141,33 @@ _SEVERITY = (
 )
 
 
-def now_of_card(metric: str) -> str:
+def current_value(metric: str) -> str:
     """Return the current value of a metric for each card, for a table."""
     return f"max {ROW} ({metric}{{$cards}})"
 
 
-# Those with a problem come first.
+# Cards with a problem come first.
 ALL_CARDS = card_table(
     "All cards",
-    f"Each card now. {STATES_MEAN} Headroom: degrees left before the card slows down by its own limits. n/a: not reported, or "
+    f"Each card now. {STATES_TEXT} Headroom: degrees left before the card slows down by its own limits. n/a: not reported, or "
     "lost. A click on the device opens the card.",
     CARD_LABELS,
     (
         Column("state", STATE, words=STATES),
-        Column("temperature", now_of_card("accelerator:temperature_celsius"), "celsius", HOT),
-        Column("headroom", now_of_card("accelerator:temperature_margin_celsius"), "celsius", _NEAR),
-        Column("power", now_of_card("accelerator_power_watts"), "suffix: W"),
-        Column("limit", now_of_card("accelerator_power_cap_watts"), "suffix: W"),
-        Column("utilization", now_of_card("accelerator_utilization_ratio"), "percentunit"),
-        Column("memory", now_of_card("accelerator_memory_used_ratio"), "percentunit"),
+        Column("temperature", current_value("accelerator:temperature_celsius"), "celsius", HOT),
+        Column("headroom", current_value("accelerator:temperature_margin_celsius"), "celsius", _NEAR),
+        Column("power", current_value("accelerator_power_watts"), "suffix: W"),
+        Column("limit", current_value("accelerator_power_cap_watts"), "suffix: W"),
+        Column("utilization", current_value("accelerator_utilization_ratio"), "percentunit"),
+        Column("memory", current_value("accelerator_memory_used_ratio"), "percentunit"),
     ),
     sort=("state", "instance", "device"),
 )
-# Grafana's own list of alerts does not follow the variables, and has no alerts of a store that only receives samples.
+# Grafana's alert list ignores the variables, and has no alerts of a store that only receives samples.
 FIRING_ALERTS = card_table(
     "Firing alerts",
-    "Alerts about the chosen nodes, from the rules that Prometheus or vmalert evaluates. Those that Grafana evaluates "
-    "itself stand in its own list.",
+    "Alerts about the chosen nodes, from the rules that Prometheus or vmalert evaluates. Alerts that Grafana evaluates "
+    "are in its own list.",
     ("alertname", "instance", "vendor", "device"),
     (
         Column("severity", _SEVERITY, words={"0": ("critical", RED), "1": ("warning", YELLOW), "2": ("info", GREEN)}),
@@ -178,4 +178,4 @@ FIRING_ALERTS = card_table(
         ),
     ),
     sort=("severity", "since"),
-).saying("no alert fires, if Prometheus has the rules")
+).with_empty_text("no alert fires, if Prometheus has the rules")

@@ -16,7 +16,7 @@ from telemetry_grafana.dashboards.panels import (
     ranking,
     rising,
 )
-from telemetry_grafana.dashboards.query import highest, named_nodes, query
+from telemetry_grafana.dashboards.query import query, top_series, with_node_label
 from telemetry_grafana.promql import NODE
 
 _SCORE = ((None, RED), (-5, YELLOW), (-3, GREEN), (3, YELLOW), (5, RED))
@@ -26,18 +26,18 @@ _COMPARED = (
     ("temperature", "temperature_celsius", "celsius"),
     ("power", "power_watts", "watt"),
 )
-# The added label keeps the scores of one card apart until the highest is taken.
+# The added label makes the scores of a card distinct, so that the highest can be chosen.
 _FURTHEST = " or ".join(
     f'label_replace(abs(accelerator:{name}:zscore{{$cards}}), "of", "{name}", "", "")' for _, name, _ in _COMPARED
 )
-# The number of lines that are drawn above and below the bundle.
+# The number of lines that are drawn above and below the median.
 _MOST = 10
 
 
 _SCORES = card_table(
     "Scores",
-    "Distance from the median of the peers in their usual spread (robust standard deviations); beyond 5 either way is "
-    "red; the furthest of them first. n/a: fewer than three peers, or not reported.",
+    "Distance from the median of the peers in robust standard deviations. Scores beyond 5 or -5 are "
+    "red. The furthest come first. n/a: fewer than three peers, or not reported.",
     shared.CARD_LABELS,
     (
         Column("furthest", f"max {shared.ROW} ({_FURTHEST})", steps=_SCORE, decimals=1),
@@ -50,12 +50,12 @@ _SCORES = card_table(
 )
 
 
-def _outermost(title: str, name: str, unit: str) -> Panel:
+def _deviation_panel(title: str, name: str, unit: str) -> Panel:
     series = f"accelerator:{name}:deviation{{$cards}}"
     return lines(
         f"{title.capitalize()} against the median",
-        f"How far the {title} of each card is from the median of its model: the {_MOST} cards that came highest above it and "
-        f"the {_MOST} that came lowest. A line away from the bundle is a card that stands out.",
+        f"How far the {title} of each card is from the median of its model: the {_MOST} cards that were furthest above it and "
+        f"the {_MOST} furthest below it. A line far from the others is a card that stands out.",
         unit,
         query(
             f"round({series} and on (cluster, job, instance, id) (topk({_MOST}, max_over_time({series}[$__range] @ end()))"
@@ -70,8 +70,8 @@ STRAGGLERS = Page(
     uid="telemetry-stragglers",
     title="Accelerators: stragglers",
     description=(
-        "Each card against the median of the cards of its model in the same job of Prometheus. In one training job over all "
-        "of them the slow card shows at once: low clocks or high temperature name the cause, low utilization the victims."
+        "Each card against the median of the cards of its model in the same job of Prometheus. If one training job uses all "
+        "of them, a slow card stands out: low clocks or high temperature show the cause, low utilization the waiting cards."
     ),
     sections={
         "Cards that stand out": (
@@ -81,31 +81,31 @@ STRAGGLERS = Page(
                 "percentunit",
                 "topk(10, -1 * accelerator:utilization_ratio:deviation{$cards} > 0)",
                 rising(0.05, 0.2),
-            ).saying("no card does less"),
+            ).with_empty_text("no card does less"),
             ranking(
                 "Clock below the median",
                 "By how much the clock of a card is below the median of its model.",
                 "hertz",
                 "topk(10, -1 * accelerator:clock_hertz:deviation{$cards} > 0)",
                 rising(5e7, 2e8),
-            ).saying("no card is slower"),
+            ).with_empty_text("no card is slower"),
             ranking(
                 "Temperature above the median",
                 "By how much the temperature of a card is above the median of its model.",
                 "celsius",
                 "topk(10, accelerator:temperature_celsius:deviation{$cards} > 0)",
                 rising(8, 15),
-            ).saying("no card is hotter"),
+            ).with_empty_text("no card is hotter"),
             _SCORES,
         ),
-        "Over time": tuple(_outermost(*compared) for compared in _COMPARED),
+        "Over time": tuple(_deviation_panel(*metric) for metric in _COMPARED),
         "Slow hosts": (
             lines(
                 "Utilization by node",
-                f"A node whose cards all do less than those of the others: the {_MOST} nodes that came lowest.",
+                f"The {_MOST} nodes with the lowest utilization.",
                 "percentunit",
                 query(
-                    named_nodes(
+                    with_node_label(
                         "instance:accelerator_utilization_ratio:avg{$vendors} and on (cluster, job, instance, vendor)"
                         f" bottomk({_MOST}, min_over_time(instance:accelerator_utilization_ratio:avg{{$vendors}}[$__range] @ end()))"
                     ),
@@ -114,9 +114,9 @@ STRAGGLERS = Page(
             ),
             lines(
                 "Host CPU",
-                f"A busy host starves its cards: the {_MOST} that came highest.",
+                f"A busy host slows its cards down: the {_MOST} busiest hosts.",
                 "percentunit",
-                highest("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}", NODE, _MOST),
+                top_series("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}", NODE, _MOST),
             ),
         ),
     },

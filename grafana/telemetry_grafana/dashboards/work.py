@@ -1,4 +1,4 @@
-"""Achieved work: estimated FLOP/s and bytes a second of each card beside its peak, its power and the steps of its job."""
+"""Achieved work: estimated FLOP/s and bytes a second of each card, with its peak, power and the steps of its job."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from telemetry_grafana.dashboards.panels import (
     ranking,
     rising,
 )
-from telemetry_grafana.dashboards.query import Query, by_card, by_model, highest, not_reported, query
+from telemetry_grafana.dashboards.query import Query, by_card, by_model, not_reported, query, top_series
 from telemetry_grafana.promql import CARD
 from telemetry_grafana.rules.recording import BYTES, CEILING, FLOPS, INTENSITY, LOST, SHARE, STEP_RATE
 
 _ON_CARD = f"on ({CARD})"
 _FEW = 8
-_ESTIMATE = "An estimate: active cycles of the matrix units × FLOP per cycle × the clock now, if all work is in the data type of the label."
+_ESTIMATE = "An estimate: active cycles of the matrix units × FLOP per cycle × current clock, if all work is in the data type of the label."
 _PEAK_MEMORY = "accelerator_peak_memory_bytes_per_second{$cards}"
 _ROOF = f"({INTENSITY}{{$cards}} * {_ON_CARD} group_left () {_PEAK_MEMORY} < {CEILING}{{$cards}} or {CEILING}{{$cards}} and {INTENSITY}{{$cards}})"
 _RIDGE = f"{CEILING}{{$cards}} / {_ON_CARD} group_left () {_PEAK_MEMORY}"
-# The power and the steps of a rank; ranks of one card share its power.
+# The power and the steps of a rank. Ranks on the same card share its power.
 _OF_JOB = "cluster, job, job_id"
 _RANKS_OF_CARD = f"count by ({CARD}) ({STEP_RATE}{{$nodes}})"
 _RANK_WATTS = f"({STEP_RATE}{{$nodes}} > bool -1) * {_ON_CARD} group_left () (accelerator:power_watts:rate5m{{$cards}} / {_ON_CARD} {_RANKS_OF_CARD})"
@@ -33,19 +33,19 @@ _JOULES_PER_STEP = f"sum by ({_OF_JOB}) ({_RANK_WATTS}) / max by ({_OF_JOB}) ({S
 _TOKEN_RATE = f"sum by ({_OF_JOB}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
 _PARTS = "telemetry_steps_seconds_total{$nodes}"
 _ROW = shared.ROW.replace("(", "(dtype, ")
-# An idle card loses nothing to its low clocks.
+# The low clocks of an idle card are not a loss.
 _LOST = f"({LOST}{{$cards}} and {_ON_CARD} accelerator:utilization_ratio:rate5m{{$cards}} > 0.05)"
 
 
-def _of_most(text: str) -> Query:
-    """Return the series of the few jobs with the highest values in the time shown."""
+def _top_jobs(text: str) -> Query:
+    """Return the series of the jobs with the highest values in the time range."""
     return query(f"({text}) and topk({_FEW}, max_over_time(({text})[$__range:1m] @ end()))", "{{job_id}}")
 
 
 _ROOFLINES = card_table(
     "Each card on its roofline",
-    "What the card does, and what it could do at this intensity and at the clock of this moment: below the ridge its memory is the roof, "
-    f"above it its matrix units. {_ESTIMATE}",
+    "What the card does, and could do at this intensity and its current clock: below the ridge, memory is the limit, "
+    f"above it the matrix units. {_ESTIMATE}",
     (*shared.CARD_LABELS, "dtype"),
     (
         Column("FLOP/s", f"max {_ROW} ({FLOPS}{{$cards}})", "flops", decimals=1),
@@ -64,8 +64,8 @@ WORK = Page(
     uid="telemetry-work",
     title="Accelerators: achieved work",
     description=(
-        "From utilization to work done. Utilization says that something ran; here is what the matrix units and the memory did at most, and what the "
-        "clocks took away. Vendors that report neither are n/a. Where a job counts its steps, these stand beside its cards (docs/profile.md)."
+        "Work that was done. Utilization only shows that something ran. This dashboard shows the most work that matrix units and memory can have done, and the "
+        "loss from low clocks. Vendors that report neither are n/a. Jobs may also count their steps (docs/profile.md)."
     ),
     sections={
         "Now": (
@@ -78,13 +78,13 @@ WORK = Page(
             ),
             number(
                 "Lost to clocks",
-                "The part of the peaks of busy cards that is out of reach at the clocks of this moment.",
+                "The part of the peaks that busy cards cannot reach at their current clocks.",
                 f"avg({_LOST})",
                 "percentunit",
             ),
             numbers(
                 "Steps",
-                "What jobs count: steps and tokens a second, and the energy of a token.",
+                "Reported by jobs: steps and tokens a second, and the energy of a token.",
                 Figure("steps/s of the slowest job", f"min(max by ({_OF_JOB}) ({STEP_RATE}{{$nodes}}))", "short"),
                 Figure("tokens/s", f"sum({_TOKEN_RATE})", "short"),
                 Figure(
@@ -98,14 +98,14 @@ WORK = Page(
         "Work and power": (
             lines(
                 "Estimated FLOP/s",
-                f"The cards that came highest. {_ESTIMATE}",
+                f"The cards with the highest values. {_ESTIMATE}",
                 "flops",
-                highest(f"{FLOPS}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _FEW),
+                top_series(f"{FLOPS}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _FEW),
                 not_reported("accelerator_pipe_active_ratio{$cards}", "accelerator_tensor_active_ratio{$cards}"),
             ),
             lines(
                 "Power of the same cards",
-                "Five-minute averages; a card that draws much and does little waits, or works in another data type.",
+                "Five-minute averages. A card with high power and little work is waiting, or uses another data type.",
                 "watt",
                 query(
                     f"accelerator:power_watts:rate5m{{$cards}} and {_ON_CARD} topk({_FEW}, max_over_time({FLOPS}{{$cards}}[$__range] @ end()))",
@@ -114,16 +114,16 @@ WORK = Page(
             ),
             lines(
                 "Memory traffic",
-                "Bytes a second by the share of transfers; not by the share of time in which memory was touched, which says nothing of work.",
+                "Bytes a second, from the used share of the bandwidth, not from the share of time in which memory was active.",
                 "Bps",
-                highest(f"{BYTES}{{$cards}}", "{{instance}} {{device}}", CARD, _FEW),
+                top_series(f"{BYTES}{{$cards}}", "{{instance}} {{device}}", CARD, _FEW),
                 not_reported("accelerator_memory_bandwidth_ratio{$cards}"),
             ),
             lines(
                 "Lost to clocks",
-                "The part of the quoted peak that is out of reach at the clock of the moment: power caps, heat, or a fixed clock.",
+                "The part of the quoted peak that the current clock cannot reach: power caps, heat, or a fixed clock.",
                 "percentunit",
-                highest(f"{LOST}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _FEW),
+                top_series(f"{LOST}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _FEW),
             ),
         ),
         "The cluster": (
@@ -135,7 +135,7 @@ WORK = Page(
             ),
             ranking(
                 "Below their peers",
-                "How much less of the peak the cards reach than the median of their model on the same node.",
+                "How far the cards are below the median of their model on the same node, as a share of the peak.",
                 "percentunit",
                 f"topk(10, quantile by (cluster, job, instance, vendor, model) (0.5, {SHARE}{{$cards}}) - on (cluster, job, instance, vendor, model) group_right () {SHARE}{{$cards}})",
                 rising(0.05, 0.15),
@@ -145,18 +145,18 @@ WORK = Page(
                 "The median share of the peak by model.",
                 "percentunit",
                 by_model(f"quantile by (vendor, model) (0.5, {SHARE}{{$cards}})"),
-            ).sized(16, 8),
+            ).with_size(16, 8),
         ),
         "Steps of jobs": (
             lines(
                 "Step time",
                 "Seconds of a step, of the slowest rank of the jobs with the longest steps.",
                 "s",
-                _of_most(f"(1 / min by ({_OF_JOB}) ({STEP_RATE}{{$nodes}} > 0))"),
+                _top_jobs(f"(1 / min by ({_OF_JOB}) ({STEP_RATE}{{$nodes}} > 0))"),
             ),
             lines(
                 "Where the time of steps goes",
-                "Parts of a step as jobs measure them, of all ranks of all jobs together.",
+                "Parts of a step as jobs measure them, for all ranks of all jobs together.",
                 "percentunit",
                 query(
                     f"sum by (part) (rate({_PARTS}[$__rate_interval])) / scalar(sum(rate({_PARTS}[$__rate_interval])))",
@@ -165,15 +165,15 @@ WORK = Page(
             ),
             lines(
                 "Joules per step",
-                "Energy of all cards of a job for one step: the jobs that need most.",
+                "Energy of all cards of a job for one step: the jobs with the highest values.",
                 "joule",
-                _of_most(f"({_JOULES_PER_STEP})"),
+                _top_jobs(f"({_JOULES_PER_STEP})"),
             ),
             lines(
                 "FLOP/s as jobs count them",
-                "What the steps needed, as the jobs that did most state it: no estimate of ours.",
+                "Counted by the jobs themselves, not estimated: the jobs with the highest values.",
                 "flops",
-                _of_most(f"sum by ({_OF_JOB}) (rate(telemetry_steps_flops_total{{$nodes}}[$__rate_interval]))"),
+                _top_jobs(f"sum by ({_OF_JOB}) (rate(telemetry_steps_flops_total{{$nodes}}[$__rate_interval]))"),
             ),
         ),
     },

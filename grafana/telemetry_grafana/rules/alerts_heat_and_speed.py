@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from telemetry_grafana.promql import CARD, MODEL, MODEL_IN_NODE, NODE, beginning_with
+from telemetry_grafana.promql import CARD, MODEL, MODEL_IN_NODE, NODE, prefix_pattern
 from telemetry_grafana.rules.recording import OWNED_WORK
 from telemetry_grafana.rules.recording_past import LOST_CLOCK, THROTTLED
 from telemetry_grafana.rules.rule import AlertGroup, critical, info, warning
 from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS
 
-# Cards that draw hardly more than idle cards; those of them that are fully busy are hung.
+# Cards with hardly more power than idle cards. If they are fully busy, they are hung.
 _ABOVE_IDLE = "accelerator:power_above_idle:ratio"
 _ACTIVITY, _BANDWIDTH = "accelerator_memory_activity_ratio", "accelerator_memory_bandwidth_ratio"
-# A card that waits for another draws as much power as a card that decodes for one user, but its memory is quiet.
+# A card that waits for another needs as much power as a card that decodes for one user, but does not use its memory.
 _AT_REST = (
     f"({_ABOVE_IDLE} < $rest_share_alone or {_ABOVE_IDLE} < $rest_share and on ({CARD}) ({_ACTIVITY} or {_BANDWIDTH}))"
     f" unless on ({CARD}) ({_ACTIVITY} > $quiet_ratio or {_BANDWIDTH} > $quiet_ratio)"
@@ -27,30 +27,30 @@ _HUNG = (
 _T = "accelerator:temperature_celsius"
 _MARGIN = "accelerator:temperature_margin_celsius"
 _DEGREES = "accelerator_temperature_celsius"
-_OTHERS, _BOARD = beginning_with(OTHER_SENSORS), beginning_with(BOARD_SENSORS)
-_OWN_CRITICAL = "(accelerator_temperature_critical_celsius or accelerator_temperature_shutdown_celsius)"
+_OTHERS, _BOARD = prefix_pattern(OTHER_SENSORS), prefix_pattern(BOARD_SENSORS)
+_CRITICAL_LIMITS = "(accelerator_temperature_critical_celsius or accelerator_temperature_shutdown_celsius)"
 _WORK = "accelerator:utilization_ratio:rate5m"
 _POWER = "accelerator:power_watts:rate5m"
 
 
-def _against(function: str, series: str) -> str:
-    """Return the series minus the common value of its node's cards of the same model."""
+def _difference_from(function: str, series: str) -> str:
+    """Return the difference of the series from the common value of the cards of the same model in the node."""
     return f"({series} - on ({MODEL_IN_NODE}) group_left () {function.format(peers=MODEL_IN_NODE, series=series)})"
 
 
-def _mostly_held_by(reasons: str) -> str:
+def _often_throttled_by(reasons: str) -> str:
     return f'avg_over_time(accelerator_throttled{{reason=~"{reasons}"}}[10m]) >= $throttled_share'
 
 
-def _held_by(reasons: str) -> str:
-    """Return an expression for clocks that are held down now or again and again."""
-    return f'max without (reason) (accelerator_throttled{{reason=~"{reasons}"}} == 1 or {_mostly_held_by(reasons)})'
+def _throttled_by(reasons: str) -> str:
+    """Return an expression for clocks that are throttled now or repeatedly."""
+    return f'max without (reason) (accelerator_throttled{{reason=~"{reasons}"}} == 1 or {_often_throttled_by(reasons)})'
 
 
-# Only lasting throttling explains a slow card: short throttling would reset both alerts again and again.
-_MOSTLY_HELD = _mostly_held_by("$heat_reasons|$brake_reasons")
+# Only lasting throttling explains a slow card. Short throttling would reset both alerts repeatedly.
+_OFTEN_THROTTLED = _often_throttled_by("$heat_reasons|$brake_reasons")
 _ABOVE_MEAN = "avg by ({peers}) ({series})"
-# The cards of one owner in the node are compared, or those without a known owner.
+# Cards are compared with those of the same owner in the node, or with cards without a known owner.
 _LIKE = f"{MODEL_IN_NODE}, owner_kind, owner"
 _LESS_WORK = f"(quantile by ({_LIKE}) (0.5, {OWNED_WORK}) - on ({_LIKE}) group_right () {OWNED_WORK})"
 _HELD = f"({OWNED_WORK} > bool -1) * on ({CARD}) group_left () max by ({CARD}) (accelerator_memory_used_ratio)"
@@ -64,7 +64,7 @@ _IS_HOT = (
     f' or {_DEGREES}{{sensor=~"$inner_sensors"}} > $hot_junction_celsius) unless {_MARGIN}'
 )
 _VENDORS = f"{NODE}, vendor"
-# Each card counts once, although two agents may send it.
+# Each card counts once, even if two agents report it.
 _HOT_CARDS = f"count by ({_VENDORS}) (group by ({_VENDORS}, id) ({_IS_HOT}))"
 
 HEAT_AND_SPEED = AlertGroup(
@@ -89,16 +89,16 @@ HEAT_AND_SPEED = AlertGroup(
             hold="4m",
             summary="{value} {vendor} cards on {instance} are hot at the same time: its cooling fails",
             meaning="At least three quarters of the node's cards, and at least four, are as hot as AcceleratorHot requires. The cause is not a single cooler, but the air or water of the node or room.",
-            check="The fans, pumps and the inlet temperature of the node (in its BMC), and whether the nodes beside it are hot, too.",
-            remedy="Restore the cooling; until then lower the power limits or drain the node, before the cards switch themselves off.",
+            check="The fans, pumps and the inlet temperature of the node (in its BMC), and whether neighbouring nodes are hot, too.",
+            remedy="Restore the cooling; until then lower the power limits or drain the node before the cards switch off.",
         ),
         critical(
             name="AcceleratorTemperatureCritical",
             condition=(
-                f"max without (sensor) ({_DEGREES} >= {_OWN_CRITICAL} or"
+                f"max without (sensor) ({_DEGREES} >= {_CRITICAL_LIMITS} or"
                 f' ({_DEGREES}{{sensor!~"{_BOARD}|$inner_sensors"}} >= $critical_celsius'
                 f' or {_DEGREES}{{sensor=~"$inner_sensors"}} >= $critical_junction_celsius)'
-                f" unless {_OWN_CRITICAL} unless {_DEGREES} < accelerator_temperature_slowdown_celsius)"
+                f" unless {_CRITICAL_LIMITS} unless {_DEGREES} < accelerator_temperature_slowdown_celsius)"
             ),
             hold="2m",
             summary="a sensor of {vendor} {device} on {instance} is at {value:humanize} °C",
@@ -108,8 +108,8 @@ HEAT_AND_SPEED = AlertGroup(
         warning(
             name="AcceleratorHotterThanPeers",
             condition=(
-                f"{_against(_ABOVE_MEAN, _T)} > $outlier_celsius unless {_against(_ABOVE_MEAN, _WORK)} > $busier_ratio"
-                # Some cards do not report their work, such as partitioned ones.
+                f"{_difference_from(_ABOVE_MEAN, _T)} > $outlier_celsius unless {_difference_from(_ABOVE_MEAN, _WORK)} > $busier_ratio"
+                # Some cards, such as partitioned cards, do not report their utilization.
                 f" unless {_POWER} / on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({_POWER}) > $busier_power"
             ),
             hold="15m",
@@ -132,13 +132,13 @@ HEAT_AND_SPEED = AlertGroup(
                 " and on (cluster, job, vendor, model) (last_over_time(model:accelerator_fan_ratio:most[1h]) > 0)"
             ),
             hold="5m",
-            summary="the fan of {vendor} {device} on {instance} stands still while the card is hot",
+            summary="the fan of {vendor} {device} on {instance} has stopped while the card is hot",
             meaning="The fan is broken, or a setting keeps it at zero. If no fan of a model has ever turned for ten minutes, the model counts as fanless.",
-            check="The fan by eye; the fan setting.",
+            check="Look at the fan; check the fan setting.",
         ),
         warning(
             name="AcceleratorThermalThrottling",
-            condition=_held_by("$heat_reasons"),
+            condition=_throttled_by("$heat_reasons"),
             hold="5m",
             held_back_by=("AcceleratorTemperatureCritical", "AcceleratorsHot"),
             summary="{vendor} {device} on {instance} slows down because of heat",
@@ -151,16 +151,16 @@ HEAT_AND_SPEED = AlertGroup(
             hold="10m",
             counted_over_seconds=10_800,
             held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling", "AcceleratorsHot"),
-            summary="heat has slowed {vendor} {device} on {instance} down in each of the last three hours, which cost {value:humanizePercentage} of its clock",
+            summary="heat has slowed {vendor} {device} on {instance} down in each of the last three hours and cost {value:humanizePercentage} of its clock",
             meaning="Heat lowered the clocks for at least a twentieth of each of the last three hours. The value is the average loss of clock, compared with the best five minutes of that time. A single hot hour does not fire the alert.",
             check="When the card is throttled (dashboard Card): the load, the inlet temperature, and whether other cards are throttled, too.",
             remedy="Clean filters and coolers, check fans and flow; a lower power limit may cost less speed than throttling.",
         ),
         warning(
             name="AcceleratorPowerBrake",
-            condition=_held_by("$brake_reasons"),
+            condition=_throttled_by("$brake_reasons"),
             hold="5m",
-            summary="{vendor} {device} on {instance} is held down by the power brake",
+            summary="{vendor} {device} on {instance} is slowed down by the power brake",
             meaning="The power supply or the board asks the card to slow down: a supply has failed or is overloaded.",
             check="The power supplies of the node.",
         ),
@@ -173,7 +173,7 @@ HEAT_AND_SPEED = AlertGroup(
                 " unless on (cluster, job, instance, id) accelerator_allocation_ratio"
             ),
             hold="30m",
-            summary="{vendor} {device} on {instance} is idle while its memory is held",
+            summary="{vendor} {device} on {instance} is idle while its memory is in use",
             meaning="A process holds memory of the card but does not use the card, for example a hung job or a forgotten notebook.",
             check="`telemetry snapshot --all` lists the processes.",
             remedy="Ask the owner, or end the job.",
@@ -187,13 +187,13 @@ HEAT_AND_SPEED = AlertGroup(
                 f" unless on ({CARD}) {_OTHER_WORK}"
                 # A card with neither an owner nor a memory reading may work for another job.
                 f" and on ({CARD}) (accelerator_allocation_ratio or accelerator_memory_used_ratio)"
-                # A card that works beside hanging cards is no straggler.
+                # A card that works while others hang is not a straggler.
                 f" unless on ({MODEL_IN_NODE}) ({_HUNG})"
             ),
             hold="30m",
             summary="{vendor} {device} on {instance} works {value:humanizePercentage} less than its node's other cards",
             meaning="The card is less busy than the other cards of its model and owner in the node, which are about equally busy and use the same amount of memory. If a job uses all of them, this card delays it, or waits for another one. Cards with other owners or another amount of memory in use do other work and are not compared.",
-            check="The dashboard Stragglers: clocks, temperature and links beside those of the peers.",
+            check="The dashboard Stragglers: clocks, temperature and links compared with its peers.",
             remedy="Take the node out of the job and test it.",
         ),
     ),
@@ -201,18 +201,18 @@ HEAT_AND_SPEED = AlertGroup(
 
 
 @dataclass(frozen=True, slots=True)
-class _Compared:
-    """A card or a node in comparison with its busy peers."""
+class _Peers:
+    """The series and labels by which a card or a node is compared with its busy peers."""
 
-    share: str  # the pattern of its recorded shares
-    reading: str  # the pattern of its readings
+    share: str  # the pattern of the recorded ratios to the peers
+    reading: str  # the pattern of the readings
     labels: str
-    peers: str  # the labels that peers have in common
+    group: str  # the labels that peers have in common
     fewest: str
 
 
-_CARDS = _Compared("accelerator:{}:of_busy_peers", "{}", CARD, MODEL_IN_NODE, "$straggler_peers")
-_NODES = _Compared(
+_CARDS = _Peers("accelerator:{}:of_busy_peers", "{}", CARD, MODEL_IN_NODE, "$straggler_peers")
+_NODES = _Peers(
     "instance:accelerator_{}:of_busy_peers",
     f"avg by ({MODEL_IN_NODE}) ({{}})",
     MODEL_IN_NODE,
@@ -221,30 +221,32 @@ _NODES = _Compared(
 )
 
 
-def _slower(compared: _Compared) -> str:
-    """Return the clock ratio of cards that are behind their peers by clock and power, among peers with similar power, memory and power limit."""
-    clock, power = _lately("clock_hertz", compared), _lately("power_watts", compared)
-    memory_used = compared.reading.format("accelerator_memory_used_ratio")
-    power_cap = compared.reading.format("(accelerator_power_cap_watts > 0)")
+def _slower_than_peers(peers: _Peers) -> str:
+    """Return the clock ratio of cards with lower clock and power than their peers, which have similar memory and power limits."""
+    clock, power = _busy_average("clock_hertz", peers), _busy_average("power_watts", peers)
+    memory_used = peers.reading.format("accelerator_memory_used_ratio")
+    power_cap = peers.reading.format("(accelerator_power_cap_watts > 0)")
     return (
-        f"{clock} < $slower_share and on ({compared.labels}) {power} < $slower_share"
-        f" and on ({compared.labels}) last_over_time({compared.share.format('clock_hertz')}[30m]) < (1 + $slower_share) / 2"
-        f" and on ({compared.peers}) quantile by ({compared.peers}) (0.5, abs({power} - 1)) < $same_power_share"
-        f" and on ({compared.peers}) count by ({compared.peers}) ({clock}) >= {compared.fewest}"
-        f" unless on ({compared.labels}) abs({memory_used} - {_median(memory_used, compared)}) > $same_memory_ratio"
-        f" unless on ({compared.labels}) {power_cap} / {_median(power_cap, compared)} < $lower_cap_share"
+        f"{clock} < $slower_share and on ({peers.labels}) {power} < $slower_share"
+        f" and on ({peers.labels}) last_over_time({peers.share.format('clock_hertz')}[30m]) < (1 + $slower_share) / 2"
+        f" and on ({peers.group}) quantile by ({peers.group}) (0.5, abs({power} - 1)) < $same_power_share"
+        f" and on ({peers.group}) count by ({peers.group}) ({clock}) >= {peers.fewest}"
+        f" unless on ({peers.labels}) abs({memory_used} - {_median(memory_used, peers)}) > $same_memory_ratio"
+        f" unless on ({peers.labels}) {power_cap} / {_median(power_cap, peers)} < $lower_cap_share"
     )
 
 
-def _lately(name: str, compared: _Compared) -> str:
-    """Return the half-hour average of cards that were busy most of the time: jobs pause to write checkpoints."""
-    series = compared.share.format(name)
-    return f"(avg_over_time({series}[30m]) and on ({compared.labels}) count_over_time({series}[30m]) >= $busy_minutes)"
+def _busy_average(name: str, peers: _Peers) -> str:
+    """Return the half-hour average of cards that were busy most of the time. Jobs pause to write checkpoints."""
+    series = peers.share.format(name)
+    return f"(avg_over_time({series}[30m]) and on ({peers.labels}) count_over_time({series}[30m]) >= $busy_minutes)"
 
 
-def _median(series: str, compared: _Compared) -> str:
-    busy = f"count_over_time({compared.share.format('clock_hertz')}[30m]) >= $busy_minutes"
-    return f"on ({compared.peers}) group_left () quantile by ({compared.peers}) (0.5, {series} and on ({compared.labels}) {busy})"
+def _median(series: str, peers: _Peers) -> str:
+    busy = f"count_over_time({peers.share.format('clock_hertz')}[30m]) >= $busy_minutes"
+    return (
+        f"on ({peers.group}) group_left () quantile by ({peers.group}) (0.5, {series} and on ({peers.labels}) {busy})"
+    )
 
 
 FULL_LOAD = AlertGroup(
@@ -262,7 +264,7 @@ FULL_LOAD = AlertGroup(
         ),
         warning(
             name="AcceleratorSlowerThanPeers",
-            condition=f"{_slower(_CARDS)} unless on ({CARD}) {_MOSTLY_HELD} unless on ({CARD}) ({_AT_REST})",
+            condition=f"{_slower_than_peers(_CARDS)} unless on ({CARD}) {_OFTEN_THROTTLED} unless on ({CARD}) ({_AT_REST})",
             hold="10m",
             summary="{vendor} {device} on {instance} runs at {value:humanizePercentage} of the clock of its node's other cards",
             meaning="The card is as busy as the other cards of its model in the node and uses the same amount of memory, but its clock and power are much lower. If a job uses all of them, the others wait for this card. A lower power limit, heat and the power brake do not explain the difference.",
@@ -272,7 +274,7 @@ FULL_LOAD = AlertGroup(
         warning(
             name="AcceleratorNodeSlow",
             condition=(
-                f"{_slower(_NODES)} unless on ({MODEL_IN_NODE}) {_MOSTLY_HELD} unless on ({MODEL_IN_NODE}) ({_HUNG})"
+                f"{_slower_than_peers(_NODES)} unless on ({MODEL_IN_NODE}) {_OFTEN_THROTTLED} unless on ({MODEL_IN_NODE}) ({_HUNG})"
             ),
             hold="10m",
             summary="the {vendor} cards on {instance} run at {value:humanizePercentage} of the clock of other nodes",

@@ -1,4 +1,4 @@
-"""Alerts about missing and broken cards. They look back for hours, because the series of a lost card end."""
+"""Alerts about missing and broken cards. They read the last hours, because the series of a lost card ends."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from telemetry_grafana.rules.rule import AlertGroup, critical, open_event, warni
 # which has an alert of its own.
 _NOT_COUNTED = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
 _WHOLE = f"unless on ({CARD}) {PARTITIONS}"
-# The alert's range: while the node does not answer, the partitions of a lost card must not count as cards.
-_WHOLE_LATELY = f"unless on ({CARD}) last_over_time({PARTITIONS}[5m])"
-# Known whole cards, including lost cards, which have an alert of their own. Each counts once, even if several servers send it.
+# Uses the alert's time range: while the node does not respond, the partitions of a lost card must not count as cards.
+_RECENTLY_WHOLE = f"unless on ({CARD}) last_over_time({PARTITIONS}[5m])"
+# Known whole cards, including lost cards, which have their own alert. Each counts once, even if several servers report it.
 _KNOWN = f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up {_WHOLE}))"
 
 
-# A node whose daemon lost its state within the week.
-_HAD = "last_over_time(instance:accelerators:before[15m])"
-# A failed source explains missing devices, and has an alert of its own.
-_NOW = f"(instance:accelerators:known or 0 * {_HAD} unless on (cluster, job, instance) (telemetry_source_up == 0))"
+# The cards of a node before its daemon lost its state, within the last week.
+_CARDS_BEFORE = "last_over_time(instance:accelerators:before[15m])"
+# A failed source explains missing devices, and has its own alert.
+_CARDS_NOW = f"(instance:accelerators:known or 0 * {_CARDS_BEFORE} unless on (cluster, job, instance) (telemetry_source_up == 0))"
 
 
-def _more_than(metric: str, node: str, known: str) -> str:
-    """Return the metric if it exceeds `known` on that node, where no series counts as 0."""
+def _if_more_than(metric: str, node: str, known: str) -> str:
+    """Return the metric if it exceeds `known` on that node. A missing series counts as 0."""
     known_or_none = f"({known} or 0 * max by ({node}) ({metric}))"
     return f"{metric} > on ({node}) group_left () {known_or_none} {_NOT_COUNTED}"
 
 
-# Another job may read these cards: in Kubernetes a node has a pod for each vendor.
-_NOT_LISTED = _more_than(
+# Another job of Prometheus may cover these cards: in Kubernetes, a node has a pod for each vendor.
+_NOT_LISTED = _if_more_than(
     "telemetry_pci_devices", "cluster, instance, vendor", f"max by (cluster, instance, vendor) ({_KNOWN})"
 )
 
@@ -38,8 +38,8 @@ PRESENCE = AlertGroup(
     (
         critical(
             name="AcceleratorLost",
-            # A restart of the daemon changes nothing, and a card's partitions are lost with the card.
-            condition=f"last_over_time(accelerator_up[5m]) == 0 {_WHOLE_LATELY} unless accelerator:up:flapping",
+            # A restart of the daemon does not affect it. The partitions of a card are lost with the card.
+            condition=f"last_over_time(accelerator_up[5m]) == 0 {_RECENTLY_WHOLE} unless accelerator:up:flapping",
             hold="3m",
             held_back_by_event="xid_79",
             summary="{vendor} {device} ({model}) on {instance} is lost",
@@ -48,16 +48,16 @@ PRESENCE = AlertGroup(
         ),
         critical(
             name="AcceleratorFlapping",
-            condition=f"accelerator:up:flapping and last_over_time(accelerator_up[5m]) {_WHOLE_LATELY}",
-            counted_over_seconds=1800,  # then the flapping has ended, and AcceleratorLost applies again
-            summary="{vendor} {device} ({model}) on {instance} is lost and comes back again and again",
+            condition=f"accelerator:up:flapping and last_over_time(accelerator_up[5m]) {_RECENTLY_WHOLE}",
+            counted_over_seconds=1800,  # afterwards the flapping is over, and AcceleratorLost applies again
+            summary="{vendor} {device} ({model}) on {instance} is lost and comes back repeatedly",
             meaning="Within an hour the card was lost and returned three times, or it was lost for more than a tenth of the hour and was lost again after it returned. Meanwhile AcceleratorLost does not fire. The alert ends half an hour after the last change.",
             check="The history of `accelerator_up` (dashboard Card), `dmesg` (PCIe AER, NVIDIA: Xid 79), power and temperature before each loss.",
             remedy="Drain the node. Reseat the card, its riser and its power cables. If it happens again, replace the card.",
         ),
         critical(
             name="AcceleratorsFewerThanExpected",
-            condition=_more_than("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN),
+            condition=_if_more_than("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN),
             hold="10m",
             summary="{instance} should have {value} {vendor} cards and has fewer",
             meaning="The node has fewer cards than `expect.devices`, even with those of AcceleratorLost: a card was missing from the start or was removed with `telemetry forget`, or no source of that vendor works.",
@@ -76,14 +76,14 @@ PRESENCE = AlertGroup(
         warning(
             name="AcceleratorsFewerThanBefore",
             condition=(
-                f"{_HAD} > {_NOW} and on (cluster, job, instance) telemetry_build_info"
+                f"{_CARDS_BEFORE} > {_CARDS_NOW} and on (cluster, job, instance) telemetry_build_info"
                 f" unless on (cluster, job, instance, vendor) telemetry_devices_expected"
                 f" unless on (cluster, instance, vendor) ({_NOT_LISTED}) {_NOT_COUNTED}"
             ),
             hold="15m",
             summary="{instance} had {value} {vendor} cards before its daemon lost its state, and has fewer",
             meaning="The daemon lost its state (the node has a new image, or the pod has no volume for the state), and the node has fewer cards than before. AcceleratorLost cannot fire, because the daemon does not know cards that disappeared meanwhile. The alert ends when the node has the same number of cards again, or seven days after the state was lost. If `expect.devices` is set, AcceleratorsFewerThanExpected continues.",
-            check="`lspci`, `dmesg`, the vendor's tool; `accelerator_info` of earlier times shows which cards there were.",
+            check="`lspci`, `dmesg`, the vendor's tool; `accelerator_info` of earlier times shows the previous cards.",
             remedy="As for AcceleratorLost. If the node should have fewer cards, or is another machine under the same name, set `expect.devices`, which ends this alert. Keep the state directory on a persistent disk (Helm: `stateHostPath`).",
         ),
     ),
@@ -93,15 +93,15 @@ PRESENCE = AlertGroup(
 _DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
 
 
-def _remembered(selector: str) -> str:
-    """Return the card's series, or its last value if it has ended. The card's number may have changed since."""
+def _with_last_value(selector: str) -> str:
+    """Return the card's series, or its last value if the series has ended. The card's number may have changed since."""
     metric = selector.split("{", maxsplit=1)[0]
     last = f"last_over_time({selector}[6h])"
     return f"({selector} or {last} unless on (cluster, job, instance, id) {metric})"
 
 
 _OTHER_CODES = 'code!~"$xid_critical|$xid_application|$own_alert"'
-# An Xid that needs no repair counts while it is new: it was not open before, or has occurred again. Prometheus cannot see
+# An Xid that needs no repair is reported while it is new: it was not open before, or has occurred again. Prometheus cannot see
 # the increase of a series that begins with 1. "Before" covers hours in which the node may not have answered.
 _AGAIN = f'increase(accelerator_events_total{{code=~"xid_.*",{_OTHER_CODES}}}[$event_window]) > 0'
 _OPEN_BEFORE = 'last_over_time(accelerator_event_open{code=~"xid_.*"}[6h] offset $event_window)'
@@ -139,18 +139,18 @@ BROKEN = AlertGroup(
         ),
         critical(
             name="AcceleratorUnhealthy",
-            condition=_remembered('accelerator_health{state=~"alarm|critical"}') + " == 1",
+            condition=_with_last_value('accelerator_health{state=~"alarm|critical"}') + " == 1",
             hold="2m",
             summary="{vendor} {device} on {instance} reports its health as {state}",
-            meaning="The card's own health state is bad.",
+            meaning="The card reports a bad health state.",
             check="The vendor's tool names the error codes (Ascend: `npu-smi info -t health -i ID`).",
         ),
         critical(
             name="AcceleratorUncorrectedErrors",
-            condition="sum without (location) (" + _remembered("accelerator_ecc_uncorrected_total") + ") > 0",
+            condition="sum without (location) (" + _with_last_value("accelerator_ecc_uncorrected_total") + ") > 0",
             held_back_by_event="xid_(48|95)",
             summary="{vendor} {device} on {instance}: {value:humanize} uncorrected memory errors",
-            meaning="Memory held wrong data that could not be corrected. Jobs that used it have failed, or have computed with wrong data.",
+            meaning="Wrong data in memory could not be corrected. Jobs that used it have failed or have wrong results.",
             check="The dashboard Card shows where the errors were, and whether rows were remapped or pages retired since.",
         ),
         warning(
@@ -166,7 +166,7 @@ BROKEN = AlertGroup(
         ),
         critical(
             name="AcceleratorRowRemapFailed",
-            condition=_remembered("accelerator_row_remap_failed") + " == 1",
+            condition=_with_last_value("accelerator_row_remap_failed") + " == 1",
             summary="{vendor} {device} on {instance} has no spare memory rows left",
             meaning="A bad row could not be replaced.",
             check="`accelerator_remapped_rows`.",
@@ -207,7 +207,7 @@ BROKEN = AlertGroup(
             name="AcceleratorLinkFlapping",
             condition="count without (link) (accelerator:link_up:flapping)",
             counted_over_seconds=3600,
-            summary="{value} links of {vendor} {device} on {instance} went down and up again and again",
+            summary="{value} links of {vendor} {device} on {instance} went down and up repeatedly",
             meaning="Links go down and up repeatedly. Each time, the jobs that use them stall or fail.",
             check="Which links (dashboard Card), their error counters, and their other ends; whether other links of the same cable or module also flap.",
             remedy="As for AcceleratorLinkDown.",
@@ -229,7 +229,7 @@ BROKEN = AlertGroup(
             name="AcceleratorPcieReplays",
             condition="increase(accelerator_pcie_replays_total[15m]) / 15 > $pcie_replays_per_minute",
             hold="15m",
-            summary="{vendor} {device} on {instance} sends {value:humanize} PCIe packets a minute again",
+            summary="{vendor} {device} on {instance} resends {value:humanize} PCIe packets a minute",
             meaning="The PCIe link has transmission errors.",
             check="`lspci -vvv` (AER), riser and retimer.",
             remedy="Reseat the card; replace riser or retimer.",
@@ -242,9 +242,9 @@ BROKEN = AlertGroup(
                 " and on (cluster, job, instance, id) accelerator:utilization_ratio:rate5m > $busy_ratio)"
             ),
             hold="15m",
-            summary="the PCIe link of {vendor} {device} on {instance} runs below what it can",
+            summary="the PCIe link of {vendor} {device} on {instance} runs below its maximum",
             meaning="The PCIe link has fewer lanes than it should have, or a lower generation although the card is busy (idle cards slow their link down to save power).",
-            check="`lspci -vvv`: LnkCap against LnkSta, of the card and of the bridge before it.",
+            check="`lspci -vvv`: LnkCap compared with LnkSta, for the card and the bridge above it.",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Alerts about the monitor itself. They come first, because a node that does not report cannot warn."""
+"""Alerts about the monitor itself. They come first, because a node that does not report has no other alerts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from telemetry_grafana.rules.rule import MAINTENANCE_END, AlertGroup, critical, 
 # A source in one of these states is silent on purpose.
 _SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine|not_supported"} == 1'
 _STUCK = 'unless on (cluster, job, instance, source) (telemetry_source_state{state="stuck"} == 1)'
-# If all answering targets of a job are ours, a target that never answered is ours, too.
-_OF_OUR_JOBS = "on (cluster, job) (count by (cluster, job) (up == 1) == on (cluster, job) count by (cluster, job) (telemetry_build_info))"
+# If all responding targets of a job are telemetry daemons, a target that never responded is considered one, too.
+_IN_TELEMETRY_JOBS = "on (cluster, job) (count by (cluster, job) (up == 1) == on (cluster, job) count by (cluster, job) (telemetry_build_info))"
 _DURATION = "telemetry_source_duration_seconds"
-# Polls that run a tool once for every card, a third of a second each: with sixteen cards they exceed the limit of a tool.
+# Polls that run a tool for every card. At a third of a second each, sixteen cards would exceed the limit for one poll.
 FOR_EVERY_CARD = {
     "hccn-tool": "link|flaps|statistics|speed|net-health",
     "npu-smi": "usages|common|memory|temperatures|voltage|board|card|ecc|health|pcie-errors",
@@ -24,7 +24,7 @@ _A_SECOND_EACH = f"({_OF_EVERY_CARD}) <= on (cluster, job, instance) group_left 
 
 _DOWN = (
     "(up == 0 or avg_over_time(up[10m]) < $up_share and min_over_time(up[3m]) == 0)"
-    f" and (up and on (cluster, job, instance) last_over_time(instance:telemetry:once[1h]) or up and {_OF_OUR_JOBS})"
+    f" and (up and on (cluster, job, instance) last_over_time(instance:telemetry:once[1h]) or up and {_IN_TELEMETRY_JOBS})"
 )
 MAINTENANCE = "TelemetryMaintenance"
 
@@ -36,7 +36,7 @@ MONITOR = AlertGroup(
             name=MAINTENANCE,
             condition=f"last_over_time({MAINTENANCE_END}[1h]) - time() > 0",
             summary="{instance} is in maintenance for another {value:humanizeDuration}",
-            meaning="An operator announced work on the node. This alert goes to no receiver: in Alertmanager it holds back the node's other alerts without resolving them, so incidents that are open stay open.",
+            meaning="An operator announced work on the node. This alert has no receiver. In Alertmanager it inhibits the node's other alerts without resolving them, so open incidents stay open.",
             check="`telemetry maintenance` on the node shows the end and the reason.",
             remedy="Nothing; `telemetry maintenance off` ends the maintenance earlier.",
         ),
@@ -44,7 +44,7 @@ MONITOR = AlertGroup(
             name="TelemetryDown",
             condition=_DOWN,
             hold="3m",
-            summary="telemetry on {instance} is not answering",
+            summary="telemetry on {instance} does not respond",
             meaning="Prometheus cannot scrape a node reliably. It has scraped this node before, or all other targets of the job are daemons of ours. The node, the network or the daemon is down.",
             check=f"`systemctl status telemetry` and `curl -s localhost:{DEFAULT_PORT}/healthz` on the node; the target's error on Prometheus' page /targets.",
             remedy="Start the daemon. Handle these alerts first, because the jobs of the node are down, too. Remove a decommissioned node from the targets.",
@@ -53,34 +53,34 @@ MONITOR = AlertGroup(
             name="TelemetryStillDown",
             condition=_DOWN,
             hold="15m",
-            summary="telemetry on {instance} has not answered for a quarter of an hour",
+            summary="telemetry on {instance} has not responded for a quarter of an hour",
             meaning="TelemetryDown lasts longer than a reboot of the node.",
             check="As for TelemetryDown; the node's console and BMC.",
             remedy="As for TelemetryDown. If the node hangs while it starts, power-cycle it.",
         ),
         critical(
             name="TelemetryAbsent",
-            # When a cluster's agent stops, all its series end, `up` included.
+            # When the agent of a cluster stops, all its series end, including `up`.
             condition=(
                 "absent(telemetry_build_info)"
                 " or last_over_time(fleet:telemetry:seen[7d]) unless on (cluster) (up or telemetry_build_info)"
             ),
             hold="10m",
-            summary="no node at all of the cluster reports accelerators",
+            summary="no node of the cluster reports accelerators",
             meaning="Prometheus has no target of ours: none is configured, discovery finds none, or all are down. If the alert has the label `cluster`, this cluster had nodes within the last week and has no target now: its agent is down or cannot reach the store.",
             check="Prometheus' page /targets and the scrape configuration, in a cluster with an agent those of the agent.",
             remedy="Correct the scrape configuration, the service discovery or the agent.",
         ),
         critical(
             name="TelemetrySilent",
-            # The agent goes down with its node, so that `up` 0 is never written.
+            # The agent goes down with its node, so `up` never becomes 0.
             condition=(
                 "last_over_time(instance:telemetry:pushed[7d])"
                 # Telegraf writes no `up` at all.
                 " unless on (cluster, job, instance) (up or telemetry_build_info)"
             ),
             hold="10m",
-            summary="{instance}, which sends its own metrics, no longer sends",
+            summary="{instance} has stopped sending its metrics",
             meaning="A node with the label `pushed` sent metrics within the last week and sends none now. The node, its agent or the path to the store is down.",
             check="Whether the node is up; `systemctl status telemetry-agent telemetry` on it, and the agent's log.",
             remedy="Repair the network path to the store, or start the agent, which then sends the queued samples. Silence the alert if the node was removed.",
@@ -92,7 +92,7 @@ MONITOR = AlertGroup(
                 f" {_STUCK}"
             ),
             hold="10m",
-            summary="{source} on {instance} fails: what only it reads is not watched",
+            summary="{source} on {instance} fails: readings that only it reports are missing",
             meaning="An installed tool or library fails most of the time, because of a timeout, a driver error, missing permissions, or unknown output.",
             check="`telemetry doctor` on the node names the reason and the remedy; `telemetry_source_failures_total` counts by reason.",
             remedy="For `driver_gone`, load the driver or reboot. For `no_permission`, add the groups video and render. For `library_mismatch`, reload the upgraded driver or reboot. For `timeout`, see TelemetrySourceStuck.",
@@ -109,7 +109,7 @@ MONITOR = AlertGroup(
         warning(
             name="TelemetryReadingsStale",
             condition=(
-                # A poll with an interval of an hour is up for the whole hour. A restart of the daemon changes nothing.
+                # A poll with an interval of an hour is up for the whole hour. A restart of the daemon does not affect the alert.
                 "last_over_time(telemetry_source_poll_up[5m]) == 0"
                 f" unless on (cluster, job, instance, source) ({_SILENT} or telemetry_source_up == 0)"
             ),
@@ -129,7 +129,7 @@ MONITOR = AlertGroup(
                 " unless on (cluster, job, instance, id) (accelerator_suspended == 1)"
             ),
             hold="10m",
-            summary="{vendor} {device} on {instance} is listed but has no readings any more",
+            summary="{vendor} {device} on {instance} is listed, but its readings are missing",
             meaning="The device is still listed, but its core readings are missing now. This often precedes the loss of a card.",
             check="`telemetry snapshot --why` shows the reasons; run the vendor's tool by hand.",
             remedy="Drain the card, reset it (`telemetry release` first), or replace it.",
@@ -148,7 +148,7 @@ MONITOR = AlertGroup(
         ),
         info(
             name="TelemetryNotUnderstood",
-            # A failing source has an alert of its own.
+            # A failing source has its own alert.
             condition="telemetry_source_problems > 0 and on (cluster, job, instance, source) telemetry_source_up == 1",
             hold="30m",
             summary="{source} on {instance} prints output that telemetry does not understand",
@@ -169,7 +169,7 @@ MONITOR = AlertGroup(
             name="TelemetryConfigurationRejected",
             condition="telemetry_config_last_reload_successful == 0",
             hold="5m",
-            summary="the configuration on {instance} is invalid; the previous one is in force",
+            summary="the configuration on {instance} is invalid; the previous one is used",
             meaning="A reload found an error. The daemon continues with the previous configuration, and would not start with the new file.",
             check="`telemetry config check` names the key and the line.",
             remedy="Correct the file and run `systemctl reload telemetry`.",
@@ -188,7 +188,7 @@ MONITOR = AlertGroup(
         ),
         warning(
             name="TelemetryClockSkew",
-            # Both are from the same scrape, so its age does not matter, nor later changes of the clock.
+            # Both times are from the same scrape, so its age and later changes of the clock do not matter.
             condition="abs(telemetry_time_seconds - timestamp(telemetry_time_seconds)) > $skew_seconds",
             hold="15m",
             summary="the clock of {instance} differs from that of Prometheus by {value:humanizeDuration}",

@@ -8,13 +8,13 @@ from telemetry_grafana.rules.rule import AlertGroup, info, warning
 
 _CARD = f"on ({CARD})"
 _JOB = "cluster, job, job_id"
-# The basis of a share changes with every sample, the owner does not.
+# The basis of a share may change with every sample, but the owner does not.
 _OWNED = "max without (basis) (accelerator_allocation_ratio)"
 _WORK = "accelerator:utilization_ratio:rate5m"
 _OF_JOBS = "accelerator:allocation_utilization_ratio:rate5m"
 _LESS_WORK = f"(quantile by ({_JOB}) (0.5, {_OF_JOBS}) - on ({_JOB}) group_right () {_OF_JOBS})"
 
-# The nodes of a job are compared by the work and the memory of its cards there.
+# The nodes of a job are compared by the utilization and the memory of its cards.
 _ALIKE = f"{_JOB}, vendor, model"
 _NODE_OF_JOB = f"{_JOB}, instance, vendor, model"
 _NODE_WORK = f"avg by ({_NODE_OF_JOB}) ({_OF_JOBS})"
@@ -46,7 +46,7 @@ OWNERS = AlertGroup(
             condition=f"{_OWNED} and {_CARD} {_WORK} < $idle_ratio",
             hold="55m",  # the rate covers another five minutes
             held_back_by=("AcceleratorJobHangs",),
-            summary="{owner_kind} {owner} has had {vendor} {device} on {instance} for an hour and does not use it",
+            summary="{owner_kind} {owner} has not used {vendor} {device} on {instance} for an hour",
             meaning="The card is allocated, or a process uses it, but it computes nothing. The job waits, hangs or has ended unnoticed, or it is a forgotten notebook.",
             check="`telemetry snapshot --processes` on the node shows whether there are processes; see the job's log.",
             remedy="Ask the owner, or end the job.",
@@ -70,7 +70,7 @@ OWNERS = AlertGroup(
         ),
         warning(
             name="AcceleratorMemoryHeldByNobody",
-            # Partitions are billed on their card.
+            # Partitions are attributed to their card.
             condition=(
                 f"accelerator_memory_used_ratio > $unowned_ratio unless {_CARD} accelerator_allocation_ratio"
                 f" unless {_CARD} {PARTITIONS}"
@@ -86,10 +86,10 @@ OWNERS = AlertGroup(
             name="TelemetryClaimsUnresolved",
             condition="telemetry_claims_unresolved > 0",
             hold="15m",
-            summary="{value} device names of {source} on {instance} fit no card of this node, or several",
+            summary="{value} device names of {source} on {instance} match no card of this node, or several",
             meaning="A scheduler assigned devices that the daemon cannot find, so their owners are missing in all sums. The card was lost, or its name has an unknown form.",
             check="The problems of the source in `telemetry doctor`, which contain the owner and the device.",
-            remedy="If the card was lost, see AcceleratorLost. Otherwise report the form of the name (docs/troubleshooting.md).",
+            remedy="If the card was lost, see AcceleratorLost. Otherwise report the format of the name (docs/troubleshooting.md).",
         ),
         warning(
             name="AcceleratorJobSlowestNode",
@@ -120,7 +120,7 @@ OWNERS = AlertGroup(
             name="AcceleratorJobSlower",
             condition=f"{_STEPS_NOW} < $slower_ratio * {_STEPS_BEFORE} and {_STEPS_NOW} > 0",
             hold="10m",
-            summary="job {job_id} on {instance} makes {value} steps a second, less than half of what it made within the last hour",
+            summary="job {job_id} on {instance} makes {value} steps a second, less than half of its highest rate within the last hour",
             meaning="The job still makes steps, but each takes twice as long. The cause may be a throttled card, a slow node or link, storage, or another phase of the job.",
             check="The dashboard Achieved work shows clocks of the job's cards and the parts of its steps; run `telemetry profile` on a trace.",
             remedy="If a card differs from the others, take its node out of the job. Otherwise ask the owner whether the job changed.",

@@ -1,10 +1,10 @@
-"""Rules for clusters with NVIDIA's dcgm-exporter: the names of 4.9 from earlier ones, and back."""
+"""Rules for clusters with NVIDIA's dcgm-exporter. They record the names of version 4.9 from older names, and back."""
 
 from __future__ import annotations
 
 from telemetry_exporters.prometheus.compat.dcgm import DCGM, DEFAULT_RENAMES, DRIVER_LABELS, HOSTNAME_LABELS
 
-# A label of every series that a rule records. Without it, the rules of both directions would feed each other.
+# A label of every recorded series. Without it, the rules of both directions would use each other's results.
 _MARK = "renamed"
 _CAPACITY, _TOTAL, _BYTES = "DEV_FB_CAPACITY_BYTES", "DEV_FB_TOTAL", 1 << 20
 
@@ -35,7 +35,7 @@ def _by(operator: str, factor: float) -> str:
 
 
 def _rule(name: str, expression: str, old: int, new: int) -> dict[str, object]:
-    """Return a rule that also copies the labels that have another name in the other generation."""
+    """Return a rule that also copies the labels whose names differ between the versions."""
     for labels in (HOSTNAME_LABELS, DRIVER_LABELS):
         expression = f'label_replace({expression}, "{labels[new]}", "$1", "{labels[old]}", "(.+)")'
     return {"record": DCGM.prefix + name, "expr": expression, "labels": {_MARK: "yes"}}

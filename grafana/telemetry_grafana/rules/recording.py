@@ -1,17 +1,17 @@
-"""Recording rules: temperature, true averages, achieved work, comparison with busy peers, sums, and distances from the median."""
+"""Recording rules: temperature, averages, achieved work, comparison with busy peers, sums, and distances from the median."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from telemetry_grafana.promql import CARD, DEVICE, MODEL, MODEL_IN_NODE, NODE, PARTITIONS, beginning_with
+from telemetry_grafana.promql import CARD, DEVICE, MODEL, MODEL_IN_NODE, NODE, PARTITIONS, prefix_pattern
 from telemetry_grafana.rules.recording_past import HIGHEST_POWER, IDLE_POWER, MEMORIES, PAST
 from telemetry_grafana.rules.recording_tokens import TOKEN_ENERGY
 from telemetry_grafana.rules.rule import EVERY, Recording, RecordingGroup, with_thresholds
 from telemetry_parsers.metrics import OTHER_SENSORS, OWNER_LABELS
 
-# As on the terminal and the page: every sensor except memory, HBM and board.
-_CORE_SENSORS = f'sensor!~"{beginning_with(OTHER_SENSORS)}"'
+# As on the terminal and the page: all sensors except memory, HBM and board.
+_CORE_SENSORS = f'sensor!~"{prefix_pattern(OTHER_SENSORS)}"'
 _UTILIZATION = "accelerator:utilization_ratio:rate5m"
 OWNED_WORK = "accelerator:owned_utilization_ratio:rate5m"
 
@@ -20,7 +20,7 @@ def _limit(name: str) -> str:
     return f"accelerator_temperature_{name}_celsius{{{_CORE_SENSORS}}}"
 
 
-# Each sensor has limits of its own: an edge slows its card down at 100 °C, a junction at 110 °C.
+# Each sensor has its own limits: a card slows down at 100 °C at the edge, or at 110 °C at the junction.
 _LIMITS = f"({_limit('slowdown')} or {_limit('critical')} or {_limit('shutdown')})"
 
 
@@ -44,7 +44,7 @@ _DEVICES = (
     Recording(
         _UTILIZATION,
         "clamp_max(rate(accelerator_busy_seconds_total[5m]), 1)",
-        "True average utilization over five minutes, from the seconds that the daemon integrates.",
+        "True average utilization over five minutes, from the busy seconds that the daemon integrates.",
     ),
     Recording(
         "accelerator:allocation_utilization_ratio:rate5m",
@@ -93,7 +93,7 @@ _WORK_DONE = RecordingGroup(
         Recording(
             CEILING,
             f"accelerator_flops_per_cycle * {_OF_CARD} ({_CLOCK})",
-            "FLOP/s that the card could do at the current clock.",
+            "FLOP/s that the card can reach at the current clock.",
             _PER_DTYPE,
         ),
         Recording(
@@ -136,12 +136,12 @@ _WORK_DONE = RecordingGroup(
 )
 
 
-# Not a rate, because the rate of a counter that has just begun is too low.
+# An average instead of a rate, because the rate of a new counter is too low.
 _POWER_READ = "avg_over_time(accelerator_power_watts[5m])"
 _LEAST, _MOST = f"min_over_time({IDLE_POWER}[30d])", f"max_over_time({HIGHEST_POWER}[30d])"
 _ABOVE_IDLE = Recording(
     "accelerator:power_above_idle:ratio",
-    # If work adds little, the tool reports a constant; a card far below the idle cards is not idle.
+    # If work adds little power, the tool reports a constant. A card with far less power than idle cards is not idle.
     f"abs({_POWER_READ} - on ({MODEL}) group_left () {_LEAST})"
     f" / on ({MODEL}) group_left () (({_MOST} > {with_thresholds('$power_follows')} * {_LEAST}) - {_LEAST})",
     "The difference between the power of the device and of an idle device, as a share of the largest difference within a month.",
@@ -150,20 +150,20 @@ _ABOVE_IDLE = Recording(
 _AT_LOAD = with_thresholds(">= $same_load_ratio")
 
 
-def _of_busy_peers(series: str, read: str) -> tuple[Recording, ...]:
-    """Return the rules that compare each card with its node's cards, and each node (if all its cards are busy) with other nodes."""
-    of_card = f"({read} and on ({CARD}) {_UTILIZATION} {_AT_LOAD})"
+def _busy_peer_rules(series: str, reading: str) -> tuple[Recording, ...]:
+    """Return rules that compare each card with busy cards of its node, and each busy node with other busy nodes."""
+    busy_cards = f"({reading} and on ({CARD}) {_UTILIZATION} {_AT_LOAD})"
     all_busy = f"min by ({MODEL_IN_NODE}) ({_UTILIZATION}) {_AT_LOAD}"
-    of_node = f"(avg by ({MODEL_IN_NODE}) ({read}) and on ({MODEL_IN_NODE}) {all_busy})"
+    busy_nodes = f"(avg by ({MODEL_IN_NODE}) ({reading}) and on ({MODEL_IN_NODE}) {all_busy})"
     return (
         Recording(
             f"accelerator:{series}:of_busy_peers",
-            f"{of_card} / on ({MODEL_IN_NODE}) group_left () quantile by ({MODEL_IN_NODE}) (0.5, {of_card})",
+            f"{busy_cards} / on ({MODEL_IN_NODE}) group_left () quantile by ({MODEL_IN_NODE}) (0.5, {busy_cards})",
             "The value of a busy device, divided by the median of its node's busy devices of the same model.",
         ),
         Recording(
             f"instance:accelerator_{series}:of_busy_peers",
-            f"{of_node} / on ({MODEL}) group_left () quantile by ({MODEL}) (0.5, {of_node})",
+            f"{busy_nodes} / on ({MODEL}) group_left () quantile by ({MODEL}) (0.5, {busy_nodes})",
             "The average of the devices of a busy node, divided by the median of the busy nodes with the same model.",
             MODEL_IN_NODE,
         ),
@@ -174,20 +174,20 @@ _BUSY_PEERS = RecordingGroup(
     "telemetry-busy-peers",
     (
         _ABOVE_IDLE,
-        *_of_busy_peers("clock_hertz", "accelerator:clock_hertz:avg5m"),
-        *_of_busy_peers("power_watts", "accelerator:power_watts:rate5m"),
+        *_busy_peer_rules("clock_hertz", "accelerator:clock_hertz:avg5m"),
+        *_busy_peer_rules("power_watts", "accelerator:power_watts:rate5m"),
     ),
     every=EVERY,
 )
 
 
-def _share(used: str, limit: str, without: str = "") -> str:
-    """Return one sum as a share of another, over the devices that have both."""
-    both = f"{used} and on ({CARD}) {limit}{without}", f"{limit} and on ({CARD}) {used}{without}"
-    return " / ".join(f"sum by (OVER) ({part})" for part in both)
+def _ratio(used: str, limit: str, without: str = "") -> str:
+    """Return one sum as a share of another, over the devices that report both."""
+    numerator_and_denominator = f"{used} and on ({CARD}) {limit}{without}", f"{limit} and on ({CARD}) {used}{without}"
+    return " / ".join(f"sum by (OVER) ({part})" for part in numerator_and_denominator)
 
 
-# A partition counts if its card has no value of its own; otherwise a card of eight partitions would count nine times.
+# A partition counts only if its card has no value. Otherwise a card with eight partitions would count nine times.
 _ONCE = (
     f"{_UTILIZATION} unless on ({CARD}) ({PARTITIONS} and on ({NODE}, parent)"
     f' label_replace({_UTILIZATION}, "parent", "$1", "id", "(.*)"))'
@@ -199,12 +199,12 @@ _SUMMED: Mapping[str, tuple[str, str]] = {
         "Power drawn. Partitions report no power, so nothing counts twice.",
     ),
     "accelerator_power_cap_used_ratio:avg": (
-        _share("accelerator_power_watts", "(accelerator_power_cap_watts > 0)"),
-        "Power drawn as a share of the limits, of the devices that have both.",
+        _ratio("accelerator_power_watts", "(accelerator_power_cap_watts > 0)"),
+        "Power drawn as a share of the limits, for the devices that report both.",
     ),
     "accelerator_memory_used_ratio:avg": (
-        _share("accelerator_memory_used_bytes", "accelerator_memory_total_bytes", f" unless on ({CARD}) {PARTITIONS}"),
-        "Device memory in use as a share of all; a card's partitions share its memory and are left out.",
+        _ratio("accelerator_memory_used_bytes", "accelerator_memory_total_bytes", f" unless on ({CARD}) {PARTITIONS}"),
+        "Device memory in use as a share of all; partitions are excluded, because they share the memory of their card.",
     ),
     "accelerator_utilization_ratio:avg": (
         f"avg by (OVER) ({_ONCE})",
@@ -214,16 +214,16 @@ _SUMMED: Mapping[str, tuple[str, str]] = {
 _POWER, _POWER_SHARE, _MEMORY, _WORK = _SUMMED
 
 
-def _sums(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
-    """Return these sums over the devices with the same labels `over`."""
+def _sum_rules(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
+    """Return rules for these sums over the devices with the same labels."""
     return tuple(
-        Recording(f"{scope}:{name}", form.replace("OVER", over), meaning, over)
-        for name, (form, meaning) in ((name, _SUMMED[name]) for name in names)
+        Recording(f"{scope}:{name}", expression.replace("OVER", over), meaning, over)
+        for name, (expression, meaning) in ((name, _SUMMED[name]) for name in names)
     )
 
 
-# Comparisons between peers: the short name, the series, and the least spread, so that among very similar peers a small
-# deviation does not look large.
+# Comparisons between peers: the short name, the series, and the least spread, so that a small deviation among very similar
+# peers does not look large.
 _COMPARED = (
     ("utilization_ratio", _UTILIZATION, "0.02"),
     ("temperature_celsius", "accelerator:temperature_celsius", "2"),
@@ -231,12 +231,12 @@ _COMPARED = (
     ("clock_hertz", "accelerator:clock_hertz:avg5m", "3e7"),
 )
 _FEWEST_PEERS = 3
-# The median of the absolute deviations times this is the standard deviation of a normal distribution. A plain standard
-# deviation would grow with the outlier: among eight cards no card could ever be three of them away.
+# The factor from the median absolute deviation to the standard deviation of a normal distribution. A plain standard
+# deviation grows with the outlier: among eight cards, no card could be three standard deviations away.
 _SPREAD_OF_MEDIAN = 1.4826
 
 
-def _straggler(name: str, series: str, least_spread: str) -> tuple[Recording, ...]:
+def _straggler_rules(name: str, series: str, least_spread: str) -> tuple[Recording, ...]:
     deviation = f"accelerator:{name}:deviation"
     spread = f"{_SPREAD_OF_MEDIAN} * quantile by ({MODEL}) (0.5, abs({deviation}))"
     return (
@@ -264,18 +264,18 @@ GROUPS = (
     RecordingGroup(
         "telemetry-sums",
         (
-            *_sums("instance", f"{NODE}, vendor", _POWER, _POWER_SHARE, _WORK),
-            *_sums("model", MODEL, _POWER, _MEMORY, _WORK),
-            *_sums("fleet", "cluster, job", _POWER_SHARE, _MEMORY, _WORK),
+            *_sum_rules("instance", f"{NODE}, vendor", _POWER, _POWER_SHARE, _WORK),
+            *_sum_rules("model", MODEL, _POWER, _MEMORY, _WORK),
+            *_sum_rules("fleet", "cluster, job", _POWER_SHARE, _MEMORY, _WORK),
         ),
     ),
     RecordingGroup(
         "telemetry-stragglers",
-        tuple(rule for compared in _COMPARED for rule in _straggler(*compared)),
+        tuple(rule for metric in _COMPARED for rule in _straggler_rules(*metric)),
     ),
 )
 
 
-def recorded() -> dict[str, frozenset[str]]:
+def recorded_labels() -> dict[str, frozenset[str]]:
     """Return the labels of each recorded series."""
     return {rule.name: frozenset(rule.labels.split(", ")) for group in GROUPS for rule in group.rules}

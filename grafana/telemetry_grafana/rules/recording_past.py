@@ -9,13 +9,13 @@ from telemetry_parsers.metrics import OWNER_LABELS
 _ENDS_IN = "telemetry_maintenance_ends_in_seconds"
 _MAINTENANCE = Recording(
     MAINTENANCE_END,
-    # The last value of the page, also if its node went down between two evaluations.
+    # The last exposed value, even if the node went down between two evaluations.
     f"max by ({NODE}) (last_over_time((timestamp({_ENDS_IN}) + {_ENDS_IN})[5m:15s])"
-    # A value that does not count down comes from no daemon, such as a textfile that was left behind.
+    # A value that does not count down is not from a daemon: it may be an old textfile.
     f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
-    # A node that is off, or was reinstalled, exposes nothing: the recorded end continues until a day after it.
+    # A node that is off or was reinstalled exposes nothing. The recorded end is kept until a day after it.
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
-    "When the maintenance that a node announced ends or ended, by the clock of Prometheus; also while the node is off.",
+    "The end of a node's maintenance by the clock of Prometheus, also while the node is off.",
     NODE,
 )
 
@@ -23,15 +23,15 @@ _MAINTENANCE = Recording(
 THROTTLED, LOST_CLOCK = "accelerator:throttled_by_heat:avg5m", "accelerator:clock_lost_to_heat_ratio:avg5m"
 _HEAT = with_thresholds('accelerator_throttled{reason=~"$heat_reasons"}')
 _BEST_CLOCK = "max_over_time(accelerator:clock_hertz:avg5m[3h])"
-_HEATED = (
+_HEAT_RULES = (
     Recording(
         THROTTLED,
         f"max without (reason) (avg_over_time({_HEAT}[5m]))",
-        "The share of five minutes in which heat held the clocks down.",
+        "The share of five minutes in which heat throttled the clocks.",
     ),
     Recording(
         LOST_CLOCK,
-        # The clock of a card at rest has no meaning.
+        # The clock of an idle card has no meaning.
         f"clamp_min(1 - accelerator:clock_hertz:avg5m / {_BEST_CLOCK}, 0) and on ({CARD}) {THROTTLED} > 0"
         f" or 0 * {THROTTLED}",
         "The loss of clock in five minutes in which heat throttled the card, compared with the best clock of three hours; otherwise, and without a reported clock, 0.",
@@ -44,17 +44,17 @@ _HELD_IDLE = (
     f" and on ({CARD}) accelerator:utilization_ratio:rate5m < $idle_ratio"
     f" and on ({CARD}) accelerator_memory_used_ratio > $unowned_ratio"
 )
-_HANGING = Recording(
+_HELD_IDLE_RULE = Recording(
     HELD_IDLE,
     with_thresholds(
         f"(last_over_time({HELD_IDLE}[5m]) + 60 or (({_HELD_IDLE}) > bool -1) * 60) and ({_HELD_IDLE})",
     ),
-    "Seconds for which a job has held memory on a card without using it.",
+    "Seconds for which a job has had memory on a card without computing.",
     ", ".join((DEVICE, *OWNER_LABELS["accelerator_allocation_seconds_total"])),
 )
 
 
-# Series that alerts read over hours, recorded once a minute, because reading every scrape took seconds.
+# Series that alerts read over hours. They are recorded once a minute, because reading all scrapes takes seconds.
 MEMORIES = RecordingGroup(
     "telemetry-memories",
     (
@@ -75,12 +75,12 @@ MEMORIES = RecordingGroup(
                 "changes(accelerator_up[1h]) >= $long_flaps and changes(accelerator_up[30m]) > 0 unless"
                 " (changes(accelerator_up[1h]) < $flaps and avg_over_time(accelerator_up[1h]) >= $flapping_up_share)"
             ),
-            "How often within an hour a flapping device was lost or came back.",
+            "How often a flapping device was lost or came back within an hour.",
         ),
         Recording(
             "accelerator:link_up:flapping",
             with_thresholds("changes(accelerator_link_up[1h]) >= $flaps"),
-            "How often within an hour a flapping link went down or up.",
+            "How often a flapping link went down or up within an hour.",
             f"{DEVICE}, link",
         ),
         Recording(
@@ -90,109 +90,109 @@ MEMORIES = RecordingGroup(
             f"{NODE}, vendor",
         ),
         _MAINTENANCE,
-        *_HEATED,
-        _HANGING,
+        *_HEAT_RULES,
+        _HELD_IDLE_RULE,
     ),
     every=EVERY,
 )
-_SEEN = "[10m]"
-_LONG_AGO = "[7d]"
+_RECENT = "[10m]"
+_WEEK = "[7d]"
 _REMEMBERS_SINCE = f"max by ({NODE}) (telemetry_remembers_since_timestamp_seconds)"
 _BEFORE = "instance:accelerators:before"
-_STEADY = f"last_over_time(instance:accelerators:steady{_LONG_AGO})"
-# A second loss of the state, while devices are missing, keeps the first count.
+_STEADY = f"last_over_time(instance:accelerators:steady{_WEEK})"
+# If the state is lost again while devices are missing, the first count is kept.
 _STILL_FEWER = f"last_over_time({_BEFORE}[1h])"
-_LAST_BEFORE = f"last_over_time({_BEFORE}{_LONG_AGO})"
+_LAST_BEFORE = f"last_over_time({_BEFORE}{_WEEK})"
 
 
-def _for_ten_minutes(function: str, series: str) -> str:
-    """Return the least or the most of ten minutes, but nothing for a series that has just begun, whose first values may be wrong."""
+def _lasting_extreme(function: str, series: str) -> str:
+    """Return the minimum or maximum of ten minutes. New series are ignored, because their first values may be wrong."""
     return f"{function}({series}[10m]) and count_over_time({series}[5m] offset 5m)"
 
 
-def _once(name: str, now: str, over: str, while_there: str, meaning: str) -> Recording:
+def _once_rule(name: str, current: str, group_labels: str, presence: str, meaning: str) -> Recording:
     """Return a rule that is 1 once a series has appeared, until all series of the group are gone."""
     return Recording(
         name,
-        f"group by ({over}) ({now}) or group by ({over}) (last_over_time({name}{_LONG_AGO}))"
-        f" and on ({over}) group by ({over}) ({while_there})",
+        f"group by ({group_labels}) ({current}) or group by ({group_labels}) (last_over_time({name}{_WEEK}))"
+        f" and on ({group_labels}) group by ({group_labels}) ({presence})",
         meaning,
-        over,
+        group_labels,
     )
 
 
-def _most(name: str, now: str, labels: str, meaning: str) -> Recording:
-    """Return the highest value that a series ever had; a series that is gone for a week starts again."""
-    return Recording(name, f"last_over_time({name}{_LONG_AGO}) > ({now}) or {now}", meaning, labels)
+def _maximum_rule(name: str, current: str, labels: str, meaning: str) -> Recording:
+    """Return a rule for the highest value of a series. A series that was gone for a week starts again."""
+    return Recording(name, f"last_over_time({name}{_WEEK}) > ({current}) or {current}", meaning, labels)
 
 
 IDLE_POWER, HIGHEST_POWER = "model:accelerator_power_watts:idle", "model:accelerator_power_watts:highest"
 _POWER = "accelerator_power_watts"
-# Extremes over ten minutes, so that a single wrong value does not count; other wrong values are over after a month.
+# Values that lasted for ten minutes, so that a single wrong value is ignored. Other wrong values expire after a month.
 _POWER_RANGE = (
     Recording(
         IDLE_POWER,
-        f"min by ({MODEL}) ({_for_ten_minutes('max_over_time', _POWER)} and on ({CARD})"
+        f"min by ({MODEL}) ({_lasting_extreme('max_over_time', _POWER)} and on ({CARD})"
         + with_thresholds(" max_over_time(accelerator_utilization_ratio[10m]) < $idle_ratio)"),
-        "The least power that an idle device of this model drew for ten minutes.",
+        "The lowest power of an idle device of this model that lasted for ten minutes.",
         MODEL,
     ),
     Recording(
         HIGHEST_POWER,
-        f"max by ({MODEL}) ({_for_ten_minutes('min_over_time', _POWER)})",
-        "The most power that a device of this model drew for ten minutes.",
+        f"max by ({MODEL}) ({_lasting_extreme('min_over_time', _POWER)})",
+        "The highest power of a device of this model that lasted for ten minutes.",
         MODEL,
     ),
 )
 
 
-# Long memories: each rule reads its own last value, which may be a week old.
+# Each of these rules reads its own last value, which may be a week old.
 PAST = RecordingGroup(
     "telemetry-past",
     (
-        _once(
+        _once_rule(
             "accelerator:core_readings:once",
-            f"max_over_time(accelerator:core_readings:group{_SEEN})",
+            f"max_over_time(accelerator:core_readings:group{_RECENT})",
             CARD,
             "accelerator_up",
-            "1 for each existing device that once had core readings.",
+            "1 for each existing device that has had core readings.",
         ),
-        _once(
+        _once_rule(
             "instance:telemetry:once",
-            f"last_over_time(telemetry_build_info{_SEEN})",
+            f"last_over_time(telemetry_build_info{_RECENT})",
             NODE,
             "up",
-            "1 for each existing target that once was a daemon of ours.",
+            "1 for each existing target that has been a telemetry daemon.",
         ),
-        # Values that lasted for ten minutes, because a short one may be wrong.
-        _most(
+        # Values that lasted for ten minutes, because a shorter value may be wrong.
+        _maximum_rule(
             "accelerator:link_up:most",
             # By id, because number and name may change with the driver.
-            f"max by ({CARD}) ({_for_ten_minutes('min_over_time', 'accelerator:link_up:sum')})",
+            f"max by ({CARD}) ({_lasting_extreme('min_over_time', 'accelerator:link_up:sum')})",
             CARD,
             "The highest number of a device's links that were up for ten minutes.",
         ),
-        _most(
+        _maximum_rule(
             "model:accelerator_fan_ratio:most",
-            f"max by ({MODEL}) ({_for_ten_minutes('min_over_time', 'accelerator_fan_ratio')})",
+            f"max by ({MODEL}) ({_lasting_extreme('min_over_time', 'accelerator_fan_ratio')})",
             MODEL,
             "The highest speed of a fan of the model for ten minutes.",
         ),
         *_POWER_RANGE,
-        # Before the next two rules, so that it reads what they recorded ten minutes ago.
+        # This rule is before the next two rules, so that it reads their results of ten minutes ago.
         Recording(
             _BEFORE,
-            # The count when the state was lost; then its own value while there are fewer devices, and then 0.
+            # The count when the state was lost. The rule keeps it while there are fewer devices, and is 0 afterwards.
             f"({_STEADY} > {_STILL_FEWER} or {_STILL_FEWER} or {_STEADY}) and on ({NODE})"
-            f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_LONG_AGO}))"
+            f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}))"
             f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"
-            f" and on ({NODE}) (changes(instance:telemetry_remembers_since_timestamp_seconds:max{_LONG_AGO}) > 0)",
+            f" and on ({NODE}) (changes(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}) > 0)",
             "Whole devices of a vendor that a node reported before its daemon lost its state; 0 once it reports as many again.",
             f"{NODE}, vendor",
         ),
         Recording(
             "instance:accelerators:steady",
-            # The median, because there are fewer devices while a driver starts, and there may be more for a moment.
+            # The median, because there may be fewer devices while a driver starts, or more for a short time.
             "floor(quantile_over_time(0.5, instance:accelerators:known[1h])) and instance:accelerators:known",
             "Whole devices of a vendor that a node reported for most of an hour.",
             f"{NODE}, vendor",
@@ -205,14 +205,14 @@ PAST = RecordingGroup(
         ),
         Recording(
             "instance:telemetry:pushed",
-            f'group by ({NODE}) (last_over_time(telemetry_build_info{{pushed="yes"}}{_SEEN}))',
+            f'group by ({NODE}) (last_over_time(telemetry_build_info{{pushed="yes"}}{_RECENT}))',
             "1 for each node that sends its own metrics.",
             NODE,
         ),
         Recording(
             "fleet:telemetry:seen",
-            f"group by (cluster) (last_over_time(telemetry_build_info{_SEEN}))",
-            "1 for each cluster with a node that answers.",
+            f"group by (cluster) (last_over_time(telemetry_build_info{_RECENT}))",
+            "1 for each cluster with a node that responds.",
             "cluster",
         ),
     ),

@@ -1,4 +1,4 @@
-"""Recording rules: tokens of inference servers and of training, joined with the energy of the pods and jobs that have the cards."""
+"""Recording rules: tokens of inference servers and training jobs, with the energy of their pods and jobs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JOB_TOKENS_PER_WATT = "job_id:steps_tokens_per_second_per_watt:rate5m"
 _ENERGY = "accelerator_allocation_energy_joules_total"
 _OF_PODS = f'label_replace(rate({_ENERGY}{{pod_name!=""}}[5m]), "namespace", "$1", "pod_namespace", "(.*)")'
 _POD_WATTS = f'sum by ({_POD}) (label_replace({_OF_PODS}, "pod", "$1", "pod_name", "(.*)"))'
-# Models of one pod share its power by their tokens, or equally without tokens.
+# The models of a pod share its power in proportion to their tokens, or equally without tokens.
 _SHARE = (
     f"({TOKENS} / on ({_POD}) group_left () (sum by ({_POD}) ({TOKENS}) > 0)"
     f" or ({TOKENS} * 0 + 1) / on ({_POD}) group_left () count by ({_POD}) ({TOKENS}))"
@@ -41,7 +41,7 @@ def _per_watt(tokens: str, watts: str) -> str:
     return f"{tokens} / ({watts} > 0)"
 
 
-def _of_model(series: str) -> str:
+def _model_sum(series: str) -> str:
     """Return the sum over the pods whose power is known."""
     return f"sum by ({_MODEL}) ({series} and on ({_POD_MODEL}) {WATTS})"
 
@@ -70,13 +70,13 @@ TOKEN_ENERGY = RecordingGroup(
         ),
         Recording(
             MODEL_JOULES,
-            f"{_of_model(WATTS)} / ({_of_model(TOKENS)} > 0)",
+            f"{_model_sum(WATTS)} / ({_model_sum(TOKENS)} > 0)",
             "Joules for each output token of a model, with the power of its idle pods.",
             _MODEL,
         ),
         Recording(
             MODEL_TOKENS_PER_WATT,
-            _per_watt(_of_model(TOKENS), _of_model(WATTS)),
+            _per_watt(_model_sum(TOKENS), _model_sum(WATTS)),
             "Output tokens a second for each watt of a model, with the power of its idle pods.",
             _MODEL,
         ),
