@@ -26,7 +26,7 @@ from side_by_side.options import extent
 from side_by_side.ours import telemetry
 
 from kits.fed_node import Load, MadeUpNode
-from telemetry_daemon.site.rendered import Gzipped
+from telemetry_daemon.site.rendered import GzippedBody
 from telemetry_exporters.prometheus.renderer import Renderer
 
 USUAL = Load(devices=8, readings=60, sources=1)
@@ -92,7 +92,7 @@ def one_poll(node: MadeUpNode, renderer: Renderer) -> Stages:
     times.append(time.process_time())
     page = renderer.text(snapshot)
     times.append(time.process_time())
-    Gzipped(page)
+    GzippedBody(page)
     times.append(time.process_time())
     return Stages(*(1e3 * (after - before) for before, after in pairwise(times)), len(page) / 1e3)
 

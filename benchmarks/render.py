@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from kits import page_oracle, snapshots
 from kits.fed_node import demo_snapshots
-from telemetry_daemon.site.rendered import Gzipped
+from telemetry_daemon.site.rendered import GzippedBody
 from telemetry_exporters.prometheus.compat import load_table
 from telemetry_exporters.prometheus.compat.page import CompatRenderer
 from telemetry_exporters.prometheus.compat.table import Node
@@ -52,8 +52,8 @@ def measure(devices: int) -> None:
     peer_ms = best_milliseconds(page_oracle.text, devices)
     our_openmetrics = best_milliseconds(partial(renderer.page, syntax=Syntax.OPENMETRICS), devices)
     peer_openmetrics = best_milliseconds(page_oracle.openmetrics, devices)
-    compress = best_milliseconds(lambda _: Gzipped(page), devices)
-    gzipped = Gzipped(page)
+    compress = best_milliseconds(lambda _: GzippedBody(page), devices)
+    gzipped = GzippedBody(page)
     finish = best_milliseconds(lambda _: gzipped.with_tail(b"x" * 2000), devices)
     print(
         f"{devices:7} {page.count(b'{'):7} {len(page) / 1000:7.0f} | {ours:6.2f} {first:6.2f} {peer_ms:7.2f}"

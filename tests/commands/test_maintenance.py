@@ -10,7 +10,7 @@ from kits.command_line import run_main
 from kits.daemon import Daemon, bare_config
 from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.state import devices_file
-from telemetry_daemon.state.devices_file import Remembered
+from telemetry_daemon.state.devices_file import StoredDevices
 from telemetry_parsers.model import Identity
 
 HOST_ONLY = "[sources.host]\ninterval = 1.0\n"
@@ -89,7 +89,7 @@ ASCEND = "4ED7F9F2 DA8741D8"
 
 def test_an_id_with_blanks_is_reported_as_it_is_to_be_typed(tmp_path: Path) -> None:
     path = devices_file.path_in(f"{tmp_path}/state")
-    devices_file.save(path, Remembered((Identity(ASCEND, "ascend", "0", "910B3", lost_since=1.7e9),), since=1.6e9))
+    devices_file.save(path, StoredDevices((Identity(ASCEND, "ascend", "0", "910B3", lost_since=1.7e9),), since=1.6e9))
     config = bare_config(tmp_path)
     status, _, message = run_main("forget", "4ED7F9F2", "--config", config)
     assert (status, message) == (
@@ -97,7 +97,7 @@ def test_an_id_with_blanks_is_reported_as_it_is_to_be_typed(tmp_path: Path) -> N
         f"telemetry: '4ED7F9F2' is not a lost device, and has no open event; the lost devices are '{ASCEND}'\n",
     )
     assert run_main("forget", ASCEND, "--config", config)[:2] == (0, f"forgot {ASCEND}\n")
-    assert devices_file.load(path) == Remembered(since=1.6e9)
+    assert devices_file.load(path) == StoredDevices(since=1.6e9)
 
 
 def test_all_lost_devices_or_those_of_a_vendor_and_no_others(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_all_lost_devices_or_those_of_a_vendor_and_no_others(tmp_path: Path) -> 
     lost = [
         Identity(f"GPU-{n}", vendor, "1", "X", lost_since=1.7e9) for n, vendor in ((2, "amd"), (3, "amd"), (4, "acme"))
     ]
-    devices_file.save(path, Remembered((here, *lost)))
+    devices_file.save(path, StoredDevices((here, *lost)))
     config = bare_config(tmp_path)
     where = ("--config", config)
     assert run_main("forget", "--all-lost", "--vendor", "amd", *where)[:2] == (0, "forgot 2 lost devices\n")
@@ -114,7 +114,7 @@ def test_all_lost_devices_or_those_of_a_vendor_and_no_others(tmp_path: Path) -> 
     assert run_main("forget", "GPU-1", *where)[0] == 64, "it is not lost"
     assert run_main("forget", "--all-lost", *where)[:2] == (0, "forgot 1 lost device\n")
     assert run_main("forget", "--all-lost", *where)[:2] == (0, "forgot 0 lost devices\n")
-    assert devices_file.load(path) == Remembered((here,))
+    assert devices_file.load(path) == StoredDevices((here,))
 
 
 def test_an_unknown_vendor_is_reported_where_no_device_was_forgotten(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.recordings.flight_recorder import Writer
 from telemetry_daemon.recordings.last_minutes import Line, RecentCaptures
 from telemetry_daemon.state.devices_file import DeviceMemory, load
-from telemetry_daemon.state.flights import kept, name_of
+from telemetry_daemon.state.flights import list_flights, name_of
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain, decode_line, encode_line
 from telemetry_parsers.model import Capture, Identity, Library
 
@@ -124,8 +124,8 @@ def test_a_file_of_the_flight_recorder_is_there_whole_or_not_at_all(disk: SmallD
     assert [path.name for path in disk.folder.rglob("*") if path.is_file()] == ["ballast"]
     disk.empty()
     assert writer.write(name_of(1.7e9, "lost"), ring.packed()) == ""
-    assert [each.cause for each in kept(str(disk.folder))] == ["lost"]
+    assert [each.cause for each in list_flights(str(disk.folder))] == ["lost"]
     disk.fill()
     assert "No space left on device" in writer.write(name_of(1.8e9, "lost"), ring.packed())
     disk.empty()
-    assert [each.wall_time for each in kept(str(disk.folder))] == [1.7e9]
+    assert [each.wall_time for each in list_flights(str(disk.folder))] == [1.7e9]

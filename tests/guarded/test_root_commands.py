@@ -21,7 +21,7 @@ from kits.tool_node import TOOL, TOOL_CONFIG, tool_text
 from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.state import devices_file
-from telemetry_daemon.state.devices_file import Remembered
+from telemetry_daemon.state.devices_file import StoredDevices
 from telemetry_parsers.model import Identity
 
 pytestmark = pytest.mark.needs("root")
@@ -71,7 +71,7 @@ class Node:
         return {"PATH": self.tools.search_path, "TMPDIR": str(self.folder / "shared")}
 
     def remember(self) -> None:
-        devices_file.save(devices_file.path_in(str(self.folder / "state")), Remembered((LOST,)))
+        devices_file.save(devices_file.path_in(str(self.folder / "state")), StoredDevices((LOST,)))
 
     def picture(self) -> dict[str, tuple[object, ...]]:
         """All that there is outside: who owns it, who may do what with it, what it holds, when it was last changed."""

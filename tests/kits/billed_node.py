@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.ledger import Ledger
-from telemetry_daemon.state.ledger_file import Saved
+from telemetry_daemon.state.ledger_file import SavedLedger
 from telemetry_parsers.job_record import JobRecord
 from telemetry_parsers.model import MergedDevice, MergedReading
 from telemetry_parsers.ownership import Allocation, Claim, Owner
@@ -47,7 +47,7 @@ class Node:
     """All times are relative to the start of the test; the wall clock is ahead of that by `wall_ahead`."""
 
     cards: Sequence[str] = ("GPU-a",)
-    saved: Saved | None = None
+    saved: SavedLedger | None = None
     boot: str = "boot-1"
     now: float = 0.0
     wall_ahead: float = START
@@ -107,7 +107,7 @@ class Node:
         self.records += self.ledger.take_completed()
         return [*self.records, *(record for record in self.kept().jobs if record.owner.kind == "nobody")]
 
-    def kept(self) -> Saved:
+    def kept(self) -> SavedLedger:
         """Return what the daemon would save now."""
         saved = self.ledger.state_to_save()
         assert saved is not None

@@ -12,7 +12,7 @@ from telemetry_daemon.state.accumulate import INTEGRALS, Accumulator
 from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.health import PollResult, SourceFacts, judge
 from telemetry_daemon.state.store import Store
-from telemetry_daemon.state.store_state import Accepted
+from telemetry_daemon.state.store_state import AcceptedAttempt
 from telemetry_daemon.times import Clock
 from telemetry_parsers.merge.report_columns import MERGE_METRICS
 from telemetry_parsers.model import Capture, Device, Identity, Library, Metric, Poll, Reading, Report, Snapshot
@@ -53,7 +53,7 @@ class FedNode:
     def wall(self) -> float:
         return self.wall_at_start + self.now + self.slept
 
-    def take(self, source: str, report: Report | None, poll: Poll, result: PollResult = OK) -> Accepted:
+    def take(self, source: str, report: Report | None, poll: Poll, result: PollResult = OK) -> AcceptedAttempt:
         capture = Capture(
             source, poll.name, poll.request, cpu_seconds=0.25, wall_time=self.wall, monotonic_time=self.now
         )

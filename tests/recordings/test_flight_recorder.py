@@ -291,4 +291,4 @@ def test_switched_off_it_writes_what_is_due_and_of_a_maintenance_little(
         box.watch.add_event(PastEvent(0.0, f"GPU-{number}", "xid_79"))
         box.configure(replace(on, flight_recorder=FlightRecorderSettings(enabled=False)))
         now, turns = now + 200.0, turns + 1
-    assert len(flights.kept(str(tmp_path))) == files
+    assert len(flights.list_flights(str(tmp_path))) == files

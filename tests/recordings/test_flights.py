@@ -66,14 +66,14 @@ def captures(path: Path) -> list[Capture]:
 
 
 def test_a_file_is_masked_private_and_listed(tmp_path: Path) -> None:
-    assert flights.kept(str(tmp_path)) == ()
+    assert flights.list_flights(str(tmp_path)) == ()
     assert Writer(str(tmp_path), ()).write(NAME, packed(CAPTURE, CAPTURE)) == ""
     path = tmp_path / "flights" / NAME
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert [capture.source for capture in captures(path)] == ["mthreads-gmi"] * 2
     assert SERIAL not in repr(captures(path))
-    (flight,) = flights.kept(str(tmp_path))
+    (flight,) = flights.list_flights(str(tmp_path))
     assert (flight.name, flight.path, flight.cause, flight.wall_time) == (NAME, str(path), "xid_79", BEGUN)
     assert flight.size_bytes == path.stat().st_size
 
@@ -102,9 +102,11 @@ def test_the_oldest_go_when_there_are_too_many_bytes_and_other_files_stay(tmp_pa
         write(folder, name, [capture_line(CAPTURE)], most_bytes=3 * size)
     assert sorted(path.name for path in folder.iterdir()) == [*names[2:], "notes.txt"]
     write(folder, flights.name_of(BEGUN + 9, "lost"), [capture_line(CAPTURE)], most_bytes=1)
-    assert [flight.wall_time for flight in flights.kept(str(tmp_path))] == [BEGUN + 9]
+    assert [flight.wall_time for flight in flights.list_flights(str(tmp_path))] == [BEGUN + 9]
     write(folder, NAME, [capture_line(CAPTURE)], most_bytes=1)
-    assert [flight.name for flight in flights.kept(str(tmp_path))] == [NAME], "the clock was set back: the newest stays"
+    assert [flight.name for flight in flights.list_flights(str(tmp_path))] == [NAME], (
+        "the clock was set back: the newest stays"
+    )
 
 
 def test_there_are_at_most_five_hundred_files(tmp_path: Path) -> None:
@@ -113,7 +115,7 @@ def test_there_are_at_most_five_hundred_files(tmp_path: Path) -> None:
     for number in range(1, 520):
         (folder / named("lost", number)).write_bytes(b"")
     write(folder, named("lost", 520), [capture_line(CAPTURE)])
-    left = flights.kept(str(tmp_path))
+    left = flights.list_flights(str(tmp_path))
     assert (len(left), left[-1].name) == (500, named("lost", 21))
 
 
@@ -138,7 +140,7 @@ def test_a_folder_of_others_is_not_used_and_a_link_in_place_of_the_file_is_not_f
     (folder / NAME).symlink_to(secret)
     assert "can be written by others" in write_here(folder, NAME, packed(CAPTURE))
     with pytest.raises(PermissionError, match="can be written by others"):
-        flights.kept(str(tmp_path))
+        flights.list_flights(str(tmp_path))
     folder.chmod(0o700)
     assert write_here(folder, NAME, packed(CAPTURE)) == ""
     assert (secret.read_text(), [path.name for path in folder.iterdir()]) == ("stays", [NAME])

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 from kits import snapshots as kit
 from kits.page_lint import complaints
 from telemetry_daemon.site.process_metrics import ProcessMetrics
-from telemetry_daemon.site.rendered import Gzipped
+from telemetry_daemon.site.rendered import GzippedBody
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.web.messages import Request
 from telemetry_exporters.prometheus.renderer import Syntax, text_page
@@ -87,7 +87,7 @@ def test_compressed_and_not_it_is_the_same_page(accept, query):
 def test_a_body_is_packed_once_and_every_reader_of_gzip_reads_it_with_any_end(deflate, body):
     if deflate == "isal":
         deflate = pytest.importorskip("isal.isal_zlib", reason="there is no wheel of it for this machine")
-    packed = Gzipped(body, deflate)
+    packed = GzippedBody(body, deflate)
     for tail in (b"", b"y", b"ab" * 40_000):
         whole = b"".join(packed.with_tail(tail))
         unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)  # one that stops behind the first member

@@ -7,7 +7,7 @@ from unittest import mock
 from kits.changing_node import FACTS, Step, steps
 from kits.fed_node import FedNode
 from telemetry_daemon.state import store as store_module
-from telemetry_daemon.state.health import Basis, Statuses
+from telemetry_daemon.state.health import Statuses, StatusInput
 from telemetry_exporters.documents import snapshot_json
 from telemetry_exporters.prometheus.renderer import Renderer, Syntax
 from telemetry_parsers.merge import merged, report_columns
@@ -68,8 +68,8 @@ class Forgetful(Life):
 
 
 class _NoStatuses:
-    def update(self, bases: Iterable[Basis], now: float) -> tuple[SourceStatus, ...]:
-        return Statuses().update(bases, now)
+    def update(self, inputs: Iterable[StatusInput], now: float) -> tuple[SourceStatus, ...]:
+        return Statuses().update(inputs, now)
 
 
 def _merge(*given: Any, before: Merged | None, **named: Any) -> Merged:

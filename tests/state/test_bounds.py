@@ -15,7 +15,7 @@ from kits.snapshots import DEVICE_METRICS
 from telemetry_daemon.recordings.alarms import AlarmDetector
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.history import History
-from telemetry_daemon.state.store_state import Accepted
+from telemetry_daemon.state.store_state import AcceptedAttempt
 from telemetry_exporters.documents import snapshot_json as json_form
 from telemetry_exporters.prometheus import renderer
 from telemetry_parsers import bounds
@@ -107,12 +107,12 @@ class Node(FedNode):
         super().__init__(sources, wall_at_start=1.8e9, identities=identities)
         self.evil_reports = 0
 
-    def put(self, source: str, report: Report | None, poll: Poll = POLLS[0], state: str = "ok") -> Accepted:
+    def put(self, source: str, report: Report | None, poll: Poll = POLLS[0], state: str = "ok") -> AcceptedAttempt:
         if state == "ok":
             return self.take(source, report, poll)
         return self.take(source, None, poll, PollResult("failed", "timeout", "x" * 9000))
 
-    def live_through(self, evil: Evil) -> Accepted:
+    def live_through(self, evil: Evil) -> AcceptedAttempt:
         """Poll the honest source as ever, and ingest the other source's next report."""
         self.now += evil.seconds
         self.evil_reports += 1

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from telemetry_daemon.state import devices_file
-from telemetry_daemon.state.devices_file import Remembered
+from telemetry_daemon.state.devices_file import StoredDevices
 from telemetry_parsers.model import Identity
 
 CARD = Identity(
@@ -19,9 +19,9 @@ CARD = Identity(
 
 def test_what_is_saved_is_loaded_but_for_simulated_devices(tmp_path, caplog):
     path = devices_file.path_in(str(tmp_path / "state"))
-    assert (devices_file.load(path), caplog.records) == (Remembered(), [])
-    devices_file.save(path, Remembered((CARD, Identity("s", "amd", "0", "Y", simulated=True))))
-    assert devices_file.load(path) == Remembered((CARD,))
+    assert (devices_file.load(path), caplog.records) == (StoredDevices(), [])
+    devices_file.save(path, StoredDevices((CARD, Identity("s", "amd", "0", "Y", simulated=True))))
+    assert devices_file.load(path) == StoredDevices((CARD,))
     assert [entry.name for entry in path.parent.iterdir()] == ["devices.json"]
 
 
@@ -36,12 +36,12 @@ def test_a_file_reports_since_when_it_knows_the_node(tmp_path):
 
 def test_a_file_of_an_earlier_version_is_as_old_as_can_be(tmp_path):
     path = devices_file.path_in(str(tmp_path))
-    devices_file.save(path, Remembered((CARD,), since=100.5))
+    devices_file.save(path, StoredDevices((CARD,), since=100.5))
     document = json.loads(path.read_text())
     del document["since"], document["events"]
     path.write_text(json.dumps(document))
     memory = devices_file.DeviceMemory(path, 200.5)
-    assert memory.remembered == Remembered((CARD,), since=0.0)
+    assert memory.remembered == StoredDevices((CARD,), since=0.0)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_file_of_an_earlier_version_is_as_old_as_can_be(tmp_path):
 def test_an_unusable_file_is_reported_and_not_believed(tmp_path, caplog, content):
     path = devices_file.path_in(str(tmp_path))
     path.write_bytes(content)
-    assert devices_file.load(path) == Remembered()
+    assert devices_file.load(path) == StoredDevices()
     assert [(record.levelno, record.path) for record in caplog.records] == [(logging.WARNING, str(path))]
 
 
@@ -68,7 +68,7 @@ def test_what_root_wrote_stays_readable_for_the_services_user(tmp_path):
     path = devices_file.path_in(str(tmp_path / "state"))
     path.parent.mkdir()
     os.chown(path.parent, *service)
-    devices_file.save(path, Remembered((CARD,)))
+    devices_file.save(path, StoredDevices((CARD,)))
     status = path.stat()
     assert (status.st_uid, status.st_gid) == service
 

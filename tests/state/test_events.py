@@ -12,7 +12,7 @@ import pytest
 
 from telemetry_daemon.readers.pci import Machine, this_machine
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.devices_file import Remembered, load, path_in, save
+from telemetry_daemon.state.devices_file import StoredDevices, load, path_in, save
 from telemetry_daemon.state.events import Events
 from telemetry_parsers.bounds import MOST_EVENT_CODES
 from telemetry_parsers.model import Absent, Event, Identity, MergedDevice, MergedReading, Value
@@ -57,7 +57,7 @@ class Node:
 
     def restart(self) -> None:
         identity = Identity(self.card.id, "nvidia", "0", "H100")
-        save(path_in(str(self.folder)), Remembered((identity,), self.accumulator.events.open_events()))
+        save(path_in(str(self.folder)), StoredDevices((identity,), self.accumulator.events.open_events()))
         self.start()
 
     def see(self, card: MergedDevice, *codes: str) -> Node:

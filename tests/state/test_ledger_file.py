@@ -19,7 +19,7 @@ from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.service.owners import Owners
 from telemetry_daemon.state import ledger_file
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER, LedgerFile, Saved, content_of, saved_in
+from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER, LedgerFile, SavedLedger, content_of, saved_in
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.documents import job_json
@@ -120,7 +120,7 @@ def test_a_daemon_that_is_killed_before_its_first_minute_leaves_a_gap(tmp_path):
     }
 
 
-def saved_of(folder: Path) -> Saved:
+def saved_of(folder: Path) -> SavedLedger:
     return saved_in((folder / "state" / LEDGER).read_bytes())
 
 

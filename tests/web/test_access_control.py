@@ -303,7 +303,7 @@ def test_a_watch_sees_every_kind_of_change_half_a_second_later(tmp_path: Path, m
         lambda: file.chmod(0o600),
     ]
     for change in changes:
-        seen = access_control.Watch((str(file),))
+        seen = access_control.FileWatch((str(file),))
         age = 10**9
         assert not seen.changed()
         time.sleep(0.02)  # the times of files come in steps

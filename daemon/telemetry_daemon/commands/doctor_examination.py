@@ -23,7 +23,7 @@ from telemetry_daemon.masking.mask import Mask, names_here
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.remote.http_client import NodeError
-from telemetry_daemon.state.flights import Flight, kept
+from telemetry_daemon.state.flights import Flight, list_flights
 from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.version import __version__
@@ -108,7 +108,7 @@ def _daemon(arguments: argparse.Namespace, settings: Settings) -> Beside:
 
 def _flights(state_directory: str) -> tuple[Flight, ...]:
     try:
-        return kept(state_directory)
+        return list_flights(state_directory)
     except OSError:  # a finding reports the problem of the folder
         return ()
 

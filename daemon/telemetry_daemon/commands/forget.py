@@ -11,7 +11,7 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.commands.options import check_vendor
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.remote import control_socket as control
-from telemetry_daemon.remote.control_requests import Forgotten
+from telemetry_daemon.remote.control_requests import ForgetResult
 from telemetry_daemon.remote.control_socket import ask_daemon
 from telemetry_daemon.state import devices_file
 from telemetry_daemon.terminal import exits
@@ -50,29 +50,29 @@ def run(arguments: argparse.Namespace) -> int:
     socket_path = control.path_in(settings.state.runtime_directory)
     if not socket_path.exists():
         selects = (
-            devices_file.of_vendor(arguments.vendor)
+            devices_file.vendor_filter(arguments.vendor)
             if arguments.all_lost
             else lambda identity: identity.id == arguments.id
         )
         result = _forget_in_file(arguments, selects, settings.state.directory)
     elif arguments.all_lost:
-        result = ask_daemon(settings, Forgotten, "forget_lost", vendor=arguments.vendor)
+        result = ask_daemon(settings, ForgetResult, "forget_lost", vendor=arguments.vendor)
     else:
-        result = ask_daemon(settings, Forgotten, "forget", id=arguments.id)
+        result = ask_daemon(settings, ForgetResult, "forget", id=arguments.id)
     if not result.forgotten and not result.events:
         _check_names(arguments, settings, result.lost)
     print(_result_text(arguments, result))
     return exits.OK
 
 
-def _result_text(arguments: argparse.Namespace, result: Forgotten) -> str:
+def _result_text(arguments: argparse.Namespace, result: ForgetResult) -> str:
     if arguments.all_lost:
         return f"forgot {result.forgotten} lost {'device' if result.forgotten == 1 else 'devices'}"
     events = f"the open events of {arguments.id}: {', '.join(result.events)}"
     return f"forgot {events if result.events else arguments.id}"
 
 
-def _forget_in_file(arguments: argparse.Namespace, selects: Callable[[Identity], bool], directory: str) -> Forgotten:
+def _forget_in_file(arguments: argparse.Namespace, selects: Callable[[Identity], bool], directory: str) -> ForgetResult:
     path = devices_file.path_in(directory)
     content = devices_file.load(path)
     kept = content.filtered(lambda identity: identity.lost_since is None or not selects(identity))
@@ -87,7 +87,7 @@ def _forget_in_file(arguments: argparse.Namespace, selects: Callable[[Identity],
             raise CommandError(
                 f"cannot write '{path}': {error.strerror}; run the command as root", status=exits.UNAVAILABLE
             ) from None
-    return Forgotten(forgotten, codes, tuple(device.id for device in kept.devices if device.lost_since is not None))
+    return ForgetResult(forgotten, codes, tuple(device.id for device in kept.devices if device.lost_since is not None))
 
 
 def _check_names(arguments: argparse.Namespace, settings: Settings, lost: Sequence[str]) -> None:

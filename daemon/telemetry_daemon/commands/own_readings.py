@@ -20,7 +20,7 @@ from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.readers import tool_lock
 from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.peaks import configured_peaks
-from telemetry_daemon.state.ranks import ranked
+from telemetry_daemon.state.ranks import add_ranks
 from telemetry_daemon.terminal import exits, log, streams
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Absent, Device, MergedDevice, Reading, Report, Snapshot, Tier
@@ -52,7 +52,7 @@ def open_tools(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
         shot.prime("host", _HOST_GAP_SECONDS)
         tiers: Sequence[Tier] = ("inventory", "fast") if arguments.all is None else ("inventory", "fast", "slow")
         seconds = arguments.timeout or _DEFAULT_SECONDS
-        yield lambda: Result(ranked(shot.read(tiers, seconds), settings.ranks), metrics=node.metrics())
+        yield lambda: Result(add_ranks(shot.read(tiers, seconds), settings.ranks), metrics=node.metrics())
 
 
 def _open_node(arguments: argparse.Namespace, end: ExitStack) -> tuple[Settings, Node]:
@@ -147,7 +147,7 @@ def open_recording(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
         for warning in node.warnings():
             streams.say(warning)
         store = _play_into_store(node, arguments, settings)
-        yield lambda: Result(ranked(store.snapshot(), settings.ranks), metrics=node.metrics())
+        yield lambda: Result(add_ranks(store.snapshot(), settings.ranks), metrics=node.metrics())
 
 
 def _play_into_store(node: ReplayNode, arguments: argparse.Namespace, settings: Settings) -> Store:

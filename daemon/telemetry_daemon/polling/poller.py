@@ -24,7 +24,7 @@ from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger, phase_of,
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, Store
-from telemetry_daemon.state.store_state import Accepted
+from telemetry_daemon.state.store_state import AcceptedAttempt
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import COUNTERS
@@ -330,7 +330,7 @@ class Poller:
         with suppress(JobLookupError):  # the source was removed in the meantime
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=due)
 
-    def _log(self, source: Source, poll: Poll, result: PollResult, accepted: Accepted) -> None:
+    def _log(self, source: Source, poll: Poll, result: PollResult, accepted: AcceptedAttempt) -> None:
         facts = {"source": source.name, "poll": poll.name, "state": result.state}
         if self._changes.changed((source.name, poll.name), (result.state, result.reason)):
             level = self._level(source.name, poll, result.state)

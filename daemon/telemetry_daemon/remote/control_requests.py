@@ -45,7 +45,7 @@ class MaintenanceOn:
 
 @dataclass(frozen=True, slots=True)
 class OfSource:
-    """Resume a released source, or read the jobs of a source immediately."""
+    """The arguments of requests about one source: resume it, or read its jobs immediately."""
 
     source: str
 
@@ -72,7 +72,7 @@ class Captures:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class ForgetResult:
     """The answer to a forget request: the number of devices, the codes of closed events, and the remaining lost devices."""
 
     forgotten: int
@@ -81,14 +81,14 @@ class Forgotten:
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class ReleaseResult:
     """The answer to a release: the processes that still use devices of the source."""
 
     left_behind: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
+class ResumeResult:
     """The answer to a resume: whether the source had been released."""
 
     resumed: bool
@@ -116,7 +116,7 @@ class MaintenanceEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class ReplayState:
     """The state of a replay: the position and the length in seconds, the shown Unix time, and the speed."""
 
     place: float

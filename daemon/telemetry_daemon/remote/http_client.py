@@ -85,7 +85,7 @@ def addresses_of(texts: list[str]) -> tuple[Address, ...]:
     """Return the addresses without duplicates, at most 256. Raises AddressError."""
     addresses = tuple(dict.fromkeys(map(address_of, texts)))
     if len(addresses) > MOST_NODES:
-        raise AddressError(f"{len(addresses)} nodes are too many; at most {MOST_NODES} are possible")
+        raise AddressError(f"{len(addresses)} nodes are too many; the maximum is {MOST_NODES}")
     return addresses
 
 

@@ -96,7 +96,7 @@ class BlackBox:
         if not self._state_directory:
             return
         try:
-            self._flights = flights.kept(self._state_directory)
+            self._flights = flights.list_flights(self._state_directory)
         except OSError as error:
             self._flights = ()
             log.debug("the flight recorder's files cannot be listed", extra={"error": error})

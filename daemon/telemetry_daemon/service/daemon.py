@@ -39,7 +39,7 @@ from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.state import devices_file, maintenance
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.devices_file import Remembered
+from telemetry_daemon.state.devices_file import StoredDevices
 from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.maintenance import MaintenanceBook
@@ -133,16 +133,16 @@ class Service:
         self._reloading = asyncio.Lock()
         self._is_reload_waiting = False
 
-    def _load_device_memory(self, now: float) -> tuple[devices_file.DeviceMemory | None, Remembered]:
+    def _load_device_memory(self, now: float) -> tuple[devices_file.DeviceMemory | None, StoredDevices]:
         if not self._start.stores_state:
-            return None, Remembered(since=now)
+            return None, StoredDevices(since=now)
         memory = devices_file.DeviceMemory(devices_file.path_in(self._settings.state.directory), now)
         return memory, memory.remembered
 
     def _maintenance_path(self) -> Path | None:
         return maintenance.path_in(self._settings.state.directory) if self._start.stores_state else None
 
-    def _create_store(self, node: Node, stored_devices: Remembered) -> Store:
+    def _create_store(self, node: Node, stored_devices: StoredDevices) -> Store:
         watch = self._black_box.watch if self._start.stores_state else None
         ledger, attribution = (self._owners.ledger, self._owners.attribution) if self._owners else (None, None)
         accumulator = Accumulator(Events(this_machine(), stored_devices.events), self._history, ledger, watch)

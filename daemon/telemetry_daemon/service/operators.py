@@ -10,7 +10,7 @@ from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.remote import control_requests
 from telemetry_daemon.remote.control_socket import Verb
-from telemetry_daemon.state.devices_file import of_vendor
+from telemetry_daemon.state.devices_file import vendor_filter
 from telemetry_daemon.state.maintenance import LONGEST_SECONDS, MaintenanceBook, is_announceable
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.log import ChangeLog
@@ -57,7 +57,7 @@ class Operators:
         return {"forgotten": len(forgotten), "events": list(codes), "lost": list(self._store.lost_ids())}
 
     def _forget_lost(self, request: control_requests.ForgetLost) -> Mapping[str, Plain]:
-        forgotten = self._store.forget(of_vendor(request.vendor))
+        forgotten = self._store.forget(vendor_filter(request.vendor))
         self._save_devices()
         return {"forgotten": len(forgotten), "events": [], "lost": list(self._store.lost_ids())}
 

@@ -35,7 +35,7 @@ class RenderedPages:
         self._newest = snapshot
         self._snapshot: Snapshot | None = None
         self._bodies: dict[str, bytes] = {}
-        self._gzipped: dict[str, Gzipped] = {}
+        self._gzipped: dict[str, GzippedBody] = {}
 
     def forget(self) -> None:
         """Clear the cache."""
@@ -52,15 +52,15 @@ class RenderedPages:
             self._bodies[name] = render(snapshot)
         return self._bodies[name]
 
-    def gzipped(self, name: str, render: Callable[[Snapshot], bytes]) -> Gzipped:
+    def gzipped(self, name: str, render: Callable[[Snapshot], bytes]) -> GzippedBody:
         """Return the compressed page, rendered by `render` at the first request for a snapshot."""
         body = self.body(name, render)
         if name not in self._gzipped:
-            self._gzipped[name] = Gzipped(body)
+            self._gzipped[name] = GzippedBody(body)
         return self._gzipped[name]
 
 
-class Gzipped:
+class GzippedBody:
     """A compressed body to which each response adds an uncompressed tail. Browsers read only one gzip member."""
 
     def __init__(self, body: bytes, deflate: ModuleType = _zlib) -> None:
@@ -98,7 +98,7 @@ class LazyBody:
     def __init__(self, pieces: Iterator[bytes], *, is_compressed: bool) -> None:
         self._pieces = compressed_pieces(pieces) if is_compressed else pieces
 
-    def begin(self, more: Callable[[], None], drop: Callable[[], None]) -> None:
+    def begin(self, notify: Callable[[], None], disconnect: Callable[[], None]) -> None:
         """Do nothing: the next piece is always available."""
 
     def next(self) -> bytes | None:

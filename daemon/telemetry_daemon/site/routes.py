@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from telemetry_daemon.site.negotiation import BadQueryError, accepts_gzip, choose, filter_families
-from telemetry_daemon.site.rendered import Gzipped, LazyBody, PageRenderer, RenderedPages
+from telemetry_daemon.site.rendered import GzippedBody, LazyBody, PageRenderer, RenderedPages
 from telemetry_daemon.state.history import History
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_exporters.prometheus.families import NO_OWNERS, OwnerSeries
@@ -158,7 +158,7 @@ class Site:
         body: tuple[bytes, ...]
         if names:
             families, eof = filter_families(self._rendered.body(name, render) + tail, names), _EOF_BY_SYNTAX[syntax]
-            body = Gzipped(families).with_tail(eof) if is_compressed else (families, eof)
+            body = GzippedBody(families).with_tail(eof) if is_compressed else (families, eof)
         elif is_compressed:
             body = self._rendered.gzipped(name, render).with_tail(tail + _EOF_BY_SYNTAX[syntax])
         else:

@@ -26,7 +26,7 @@ _PRESENCE_EVENTS = frozenset({"lost", "returned", "removed"})
 
 
 class Increment(NamedTuple):
-    """A reading that changed linearly from `first` to `last` between two monotonic times, equal for a first reading."""
+    """A segment of a reading's curve, linear from `first` to `last` between two monotonic times."""
 
     begin: float
     end: float
@@ -38,7 +38,7 @@ class UsageLedger(Protocol):
     """Receives the use of the cards, to attribute it to their owners."""
 
     def add_increment(self, device_id: str, metric: str, increment: Increment) -> None:
-        """Add the next part of a reading's curve."""
+        """Add an increment of a reading, whose integral is attributed to the owners."""
 
     def add_event(self, event: PastEvent) -> None:
         """Add an event of a device."""

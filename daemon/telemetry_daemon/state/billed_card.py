@@ -111,7 +111,7 @@ class BilledCard(Generic[_Holder]):
                 self.add_increment(ENERGY_COUNTED, increment)
 
     def add_increment(self, metric: str, increment: Increment) -> None:
-        """Add the next part of a reading's curve. Parts before the card was present are ignored."""
+        """Add an increment of a reading. The time before the card was present is ignored."""
         _, increment = split(increment, self._counted_from)
         if metric == POWER:
             self._count_power(increment)
@@ -163,7 +163,7 @@ class BilledCard(Generic[_Holder]):
         self._drop_preliminary()
 
     def skip_absence(self, until: float) -> Tallies[_Holder]:
-        """Continue after the card was missing until now. Return the tallies of the time before."""
+        """Skip the time until `until`, in which the card was missing. Settle the use before, and return its tallies."""
         tallies = self.settle()
         self._counted_from = self._settled_until = self.seen_until = until
         self._readings = self._counter = None

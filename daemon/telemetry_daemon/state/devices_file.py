@@ -31,14 +31,14 @@ _LONG_AGO = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class StoredDevices:
     """The content of the file. `since` is the Unix time at which the file was first written for this node."""
 
     devices: tuple[Identity, ...] = ()
     events: tuple[OpenEvents, ...] = ()
     since: float = _LONG_AGO
 
-    def filtered(self, is_kept: Callable[[Identity], bool]) -> Remembered:
+    def filtered(self, is_kept: Callable[[Identity], bool]) -> StoredDevices:
         """Return the devices for which `is_kept` is true, with their events."""
         devices = tuple(identity for identity in self.devices if is_kept(identity))
         ids = {identity.id for identity in devices}
@@ -58,16 +58,16 @@ def path_in(directory: str) -> Path:
     return Path(directory) / "devices.json"
 
 
-def load(path: Path, now: float = _LONG_AGO) -> Remembered:
+def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
     """Return the content of the file. If the file is unusable, log a warning and return empty content."""
     try:
         with OwnFolder.at(path.parent) as folder:
             content = _read(folder.read(path.name, LARGEST_FILE_BYTES))
     except FileNotFoundError:  # the first start
-        return Remembered(since=now)
+        return StoredDevices(since=now)
     except (OSError, CodecError) as error:
         log.warning("devices not loaded: the state file is unusable", extra={"path": str(path), "error": error})
-        return Remembered(since=now)
+        return StoredDevices(since=now)
     # A present device that was stored without a model gets the same id again when a source reports it.
     usable = [identity for identity in content.devices if identity.model or identity.lost_since is not None]
     kept = presence.within_limits(usable)
@@ -77,7 +77,7 @@ def load(path: Path, now: float = _LONG_AGO) -> Remembered:
     return replace(content, devices=tuple(kept)).filtered(lambda _: True)
 
 
-def save(path: Path, remembered: Remembered) -> None:
+def save(path: Path, remembered: StoredDevices) -> None:
     """Replace the file. Simulated devices are not stored. Raises OSError."""
     real = remembered.filtered(lambda identity: not identity.simulated)
     document = _Document(SCHEMA, real.devices, real.since, real.events)
@@ -86,7 +86,7 @@ def save(path: Path, remembered: Remembered) -> None:
         folder.replace(path.name, text.encode())
 
 
-def of_vendor(vendor: str | None) -> Callable[[Identity], bool]:
+def vendor_filter(vendor: str | None) -> Callable[[Identity], bool]:
     """Return a predicate that accepts devices of this vendor, or all devices for None."""
     return lambda identity: vendor is None or identity.vendor == vendor
 
@@ -109,7 +109,7 @@ class DeviceMemory:
         finally:
             self._write_lock.release()
 
-    def _save(self, remembered: Remembered) -> None:
+    def _save(self, remembered: StoredDevices) -> None:
         if remembered == self.remembered:
             return
         try:
@@ -123,7 +123,7 @@ class DeviceMemory:
         self.remembered = remembered
 
 
-def _read(content: bytes) -> Remembered:
+def _read(content: bytes) -> StoredDevices:
     plain = decode_line(content)
     if isinstance(plain, dict):
         plain.setdefault("since", _LONG_AGO)
@@ -138,4 +138,4 @@ def _read(content: bytes) -> Remembered:
             event.setdefault("times", [])  # older versions did not store times
     document = from_plain(_Document, plain)
     polled = tuple(replace(device, polls=max(1, device.polls)) for device in document.devices)
-    return Remembered(polled, document.events, document.since)
+    return StoredDevices(polled, document.events, document.since)

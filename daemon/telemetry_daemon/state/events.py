@@ -175,7 +175,7 @@ class Events:
         for device_id, code in chain.from_iterable(ongoing):
             kept = code if code in self._counted.get(device_id, ()) else OTHER_CODE
             codes.setdefault(device_id, set()).add(kept)
-        return {device_id: frozenset(found) for device_id, found in codes.items()}
+        return {device_id: frozenset(device_codes) for device_id, device_codes in codes.items()}
 
     def readings(self, device_id: str, codes: frozenset[str]) -> Iterator[MergedReading]:
         """Yield the event metrics of a device. `codes` are the codes of its open events."""

@@ -44,7 +44,7 @@ def name_of(wall_time: float, cause: str) -> str:
     return f"{datetime.fromtimestamp(wall_time, timezone.utc):{_TIME}}-{word}.jsonl.gz"
 
 
-def kept(state_directory: str) -> tuple[Flight, ...]:
+def list_flights(state_directory: str) -> tuple[Flight, ...]:
     """Return the files, newest first. Raises OSError if the folder cannot be read."""
     path = folder_in(state_directory)
     try:
@@ -79,8 +79,8 @@ def _clean_temporary_files(folder: OwnFolder, now: float) -> int:
 
 
 def _newest_first(path: Path, folder: OwnFolder) -> tuple[Flight, ...]:
-    found = (_flight(path, name, size) for name, size in folder.sizes().items())
-    return tuple(sorted(filter(None, found), key=lambda flight: flight.name, reverse=True))
+    flights = (_flight(path, name, size) for name, size in folder.sizes().items())
+    return tuple(sorted(filter(None, flights), key=lambda flight: flight.name, reverse=True))
 
 
 def _flight(path: Path, name: str, size_bytes: int) -> Flight | None:

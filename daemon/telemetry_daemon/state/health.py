@@ -217,7 +217,7 @@ class SourceFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class StatusInput:
     """The data from which a source's status is derived: health and current reports of its polls, and merge problems."""
 
     source: str
@@ -233,27 +233,27 @@ class Statuses:
     """Caches the status of each source."""
 
     def __init__(self) -> None:
-        self._cache: Mapping[str, tuple[Basis, tuple[bool, ...], SourceStatus]] = {}
+        self._cache: Mapping[str, tuple[StatusInput, tuple[bool, ...], SourceStatus]] = {}
 
-    def update(self, bases: Iterable[Basis], now: float) -> tuple[SourceStatus, ...]:
+    def update(self, inputs: Iterable[StatusInput], now: float) -> tuple[SourceStatus, ...]:
         """Return the status of each source. If nothing changed, it is the same object as before."""
-        self._cache = {basis.source: self._status(basis, now) for basis in bases}
+        self._cache = {status_input.source: self._status(status_input, now) for status_input in inputs}
         return tuple(status for _, _, status in self._cache.values())
 
-    def _status(self, basis: Basis, now: float) -> tuple[Basis, tuple[bool, ...], SourceStatus]:
+    def _status(self, status_input: StatusInput, now: float) -> tuple[StatusInput, tuple[bool, ...], SourceStatus]:
         # When a report expires, its poll is no longer up, although its health is unchanged.
-        are_up = tuple([is_up(item, now) for item in basis.healths])
-        cached = self._cache.get(basis.source)
-        if cached is not None and cached[0] == basis and cached[1] == are_up:
+        are_up = tuple([is_up(item, now) for item in status_input.healths])
+        cached = self._cache.get(status_input.source)
+        if cached is not None and cached[0] == status_input and cached[1] == are_up:
             return cached
         status = source_status(
-            basis.source,
-            basis.vendor,
-            basis.healths,
-            basis.reports,
-            basis.problems,
-            cpu_seconds=basis.cpu_seconds,
+            status_input.source,
+            status_input.vendor,
+            status_input.healths,
+            status_input.reports,
+            status_input.problems,
+            cpu_seconds=status_input.cpu_seconds,
             now=now,
-            refused=basis.refused,
+            refused=status_input.refused,
         )
-        return basis, are_up, status
+        return status_input, are_up, status

@@ -20,7 +20,7 @@ from telemetry_daemon.state.ledger_entry import (
     restored_entry,
     with_totals,
 )
-from telemetry_daemon.state.ledger_file import SCHEMA, Saved
+from telemetry_daemon.state.ledger_file import SCHEMA, SavedLedger
 from telemetry_daemon.state.tally import Tallies, Tally
 from telemetry_parsers.job_record import NOBODY, JobOwner, JobRecord, RecordedTime, TimeOrigin
 from telemetry_parsers.merge.device_names import DeviceNames
@@ -43,7 +43,7 @@ _START_SECONDS = 15.0
 class Ledger:
     """Records each owner's use of each card. Not thread-safe: the caller holds a lock. `boot` is the boot id."""
 
-    def __init__(self, hostname: str, boot: str = "", saved: Saved | None = None) -> None:
+    def __init__(self, hostname: str, boot: str = "", saved: SavedLedger | None = None) -> None:
         self._hostname = hostname
         self._boot = boot
         self._saved = saved
@@ -62,7 +62,7 @@ class Ledger:
         self.has_new_owner = False
 
     def add_increment(self, device_id: str, metric: str, increment: Increment) -> None:
-        """Add the next part of a reading's curve."""
+        """Add an increment of a reading, whose integral is attributed to the owners."""
         card = self._cards.get(device_id)
         if card is not None:
             card.add_increment(metric, increment)
@@ -109,7 +109,7 @@ class Ledger:
             device, allocations=tuple(with_totals(allocation, counters) for allocation in device.allocations)
         )
 
-    def state_to_save(self) -> Saved | None:
+    def state_to_save(self) -> SavedLedger | None:
         """Return the state to store over a restart, or None before the first update."""
         if self._began == -math.inf:
             return None
@@ -120,7 +120,7 @@ class Ledger:
             entry.record(self._hostname, {card: tallies[entry] for card, tallies in recent.items() if entry in tallies})
             for entry in entries
         )
-        return Saved(SCHEMA, self._boot, self._wall, self._now, tuple(records))
+        return SavedLedger(SCHEMA, self._boot, self._wall, self._now, tuple(records))
 
     def take_completed(self) -> tuple[JobRecord, ...]:
         """Return the records that were completed since the last call."""

@@ -35,7 +35,7 @@ _LOCK_TIMEOUT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedLedger:
     """The content of `ledger.json`: the records of current owners, with the time and the boot id of writing."""
 
     schema: _Schema
@@ -45,14 +45,14 @@ class Saved:
     jobs: tuple[JobRecord, ...]
 
 
-def content_of(saved: Saved) -> str:
+def content_of(saved: SavedLedger) -> str:
     """Return the content of the file."""
-    return encode_line(to_plain(Saved, cleaned(saved))) + "\n"
+    return encode_line(to_plain(SavedLedger, cleaned(saved))) + "\n"
 
 
-def saved_in(content: bytes | str) -> Saved:
+def saved_in(content: bytes | str) -> SavedLedger:
     """Return the state in this content. Raises CodecError."""
-    saved = from_plain(Saved, decode_line(content))
+    saved = from_plain(SavedLedger, decode_line(content))
     return replace(saved, jobs=tuple(checked(job) for job in saved.jobs))
 
 
@@ -67,7 +67,7 @@ class LedgerFile:
         self._written = -math.inf
         self._unwritten: tuple[JobRecord, ...] = ()
 
-    def load(self) -> Saved | None:
+    def load(self) -> SavedLedger | None:
         """Return the stored state without completed records, or None, with a warning if the file is unusable."""
         path = self._folder / LEDGER
         try:
@@ -86,7 +86,7 @@ class LedgerFile:
         """Return whether the last write of `ledger.json` was at least a minute ago."""
         return self._monotonic() - self._written >= WRITE_SECONDS
 
-    def write(self, completed: Sequence[JobRecord], saved: Saved | None) -> None:
+    def write(self, completed: Sequence[JobRecord], saved: SavedLedger | None) -> None:
         """Append the completed records, and replace the state unless it is None. Failed records are written next time."""
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             self._unwritten = (*self._unwritten, *completed)[-MOST_UNWRITTEN:]
@@ -103,7 +103,7 @@ class LedgerFile:
         finally:
             self._write_lock.release()
 
-    def _write(self, saved: Saved | None) -> None:
+    def _write(self, saved: SavedLedger | None) -> None:
         if not self._unwritten and saved is None:
             return
         with OwnFolder.create_at(self._folder) as folder:

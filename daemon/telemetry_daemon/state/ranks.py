@@ -126,7 +126,7 @@ def names_of_node() -> frozenset[str]:
     return frozenset({platform.node(), *addresses} - {"", "127.0.0.1", "::1"})
 
 
-def ranked(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
+def add_ranks(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
     """Return the snapshot with ranks on its devices. If the table is unusable, log a warning and return it unchanged."""
     if not settings.table:
         return snapshot

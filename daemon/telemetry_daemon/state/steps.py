@@ -45,6 +45,6 @@ class Steps:
         return replace(counts, job_id=owner.name)  # without a name, all jobs would be the same job
 
 
-def of_node(attribution: Attribution | None) -> Steps:
+def create_steps(attribution: Attribution | None) -> Steps:
     """Return the step counters for a node with this attribution."""
     return Steps(BY_NAME if attribution is None else attribution.privacy)

@@ -14,7 +14,7 @@ from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import OpenEvents
 from telemetry_daemon.state.health import PollResult, SourceFacts, Statuses
 from telemetry_daemon.state.node_facts import NodeFacts
-from telemetry_daemon.state.store_state import Accepted, Key, StoreState
+from telemetry_daemon.state.store_state import AcceptedAttempt, Key, StoreState
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.merge.admission import admit, cut_text
@@ -124,7 +124,7 @@ class Store:
 
     def put(
         self, source: str, poll: Poll, capture: Capture, report: Report | None, result: PollResult, interval: float
-    ) -> Accepted:
+    ) -> AcceptedAttempt:
         """Store the result of an attempt, with limits on the report. Attempts of removed sources are ignored."""
         accepted = self._accept(source, poll, capture, report, result, interval)
         self._on_change()
@@ -132,13 +132,13 @@ class Store:
 
     def _accept(
         self, source: str, poll: Poll, capture: Capture, report: Report | None, result: PollResult, interval: float
-    ) -> Accepted:
+    ) -> AcceptedAttempt:
         key = (source, poll.name)
         with self._lock:
             self._notice_sleep()
             state = self._state
             if source not in state.sources:
-                return Accepted()
+                return AcceptedAttempt()
             admitted = admit(report or Report(), state.merge.identities)
             report = admitted.report if report is not None else None
             result = replace(result, detail=cut_text(result.detail, bounds.LONGEST_TEXT))
@@ -162,7 +162,7 @@ class Store:
             events, state.pending_events = state.pending_events, ()
             needs_counters, state.needs_counters = state.needs_counters, False
             problems = admitted.report.problems if result.state == "ok" else ()
-            return Accepted(report, events, (*problems, *merged.problems_of(source)), needs_counters)
+            return AcceptedAttempt(report, events, (*problems, *merged.problems_of(source)), needs_counters)
 
     def count_overrun(self, key: Key) -> None:
         """Count that a poll was due while it was still running."""
@@ -324,9 +324,9 @@ class Store:
     def _with_steps(self, merged: Merged) -> Merged:
         counts = tuple(count for checked in merged.fresh.reports for count in checked.report.report.steps)
         if counts and self._steps is None:
-            from telemetry_daemon.state.steps import of_node  # only if jobs count steps
+            from telemetry_daemon.state.steps import create_steps  # only if jobs count steps
 
-            self._steps = of_node(self._attribution)
+            self._steps = create_steps(self._attribution)
         if self._steps is None:
             return merged
         previous, samples = self._steps.counts, self._steps.samples(counts, merged.devices)
@@ -356,7 +356,7 @@ class Store:
             valid_until=min(expiries),
             devices=self.facts.applied_to(devices),
             host=merged.host,
-            sources=self._statuses.update(state.bases(merged, now), now),
+            sources=self._statuses.update(state.status_inputs(merged, now), now),
             own=self.facts.samples(),
             maintenance=maintenance,
             recorded=self._recorded() if self._recorded is not None else None,

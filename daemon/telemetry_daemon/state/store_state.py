@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from telemetry_daemon.state.health import Basis, SourceFacts, ended_lists, expiry
+from telemetry_daemon.state.health import SourceFacts, StatusInput, ended_lists, expiry
 from telemetry_parsers.dataclass import dataclass, field, fields, replace
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.merged import Merged
@@ -113,12 +113,12 @@ class StoreState:
             report=report,
         )
 
-    def bases(self, merged: Merged, now: float) -> Iterator[Basis]:
+    def status_inputs(self, merged: Merged, now: float) -> Iterator[StatusInput]:
         """Yield the data for each source's status, sorted by name."""
         for source in sorted({name for name, _ in self.healths}):
             facts = self.sources.get(source, SourceFacts(source, "", ()))
             forgotten = sum(count for (_, name), count in self.merge.forgotten.items() if name == source)
-            yield Basis(
+            yield StatusInput(
                 source,
                 facts.vendor,
                 [item for key, item in sorted(self.healths.items()) if key[0] == source],
@@ -134,7 +134,7 @@ class StoreState:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedAttempt:
     """What the store accepted of an attempt. `needs_counters`: poll the expensive counters, because an owner or step changed."""
 
     report: Report | None = None

@@ -69,7 +69,7 @@ NOT_TLS = Response(400, (b"Client sent an HTTP request to an HTTPS server.\n",))
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedData:
     """The result of received bytes: `data` for HTTP, a `reply` to send back, and whether the client closed the channel."""
 
     data: bytes
@@ -88,9 +88,9 @@ class HandshakeError(Exception):
 class Channel:
     """Converts between bytes on the socket and bytes of HTTP. This base class changes nothing."""
 
-    def receive(self, data: bytes) -> Received:
+    def receive(self, data: bytes) -> ReceivedData:
         """Convert bytes from the socket."""
-        return Received(data)
+        return ReceivedData(data)
 
     def protect(self, data: memoryview) -> bytes | memoryview:
         """Convert bytes of a response for the socket."""

@@ -49,14 +49,14 @@ class Rules:
     """A loaded web configuration: the file, everything it refers to, and a watch for changes of these files."""
 
     file: str
-    watch: Watch
+    watch: FileWatch
     config: WebConfig = field(default_factory=WebConfig)
     context: ssl.SSLContext | None = None
     channel: Callable[[], Channel] = Channel
     client_authorities: bytes = b""
 
     @property
-    def client_demands(self) -> object:
+    def client_requirements(self) -> object:
         """Return the requirements for client certificates, as a value that can be compared."""
         tls = self.config.tls
         return tls and (tls.client_certificate, tls.client_allowed_sans, self.client_authorities)
@@ -65,7 +65,7 @@ class Rules:
 def load_rules(file: str) -> Rules:
     """Return the rules of a web configuration file. An empty name means plain HTTP for all clients."""
     if not file:
-        return Rules("", Watch(()))
+        return Rules("", FileWatch(()))
     config, watch = _read_and_watch(file)
     if config.tls is None:
         return Rules(file, watch, config)
@@ -77,11 +77,11 @@ def load_rules(file: str) -> Rules:
     return Rules(file, watch, config, context, channel, authorities)
 
 
-def _read_and_watch(file: str) -> tuple[WebConfig, Watch]:
+def _read_and_watch(file: str) -> tuple[WebConfig, FileWatch]:
     """Return the configuration with a watch that was started before the files were read, so that no change is missed."""
     names: tuple[str, ...] = (file,)
     while True:
-        watch = Watch(names)
+        watch = FileWatch(names)
         config = load_web_config(file)
         names = _files_of(file, config.tls)
         if names == watch.files:
@@ -104,7 +104,7 @@ class AccessControl:
         self._auth = BasicAuth()
         self._host_log = RateLimitedLogger(logger)
         self._host_rule = HostRule()
-        self.use(rules)
+        self.replace_rules(rules)
 
     @property
     def password_checks(self) -> int:
@@ -117,14 +117,14 @@ class AccessControl:
         return self._auth.waiting_callers
 
     @property
-    def client_demands(self) -> object:
+    def client_requirements(self) -> object:
         """Return the current requirements for client certificates. Older connections with other requirements are closed."""
-        return self._rules.client_demands
+        return self._rules.client_requirements
 
     @property
-    def terms(self) -> object:
+    def access_state(self) -> object:
         """Return a value that changes when a caller that was accepted before might be refused now."""
-        return self._rules.config.users, self.client_demands, self._error_text
+        return self._rules.config.users, self.client_requirements, self._error_text
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
@@ -142,7 +142,7 @@ class AccessControl:
         if self._error_text or self._rules.watch.changed() or has_many_sessions:
             self._reload()
 
-    def use(self, rules: Rules) -> None:
+    def replace_rules(self, rules: Rules) -> None:
         """Replace the rules."""
         config = rules.config
         self._rules = rules
@@ -163,7 +163,7 @@ class AccessControl:
     def decide(self, request: Request, caller: Caller, callback: Decision) -> None:
         """Call `callback` with the refusal, or with None to allow the request: immediately or after the password check."""
         credentials = request.headers.get("authorization", "")
-        user = self._auth.recognise(credentials)
+        user = self._auth.cached_user(credentials)
         if self._error_text:
             callback(status_page(500))
         elif not self._host_rule.is_answered(request.authority, caller.local_address):
@@ -202,10 +202,10 @@ class AccessControl:
             return
         if self._error_text:
             logger.info("%s: the web configuration is valid again", rules.file)
-        self.use(rules)
+        self.replace_rules(rules)
 
 
-class Watch:
+class FileWatch:
     """Detects changes of files since its creation. A file that appears or disappears has changed."""
 
     def __init__(self, files: Iterable[str]) -> None:

@@ -90,7 +90,7 @@ class BasicAuth:
         """Return the number of callers that wait for a check, including the running check."""
         return sum(len(check.callbacks) for check in self._pending_checks())
 
-    def recognise(self, header: str) -> bytes | None:
+    def cached_user(self, header: str) -> bytes | None:
         """Return the user if this user and password passed an earlier check, else None."""
         credentials = parse_basic(header) if self.is_required else None
         if credentials is None or self._cache.get(self._attempt(*credentials).key) is not LoginResult.RIGHT:

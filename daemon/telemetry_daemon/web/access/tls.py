@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from telemetry_daemon.web.access.toolkit import CIPHER_SUITES, ClientCertificate, Pem, TlsConfig, read_small_file
 from telemetry_daemon.web.addresses import WebConfigError
-from telemetry_daemon.web.messages import Channel, HandshakeError, Received
+from telemetry_daemon.web.messages import Channel, HandshakeError, ReceivedData
 
 _READ_BYTES = 16384  # the largest TLS record
 _VERSIONS = {
@@ -172,11 +172,11 @@ class TlsChannel(Channel):
         self._check_client = check_client
         self._is_established = False
 
-    def receive(self, data: bytes) -> Received:
+    def receive(self, data: bytes) -> ReceivedData:
         """Return the decrypted bytes, and bytes to send back. Raises HandshakeError or ssl.SSLError."""
         self._incoming.write(data)
         if not self._is_established and not self._complete_handshake():
-            return Received(b"", self._outgoing.read())
+            return ReceivedData(b"", self._outgoing.read())
         pieces: list[bytes] = []
         closed = False
         try:
@@ -185,7 +185,7 @@ class TlsChannel(Channel):
             closed = True  # no bytes: the client has sent its close message
         except ssl.SSLWantReadError:  # the record is incomplete
             pass
-        return Received(b"".join(pieces), self._outgoing.read(), closed)
+        return ReceivedData(b"".join(pieces), self._outgoing.read(), closed)
 
     def protect(self, data: memoryview) -> bytes | memoryview:
         """Return the encrypted bytes."""

@@ -29,8 +29,8 @@ class Connection(asyncio.BufferedProtocol):
     # Set when the first byte arrives.
     _channel: Channel | None = None
     _conversation: Conversation = field(init=False)
-    _demands: object = None
-    _terms: object = None
+    _requirements: object = None
+    _access_state: object = None
     _phase: Phase = Phase.UNFINISHED
     _deadline: asyncio.TimerHandle | None = None
     _to_send: deque[memoryview] = field(default_factory=deque)
@@ -159,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
         access = self._shared.access
         access.reload_if_changed()
         self._conversation = Conversation()
-        self._demands = access.client_demands
+        self._requirements = access.client_requirements
         channel = access.channel(first_byte)
         self._channel = channel or Channel()
         if channel is None:
@@ -203,7 +203,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _serve(self, request: Request) -> None:
         self._shared.access.reload_if_changed()
-        if self._demands != self._shared.access.client_demands:
+        if self._requirements != self._shared.access.client_requirements:
             # The requirements for certificates have changed. The client will connect again and repeat the request.
             self.abort()
             return
@@ -217,7 +217,7 @@ class Connection(asyncio.BufferedProtocol):
         if refusal is None and not request.query:
             self._respond_to(request)
         elif refusal is None:  # the answer to a query is not cached, so it takes longer
-            self._shared.turns.wait(self.caller.client, self, functools.partial(self._respond_to, request))
+            self._shared.turns.schedule(self.caller.client, self, functools.partial(self._respond_to, request))
         else:
             self._respond(refusal, final=False)
 
@@ -277,7 +277,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._pieces is None:
             self._finish_answer()
         else:
-            self._shared.turns.wait(self.caller.client, self, self._take_piece)
+            self._shared.turns.schedule(self.caller.client, self, self._take_piece)
 
     def _begin_pieces(self, pieces: Pieces) -> None:
         if self._conversation.is_complete:  # the client requested only the head
@@ -286,7 +286,7 @@ class Connection(asyncio.BufferedProtocol):
         # Limits the unread data in the kernel.
         self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WRITE_BYTES)
         self._pieces = pieces
-        self._terms = self._shared.access.terms
+        self._access_state = self._shared.access.access_state
         pieces.begin(self._on_new_piece, self.abort)
 
     def _take_piece(self) -> None:
@@ -327,7 +327,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._phase is not Phase.FOLLOWING:
             return
         self._shared.access.reload_if_changed()
-        if self._terms == self._shared.access.terms:
+        if self._access_state == self._shared.access.access_state:
             self._continue_sending()
         else:
             self.finish()  # the client connects again, with the new access rules
@@ -355,7 +355,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._conversation.has_input or self._has_client_finished:
             # One pipelined request per round of the loop, so that other clients get their turn.
             self._stop_reading()
-            self._shared.turns.wait(self.caller.client, self, self._advance)
+            self._shared.turns.schedule(self.caller.client, self, self._advance)
         else:
             self._resume_reading()
 

@@ -13,7 +13,7 @@ class Turns:
         self._waiting: dict[str, dict[Hashable, Callable[[], None]]] = {}
         self._is_scheduled = False
 
-    def wait(self, client: str, connection: Hashable, work: Callable[[], None]) -> None:
+    def schedule(self, client: str, connection: Hashable, work: Callable[[], None]) -> None:
         """Run this function when it is the client's turn."""
         self._waiting.setdefault(client, {})[connection] = work
         self._schedule()

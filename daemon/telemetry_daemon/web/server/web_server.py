@@ -122,7 +122,7 @@ class WebServer:
         closing = [self._acceptors.pop(text) for text in closing_texts]
         for acceptor in closing:
             await acceptor.stop()
-        self._shared.access.use(rules)
+        self._shared.access.replace_rules(rules)
         self._listen = texts
         self._accept_on(new_listeners)
         self._allow_hosts(allowed_hosts)
