@@ -1,11 +1,11 @@
-"""The accelerators of this node in Python: `read`, `watch`, and a `Recorder` for stretches of a program.
+"""The accelerators of a node in Python: `read`, `watch`, and a `Recorder` for named sections of a program.
 
 >>> import device_telemetry
 >>> device_telemetry.read().devices[0].value("power_watts")
 112.4
 
-All types are frozen. What is not known is None or missing, never 0. `device_telemetry.prometheus` has a collector for programs
-that serve a page of prometheus-client.
+All types are frozen. Unknown values are None or missing, never 0. `device_telemetry.prometheus` has a collector for programs
+that expose metrics with prometheus-client.
 """
 
 from device_telemetry.node_types import (

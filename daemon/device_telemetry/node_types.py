@@ -1,4 +1,4 @@
-"""The node and its devices as frozen types, made from the document `telemetry.snapshot/1`."""
+"""Frozen types for a node and its devices, created from the document `telemetry.snapshot/1`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from telemetry_daemon.terminal.suggestions import nearest_or_all
 from telemetry_parsers.metrics import BY_KEY
 
 _SCHEMA = "telemetry.snapshot/1"
+_REMEDY = "install the same release on both nodes"
 _OTHER_SENSORS = ("memory", "hbm", "stack", "board", "baseboard", "ubb", "vr", "lm75", "inlet", "outlet", "optical")
 
 Reading = float | Mapping[str, float]
@@ -21,7 +22,7 @@ _DEVICE_KEYS = frozenset(key for key, metric in BY_KEY.items() if metric.scope =
 
 @dataclass(frozen=True)
 class Device:
-    """One device. `readings` has numbers by metric, or by label value; `absent` the reasons for missing numbers; `up` is None if unknown."""
+    """A device. By metric, `readings` has a number or numbers by label; `absent` has the reasons for missing numbers."""
 
     vendor: str
     index: int | None
@@ -30,42 +31,45 @@ class Device:
     model: str
     uuid: str | None
     bus_id: str | None
-    up: bool | None
+    up: bool | None  # False: lost; None: unknown
     parent: str | None
     readings: Mapping[str, Reading] = field(repr=False)
     absent: Mapping[str, str | Mapping[str, str]] = field(repr=False)
-    # How long before the node's `time` the energy counter was read, if a separate poll reads it.
+    # The age of the energy counter at the node's `time`, if a separate poll reads it.
     energy_age_seconds: float | None = field(default=None, repr=False)
 
     def value(self, metric: str, label: str = "") -> float | None:
-        """Return a metric's number, with a label that of its value, or None if it was not read. Raises UnknownNameError for a wrong metric or label."""
-        found = self.readings.get(metric)
-        if isinstance(found, Mapping) if label else isinstance(found, float | int):
-            return found.get(label) if isinstance(found, Mapping) else found
+        """Return the number of a metric (and label), or None if it is absent. Raises UnknownNameError for a wrong name."""
+        reading = self.readings.get(metric)
+        if isinstance(reading, Mapping) if label else isinstance(reading, float | int):
+            return reading.get(label) if isinstance(reading, Mapping) else reading
         self._check(metric, label)
         return None
 
     def _check(self, metric: str, label: str) -> None:
-        """Raise UnknownNameError unless the metric exists, and has a label if and only if this is not empty."""
+        """Raise UnknownNameError for an unknown metric, a missing label, or a label of a metric without labels."""
         read, absent = self.readings.get(metric), self.absent.get(metric)
-        listed = BY_KEY.get(metric)
-        if listed is None and read is None and absent is None:
-            near = nearest_or_all(metric.removeprefix("accelerator_"), {*_DEVICE_KEYS, *self.readings})
-            raise UnknownNameError(f"no metric is called {metric!r}{near or '; docs/metrics.md lists them (JSON key)'}")
-        words = {*(read if isinstance(read, Mapping) else ()), *(absent if isinstance(absent, Mapping) else ())}
-        is_labelled = bool(words) or (listed is not None and read is None and bool(listed.label))
+        known = BY_KEY.get(metric)
+        if known is None and read is None and absent is None:
+            hint = nearest_or_all(metric.removeprefix("accelerator_"), {*_DEVICE_KEYS, *self.readings})
+            raise UnknownNameError(f"unknown metric {metric!r}{hint or '; docs/metrics.md has all JSON keys'}")
+        labels = {*(read if isinstance(read, Mapping) else ()), *(absent if isinstance(absent, Mapping) else ())}
+        is_labelled = bool(labels) or (known is not None and read is None and bool(known.label))
         if is_labelled and not label:
-            example = min(words, default=listed.words[0] if listed is not None and listed.words else "LABEL")
-            raise UnknownNameError(
-                f"{metric} has a number for each {listed.label if listed is not None else 'label'}, "
-                f"so name one: value({metric!r}, {example!r}); reported: {', '.join(sorted(words)) or 'none'}"
+            example = min(
+                labels,
+                default=known.words[0] if known is not None and known.words else "LABEL",
             )
-        if label and not is_labelled and (read is not None or listed is not None):
-            raise UnknownNameError(f"{metric} has no labels such as {label!r}: ask value({metric!r})")
+            raise UnknownNameError(
+                f"{metric} has a number for each {known.label if known is not None else 'label'}, "
+                f"so pass one: value({metric!r}, {example!r}); reported: {', '.join(sorted(labels)) or 'none'}"
+            )
+        if label and not is_labelled and (read is not None or known is not None):
+            raise UnknownNameError(f"{metric} has no label {label!r}; call value({metric!r})")
 
     @property
     def temperature_celsius(self) -> float | None:
-        """Return the highest temperature of the sensors other than memory and board, or None."""
+        """Return the highest temperature except those of memory and board, or None without a reading."""
         sensors = self.readings.get("temperature_celsius")
         if not isinstance(sensors, Mapping):
             return None
@@ -74,7 +78,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Source:
-    """A tool or library that readings come from, and its state: `ok`, `failed`, `stuck`, `missing` …"""
+    """A tool or library with its state, such as `ok`, `failed`, `stuck` or `missing`."""
 
     source: str
     state: str
@@ -83,7 +87,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Node:
-    """A node at one moment."""
+    """A node with its devices and sources at one time."""
 
     hostname: str
     time: datetime
@@ -92,25 +96,23 @@ class Node:
 
 
 def node_of(document: Any) -> Node:
-    """Return the node in a document. Raises NotUnderstoodError."""
+    """Return the node that the document describes. Raises NotUnderstoodError."""
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != _SCHEMA:
-        raise NotUnderstoodError(
-            f"the answer is {schema or 'no document of telemetry'}, not {_SCHEMA}: install the same release at both ends"
-        )
+        raise NotUnderstoodError(f"the response is {schema or 'not a telemetry document'}, not {_SCHEMA}: {_REMEDY}")
     try:
         return Node(
             hostname=str(document["hostname"]),
             time=datetime.fromisoformat(document["time"].replace("Z", "+00:00")),
             devices=tuple(map(partial(_device, _counter_ages(document["sources"])), document["devices"])),
-            sources=tuple(Source(one["source"], one["state"], one["reason"]) for one in document["sources"]),
+            sources=tuple(Source(entry["source"], entry["state"], entry["reason"]) for entry in document["sources"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise NotUnderstoodError(f"the document has no valid {error}: install the same release at both ends") from error
+        raise NotUnderstoodError(f"the document has no valid {error}: {_REMEDY}") from error
 
 
 def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
-    """Return how long ago each source that reads counters in a poll of their own has read them."""
+    """Return the age of the counters, by source, for sources that read counters in a separate poll."""
     polls = ((source["source"], poll) for source in sources for poll in source["polls"])
     return {
         source: poll["age_seconds"]
@@ -120,30 +122,30 @@ def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
 
 
 def _device(counter_ages: Mapping[str, float], plain: Mapping[str, Any]) -> Device:
-    known = ("vendor", "index", "id", "device", "model", "uuid", "bus_id", "up", "parent")
+    attributes = ("vendor", "index", "id", "device", "model", "uuid", "bus_id", "up", "parent")
     return Device(
-        **{name: plain[name] for name in known},
-        readings=_frozen(plain["readings"]),
-        absent=_frozen(plain["absent"]),
+        **{name: plain[name] for name in attributes},
+        readings=_read_only(plain["readings"]),
+        absent=_read_only(plain["absent"]),
         energy_age_seconds=counter_ages.get(plain["origin"].get("energy_joules_total")),
     )
 
 
-def _frozen(table: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_only(table: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(
         {name: MappingProxyType(dict(value)) if isinstance(value, Mapping) else value for name, value in table.items()}
     )
 
 
 class TelemetryError(Exception):
-    """Anything that keeps a reading from being made."""
+    """The devices could not be read."""
 
 
 class UnknownNameError(TelemetryError, KeyError):
-    """No metric, label, stretch or device has the name; the message suggests the one that was meant."""
+    """No metric, label, section or device has this name. The message suggests similar names."""
 
     def __str__(self) -> str:
-        """Return the message without the quotes that a KeyError puts around it."""
+        """Return the message without the quotes that KeyError adds."""
         return str(self.args[0])
 
 
@@ -152,4 +154,4 @@ class NotReachableError(TelemetryError):
 
 
 class NotUnderstoodError(TelemetryError):
-    """The answer is not understood: it is of another program, or of an older or newer daemon."""
+    """The response is not a valid document: it is from another program, or from a daemon of another release."""

@@ -1,4 +1,4 @@
-"""A collector for programs that serve a page of prometheus-client, or push one: `REGISTRY.register(Collector())`."""
+"""A collector for programs that expose or push metrics with prometheus-client: `REGISTRY.register(Collector())`."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from telemetry_exporters.snapshot_filter import family_name, screen
 from telemetry_parsers.model import Absent, Value
 
 _UP = "device_telemetry_up"
-_SHOWN = ("device", "owner")
+_SCOPES = ("device", "owner")
 
 
 class Collector(BaseCollector):
-    """Yields `accelerator_…` as the daemon's own page has them, and `device_telemetry_up`, which is 0 while there are no readings."""
+    """Collects the daemon's `accelerator_…` metrics, and `device_telemetry_up`, which is 0 if they could not be read."""
 
     def __init__(self, url: str | None = None, timeout: float = 5.0) -> None:
         self._url = url
         self._timeout = timeout
 
     def describe(self) -> list[ClientMetric]:
-        """Yield nothing, so that registration reads nothing."""
+        """Return nothing, so that registration does not read the devices."""
         return []
 
     def collect(self) -> Iterator[ClientMetric]:
-        """Yield the families of one reading. A missing daemon does not break the program's page."""
+        """Read the devices and yield the metric families. If reading fails, yield only `device_telemetry_up`."""
         try:
-            found = list(self._families())
+            client_metrics = list(self._families())
             is_up = 1.0
         except (TelemetryError, DocumentError):
-            found, is_up = [], 0.0
-        yield GaugeMetricFamily(_UP, "1 while the readings of the accelerators could be had.", value=is_up)
-        yield from found
+            client_metrics, is_up = [], 0.0
+        yield GaugeMetricFamily(_UP, "1 if the accelerators could be read.", value=is_up)
+        yield from client_metrics
 
     def _families(self) -> Iterator[ClientMetric]:
-        shown = screen(snapshot_of(read_document(self._url, self._timeout)))
-        columns = columns_of(shown, DaemonSamples())
-        for family in families(shown, columns):
-            if family.metric.scope in _SHOWN:
+        screened = screen(snapshot_of(read_document(self._url, self._timeout)))
+        columns = columns_of(screened, DaemonSamples())
+        for family in families(screened, columns):
+            if family.metric.scope in _SCOPES:
                 yield _converted(family, columns.values)
 
 
 def _converted(family: Family, values: tuple[Value, ...]) -> ClientMetric:
     metric, name = family.metric, family_name(family.metric)
     kinds = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily, "info": InfoMetricFamily}
-    made: ClientMetric = kinds[metric.kind](name, metric.help)
+    client_metric: ClientMetric = kinds[metric.kind](name, metric.help)
     suffix = {"gauge": "", "counter": "_total", "info": "_info"}[metric.kind]
     for series in family.series:
         value = values[series[2]]
         if not isinstance(value, Absent):
-            made.add_sample(name + suffix, dict(family.labels(series)), value)
-    return made
+            client_metric.add_sample(name + suffix, dict(family.labels(series)), value)
+    return client_metric

@@ -1,4 +1,4 @@
-"""Reads the daemon at an address, this node's daemon, or the tools in a process of their own, which keeps drivers out of the caller."""
+"""Reads a daemon, or this node's tools in a separate process, so that no driver library is loaded into the caller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BAD_REQUEST = 400
 _COMMAND = (sys.executable, "-m", "telemetry_daemon.cli", "snapshot", "--format", "json", "--from", "tools")
 _SHORTEST_SECONDS, _INTERVAL_SECONDS = 0.1, 2.0
 
-# Waits for so many seconds, or less; returns whether exact counters are needed now.
+# A function that waits at most so many seconds, and returns whether counters must be read at once.
 Pause = Callable[[float], bool]
 
 
@@ -33,56 +33,56 @@ def _sleep(seconds: float) -> bool:
 
 
 def read(url: str | None = None, timeout: float = 20.0) -> Node:
-    """Return the node from the daemon at `url` (`HOST:PORT`, `http://…`, `unix:/PATH`), else this node's daemon or tools. Raises TelemetryError."""
+    """Read the daemon at `url` (`HOST:PORT`, `http://…`, `unix:/PATH`), or this node by default. Raises TelemetryError."""
     return node_of(read_document(url, timeout))
 
 
 def watch(interval: float | str = 2.0, url: str | float | None = None) -> Iterator[Node]:
-    """Yield the node every `interval` seconds; the address may also come first, as in `read`. Raises TelemetryError if a daemon is gone."""
+    """Yield the node every `interval` seconds. The address may also be the first argument. Raises TelemetryError."""
     if isinstance(interval, str):
         interval, url = _INTERVAL_SECONDS if url is None else url, interval
     return nodes(interval, url, _sleep)
 
 
 def nodes(interval: float | str, url: str | float | None, pause: Pause) -> Iterator[Node]:
-    """Yield the node again and again, after each pause. Raises TelemetryError where a daemon went away."""
+    """Yield the node after each pause. Raises TelemetryError if reading fails."""
     if isinstance(interval, str) or (url is not None and not isinstance(url, str)):
-        raise TypeError(f"give one address and one interval in seconds, not {interval!r} and {url!r}")
+        raise TypeError(f"pass one address and one interval in seconds, not {interval!r} and {url!r}")
     if not interval >= _SHORTEST_SECONDS:
         raise ValueError(f"interval must be at least {_SHORTEST_SECONDS} seconds, not {interval}")
     return map(node_of, documents(interval, url, pause))
 
 
 def read_document(url: str | None, timeout: float) -> Any:
-    """Return the document of one reading. Raises TelemetryError."""
+    """Return the snapshot document of the daemon, or of the tools without a daemon. Raises TelemetryError."""
     address = _address(url)
     if address is not None:
         with contextlib.closing(Client(address, _credentials(), timeout)) as client:
-            return _asked(client, address)
+            return _requested(client, address)
     command = [*_COMMAND, "--timeout", f"{timeout:.3f}"]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=timeout + 10, check=False, stdin=subprocess.DEVNULL)
+        run = subprocess.run(command, capture_output=True, timeout=timeout + 10, check=False, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
-        raise NotReachableError(f"the tools of this node have not been read within {timeout + 10:g} s") from None
-    return _parsed(done.stdout, done.stderr)
+        raise NotReachableError(f"the tools of this node could not be read within {timeout + 10:g} s") from None
+    return _parsed(run.stdout, run.stderr)
 
 
 def documents(interval: float, url: str | None, pause: Pause = _sleep) -> Iterator[Any]:
-    """Yield document after document. `pause` waits for the next, and returns whether it needs exact counters."""
+    """Yield documents. `pause` waits for the next one, and returns whether counters must be read for it."""
     address = _address(url)
     if address is None:
-        yield from _of_tools(interval)
+        yield from _documents_of_tools(interval)
         return
     with contextlib.closing(Client(address, _credentials())) as client:
         due, is_exact = time.monotonic(), False
         while True:
-            yield _asked(client, address, _EXACT_PATH if is_exact else _PATH)
+            yield _requested(client, address, _EXACT_PATH if is_exact else _PATH)
             due = max(due + interval, time.monotonic())
             is_exact = pause(max(0.0, due - time.monotonic()))
 
 
 def _address(url: str | None) -> Address | None:
-    """Return the daemon's address, or None if this node has none. Raises NotReachableError, or TypeError for an invalid address."""
+    """Return the daemon's address, or None if this node has no daemon. Raises NotReachableError or TypeError."""
     if url is not None:
         if not isinstance(url, str):
             raise TypeError(f"an address must be a string such as 'localhost:{url}' or 'gpu-17', not {url!r}")
@@ -93,21 +93,21 @@ def _address(url: str | None) -> Address | None:
     directory = runtime_directory(None, os.environ)
     if directory is None:
         return None
-    here = Address("the daemon of this node", unix=str(local_socket_in(directory)))
-    with contextlib.closing(Client(here, seconds=1.0)) as client:
+    local_address = Address("the daemon of this node", unix=str(local_socket_in(directory)))
+    with contextlib.closing(Client(local_address, seconds=1.0)) as client:
         try:
             client.get("/readyz")
         except NodeError as error:
             if error.status or error.is_absent:
                 return None
         else:
-            return here
-    return _over_http()
+            return local_address
+    return _local_http_address()
 
 
-def _over_http() -> Address | None:
-    """Return where the daemon of this node answers a user who may not use its socket; None, with a warning, if nowhere."""
-    # The checked configuration contains the addresses. Only these callers pay for its imports.
+def _local_http_address() -> Address | None:
+    """Return an HTTP address of this node's daemon for users without access to its socket. Without one, warn and return None."""
+    # The configuration has the addresses. It is imported here, because most callers do not need it.
     from telemetry_daemon.commands.daemons import find_local_daemon
     from telemetry_daemon.config import file
     from telemetry_daemon.config.inputs import ConfigInputs
@@ -126,27 +126,27 @@ def _credentials() -> Credentials:
     return Credentials(os.environ.get("TELEMETRY_USER", ""), os.environ.get("TELEMETRY_PASSWORD", ""))
 
 
-def _asked(client: Client, address: Address, path: str = _PATH) -> Any:
+def _requested(client: Client, address: Address, path: str = _PATH) -> Any:
     try:
         body = client.get(path).body
     except NodeError as error:
-        if error.status == _BAD_REQUEST and path != _PATH:  # an older daemon
-            return _asked(client, address)
+        if error.status == _BAD_REQUEST and path != _PATH:  # an older daemon does not know the parameter
+            return _requested(client, address)
         raise NotReachableError(f"{address.name}: {error}") from None
     return _parsed(body, b"")
 
 
-def _parsed(text: bytes, said: bytes) -> Any:
+def _parsed(text: bytes, errors: bytes) -> Any:
     if not text.strip():
-        raise NotReachableError(said.decode("utf-8", "replace").strip() or "the tools of this node printed nothing")
+        raise NotReachableError(errors.decode("utf-8", "replace").strip() or "the tools of this node printed nothing")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise NotUnderstoodError(f"the answer is no JSON: {error}") from None
+        raise NotUnderstoodError(f"the response is not JSON: {error}") from None
 
 
-def _of_tools(interval: float) -> Iterator[Any]:
-    """Yield the documents that one process prints, one per line. The process exits when its reader is gone."""
+def _documents_of_tools(interval: float) -> Iterator[Any]:
+    """Yield the documents that a separate process reads from the tools and prints, one per line."""
     command = [*_COMMAND, "--watch", f"{interval:.3f}"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
@@ -156,6 +156,6 @@ def _of_tools(interval: float) -> Iterator[Any]:
         try:
             for line in process.stdout:
                 yield _parsed(line, b"")
-            raise NotReachableError("the process that reads the tools of this node has ended")
+            raise NotReachableError("the process that reads the tools of this node has exited")
         finally:
             process.terminate()

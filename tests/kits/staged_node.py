@@ -213,7 +213,7 @@ def main() -> None:
     service = Service(ServiceStart(settings, lambda: file.load(inputs), tap=tap), StagedNode(stage, clock, tap), clock)
 
     async def serve() -> None:
-        log.leave(await service.run())
+        log.exit_at_once(await service.run())
 
     asyncio.run(serve())
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.terminal.log import LONGEST_VALUE, MOST_CHANGES_KEPT, MOST_HELD, ChangeLog, held_back, setup
+from telemetry_daemon.terminal.log import LONGEST_VALUE, MOST_CHANGES_KEPT, MOST_DEFERRED, ChangeLog, deferred, setup
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 logger = logging.getLogger("telemetry_daemon.test")
@@ -192,10 +192,10 @@ class Broken:
 @pytest.mark.parametrize(
     ("message", "arguments", "extra", "expected"),
     [
-        ("%d devices", ("many",), {}, "a message could not be made: TypeError: %d devices"),
-        ("%s and %s", ("one",), {}, "a message could not be made: TypeError: %s and %s"),
-        ("x", (), {"device": Broken()}, "a message could not be made: RuntimeError: x"),
-        (Broken(), (), {}, "a message could not be made: RuntimeError: Broken"),
+        ("%d devices", ("many",), {}, "a message could not be formatted: TypeError: %d devices"),
+        ("%s and %s", ("one",), {}, "a message could not be formatted: TypeError: %s and %s"),
+        ("x", (), {"device": Broken()}, "a message could not be formatted: RuntimeError: x"),
+        (Broken(), (), {}, "a message could not be formatted: RuntimeError: Broken"),
     ],
 )
 def test_a_message_that_cannot_be_made_says_so_instead_of_raising(pipe, message, arguments, extra, expected):
@@ -302,13 +302,13 @@ def test_made_up_keys_do_not_fill_the_memory_and_the_latest_are_remembered():
 
 
 def test_what_is_held_back_is_written_afterwards_the_first_of_it(capfd: pytest.CaptureFixture[str]) -> None:
-    with held_back("error"):
-        for number in range(MOST_HELD + 3):
+    with deferred("error"):
+        for number in range(MOST_DEFERRED + 3):
             logger.warning("not so bad")
             logger.error("bad", extra={"number": number})
         assert capfd.readouterr().err == ""
     lines = capfd.readouterr().err.splitlines()
     assert [line.partition("msg=")[2] for line in lines] == [
-        *(f'"bad" number={number}' for number in range(MOST_HELD)),
-        '"there was more to log" lines=3',
+        *(f'"bad" number={number}' for number in range(MOST_DEFERRED)),
+        '"more log lines were omitted" lines=3',
     ]

@@ -1,4 +1,4 @@
-"""The energy of a stretch is exact: the daemon reads the counter when the stretch begins and ends."""
+"""The energy of a section is exact: the daemon reads the counter when the section begins and ends."""
 
 import time
 from collections.abc import Iterator
@@ -32,23 +32,23 @@ def daemon(node: Node) -> Daemon:
 
 
 def measured(daemon: Daemon, seconds: float, times: int = 1) -> dict[str, float]:
-    """Return the results of as many stretches of these seconds, when the limit of one reading a second is over."""
+    """Return the results of as many sections of these seconds, when the limit of one reading a second is over."""
     time.sleep(1.2)  # the daemon reads exact energy at most once a second
     with Recorder("all", url=daemon.address) as recorder:
         for _ in range(times):
             with recorder("work"):
-                time.sleep(seconds)  # the length of the stretch under test
+                time.sleep(seconds)  # the length of the section under test
         return recorder.results("work")
 
 
 @pytest.mark.parametrize("seconds", [1.0, 2.5])
 def test_the_energy_of_a_stretch_is_that_of_the_counter(daemon: Daemon, seconds: float) -> None:
-    """A daemon that a busy machine holds up for a quarter of a second makes no stretch exact: then another one is tried."""
+    """A daemon that a busy machine holds up for a quarter of a second makes no section exact: then another one is tried."""
     numbers = next(numbers for _ in range(30) if (numbers := measured(daemon, seconds))["exact"] == 1.0)
     assert numbers["energy_joules"] == pytest.approx(2 * WATTS * numbers["seconds"], rel=0.01)
 
 
-def test_stretches_faster_than_the_counter_is_read_are_not_exact(daemon: Daemon) -> None:
+def test_sections_faster_than_the_counter_is_read_are_not_exact(daemon: Daemon) -> None:
     """Where the counter is not read in time, the power that the GPU reports, which is another here, stands for it."""
     tries = (measured(daemon, 0.1, times=12) for _ in range(30))
     rates = ((numbers["exact"], numbers["energy_joules"] / numbers["seconds"]) for numbers in tries)

@@ -88,14 +88,14 @@ def test_watching_goes_on(daemon: Daemon) -> None:
 @pytest.mark.parametrize(
     ("metric", "label", "words"),
     [
-        ("power_wats", "", "no metric is called 'power_wats'; did you mean power_watts"),
+        ("power_wats", "", "unknown metric 'power_wats'; did you mean power_watts"),
         ("accelerator_power_watts", "", "did you mean power_watts"),
         ("blood_pressure", "", "docs/metrics.md"),
         ("temperature_celsius", "", r"value\('temperature_celsius', 'core'\); reported: core, memory"),
         ("throttled", "", "has a number for each reason"),
         ("clock_max_hertz", "", r"value\('clock_max_hertz', 'graphics'\); reported: none"),
-        ("power_watts", "core", r"power_watts has no labels such as 'core': ask value\('power_watts'\)"),
-        ("ecc_enabled", "on", "ecc_enabled has no labels"),
+        ("power_watts", "core", r"power_watts has no label 'core'; call value\('power_watts'\)"),
+        ("ecc_enabled", "on", "ecc_enabled has no label"),
     ],
 )
 def test_a_mistaken_name_is_an_error_that_suggests_the_right_one(metric: str, label: str, words: str) -> None:
@@ -112,7 +112,7 @@ def test_the_address_may_come_first_as_in_read(daemon: Daemon) -> None:
     for arguments in ((daemon.address,), (daemon.address, 0.1), (0.1, daemon.address)):
         assert len(next(watch(*arguments)).devices) == 3
     for wrong in ((daemon.address, daemon.address), (0.1, 0.1)):
-        with pytest.raises(TypeError, match="give one address and one interval"):
+        with pytest.raises(TypeError, match="pass one address and one interval"):
             watch(*wrong)
     with pytest.raises(TypeError, match="'localhost:24030' or 'gpu-17', not 24030"):
         read(24030)  # type: ignore[arg-type]  # what a hurried user writes
@@ -179,8 +179,8 @@ LACKING = {"schema": "telemetry.snapshot/1", "hostname": "n", "time": "never", "
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"<html>", "the answer is no JSON"),
-        (b'{"schema": "telemetry.snapshot/0"}', "the answer is telemetry.snapshot/0"),
+        (b"<html>", "the response is not JSON"),
+        (b'{"schema": "telemetry.snapshot/0"}', "the response is telemetry.snapshot/0"),
         (json.dumps(LACKING).encode(), "install the same release"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The recorder: how it aggregates, nests stretches, never delays the loop, and reads energy from the counter."""
+"""The recorder: how it aggregates, nests sections, never delays the loop, and reads energy from the counter."""
 
 import queue
 import time
@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 import pytest
 
 from device_telemetry import Device, Node, NotReachableError, Recorder, UnknownNameError
-from device_telemetry.stretches import Sample, Stretch, folded
+from device_telemetry.sections import Sample, Section, add_period
 
 
 def device(number: int, vendor: str = "nvidia", core: float | None = None, **readings: float) -> Device:
@@ -23,39 +23,39 @@ def sample(moment: float, watts: float, joules: float | None = None) -> Sample:
 
 
 def test_a_stretch_has_means_extremes_and_energy_of_its_time() -> None:
-    stretch = Stretch()
-    stretch.enter(10.0)
-    folded([stretch], sample(8.0, 100.0, 0.0), sample(12.0, 200.0, 600.0))
-    stretch.leave(13.0)
-    folded([stretch], sample(12.0, 200.0, 600.0), sample(16.0, 200.0, 1400.0))
-    numbers = stretch.numbers()
+    section = Section()
+    section.enter(10.0)
+    add_period([section], sample(8.0, 100.0, 0.0), sample(12.0, 200.0, 600.0))
+    section.leave(13.0)
+    add_period([section], sample(12.0, 200.0, 600.0), sample(16.0, 200.0, 1400.0))
+    numbers = section.numbers()
     assert numbers["seconds"] == 3.0
     assert numbers["0/power_watts/mean"] == pytest.approx((150 * 2 + 200 * 1) / 3)
     assert (numbers["0/power_watts/min"], numbers["0/power_watts/max"]) == (100.0, 200.0)
     assert numbers["energy_joules"] == pytest.approx(300 + 200)
-    folded([stretch], sample(16.0, 900.0, 1400.0), sample(20.0, 900.0, 9999.0))
-    assert stretch.numbers() == numbers
+    add_period([section], sample(16.0, 900.0, 1400.0), sample(20.0, 900.0, 9999.0))
+    assert section.numbers() == numbers
 
 
 def test_energy_without_a_counter_or_with_one_that_begins_anew_is_called_an_estimate() -> None:
     for first, then in (sample(0.0, 100.0), sample(10.0, 300.0)), (sample(0.0, 200.0, 5e3), sample(10.0, 200.0, 3.0)):
-        stretch = Stretch()
-        stretch.enter(0.0)
-        folded([stretch], first, then)
-        assert stretch.numbers()["0/energy_estimated_joules"] == 2000.0
-        assert "0/energy_joules" not in stretch.numbers()
+        section = Section()
+        section.enter(0.0)
+        add_period([section], first, then)
+        assert section.numbers()["0/energy_estimated_joules"] == 2000.0
+        assert "0/energy_joules" not in section.numbers()
 
 
 def test_the_time_of_a_stretch_is_that_of_its_spans_however_samples_fall() -> None:
-    stretch, last = Stretch(), Sample(0.0, {})
+    section, last = Section(), Sample(0.0, {})
     for begun, ended in ((1.0, 2.0), (2.5, 2.5), (3.0, 7.0), (8.0, 9.0), (9.0, 9.5)):
-        stretch.enter(begun)
+        section.enter(begun)
         if begun == 3.0:  # two samples while it goes on
             for moment in (4.0, 6.0):
-                folded([stretch], last, last := Sample(moment, {}))
-        stretch.leave(ended)
-    folded([stretch], last, Sample(10.0, {}))
-    assert stretch.seconds == pytest.approx(1.0 + 4.0 + 1.0 + 0.5)
+                add_period([section], last, last := Sample(moment, {}))
+        section.leave(ended)
+    add_period([section], last, Sample(10.0, {}))
+    assert section.seconds == pytest.approx(1.0 + 4.0 + 1.0 + 0.5)
 
 
 class Fed:
@@ -87,7 +87,7 @@ class Steady:
             yield Node("n", datetime.now(timezone.utc), self.devices, ())
 
 
-def test_stretches_nest_and_a_function_is_one() -> None:
+def test_sections_nest_and_a_function_is_one() -> None:
     with Recorder("all", source=Steady(device(0, power_watts=250.0, core=60.0))) as recorder:
         time.sleep(0.05)
 
@@ -107,7 +107,7 @@ def test_stretches_nest_and_a_function_is_one() -> None:
     assert numbers["0/temperature_celsius/max"] == 60.0
     assert 0.04 < numbers["seconds"] < recorder.results("epoch")["seconds"] < recorder.results()["seconds"]
     assert all(isinstance(value, float) for value in recorder.results().values())
-    with pytest.raises(KeyError, match=r"^no stretch 'epoc' has begun; did you mean epoch"):
+    with pytest.raises(KeyError, match=r"^no section 'epoc' has begun; did you mean epoch"):
         recorder.results("epoc")
     with pytest.raises(UnknownNameError, match=r"call start\(\) first"):
         Recorder("all").results()

@@ -259,7 +259,7 @@ class Service:
 
     def _exit_unfinished(self) -> None:
         logger.warning("stopped before all tasks had ended", extra={"seconds": LONGEST_END_SECONDS})
-        log.leave(self._status)
+        log.exit_at_once(self._status)
 
     async def _start_or_warn(self, server: ControlServer | LocalSite, warning: str) -> None:
         try:

@@ -91,7 +91,7 @@ def serve(inputs: ConfigInputs, check: Check, replacement: Replacement) -> int:
 async def _serve(service: Service) -> int:
     """Serve, and exit the process within the loop, because closing the loop would wait for hung threads."""
     status = await service.run()
-    log.leave(status)
+    log.exit_at_once(status)
     return status
 
 

@@ -1,4 +1,4 @@
-"""Exit statuses, the error that passes an exit status to the command line, and the handling of signals."""
+"""Exit statuses, the error that carries an exit status, and the handling of signals that end a command."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ USAGE = 64
 BUG = 70
 UNAVAILABLE = 69
 OUTPUT = 74
-# Plus the signal's number: the exit status that a shell reports for a command ended by a signal.
+# A shell reports this number plus the number of the signal for a command that a signal ended.
 BY_SIGNAL = 128
-# The service manager restarts the daemon: a driver was loaded after its start.
+# The service manager restarts the daemon after this status, because a driver was loaded after its start.
 RESTART = 75
 CONFIGURATION = 78
 
-# The signals of `timeout`, a service manager and a closed terminal. Ctrl-C (SIGINT) raises KeyboardInterrupt anyway.
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+# Sent by `timeout`, service managers, and closed terminals. Python itself raises KeyboardInterrupt for Ctrl-C (SIGINT).
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class CommandError(Exception):
-    """A failure that the user can fix: a line for each error, with its remedy, and an exit status."""
+    """An error that the user can fix: a line for each problem with its remedy, and an exit status."""
 
     def __init__(self, *lines: str, status: int = USAGE) -> None:
         super().__init__("\n".join(lines))
@@ -32,7 +32,7 @@ class CommandError(Exception):
 
 
 class SignalledError(KeyboardInterrupt):
-    """A signal ends the command, as Ctrl-C does."""
+    """A signal that ends the command, like Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -40,18 +40,18 @@ class SignalledError(KeyboardInterrupt):
 
 
 def raise_on_signals() -> None:
-    """From now on, raise SignalledError on a signal that ends the command, so that the command cleans up.
+    """Raise SignalledError on a signal that ends the command, so that the command can clean up.
 
-    Otherwise a hanging tool would survive and keep its lock, so that neither the daemon nor another command could poll
-    its source until the tool is killed by hand, and the terminal would not be restored.
+    Otherwise a hanging tool would survive and keep its lock: its source could not be polled until the tool is killed by
+    hand. In addition, the terminal would not be restored.
     """
-    for number in _ENDING:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` has the signal ignored
+    for number in _ENDING_SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` ignores SIGHUP
             signal.signal(number, _raise)
 
 
 def _raise(number: int, _frame: FrameType | None) -> None:
-    for ending in _ENDING:
-        # A second signal must not interrupt the killing of tools. SIG_IGN would be inherited by tools.
-        signal.signal(ending, lambda _number, _frame: None)
+    for ending_signal in _ENDING_SIGNALS:
+        # A second signal must not interrupt the killing of tools. Tools would inherit SIG_IGN.
+        signal.signal(ending_signal, lambda _number, _frame: None)
     raise SignalledError(number)

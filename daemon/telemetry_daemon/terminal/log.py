@@ -1,6 +1,6 @@
-"""One line per event on standard error, as text or JSON; logging never blocks, raises or floods.
+"""Logs to standard error, one line per event, as text or JSON. Logging never blocks and never raises.
 
-Facts of an event go in `extra`, as in `logger.warning("poll failed", extra={"source": "nvml", "seconds": 2.0})`.
+The facts of an event are passed in `extra`, as in `logger.warning("poll failed", extra={"source": "nvml", "seconds": 2.0})`.
 """
 
 from __future__ import annotations
@@ -19,61 +19,61 @@ from datetime import datetime, timezone
 
 LONGEST_VALUE = 4096
 MOST_CHANGES_KEPT = 4096
-# Enough to read after a screen was closed.
-MOST_HELD = 10
+# The number of records that are shown after a screen was closed.
+MOST_DEFERRED = 10
 _STDERR = 2
-# A pipe that poll() reports as writable accepts this much without blocking (pipe(7), PIPE_BUF).
+# A pipe that poll() reports as writable accepts so many bytes without blocking (pipe(7), PIPE_BUF).
 _CHUNK_BYTES = 4096
 _PATIENCE_MILLISECONDS = 50
-# The lowest number of each level, its name, and its number in journald's line prefix (sd-daemon(3)).
-_NAMES = ((logging.ERROR, "error", 3), (logging.WARNING, "warning", 4), (logging.INFO, "info", 6))
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+# The lowest number of each level, its name, and its priority in journald's line prefix (sd-daemon(3)).
+_LEVELS = ((logging.ERROR, "error", 3), (logging.WARNING, "warning", 4), (logging.INFO, "info", 6))
+_STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _NOT_ASCII_TEXT = re.compile(r"[^\x20-\x7e]")
-_BARE = re.compile(r'[^\s"=\\]+\Z')
+_UNQUOTED = re.compile(r'[^\s"=\\]+\Z')
 
 Scalar = str | int | float | bool | None
 Facts = dict[str, Scalar]
 
 
 def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
-    """Send all logging to standard error from now on, and replace an earlier setup."""
+    """Write all log records to standard error. Replaces an earlier setup."""
     logging.raiseExceptions = False
-    journal = _is_journal(descriptor)
+    is_journal = _is_journal(descriptor)
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, _LineHandler)]:
         root.removeHandler(handler)
-    root.addHandler(_LineHandler(_LineWriter(descriptor), _RENDERERS[format], journal=journal))
+    root.addHandler(_LineHandler(_LineWriter(descriptor), _RENDERERS[format], is_journal=is_journal))
     root.setLevel(level.upper())
-    # APScheduler logs every run and every skipped run. The poller counts both.
+    # APScheduler would log each run and each skipped run, which the poller already counts.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
 @contextlib.contextmanager
-def held_back(level: str) -> Iterator[None]:
-    """Hold log records back within this context; then write the first records of this level and the number of the others."""
-    held = _Held(level.upper())
+def deferred(level: str) -> Iterator[None]:
+    """Defer log records within this context. At its end, write the first ones of this level and the number of the others."""
+    deferring = _DeferringHandler(level.upper())
     root = logging.getLogger()
-    root.addHandler(held)
+    root.addHandler(deferring)
     try:
         yield
     finally:
-        root.removeHandler(held)
+        root.removeHandler(deferring)
         setup(level, "text")
-        for record in held.first:
+        for record in deferring.first:
             root.handle(record)
-        if held.more:
-            root.error("there was more to log", extra={"lines": held.more})
+        if deferring.omitted:
+            root.error("more log lines were omitted", extra={"lines": deferring.omitted})
 
 
 class ChangeLog:
-    """Remembers the last state of each key, so that a fault is logged when it begins and not at every poll."""
+    """Remembers the last state of each key, so that a fault is logged once when it begins, not at every poll."""
 
     def __init__(self) -> None:
         self._states: dict[Hashable, object] = {}
         self._lock = threading.Lock()
 
     def changed(self, key: Hashable, state: object) -> bool:
-        """Return whether this state differs from the key's last state. The first state of a key does."""
+        """Store the state of the key. Return whether it is the first one or differs from the previous one."""
         with self._lock:
             if key in self._states and self._states[key] == state:
                 return False
@@ -84,34 +84,34 @@ class ChangeLog:
             return True
 
 
-class _Held(logging.Handler):
-    """Keeps the first records for later, and counts the others."""
+class _DeferringHandler(logging.Handler):
+    """Keeps the first records, and counts the others."""
 
     def __init__(self, level: str) -> None:
         super().__init__(level)
         self.first: list[logging.LogRecord] = []
-        self.more = 0
+        self.omitted = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep or count the record."""
-        if len(self.first) < MOST_HELD:
+        """Keep the record, or count it if there are too many."""
+        if len(self.first) < MOST_DEFERRED:
             self.first.append(record)
         else:
-            self.more += 1
+            self.omitted += 1
 
 
 class _LineHandler(logging.Handler):
-    """Renders a record and writes the line. After lost lines, the next line reports their number."""
+    """Writes each record as a line. If lines were lost, their number is logged before the next line."""
 
-    def __init__(self, writer: _LineWriter, render: Callable[[Facts], str], *, journal: bool) -> None:
+    def __init__(self, writer: _LineWriter, render: Callable[[Facts], str], *, is_journal: bool) -> None:
         super().__init__()
         self._writer = writer
         self._render = render
-        self._journal = journal
+        self._is_journal = is_journal
         self._lost = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line. Never raises."""
+        """Write the record as a line. Never raises."""
         if self._lost:
             notice = _record(logging.WARNING, "log lines were lost", lines=self._lost)
             if not self._writer.write(self._line(notice), patience_milliseconds=0):
@@ -124,13 +124,15 @@ class _LineHandler(logging.Handler):
     def _safe_line(self, record: logging.LogRecord) -> str:
         try:
             return self._line(record)
-        except Exception as error:  # noqa: BLE001  # the border of logging: a bad argument must not harm the caller
+        except Exception as error:  # noqa: BLE001  # an invalid log argument must not fail the caller
             message = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
-            return self._line(_record(logging.ERROR, f"a message could not be made: {type(error).__name__}: {message}"))
+            return self._line(
+                _record(logging.ERROR, f"a message could not be formatted: {type(error).__name__}: {message}")
+            )
 
     def _line(self, record: logging.LogRecord) -> str:
         facts = _facts(record)
-        if not self._journal:
+        if not self._is_journal:
             return self._render(facts)
         if self._render is _as_text:
             del facts["time"]  # journald adds a timestamp
@@ -138,10 +140,10 @@ class _LineHandler(logging.Handler):
 
 
 class _LineWriter:
-    """Writes complete lines to a descriptor, without blocking."""
+    """Writes lines to a descriptor without blocking."""
 
     def __init__(self, descriptor: int) -> None:
-        # Without sys.stderr (Python was started with a closed descriptor 2), the number may be reused for a socket.
+        # If Python was started with descriptor 2 closed, sys.stderr is None, and the descriptor may belong to a socket now.
         self._descriptor = -1 if descriptor == _STDERR and sys.stderr is None else descriptor
         self._poll = select.poll()
         if self._descriptor >= 0:
@@ -149,7 +151,7 @@ class _LineWriter:
         self._has_partial_line = False
 
     def write(self, line: str, patience_milliseconds: int) -> bool:
-        """Write one line, with a limited wait for room. Return whether the line was written completely."""
+        """Write one line, and wait at most so long if the pipe is full. Return whether the whole line was written."""
         data = (("\n" if self._has_partial_line else "") + line + "\n").encode(errors="backslashreplace")
         for start in range(0, len(data), _CHUNK_BYTES):
             if not self._write_chunk(data[start : start + _CHUNK_BYTES], patience_milliseconds):
@@ -163,7 +165,7 @@ class _LineWriter:
             if self._descriptor < 0 or not self._poll.poll(patience_milliseconds):
                 return False
             return os.write(self._descriptor, chunk) == len(chunk)
-        except OSError:  # closed, full, or without a reader: there is nowhere left to report that
+        except OSError:  # the descriptor is closed, full or without a reader, and there is no other place to report it
             return False
 
 
@@ -172,7 +174,7 @@ def _record(level: int, message: str, **facts: Scalar) -> logging.LogRecord:
 
 
 def _facts(record: logging.LogRecord) -> Facts:
-    """Return the facts of a record: time, level, message, logger, then its `extra` facts."""
+    """Return time, level, message and logger of a record, then the facts from `extra`."""
     facts: Facts = {
         "time": _time(record.created),
         "level": _level(record.levelno)[0],
@@ -180,7 +182,7 @@ def _facts(record: logging.LogRecord) -> Facts:
         "logger": record.name,
     }
     for key, value in vars(record).items():
-        if key not in _STANDARD:
+        if key not in _STANDARD_ATTRIBUTES:
             facts[f"{key}_" if key in facts else key] = _scalar(value)
     if record.exc_info:
         facts["traceback"] = _shortened(logging.Formatter().formatException(record.exc_info))
@@ -188,9 +190,11 @@ def _facts(record: logging.LogRecord) -> Facts:
 
 
 def _as_text(facts: Facts) -> str:
-    """Return `time level=… msg="…" key=value …`, without the logger's name, which only JSON has."""
+    """Return `time level=… msg="…" key=value …`. Only JSON contains the name of the logger."""
     message = f"level={facts['level']} msg={_quoted(str(facts['msg']))}"
-    pairs = [f"{key}={_word(value)}" for key, value in facts.items() if key not in ("time", "level", "msg", "logger")]
+    pairs = [
+        f"{key}={_text_value(value)}" for key, value in facts.items() if key not in ("time", "level", "msg", "logger")
+    ]
     return " ".join([*([str(facts["time"])] if "time" in facts else []), message, *pairs])
 
 
@@ -207,7 +211,7 @@ def _time(seconds: float) -> str:
 
 
 def _level(number: int) -> tuple[str, int]:
-    return next(((name, priority) for limit, name, priority in _NAMES if number >= limit), ("debug", 7))
+    return next(((name, priority) for limit, name, priority in _LEVELS if number >= limit), ("debug", 7))
 
 
 def _scalar(value: object) -> Scalar:
@@ -216,10 +220,10 @@ def _scalar(value: object) -> Scalar:
     return _shortened(str(value))
 
 
-def _word(value: Scalar) -> str:
+def _text_value(value: Scalar) -> str:
     if not isinstance(value, str):
         return json.dumps(value)
-    return value if _BARE.match(value) and value.isprintable() else _quoted(value)
+    return value if _UNQUOTED.match(value) and value.isprintable() else _quoted(value)
 
 
 def _quoted(text: str) -> str:
@@ -227,7 +231,7 @@ def _quoted(text: str) -> str:
 
 
 def _printable(quoted: str) -> str:
-    """Return JSON text with all characters escaped that would break a line or control a terminal."""
+    """Return JSON text in which all characters are escaped that break lines or control terminals."""
     return _NOT_ASCII_TEXT.sub(_escaped, quoted)
 
 
@@ -239,7 +243,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _shortened(text: str) -> str:
-    """Return the text, or the beginning and the end of a text that is too long for a line."""
+    """Return the text, or its beginning and its end if it is too long."""
     if len(text) <= LONGEST_VALUE:
         return text
     half = LONGEST_VALUE // 2
@@ -247,15 +251,15 @@ def _shortened(text: str) -> str:
 
 
 def _is_journal(descriptor: int) -> bool:
-    """Return whether the descriptor is journald's: JOURNAL_STREAM has its device and inode (systemd.exec(5))."""
+    """Return whether the descriptor belongs to journald: JOURNAL_STREAM has its device and inode (systemd.exec(5))."""
     try:
         status = os.fstat(descriptor)
-    except OSError:  # a closed descriptor goes nowhere
+    except OSError:  # the descriptor is closed
         return False
     return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
-def leave(status: int) -> None:
-    """Exit at once, even if a thread hangs in a driver."""
+def exit_at_once(status: int) -> None:
+    """Exit without waiting for threads, because a thread may hang in a driver."""
     logging.shutdown()
     os._exit(status)

@@ -1,4 +1,4 @@
-"""Prepares the standard streams, and shows a command's progress on a terminal."""
+"""Prepares the standard streams, and shows the progress of a command on a terminal."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-# A closed stream gets /dev/null in the wrong mode, so that reading or writing still fails (EBADF). Otherwise the next file
-# or socket would get the descriptor, and the log would be written into it.
+# A closed stream is replaced by /dev/null in the wrong mode, so that reading or writing still fails (EBADF). Otherwise the
+# next file or socket would get its descriptor, and the log would be written into it.
 _STREAMS = (("stdin", 0, os.O_WRONLY, "r"), ("stdout", 1, os.O_RDONLY, "w"), ("stderr", 2, os.O_WRONLY, "w"))
 _CLEAR_LINE = "\r\x1b[K"
-_LONGEST = 60
+_MAX_NAMES_LENGTH = 60
 _USUAL_COLUMNS = 80
 
 
 def prepare() -> None:
-    """Open closed streams, and let standard output replace characters that its encoding does not have."""
+    """Reopen closed streams, and let standard output replace characters that its encoding does not support."""
     for name, descriptor, flags, mode in _STREAMS:
         if getattr(sys, name) is None:
             _open_null(descriptor, flags)
@@ -26,46 +26,46 @@ def prepare() -> None:
 
 
 def _open_null(descriptor: int, flags: int) -> None:
-    opened = os.open(os.devnull, flags)
-    if opened != descriptor:
-        os.dup2(opened, descriptor)
-        os.close(opened)
+    null = os.open(os.devnull, flags)
+    if null != descriptor:
+        os.dup2(null, descriptor)
+        os.close(null)
     os.set_inheritable(descriptor, True)  # noqa: FBT003  # the standard library's own signature
 
 
 def _replace_missing_characters(stream: TextIO) -> None:
-    """Let a terminal show `?` for characters missing in its encoding. Files and pipes get UTF-8, as the formats demand."""
+    """Let a terminal show `?` for unsupported characters. Files and pipes are written in UTF-8, as the formats require."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
 
 
-def say(text: str, who: str = "telemetry") -> None:
-    """Write a line on standard error, without control characters: a quoted name could control the terminal."""
+def say(text: str, program: str = "telemetry") -> None:
+    """Write a line to standard error without control characters, because a name in it could control the terminal."""
     from telemetry_exporters.text import clean
 
-    sys.stderr.write(f"{who}: {clean(text)}\n")
+    sys.stderr.write(f"{program}: {clean(text)}\n")
 
 
 def columns() -> int:
-    """Return the width by $COLUMNS or the terminal, else 80. shutil has the same function, but its import takes 5 ms."""
-    given = os.environ.get("COLUMNS", "")
-    if given.isascii() and given.isdecimal() and int(given) > 0:
-        return int(given)
+    """Return the width from $COLUMNS or of the terminal, by default 80. Importing shutil for this would take 5 ms."""
+    variable = os.environ.get("COLUMNS", "")
+    if variable.isascii() and variable.isdecimal() and int(variable) > 0:
+        return int(variable)
     try:
         return os.get_terminal_size(1).columns or _USUAL_COLUMNS
-    except OSError:  # no terminal, or the terminal does not report its size
+    except OSError:  # there is no terminal, or it does not report its size
         return _USUAL_COLUMNS
 
 
 def show_waiting(names: Sequence[str]) -> None:
-    """Show the names that are waited for. Without names, clear the line."""
+    """Show which names the command waits for. Without names, clear the line."""
     listed = ", ".join(names)
-    shown = listed if len(listed) <= _LONGEST else f"{listed[:_LONGEST]}…"
+    shown = listed if len(listed) <= _MAX_NAMES_LENGTH else f"{listed[:_MAX_NAMES_LENGTH]}…"
     show_progress(f"waiting for {shown}" if names else "")
 
 
 def show_progress(text: str) -> None:
-    """Replace the current line by this text, on a terminal that can clear a line."""
+    """Replace the current line by this text if standard error is a terminal that can clear lines."""
     if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         sys.stderr.write(_CLEAR_LINE + text)
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Suggestions for unknown names: the similar names."""
+"""Suggests similar names for an unknown name."""
 
 from __future__ import annotations
 
@@ -7,42 +7,44 @@ from collections.abc import Iterable
 
 from telemetry_parsers.vendors import VENDORS
 
-_ENOUGH_ALIKE = 0.7
+_MIN_SIMILARITY = 0.7
 _SHORTEST_BEGINNING = 3
-_LISTED_AT_MOST = 20
+_MOST_NAMES = 20
 
 
 def nearest(name: str, names: Iterable[str]) -> list[str]:
-    """Return at most two similar names. For a vendor's tool that is not a source, return the source with the same readings."""
+    """Return at most two similar names. The name of a vendor's other tool returns the source with the same readings."""
     valid, tool = frozenset(names), name.lower().replace("_", "-")
-    meant = [source for vendor in VENDORS for other, source in vendor.other_tools if other == tool and source in valid]
-    near = meant or [tool] * (tool in valid) or _alike(name, valid, 2)
-    whole = [key for key in sorted(valid) if len(name) >= _SHORTEST_BEGINNING and key.startswith(name)]
-    return near or whole[:2]
+    sources = [
+        source for vendor in VENDORS for other, source in vendor.other_tools if other == tool and source in valid
+    ]
+    similar = sources or [tool] * (tool in valid) or _similar(name, valid, 2)
+    longer = [key for key in sorted(valid) if len(name) >= _SHORTEST_BEGINNING and key.startswith(name)]
+    return similar or longer[:2]
 
 
 def near_beginnings(name: str, keys: Iterable[str]) -> list[str]:
-    """Return `WORD*` for a word of these keys, such as `temperature`, whose beginning is similar to the name."""
+    """Return the pattern `BEGINNING*` if the name is similar to the beginning of a word in these keys."""
     beginnings = {word[: len(name)] for key in keys for word in key.split("_")}
-    return [f"'{beginning}*'" for beginning in _alike(name, beginnings, 1)]
+    return [f"'{beginning}*'" for beginning in _similar(name, beginnings, 1)]
 
 
-def _alike(name: str, names: Iterable[str], most: int) -> list[str]:
-    """Return the names with the same letters in another order, else the most similar names."""
+def _similar(name: str, names: Iterable[str], limit: int) -> list[str]:
+    """Return names with the same letters in another order, else the most similar names."""
     ordered = sorted(names)
     swapped = [other for other in ordered if sorted(other) == sorted(name)]
-    return swapped[:most] or difflib.get_close_matches(name, ordered, n=most, cutoff=_ENOUGH_ALIKE)
+    return swapped[:limit] or difflib.get_close_matches(name, ordered, n=limit, cutoff=_MIN_SIMILARITY)
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """Return `; did you mean X or Y?` as the end of a message, or an empty text without names."""
+    """Return `; did you mean X or Y?` for the end of a message, or an empty text without names."""
     question = " or ".join(names)
     return f"; did you mean {question}?" if question else ""
 
 
 def nearest_or_all(name: str, names: Iterable[str]) -> str:
-    """Return `; did you mean X?` for similar names. Without a similar name, return the list of all names if it is short."""
+    """Return `; did you mean X?` with similar names. If there are none, return all names, unless they are too many."""
     ordered = sorted(set(names))
-    if len(ordered) > _LISTED_AT_MOST or not ordered:
+    if len(ordered) > _MOST_NAMES or not ordered:
         return did_you_mean(nearest(name, ordered))
     return did_you_mean(nearest(name, ordered)) or f"; known: {', '.join(ordered)}"

@@ -1,0 +1,166 @@
+"""Sections of a program: computes means, extremes and energy from samples of the devices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from device_telemetry.node_types import Device
+
+# The energy of a section is exact if the counter was read so close to its begin and end.
+_NEAR_SECONDS = 0.25
+_TINY_SECONDS = 1e-6
+ENERGY, POWER = "energy_joules_total", "power_watts"
+_AVERAGED = (POWER, "utilization_ratio", "memory_used_bytes", "memory_activity_ratio")
+TEMPERATURE = "temperature_celsius"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The numbers of the devices at one time, by device name."""
+
+    time: float
+    values: Mapping[str, Mapping[str, float]]
+    # The age of each device's energy counter at the time of the sample.
+    counter_ages: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_devices(cls, moment: float, devices: Iterable[tuple[str, Device]], age: float = 0.0) -> Sample:
+        """Return a sample of the named devices from a document of this age. With several vendors, names begin with the vendor."""
+        pairs = tuple(devices)
+        has_several_vendors = len({device.vendor for _, device in pairs}) > 1
+        by_name = {f"{device.vendor}:{name}" if has_several_vendors else name: device for name, device in pairs}
+        ages = {name: age + (device.energy_age_seconds or 0.0) for name, device in by_name.items()}
+        return cls(moment, {name: _numbers(device) for name, device in by_name.items()}, ages)
+
+    def counter_time(self, name: str) -> float:
+        """Return the time at which the device's energy counter was read."""
+        return self.time - self.counter_ages.get(name, 0.0)
+
+    def has_counters_of(self, moment: float) -> bool:
+        """Return whether all energy counters were read at this time or later."""
+        return all(self.counter_time(name) >= moment for name, numbers in self.values.items() if ENERGY in numbers)
+
+
+def _numbers(device: Device) -> dict[str, float]:
+    values = {metric: device.value(metric) for metric in (*_AVERAGED, ENERGY)} | {
+        TEMPERATURE: device.temperature_celsius
+    }
+    return {metric: value for metric, value in values.items() if value is not None}
+
+
+@dataclass
+class _Statistics:
+    """The time-weighted sum and the extremes of a metric of one device."""
+
+    weighted_sum: float = 0.0
+    seconds: float = 0.0
+    minimum: float = math.inf
+    maximum: float = -math.inf
+
+    def add(self, begin: float, end: float, seconds: float) -> None:
+        self.weighted_sum += (begin + end) / 2 * seconds
+        self.seconds += seconds
+        self.minimum = min(self.minimum, begin, end)
+        self.maximum = max(self.maximum, begin, end)
+
+
+@dataclass
+class Section:
+    """A section, which may run many times: the time spans without samples yet, and the statistics so far."""
+
+    seconds: float = 0.0
+    ended: float = 0.0
+    _spans: list[tuple[float, float]] = field(default_factory=list)
+    _starts: list[float] = field(default_factory=list)
+    _statistics: dict[tuple[str, str], _Statistics] = field(default_factory=dict)
+    _joules: dict[str, float] = field(default_factory=dict)
+    # The number of seconds for which the energy is known.
+    _counted_seconds: dict[str, float] = field(default_factory=dict)
+    _estimated: set[str] = field(default_factory=set)
+    _is_exact: bool = True
+
+    def enter(self, now: float) -> None:
+        """Begin the section. Nested runs of the same section count as one."""
+        self._starts.append(now)
+        self.ended = 0.0
+
+    def leave(self, now: float) -> None:
+        """End the section."""
+        start = self._starts.pop()
+        if not self._starts:
+            self._spans.append((start, now))
+            self.ended = now
+
+    def add_period(self, before: Sample, after: Sample) -> None:
+        """Add the period between two samples, and remove the spans before it."""
+        spans = [*self._spans, *((start, math.inf) for start in self._starts[:1])]
+        seconds = _overlap(spans, before.time, after.time)
+        self.seconds += seconds
+        names = before.values.keys() & after.values.keys()
+        for name in names:
+            if seconds > 0:
+                self._add_readings(name, before.values[name], after.values[name], seconds)
+                if ENERGY in before.values[name]:
+                    self._add_energy(name, 0.0, 0.0)  # so that the results contain the energy
+            self._add_counter(name, before, after, spans)
+        oldest = min((after.counter_time(name) for name in names), default=after.time)
+        self._spans = [(begin, end) for begin, end in self._spans if end > oldest]
+
+    def _add_readings(self, name: str, before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> None:
+        for metric in before.keys() & after.keys() - {ENERGY}:
+            self._statistics.setdefault((name, metric), _Statistics()).add(before[metric], after[metric], seconds)
+
+    def _add_counter(self, name: str, before: Sample, after: Sample, spans: Sequence[tuple[float, float]]) -> None:
+        """Add the growth of the energy counter between its readings, which are older than the samples."""
+        first, last = before.values[name], after.values[name]
+        begin, end = before.counter_time(name), after.counter_time(name)
+        seconds, joules = _overlap(spans, begin, end), last.get(ENERGY, math.nan) - first.get(ENERGY, math.nan)
+        if seconds <= 0:
+            return
+        if joules >= 0:  # a counter that was reset is not used for this period
+            self._add_energy(name, joules * seconds / (end - begin), seconds)
+            boundaries = (boundary for span in spans for boundary in span if begin < boundary < end)
+            self._is_exact &= all(min(boundary - begin, end - boundary) <= _NEAR_SECONDS for boundary in boundaries)
+        elif POWER in first and POWER in last:
+            self._estimated.add(name)
+            self._add_energy(name, (first[POWER] + last[POWER]) / 2 * seconds, seconds)
+
+    def _add_energy(self, name: str, joules: float, seconds: float) -> None:
+        self._joules[name] = self._joules.get(name, 0.0) + joules
+        self._counted_seconds[name] = self._counted_seconds.get(name, 0.0) + seconds
+
+    def numbers(self) -> dict[str, float]:
+        """Return all numbers by `device/metric/statistic`. Energy after the last counter reading is estimated, so not exact."""
+        results = {"seconds": self.seconds}
+        for (name, metric), statistics in sorted(self._statistics.items()):
+            results[f"{name}/{metric}/mean"] = statistics.weighted_sum / statistics.seconds
+            results[f"{name}/{metric}/min"] = statistics.minimum
+            results[f"{name}/{metric}/max"] = statistics.maximum
+        uncounted = {name: self._uncounted_joules(name) for name in self._joules}
+        energies = {name: joules + uncounted[name] for name, joules in sorted(self._joules.items())}
+        for name, joules in energies.items():
+            results[f"{name}/{'energy_estimated_joules' if name in self._estimated else 'energy_joules'}"] = joules
+        if energies:
+            word = "energy_estimated_joules" if self._estimated else "energy_joules"
+            results[word] = sum(energies.values())
+            results["exact"] = float(self._is_exact and not self._estimated and not any(uncounted.values()))
+        return results
+
+    def _uncounted_joules(self, name: str) -> float:
+        """Return the estimated energy, by mean power, of the time for which the counter gives no energy."""
+        power = self._statistics.get((name, POWER))
+        missing = 0.0 if power is None else power.seconds - self._counted_seconds[name]
+        return missing * power.weighted_sum / power.seconds if power is not None and missing > _TINY_SECONDS else 0.0
+
+
+def _overlap(spans: Iterable[tuple[float, float]], begin: float, end: float) -> float:
+    return sum(max(0.0, min(span_end, end) - max(span_begin, begin)) for span_begin, span_end in spans)
+
+
+def add_period(sections: Iterable[Section], before: Sample, after: Sample) -> None:
+    """Add the period between two samples to each section."""
+    if after.time > before.time:
+        for section in sections:
+            section.add_period(before, after)
