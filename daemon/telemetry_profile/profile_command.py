@@ -115,7 +115,7 @@ def _files(paths: Sequence[str]) -> list[ProfileFile]:
         remedy = "pass a readable file or folder of a profiler"
         raise CommandError(f"cannot read '{error.filename}': {error.strerror}; {remedy}") from None
     if not files:
-        raise CommandError(f"there is no file in {', '.join(paths)}", status=exits.NOTHING_FOUND)
+        raise CommandError(f"no files in {', '.join(paths)}", status=exits.NOTHING_FOUND)
     return files
 
 
@@ -158,7 +158,7 @@ def _rendered(profile: Profile, arguments: argparse.Namespace) -> str:
 
 
 def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
-    """Write a file for each rank that has steps. Raise CommandError."""
+    """Write a file for each rank that has complete steps. Raise CommandError."""
     from telemetry_profile.files.publish import publish, step_counts_of
 
     folder = Path(options.settings(arguments).steps.directory)

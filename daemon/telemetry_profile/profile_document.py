@@ -173,7 +173,7 @@ class LinkJson:
 
 @dataclass(frozen=True)
 class SlowLinkJson:
-    """A link that is slow among its kind."""
+    """A link that is slow for its kind."""
 
     kind: str
     source: str
@@ -217,7 +217,7 @@ class ProfileJson:
 
 
 def render(answer: Answer) -> str:
-    """Return the document as JSON, its texts without control characters."""
+    """Return the document as JSON. Control characters are removed from its texts."""
     return json.dumps(document(cleaned(answer)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -84,11 +84,11 @@ def _head(answer: Answer, width: int) -> list[str]:
     """Return the title, the verdict and the advice."""
     verdict = verdict_of(answer.profile, answer.ranks, answer.card_telemetry)
     if verdict.is_slow:
-        words = f"Slow because: {verdict.text}"
+        sentence = f"Slow because: {verdict.text}"
     else:
-        words = f"{'Nothing holds it up' if verdict.cause == 'compute' else 'Cause unknown'}: {verdict.text}"
+        sentence = f"{'Nothing holds it up' if verdict.cause == 'compute' else 'Cause unknown'}: {verdict.text}"
     advice = _wrapped(f"Try: {verdict.advice}", width, 2) if verdict.advice else []
-    return [*_wrapped(_title(answer), width, 2), *_wrapped(words, width, 4), *advice]
+    return [*_wrapped(_title(answer), width, 2), *_wrapped(sentence, width, 4), *advice]
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -145,8 +145,8 @@ def _parts_line(ranks: Sequence[UsualStep], width: int) -> list[str]:
     longest = max((getattr(split, name) or 0 for name, _ in (("span_ns", ""), *_PARTS)), default=0)
     unit, scale = _unit(longest)
     texts = [
-        f"{words} {_number(value, scale)}"
-        for name, words in _PARTS
+        f"{label} {_number(value, scale)}"
+        for name, label in _PARTS
         if (value := getattr(split, name)) is not None and not _is_redundant(name, value, split)
     ]
     if not texts:
@@ -199,8 +199,8 @@ def _table_lines(
     lines += [[words, *(_number(getattr(split, name), scale) for name, _ in columns)] for words, split in rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     if sum(widths) + 2 * len(columns) > width and len(columns) > 1:
-        dropped = next((item for item in columns if item[0] in _UNIMPORTANT), columns[-1])
-        return _table_lines(heading, [item for item in columns if item != dropped], rows, scale, width)
+        dropped = next((column for column in columns if column[0] in _UNIMPORTANT), columns[-1])
+        return _table_lines(heading, [column for column in columns if column != dropped], rows, scale, width)
     return [_aligned(line, widths) for line in lines]
 
 

@@ -108,14 +108,14 @@ def _time_in(cell: str, unit: int) -> int | None:
 
 
 def _column(heading: str) -> Column:
-    words, unit = heading, ""
+    name, unit = heading, ""
     if match := _HEADING_UNIT.match(heading):
-        words, unit = match["words"], match["unit"]
+        name, unit = match["words"], match["unit"]
     elif heading.endswith("Ns"):
-        words, unit = heading[:-2], "ns"
+        name, unit = heading[:-2], "ns"
     if unit == "%":  # a percentage of another column
         return Column("", 0, heading)
-    return Column(_ROLES.get(_normalized(words), ""), UNITS.get(unit.lower(), 0), heading)
+    return Column(_ROLES.get(_normalized(name), ""), UNITS.get(unit.lower(), 0), heading)
 
 
 def _normalized(heading: str) -> str:
@@ -244,8 +244,8 @@ def kernel_of_row(row: Row, work: Work) -> Kernel | None:
 
 def row_problem(count: int) -> tuple[Problem, ...]:
     """Return a problem that reports how many rows were ignored, or () for 0."""
-    words = f"{count} ignored: the numbers are invalid or contradictory"
-    return (Problem("rows", words),) if count else ()
+    message = f"{count} ignored: the numbers are invalid or contradictory"
+    return (Problem("rows", message),) if count else ()
 
 
 @dataclass(slots=True)

@@ -176,7 +176,7 @@ class Timeline:
         sums[1] += length_ns
 
     def add_launch(self, begin_ns: int | None, kind: Launched, number: int | None = None) -> None:
-        """Add a launch on the host. `number` is the number that the launched work has, too."""
+        """Add a launch on the host. `number` is the same that the launched work has."""
         if begin_ns is None or not _EARLIEST_NS < begin_ns < _LATEST_NS:
             return
         if number is not None:
@@ -215,7 +215,7 @@ class Timeline:
         return (Problem("events", message),) if self._impossible else ()
 
     def _span(self, begin_ns: int | None, length_ns: int | None) -> Interval | None:
-        """Return start and end, or None if they are impossible, which is counted."""
+        """Return start and end. Count impossible times, and return None for them."""
         if (
             begin_ns is None
             or length_ns is None
@@ -229,22 +229,22 @@ class Timeline:
         waits = [runs.union() for process, runs in self._data_waits.items() if _may_use(process, device_work)]
         splitter = Splitter(device_work.runs, waits[0].union_with(*waits[1:]) if waits else None)
         steps_of_device = [step for step in self._steps if _may_use(step.process, device_work)]
-        windows = self._launched.step_windows(device_work.runs, [(step.begin, step.end) for step in steps_of_device])
+        device_spans = self._launched.step_spans(device_work.runs, [(step.begin, step.end) for step in steps_of_device])
         steps = []
         for number, step in enumerate(steps_of_device):
             host = step.begin, step.end
-            window = windows[number] if windows else host
-            split = self._with_launches(splitter.split(*window, host), host, is_only_device=is_only_device)
-            steps.append(Step(step.name, split, window[0], window[0] >= window[1]))
+            device_span = device_spans[number] if device_spans else host
+            split = self._with_launches(splitter.split(*device_span, host), host, is_only_device=is_only_device)
+            steps.append(Step(step.name, split, device_span[0], device_span[0] >= device_span[1]))
         begin, end = splitter.span()
         first = first_collective_of(device_work.runs["communication"], splitter)
-        gaps, rest = gaps_of(splitter, first and first[0])
+        gaps, without_gaps = gaps_of(splitter, first and first[0])
         return Device(
             device_work.card, device_work.rank, begin, end, self._with_launches(splitter.split(begin, end), None, is_only_device=is_only_device), tuple(steps), _kernels(device_work),
             first_collective=first and first[1],
-            step_basis="launch" if windows else "host" if steps_of_device else "",
+            step_basis="launch" if device_spans else "host" if steps_of_device else "",
             gaps=gaps,
-            without_gaps=rest,
+            without_gaps=without_gaps,
         )  # fmt: skip
 
     def _with_launches(self, split: Split, host: Interval | None, *, is_only_device: bool) -> Split:

@@ -85,7 +85,7 @@ class Intervals:
 
 
 def sorted_indices(numbers: Sequence[int]) -> Sequence[int]:
-    """Return the indices that sort the numbers. A range, which takes no memory, if they are sorted, as in most files."""
+    """Return the indices that sort the numbers: a range, which needs no memory, if the numbers are already sorted."""
     if all(map(le, numbers, islice(numbers, 1, None))):
         return range(len(numbers))
     return sorted(range(len(numbers)), key=numbers.__getitem__)

@@ -77,7 +77,7 @@ def work_of(name: str) -> Work:
 
 def family_of(name: str) -> str:
     """Return the kind of computation, such as `GEMM`, or "other" if the name does not show it."""
-    return next((family for family, words in _FAMILIES if words.search(name)), "other")
+    return next((family for family, pattern in _FAMILIES if pattern.search(name)), "other")
 
 
 def short_name(name: str) -> str:

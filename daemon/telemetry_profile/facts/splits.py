@@ -11,7 +11,7 @@ from itertools import pairwise
 from telemetry_profile.facts.intervals import Interval, Intervals, Runs, sorted_indices
 from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 
-_FAR_LONGER = 2  # times as long as any other collective: it must be waiting for something else
+_FAR_LONGER = 2  # times as long as any other collective: it waits for something outside of the collective
 # A long gap takes at least this share of the span. It is also longer than the gaps that a single host call causes.
 _LEAST_GAP_SHARE, _LEAST_GAP_NS = 0.05, 1_000_000
 _LEAST_LAUNCHED = 0.5  # with a smaller share, the host's clock assigns work to steps
@@ -65,12 +65,12 @@ class Splitter:
         """Return the split of the whole time without these intervals."""
         begin, end = self.span()
         edges = [begin, *(time for interval in sorted(excluded) for time in interval), end]
-        rest = Split(*(0 for _ in range(len(Split.__dataclass_fields__))))
+        total = Split(*(0 for _ in range(len(Split.__dataclass_fields__))))
         for since, until in zip(edges[::2], edges[1::2], strict=True):
             if until > since:
-                rest = rest.joined(self.split(since, until))
+                total = total.joined(self.split(since, until))
         # A gap that is long within a piece may be short within the whole time.
-        return replace(rest, gaps=0, gap_ns=0)
+        return replace(total, gaps=0, gap_ns=0)
 
 
 def _least_gap(begin: int, end: int) -> int:
@@ -82,7 +82,7 @@ def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | 
     if len(begins) < 2:
         return None
     first = min(range(len(begins)), key=begins.__getitem__)
-    longest = max(length for number, length in enumerate(lengths) if number != first)
+    longest = max(length for index, length in enumerate(lengths) if index != first)
     return first if lengths[first] > _FAR_LONGER * longest else None
 
 
@@ -97,13 +97,13 @@ def first_collective_of(runs: Runs, splitter: Splitter) -> tuple[Interval, First
 
 
 def gaps_of(splitter: Splitter, first: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
-    """Return the long gaps, and the split without the gaps and the first collective, or None without gaps."""
+    """Return the long gaps, and the split without them and the first collective, or None if there are no gaps."""
     begin, end = splitter.span()
     gaps = splitter.long_gaps(begin, end)
     if not gaps:
         return (), None
-    rest = splitter.split_without(gaps if first is None else [*gaps, first])
-    return tuple(Gap(since - begin, until - since) for since, until in gaps), rest
+    without_gaps = splitter.split_without(gaps if first is None else [*gaps, first])
+    return tuple(Gap(since - begin, until - since) for since, until in gaps), without_gaps
 
 
 class Launches:
@@ -119,7 +119,7 @@ class Launches:
         self._times.append(time)
         self._is_ordered = False
 
-    def step_windows(self, runs: Mapping[Work, Runs], steps: Sequence[Interval]) -> list[Interval] | None:
+    def step_spans(self, runs: Mapping[Work, Runs], steps: Sequence[Interval]) -> list[Interval] | None:
         """Return the device's span for each host step, or None if steps overlap or most launches are unknown."""
         if not self._numbers or not steps or any(before[1] > after[0] for before, after in pairwise(steps)):
             return None
@@ -130,7 +130,7 @@ class Launches:
                 if time is not None or work != "copy":  # DMA requests of MTIA have no launch
                     total, known_launches = total + 1, known_launches + (time is not None)
                 work_of_steps.add(begin, end, time)
-        return work_of_steps.step_windows() if known_launches and known_launches >= total * _LEAST_LAUNCHED else None
+        return work_of_steps.step_spans() if known_launches and known_launches >= total * _LEAST_LAUNCHED else None
 
     def _time(self, number: int) -> int | None:
         if not self._is_ordered:
@@ -165,7 +165,7 @@ class _WorkOfSteps:
             self._work_ends[step] = max(self._work_ends[step], end)
             self._first_begin = begin if self._first_begin is None else min(self._first_begin, begin)
 
-    def step_windows(self) -> list[Interval]:
+    def step_spans(self) -> list[Interval]:
         """Return the device's span for each step. A span does not begin before the previous one ends."""
         first_begin = self._first_begin if self._first_begin is not None else self._steps[0][0]
         previous_end = max([self._earlier_end, *(end for begin, end in self._unlaunched if begin < first_begin)])
@@ -177,7 +177,7 @@ class _WorkOfSteps:
             ends[-1] -= excess
         spans = []
         for begin, end in zip(self._begins, ends, strict=True):
-            window = max(begin, previous_end), max(begin, previous_end, end)
-            spans.append(window)
-            previous_end = window[1]
+            span = max(begin, previous_end), max(begin, previous_end, end)
+            spans.append(span)
+            previous_end = span[1]
         return spans

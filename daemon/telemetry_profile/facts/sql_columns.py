@@ -32,12 +32,12 @@ def column_of(schema: Schema, table: str, name: str) -> str | None:
 
 
 def records(tables: Tables, table: str, column_names: Sequence[str]) -> Iterator[Row]:
-    """Iterate over the columns of a table's rows, with None for missing columns; over nothing if the table is missing."""
+    """Iterate over these columns of a table, with None for missing columns. A missing table has no rows."""
     return select(tables, table, columns_of(tables.schema, table, column_names))
 
 
 def select(tables: Tables, table: str, expressions: Iterable[str | None], ending: str = "") -> Iterator[Row]:
-    """Iterate over the values of SQL expressions for a table's rows; over nothing if the table is missing."""
+    """Iterate over the values of SQL expressions for each row of a table. A missing table has no rows."""
     if table not in tables.schema:
         return iter(())
     columns = ", ".join(expression or "NULL" for expression in expressions)

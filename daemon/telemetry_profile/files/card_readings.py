@@ -61,7 +61,7 @@ class CardHistory:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledCard:
-    """A card of the profile, with the Unix times between which it was profiled."""
+    """A card of the profile, and the Unix times at which its profile begins and ends."""
 
     card: Card
     rank: int | None
@@ -153,7 +153,7 @@ def _throttled_seconds(samples: Sequence[Sample], seconds: float) -> dict[str, f
 
 
 def _span(profiled: Sequence[ProfiledCard]) -> tuple[float, float]:
-    """Return the time between which any card was profiled, extended to the nearest samples."""
+    """Return the time range of all profiled cards, extended by the tolerance for nearest samples."""
     begin, end = min(card.begin for card in profiled), max(card.end for card in profiled)
     return begin - _NEAREST_SECONDS, end + _NEAREST_SECONDS
 
@@ -275,7 +275,7 @@ def _history_of(labels: _Labels) -> CardHistory:
 def _series_of_cards(
     url: str, span: tuple[float, float], histories: Mapping[tuple[str, str], CardHistory], query: str
 ) -> Iterator[tuple[CardHistory, _Labels, _Points]]:
-    """Yield the track, labels and points of each series of a card."""
+    """Yield each series of a card in `histories`, with its labels and points."""
     for labels, points in _query_range(url, query, span):
         if points and (history := histories.get(_key(labels))):
             yield history, labels, points

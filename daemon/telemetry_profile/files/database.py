@@ -42,7 +42,7 @@ _CUT = Problem("database", "truncated; only the readable part is shown")
 
 
 class Database:
-    """The tables of one file; `problems` describes damage."""
+    """The tables of one file. `problems` describes its damage."""
 
     def __init__(self, connection: sqlite3.Connection, seconds: float) -> None:
         self.problems: list[Problem] = []

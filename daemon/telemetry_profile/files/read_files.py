@@ -93,15 +93,15 @@ class BadFormatError(Exception):
 
 def formats() -> tuple[ProfileFormat, ...]:
     """Return all installed formats, ordered by name. Raise BadFormatError."""
-    file: list[ProfileFormat] = []
+    profile_formats: list[ProfileFormat] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         loaded = entry.load()
         if not isinstance(loaded, _FORMAT_TYPES):
             raise BadFormatError(
                 f"the entry point '{entry.name}' of {GROUP} is not a profile format; update or remove its package"
             )
-        file.append(loaded)
-    return tuple(file)
+        profile_formats.append(loaded)
+    return tuple(profile_formats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _exit_message(status: int | None) -> str:
     return f"cannot be read: its reader exited with status {status}; report this file's tool and version"
 
 
-def _run_child(file: ProfileFile, read: Read, answer: Connection) -> None:
+def _run_child(file: ProfileFile, read: Read, sender: Connection) -> None:
     # The parent handles Ctrl-C: it prints the results so far.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS + 5))
@@ -173,8 +173,8 @@ def _run_child(file: ProfileFile, read: Read, answer: Connection) -> None:
         outcome = read(file)
     except MemoryError:
         outcome = Outcome(file, error=f"cannot be read: it needs more than {MOST_BYTES >> 30} GiB of memory")
-    answer.send(outcome)
-    answer.close()
+    sender.send(outcome)
+    sender.close()
 
 
 def read_one(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Outcome:

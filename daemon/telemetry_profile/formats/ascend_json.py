@@ -76,11 +76,11 @@ class _RankSums:
         """Add one collective. Outside of steps, its start, duration and wait are stored, too."""
         collective, previous = Kernel(name, "communication", 1, elapsed, elapsed), self.kernels.get(name)
         self.kernels[name] = collective if previous is None else previous.joined(collective)
-        begin, waited = _number(times, "Start Timestamp(us)", 1e17), _ns(times, "Wait Time(ms)")
-        if waited is not None:
-            self.waits[step] = self.waits.get(step, 0) + waited
-        if begin is not None and waited is not None and not step:
-            self.calls.append((round(begin * US), elapsed, waited))
+        begin, wait_ns = _number(times, "Start Timestamp(us)", 1e17), _ns(times, "Wait Time(ms)")
+        if wait_ns is not None:
+            self.waits[step] = self.waits.get(step, 0) + wait_ns
+        if begin is not None and wait_ns is not None and not step:
+            self.calls.append((round(begin * US), elapsed, wait_ns))
 
     def first_collective(self) -> FirstCollective | None:
         """Return an unusually long first collective, with the wait in the other collectives, or None."""
@@ -168,7 +168,7 @@ def _ns(numbers: Any, key: str) -> int | None:
 
 
 def _device(rank: int | None, rank_sums: _RankSums) -> Device:
-    steps = tuple(Step(f"step {step}", Split(wait_ns=waited)) for step, waited in rank_sums.waits.items() if step)
+    steps = tuple(Step(f"step {step}", Split(wait_ns=wait_ns)) for step, wait_ns in rank_sums.waits.items() if step)
     return Device(
         rank=rank,
         split=Split(wait_ns=rank_sums.waits.get("")),

@@ -214,8 +214,8 @@ def _read_analysis(tables: Tables) -> Facts:
 
 def _scaled(value: object, unit: int) -> int | None:
     """Return a number multiplied by the unit, or None if it is negative or not a number."""
-    found = nanoseconds(str(value), unit) if isinstance(value, int | float | str) else None
-    return found if found is not None and found >= 0 else None
+    scaled = nanoseconds(str(value), unit) if isinstance(value, int | float | str) else None
+    return scaled if scaled is not None and scaled >= 0 else None
 
 
 RUNS = TextFormat("ascend-runs", _TOOL, first_line_test(_is_task_heading), _read_tasks)

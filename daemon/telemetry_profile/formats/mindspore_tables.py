@@ -242,12 +242,12 @@ def _read_hccl(clue: Clue, lines: Iterable[str]) -> Facts:
     links = LinkSums()
     rows = Rows(lines, _HCCL_HEADINGS)
     for row in rows:
-        name, waited, transfers = _step_name(row["step_num"]), cell_ns(row["wait_cost"], MS), _object(row["link_info"])
-        if not name or waited is None or transfers is None:
+        name, wait_ns, transfers = _step_name(row["step_num"]), cell_ns(row["wait_cost"], MS), _object(row["link_info"])
+        if not name or wait_ns is None or transfers is None:
             rows.count_damaged_row()
             continue
         is_mean = name == _MEAN
-        steps.append(Step(name, Split(wait_ns=waited), is_mean=is_mean))
+        steps.append(Step(name, Split(wait_ns=wait_ns), is_mean=is_mean))
         if not is_mean:
             _add_links(links, transfers)
     facts = _facts("mindspore-hccl", _rank(_HCCL_RANK, clue), steps, rows.problems())
@@ -256,13 +256,13 @@ def _read_hccl(clue: Clue, lines: Iterable[str]) -> Facts:
 
 def _add_links(links: LinkSums, transfers: Mapping[str, Any]) -> None:
     for ends, kinds in transfers.items():
-        found = _ENDS.match(str(ends))
-        if found is None or not isinstance(kinds, Mapping):
+        match = _ENDS.match(str(ends))
+        if match is None or not isinstance(kinds, Mapping):
             continue
         for kind, numbers in kinds.items():
             # A card's copies to itself do not use a link between cards.
-            scope = " within a card" if found[1] == found[2] else ""
-            links.add(f"{str(kind)[:20]}{scope}", found[1], found[2], *_size_and_time(numbers))
+            scope = " within a card" if match[1] == match[2] else ""
+            links.add(f"{str(kind)[:20]}{scope}", match[1], match[2], *_size_and_time(numbers))
 
 
 def _size_and_time(numbers: Any) -> tuple[int, int]:  # JSON of any shape

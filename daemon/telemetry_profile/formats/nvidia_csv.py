@@ -121,9 +121,9 @@ def _headings(clue: Clue) -> Iterator[frozenset[str]]:
 def _recognises_nvprof(clue: Clue) -> bool:
     """Return whether a line has nvprof's headings, which differ from those of nsys and rocprof."""
     return any(
-        {"time(%)", "time", "calls", "avg", "min", "max", "name"} <= words
-        or {"start", "duration", "device", "context", "stream", "name"} <= words
-        for words in _headings(clue)
+        {"time(%)", "time", "calls", "avg", "min", "max", "name"} <= headings
+        or {"start", "duration", "device", "context", "stream", "name"} <= headings
+        for headings in _headings(clue)
     )
 
 

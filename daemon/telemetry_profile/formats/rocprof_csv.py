@@ -161,8 +161,8 @@ SUMS = TextFormat(
 
 
 def _recognises_top_kernels(clue: Clue) -> bool:
-    words = _headings(clue).headings()
-    return "kernelname" in words and "count" in words and any(word.startswith("sum(") for word in words)
+    headings = _headings(clue).headings()
+    return "kernelname" in headings and "count" in headings and any(heading.startswith("sum(") for heading in headings)
 
 
 def _read_top_kernels(_clue: Clue, lines: Iterable[str]) -> Facts:

@@ -84,7 +84,7 @@ class Evidence:
 
     @property
     def share_base(self) -> str:
-        """Return the words that follow a share, such as "of the step" or "of the time"."""
+        """Return the words that follow a share, such as `of the step`, or `of the time` without marked steps."""
         gaps = [gap for rank in self.ranks for gap in rank.gaps]
         if any(rank.steps for rank in self.ranks) or not gaps:
             return "of the step" if any(rank.steps for rank in self.ranks) else "of the time"
@@ -96,7 +96,7 @@ class Evidence:
 
     @property
     def kernels(self) -> list[Kernel]:
-        """Return the kernels without copies and waits."""
+        """Return the kernels that compute or communicate, without copies and waits."""
         works = ("compute", "communication", "fused")
         return [kernel for rank in self.ranks for kernel in rank.member.device.kernels if kernel.work in works]
 
@@ -251,16 +251,16 @@ def verdict_of(profile: Profile, ranks: Sequence[UsualStep], telemetry: Sequence
 def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
     """Return all causes in the program that the evidence supports, the largest first."""
     shares = [(row, row.share(evidence)) for row in _ROWS]
-    found = [
+    causes = [
         Candidate(row.cause, share, row.sentence(evidence, share), row.advice(evidence))
         for row, share in shares
         if share is not None and share >= row.least_share
     ]
-    return tuple(sorted(found, key=lambda candidate: -(candidate.share or 0.0)))
+    return tuple(sorted(causes, key=lambda candidate: -(candidate.share or 0.0)))
 
 
 def _external_cause(card: Throttling | None, slow: Straggler | None, causes: Sequence[Candidate]) -> Candidate | None:
-    """Return a cause outside the program, or None. A power limit must cost more than the largest cause."""
+    """Return a cause outside the program, or None. A power limit counts only if its loss exceeds the largest cause."""
     candidate = card and Candidate("throttled", card.share, card.text, card.advice)
     largest = causes[0].share or 0.0 if causes else 0.0
     if card is not None and (not card.is_by_power_limit or slow is not None or card.loss >= largest):
@@ -311,7 +311,7 @@ def _verdict_without_cause(evidence: Evidence, profile: Profile) -> Verdict:
 
 
 def _blocks(kernel: Kernel) -> int | None:
-    """Return the number of blocks of the launch; None if it is unknown."""
+    """Return the number of blocks of the launch, or None if it is unknown."""
     sizes = kernel.grid.split("×")
     return prod(int(size[:9]) for size in sizes) if all(size.isdecimal() for size in sizes) else None
 

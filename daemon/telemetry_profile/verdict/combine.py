@@ -48,7 +48,7 @@ class ReadFile:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A device of a rank, combined from all its files. `job_ranks` is the size of its job."""
+    """One device of a rank, combined from all files about it. `job_ranks` is the number of ranks in its job."""
 
     device: Device
     tool: str
@@ -149,7 +149,7 @@ def _owner(part: _Part) -> tuple[object, ...]:
 
 
 def _sessions(group: list[_Part]) -> Iterator[list[_Part]]:
-    """Yield the latest session of a card with all parts without a time, then each earlier session."""
+    """Yield the latest profiling session of a card with all parts without a time, then each earlier session."""
     sessions: list[list[_Part]] = []
     timed = [part for part in group if part.device.begin_ns is not None]
     for part in sorted(timed, key=lambda part: -(part.device.begin_ns or 0)):
@@ -228,9 +228,9 @@ def _set_missing_ranks(parts: Sequence[_Part]) -> None:
         if part.device.rank is not None:
             ranks.setdefault(part.result_folder, set()).add(part.device.rank)
     for part in parts:
-        found = ranks.get(part.result_folder, set())
-        if part.device.rank is None and len(found) == 1:
-            part.device = replace(part.device, rank=next(iter(found)))
+        folder_ranks = ranks.get(part.result_folder, set())
+        if part.device.rank is None and len(folder_ranks) == 1:
+            part.device = replace(part.device, rank=next(iter(folder_ranks)))
 
 
 def _result_folder(file: ReadFile) -> tuple[str, ...]:
@@ -261,7 +261,7 @@ def _latest_parts(parts: list[_Part], remarks: list[str]) -> list[_Part]:
     """Return the parts without earlier sessions of the same rank in the same format."""
     latest_by_format: dict[str, _Part] = {}
     for part in parts:
-        if part.device.begin_ns is None:  # sums, which are complementary
+        if part.device.begin_ns is None:  # sums have no time, and are all kept
             continue
         latest = latest_by_format.setdefault(part.file.facts.format, part)
         if latest is not part:
@@ -337,8 +337,8 @@ def _steps(device: Device, other: Device) -> tuple[Step, ...]:
 
 def _step_number(name: str) -> str:
     """Return the number of a step, which is the same in all formats: `ProfilerStep#12` is `step 12`."""
-    found = _NUMBER.search(name)
-    return found[0] if found else name
+    match = _NUMBER.search(name)
+    return match[0] if match else name
 
 
 def _filled(first: _CardOrSplit, other: _CardOrSplit) -> _CardOrSplit:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from telemetry_profile.verdict.combine import Member
 
-_RECENT = 50  # limits the comparisons: files are ordered by time
+_RECENT = 50  # only the latest runs are compared, because files are ordered by time
 _APART_NS = 600 * 10**9  # ranks of one job are profiled within minutes of each other
 
 

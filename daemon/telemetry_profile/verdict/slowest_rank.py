@@ -103,8 +103,8 @@ def _outlier(ranks: Sequence[UsualStep], lengths: Sequence[int], reason: Reason)
     ordered = sorted(zip(lengths, range(len(ranks)), strict=True))
     longest, position = ordered[-1]
     median = statistics.median(length for length, _ in ordered[:-1])
-    excess, others = longest / median - 1.0, [*ranks[:position], *ranks[position + 1 :]]
-    if excess < max(_LEAST_EXCESS, _NOISE_FACTOR * _noise(ranks)) or not _waits_least(ranks[position], others):
+    excess, other_ranks = longest / median - 1.0, [*ranks[:position], *ranks[position + 1 :]]
+    if excess < max(_LEAST_EXCESS, _NOISE_FACTOR * _noise(ranks)) or not _waits_least(ranks[position], other_ranks):
         return None
     return Straggler(ranks[position].member.device.rank or 0, excess, longest, round(median), reason)
 

@@ -12,7 +12,7 @@ from telemetry_profile.verdict.combine import Member, Profile
 from telemetry_profile.verdict.runs import runs_of
 from telemetry_profile.verdict.usual_step import UsualStep
 
-# How the profile's card was found among those of the node; a match by index is a guess, since a job numbers its own cards.
+# How the card of the profile was identified in the telemetry. A match by index is a guess, because each job numbers its cards.
 Match = Literal["uuid", "bus_id", "rank", "index"]
 # The source of FLOPs: `given` by the user, otherwise a `Basis` of the file.
 AchievedBasis = Literal["given", "told", "shapes"]

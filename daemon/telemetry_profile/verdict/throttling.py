@@ -19,7 +19,7 @@ _IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "a
 
 
 class Throttling(NamedTuple):
-    """A throttled card: the share of time, a sentence, the largest possible loss, and whether only its power limit did it."""
+    """A throttled card. `share` is its throttled part of the time, `loss` the largest possible loss of a step."""
 
     share: float
     text: str
@@ -37,7 +37,7 @@ class Throttling(NamedTuple):
 def worst_throttling(
     ranks: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None], slow_rank: Straggler | None
 ) -> Throttling | None:
-    """Return the card with the largest loss, or None. If there is a straggler, only its card is considered."""
+    """Return the throttling with the largest loss, or None. If there is a straggler, only its card is considered."""
     throttlings = [
         throttling
         for rank, card_telemetry in zip(ranks, telemetry, strict=True)
