@@ -15,7 +15,7 @@ from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.profile import load_profile
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.readers.jobs.environment import Job
-from telemetry_daemon.readers.jobs.files import begin, end, file_name, nudge
+from telemetry_daemon.readers.jobs.files import begin, end, file_name, request_poll
 
 pytestmark = [
     pytest.mark.long,
@@ -52,7 +52,7 @@ class Node:
         self.end(number - 1)
         for card in range(CARDS):
             begin(self.jobs, job(number, card), time.time())
-        nudge(f"{self.daemon.folder}/run", "slurm")
+        request_poll(f"{self.daemon.folder}/run", "slurm")
         names = {job(number, card).name for card in range(CARDS)}
         self.daemon.until(lambda: owners(self.daemon.page()) == owners(self.daemon.page(), ENERGY) == names)
 

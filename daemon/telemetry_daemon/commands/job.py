@@ -17,7 +17,7 @@ from telemetry_daemon.config.inputs import (
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.readers.jobs import files
 from telemetry_daemon.readers.jobs.environment import job_of
-from telemetry_daemon.readers.jobs.files import nudge
+from telemetry_daemon.readers.jobs.files import request_poll
 from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (OSError, files.NoRoomError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise CommandError(f"{job.scheduler} job {job.id} was not recorded: {directory}: {reason}") from None
-    nudge(daemon_directory, job.scheduler)
+    request_poll(daemon_directory, job.scheduler)
     return exits.OK
 
 

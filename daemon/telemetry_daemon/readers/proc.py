@@ -1,4 +1,4 @@
-"""Reads processes on cards from /proc: start, user, variables and open cards once per process, then only whether the process is still the same."""
+"""Reads the processes on cards from /proc: their start, user, variables and open cards. Each process is read once."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _LARGEST_FDINFO_BYTES = 16 << 10
 _MOST_DESCRIPTORS = 1024
 _LONGEST_STAT = 4096
 _CARD = b"drm-pdev"
-# The kernel creates a new inode for each process's folder, and sometimes again for the same process.
-Mark = tuple[int, int]
-# The reader drops all other variables of an environment, because they may hold passwords.
+# The inode and change time of a process's folder. They differ between processes, and may change for the same process.
+FolderState = tuple[int, int]
+# All other variables of an environment are dropped, because they may contain passwords.
 VARIABLES = (
     *("SLURM_JOB_ID", "SLURM_JOB_SLUID", "PBS_JOBID", "FLUX_JOB_ID"),
     *("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "FLUX_TASK_RANK"),
 )
-# A process with 63 open files takes half a millisecond.
-_AT_ONCE = 8
+# The number of processes whose files are read per poll: a process with 63 open files takes half a millisecond.
+_MOST_READ_PER_POLL = 8
 # The PID as text, and the start time.
 ProcessKey = tuple[str, int]
 _DEADLINE_SECONDS = 1.0
@@ -41,19 +41,19 @@ _MOST_KNOWN = 4096
 # The PID namespace that the kernel creates at boot. The driver's PIDs are valid there.
 FIRST_NAMESPACE = "pid:[4026531836]"
 _TICKS = os.sysconf("SC_CLK_TCK")
-# The maximum age of a card's process list. Until then a listed PID may belong to another process.
-_DOUBT_SECONDS = 600.0
-# Marks that the open cards were read, even if there are none.
-_LISTED = Output("/proc", status=0)
-_ELSEWHERE = (
+# The maximum age of a card's process list. A PID that was reused may have been listed for the earlier process.
+_LIST_AGE_SECONDS = 600.0
+# An output that shows that /proc was read, even if no process is on a card.
+_PROC_READ = Output("/proc", status=0)
+_OTHER_NAMESPACE = (
     "this container has its own PID namespace, so the driver's PIDs are not valid here: give it the host's processes "
     "(hostPID), or the host's / as `path`"
 )
 _HIDDEN = "{} hides other users' processes (hidepid): mount it with gid= a group of the service's user"
 
 
-def mark_of(folder: str) -> Mark | None:
-    """Return a mark that differs between processes, at a third of the start time's cost. A process's mark may change."""
+def state_of(folder: str) -> FolderState | None:
+    """Return the state of a process's folder, or None if it does not exist. Three times as fast as reading the start time."""
     try:
         status = os.stat(folder)  # noqa: PTH116 # fast: called for each process at each poll
     except OSError:  # the process has exited or is hidden
@@ -62,7 +62,7 @@ def mark_of(folder: str) -> Mark | None:
 
 
 def ticks_of(folder: str) -> int | None:
-    """Return the process's start in ticks since boot, or None without such a process. The name may have any characters."""
+    """Return the start of a process in ticks since boot, or None if it is missing. The name in the file may contain anything."""
     try:
         descriptor = os.open(f"{folder}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -75,39 +75,39 @@ def ticks_of(folder: str) -> int | None:
 
 
 def uid_of(folder: str) -> int:
-    """Return the UID of the process's owner, from the line `Uid:` of its status."""
+    """Return the UID of a process."""
     status = text_of(f"{folder}/status")
     line = next((line for line in status.splitlines() if line.startswith("Uid:")), "Uid: 0")
     return int(line.split()[1])
 
 
 def named_variables(folder: str) -> dict[str, Plain]:
-    """Return the named variables; empty if the environment cannot be read, which needs a capability."""
+    """Return the variables of a process that identify its job and rank. Empty without the capability to read them."""
     try:
         content = text_of(f"{folder}/environ", _LARGEST_ENVIRONMENT_BYTES)
-    except OSError:  # the capability to read the environment is missing
+    except OSError:  # reading it needs a capability
         return {}
     pairs = (entry.partition("=") for entry in content.split("\0"))
     return {name: value for name, _, value in pairs if name in VARIABLES}
 
 
 def open_cards(folder: str) -> Iterator[str]:
-    """Yield the kernel's information about each open file of a card; nothing without permission."""
+    """Yield the content of /proc/PID/fdinfo/FD for each open file of a card. Empty without permission."""
     try:
         descriptors = os.listdir(f"{folder}/fdinfo")  # noqa: PTH208 # fast: called for each process
-    except OSError:  # other users' files need a capability
+    except OSError:  # reading another user's files needs a capability
         return
     for descriptor in descriptors[:_MOST_DESCRIPTORS]:
         try:
             content = bytes_of(f"{folder}/fdinfo/{descriptor}", _LARGEST_FDINFO_BYTES)
-        except OSError:  # closed meanwhile
+        except OSError:  # closed in the meantime
             continue
         if _CARD in content:
             yield content.decode("utf-8", errors="replace")
 
 
 def command_line(pid: int) -> str:
-    """Return all arguments of a process, or an empty text if they are not readable. They may hold secrets."""
+    """Return the command line of a process, which may contain secrets, or an empty text if it cannot be read."""
     try:
         return text_of(f"/proc/{pid}/cmdline", _LARGEST_COMMAND_BYTES).rstrip("\0").replace("\0", " ")
     except OSError:  # the process has exited, or belongs to another user and is hidden
@@ -131,39 +131,39 @@ def bytes_of(path: str, most_bytes: int) -> bytes:
     return content
 
 
-class Holds:
-    """Remembers the open cards of each process. A process opens a card before any list shows it, so one look is usually enough."""
+class OpenCards:
+    """Remembers the open cards of each process. A listed process has already opened its card, so one read is usually enough."""
 
     def __init__(self) -> None:
         self._clients: dict[ProcessKey, tuple[Client, ...]] = {}
-        self._without: set[ProcessKey] = set()
+        self._without_card: set[ProcessKey] = set()
 
     def read(self, proc: str, processes: Collection[ProcessKey]) -> dict[ProcessKey, list[Plain]]:
-        """Return the open cards of each process; a client that forks share is counted for the first only."""
-        self._without.intersection_update(processes)
+        """Return the memory on open cards by process. Memory that is shared after a fork counts for the first process only."""
+        self._without_card.intersection_update(processes)
         self._clients = {key: found for key, found in self._clients.items() if key in processes}
-        unread = [key for key in processes if key not in self._without and key not in self._clients]
-        for key in [*unread, *self._clients][:_AT_ONCE]:
+        unread = [key for key in processes if key not in self._without_card and key not in self._clients]
+        for key in [*unread, *self._clients][:_MOST_READ_PER_POLL]:
             found = tuple(parse_clients(open_cards(f"{proc}/{key[0]}")))
             if self._clients.pop(key, found):
                 self._clients[key] = found
             else:
-                self._without.add(key)
-        return self._held()
+                self._without_card.add(key)
+        return self._memory_by_process()
 
-    def _held(self) -> dict[ProcessKey, list[Plain]]:
+    def _memory_by_process(self) -> dict[ProcessKey, list[Plain]]:
         counted: set[tuple[str, str]] = set()
-        held = {}
+        memory = {}
         for key in sorted(self._clients):
             clients = {(client.bus_id, client.number): client for client in self._clients[key]}
             if found := memory_by_card(client for name, client in clients.items() if name not in counted):
-                held[key] = found
+                memory[key] = found
             counted |= clients.keys()
-        return held
+        return memory
 
 
 class Users:
-    """Names of users, looked up once. A user without a name is shown by UID."""
+    """The names of users, each looked up once. The UID replaces an unknown name."""
 
     def __init__(self, root: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._root = root
@@ -180,14 +180,14 @@ class Users:
         if len(self._names) + len(self._nameless) + len(unknown) > _MOST_KNOWN:
             self._names.clear()
             self._nameless.clear()
-        self._names.update((uid, name) for uid, name in self._asked(sorted(unknown)) if uid in unknown)
+        self._names.update((uid, name) for uid, name in self._looked_up(sorted(unknown)) if uid in unknown)
         self._nameless.update((uid, now + _ASK_AGAIN_SECONDS) for uid in unknown - self._names.keys())
 
     def name(self, uid: int) -> str:
         """Return the user's name, or the UID."""
         return self._names.get(uid, str(uid))
 
-    def _asked(self, uids: list[int]) -> Iterator[tuple[int, str]]:
+    def _looked_up(self, uids: list[int]) -> Iterator[tuple[int, str]]:
         try:
             if self._root in ("", "/"):
                 text = ask(("getent", "passwd", *map(str, uids)), "", _DEADLINE_SECONDS).output
@@ -196,24 +196,24 @@ class Users:
         except (NoAnswerError, OSError):  # these users are shown by UID until the next lookup
             return
         for line in text.splitlines():
-            name, _, rest = line.partition(":")
-            fields = rest.split(":", 2)
+            name, _, fields_text = line.partition(":")
+            fields = fields_text.split(":", 2)
             if name and len(fields) > 1 and fields[1].isascii() and fields[1].isdigit():
                 yield int(fields[1]), name
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A process that was read, and accepted as the listed one from the time `believed` on. `ticks` is 0 if it is hidden or missing."""
+class _KnownProcess:
+    """A listed process, which is reported from the time `valid_from`. `ticks` is 0 if the process is hidden or missing."""
 
-    mark: Mark | None
+    state: FolderState | None
     ticks: int
-    believed: float = 0.0
+    valid_from: float = 0.0
     output: Output | None = None
 
 
 class ProcReader(Reader):
-    """Reads the processes that other sources list; processes that have exited are left out."""
+    """Reads the processes that other sources list, except those that have exited."""
 
     def __init__(
         self,
@@ -222,74 +222,74 @@ class ProcReader(Reader):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._proc = f"{root.rstrip('/')}/proc"
-        # A configured root implies that the PIDs below it are the driver's.
-        self._is_ours = not root
+        # If a root is configured, the PIDs below it are those of the driver.
+        self._is_this_machine = not root
         self._reads_environment = environment
         self._users = Users(root)
-        self._holds = Holds()
+        self._open_cards = OpenCards()
         self._clock = clock
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, _KnownProcess] = {}
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         """Return one output for each process."""
         begun, cpu = ReadStart(), time.thread_time()
         refusal = self._refusal()
-        outputs = () if refusal is not None else (_LISTED, *self._processes(targets.pids[:MOST_PROCESSES]))
+        outputs = () if refusal is not None else (_PROC_READ, *self._processes(targets.pids[:MOST_PROCESSES]))
         return begun.capture("proc", poll, outputs, refusal, time.thread_time() - cpu)
 
     def _refusal(self) -> Failure | None:
-        elsewhere = self._is_elsewhere() if self._is_ours else None
-        if elsewhere is not None:
-            return elsewhere
-        if not Path(self._proc, "1").is_dir() and not self._is_ours:
-            return Failure("missing", None, f"{self._proc} has no processes: is the host's / there?")
-        # The first process always exists.
+        failure = self._namespace_failure() if self._is_this_machine else None
+        if failure is not None:
+            return failure
+        if not Path(self._proc, "1").is_dir() and not self._is_this_machine:
+            return Failure("missing", None, f"{self._proc} has no processes: is the host's / mounted there?")
+        # Process 1 always exists.
         is_hidden = ticks_of(f"{self._proc}/1") is None
         return Failure("failed", "no_permission", _HIDDEN.format(self._proc)) if is_hidden else None
 
-    def _is_elsewhere(self) -> Failure | None:
+    def _namespace_failure(self) -> Failure | None:
         try:
             namespace = os.readlink(f"{self._proc}/self/ns/pid")  # noqa: PTH115  # pathlib costs more, at each poll
         except OSError as error:
             return Failure("failed", "internal", f"{self._proc}/self/ns/pid: {error.strerror}")
-        return None if namespace == FIRST_NAMESPACE else Failure("not_supported", None, _ELSEWHERE)
+        return None if namespace == FIRST_NAMESPACE else Failure("not_supported", None, _OTHER_NAMESPACE)
 
     def _processes(self, pids: Iterable[int]) -> tuple[Output, ...]:
         now = self._clock()
         new: list[tuple[int, dict[str, Plain], int]] = []
-        found_by_pid: dict[int, _Known] = {}
+        processes: dict[int, _KnownProcess] = {}
         for pid in pids:
-            found_by_pid[pid] = found = self._found(pid, now)
+            processes[pid] = found = self._process_with_pid(pid, now)
             if found.output is None and found.ticks and (read := self._details(pid, found.ticks)) is not None:
                 new.append((pid, *read))
         self._users.learn(uid for *_, uid in new)
         for pid, data, uid in new:
             output = Output(str(pid), status=0, data={**data, "user": self._users.name(uid)})
-            found_by_pid[pid] = replace(found_by_pid[pid], output=output)
-        self._known = found_by_pid
-        return self._with_holds([process for process in found_by_pid.values() if process.believed <= now])
+            processes[pid] = replace(processes[pid], output=output)
+        self._known = processes
+        return self._with_open_cards([process for process in processes.values() if process.valid_from <= now])
 
-    def _found(self, pid: int, now: float) -> _Known:
-        """Return the process that has this PID now, with the earlier output if it is unchanged."""
+    def _process_with_pid(self, pid: int, now: float) -> _KnownProcess:
+        """Return the process with this PID, with its previous output if it is still the same process."""
         previous, folder = self._known.get(pid), f"{self._proc}/{pid}"
-        mark = mark_of(folder)
-        if previous is not None and mark == previous.mark and (previous.output is not None or mark is None):
+        state = state_of(folder)
+        if previous is not None and state == previous.state and (previous.output is not None or state is None):
             return previous
-        ticks = (ticks_of(folder) or 0) if mark is not None else 0
+        ticks = (ticks_of(folder) or 0) if state is not None else 0
         if previous is not None and previous.ticks == ticks:
-            return replace(previous, mark=mark)
-        return _Known(mark, ticks, 0.0 if previous is None else now + _DOUBT_SECONDS)
+            return replace(previous, state=state)
+        return _KnownProcess(state, ticks, 0.0 if previous is None else now + _LIST_AGE_SECONDS)
 
-    def _with_holds(self, processes: Iterable[_Known]) -> tuple[Output, ...]:
-        """Return the output of each process, with its open cards if permitted."""
+    def _with_open_cards(self, processes: Iterable[_KnownProcess]) -> tuple[Output, ...]:
+        """Return the output of each process, with the memory on its open cards if known."""
         outputs = {
             (process.output.name, process.ticks): process.output for process in processes if process.output is not None
         }
-        held = self._holds.read(self._proc, outputs)
-        return tuple(_holding(output, held[key]) if key in held else output for key, output in outputs.items())
+        memory = self._open_cards.read(self._proc, outputs)
+        return tuple(_with_memory(output, memory[key]) if key in memory else output for key, output in outputs.items())
 
     def _details(self, pid: int, ticks: int) -> tuple[dict[str, Plain], int] | None:
-        """Return a process's details and its owner's UID, or None if the process has exited or was replaced."""
+        """Return the details and the UID of a process, or None if it has exited or its PID was reused."""
         folder = f"{self._proc}/{pid}"
         try:
             data: dict[str, Plain] = {
@@ -307,9 +307,9 @@ class ProcReader(Reader):
         return None if ticks_of(folder) != ticks else (data, uid)
 
 
-def _holding(output: Output, held: list[Plain]) -> Output:
+def _with_memory(output: Output, memory: list[Plain]) -> Output:
     data = output.data if isinstance(output.data, dict) else {}
-    return replace(output, data={**data, "holds": held})
+    return replace(output, data={**data, "holds": memory})
 
 
 def reader(path: str, settings: AttributionSettings) -> ProcReader:

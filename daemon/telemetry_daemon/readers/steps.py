@@ -1,4 +1,4 @@
-"""Reads the folder in which jobs count their steps. Any user may write there, so new ranks per hour are limited."""
+"""Reads the files in which jobs count their steps. All users may write there, so the number of new ranks is limited."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from telemetry_parsers.steps import SOURCE
 MOST_NEW, MOST_NEW_OF_A_USER = 4096, 1024
 _SECONDS = 3600.0
 LARGEST_BYTES = 4096
-# Many more files are listed than kept, so that one user's files do not hide those of others.
+# More files are listed than read, so that the files of one user do not hide those of other users.
 MOST_LISTED, MOST_READ, MOST_READ_OF_A_USER = 262_144, 4096, 2048
 SUFFIX = ".json"
 _FIELDS = ("schema", "job_id", "rank", "card", "steps", "tokens", "flops", "seconds")
 _FUTURE_SECONDS = 60.0
-# A living job writes every few seconds.
+# A running job writes every few seconds.
 _QUIET_SECONDS = 60.0
 _LONGEST_NAME, _MOST_PARTS = 64, 8
-# Two writes within one tick of the kernel's clock have the same timestamp, so a recent file is read again.
+# A file that was read within a tick of its change is read again, because a later write may have the same timestamp.
 _TICK_SECONDS = 1.0
 
 
-class Newcomers:
-    """Remembers for an hour which ranks of which user were reported."""
+class NewRankLimit:
+    """Limits how many new ranks each user may report per hour."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, dict[int, float]] = {}
+        self._last_sequence: dict[int, dict[int, float]] = {}
         self._count = 0
 
     def forget(self, now: float) -> None:
-        """Drop ranks that were not reported for an hour, or that are in the future after the clock was set back."""
+        """Forget ranks that were not reported for an hour, or whose time is in the future because the clock was set back."""
         kept = {
             user: {rank: seen for rank, seen in ranks.items() if abs(now - seen) < _SECONDS}
-            for user, ranks in self._seen.items()
+            for user, ranks in self._last_sequence.items()
         }
-        self._seen = {user: ranks for user, ranks in kept.items() if ranks}
-        self._count = sum(map(len, self._seen.values()))
+        self._last_sequence = {user: ranks for user, ranks in kept.items() if ranks}
+        self._count = sum(map(len, self._last_sequence.values()))
 
     def admits(self, user: int, reported: Mapping[str, Plain], now: float) -> bool:
-        """Return whether this rank is recorded already, or is within the limit of new ranks."""
-        ranks = self._seen.setdefault(user, {})
+        """Return whether this rank is known or within the limit, and record it."""
+        ranks = self._last_sequence.setdefault(user, {})
         rank = hash(repr((reported.get("job_id"), reported.get("rank"), reported.get("card"))))
         if rank not in ranks:
             if len(ranks) >= MOST_NEW_OF_A_USER or self._count >= MOST_NEW:
@@ -68,34 +68,34 @@ class StepsSettings(Protocol):
 
     @property
     def expire_after(self) -> float:
-        """Return the seconds after which a file that is no longer written is ignored."""
+        """Return the seconds after which a file that is not written any more is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A file's content, when it was read, and when the file was first seen."""
+    """The content of a file, the time when it was read, and the file's number in the order of discovery."""
 
     entry: Entry
-    looked: float
-    first: int
+    read_at: float
+    sequence: int
     content: Mapping[str, Plain]
 
 
 class StepsReader(Reader):
-    """Returns the content of each file that is still written, in the order of first sight."""
+    """Reads the files that are still written, in the order in which they were discovered."""
 
     def __init__(self, root: str, settings: StepsSettings) -> None:
         self._path = Path(root.rstrip("/") + settings.directory)
         self._expire_after = settings.expire_after
         self._known: dict[str, _Read] = {}
-        self._seen = 0
-        self._newcomers = Newcomers()
+        self._last_sequence = 0
+        self._new_ranks = NewRankLimit()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # steps are counted without targets
-        """Return the content of all files."""
+        """Return a capture with the content of all files that are still written."""
         begun, cpu = ReadStart(), time.thread_time()
         try:
-            files = self._look(time.time())
+            files = self._read_files(time.time())
         except FileNotFoundError:
             return begun.capture(SOURCE, poll, (), Failure("missing", None, f"{self._path} is not there"), 0.0)
         except OSError as error:
@@ -106,45 +106,45 @@ class StepsReader(Reader):
             return begun.capture(SOURCE, poll, (), failure, 0.0)
         return begun.capture(SOURCE, poll, (Output(SOURCE, status=0, data=files),), None, time.thread_time() - cpu)
 
-    def _look(self, now: float) -> list[Plain]:
-        self._newcomers.forget(now)
+    def _read_files(self, now: float) -> list[Plain]:
+        self._new_ranks.forget(now)
         with Inbox.public_at(self._path) as inbox:
             names = inbox.names(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MOST_LISTED)
-            # Files that were read before are looked at even beyond the limit.
+            # Files that were read before are checked even beyond the limit.
             entries = inbox.entries_of(sorted(self._known.keys() | names))
             self._known = {name: self._current(inbox, name, entry, now) for name, entry in self._fresh(entries, now)}
-        too_many = {"file": str(self._path), "problem": f"has {MOST_LISTED} files or more: not all are looked at"}
+        too_many = {"file": str(self._path), "problem": f"has {MOST_LISTED} files or more: some are not read"}
         return [
             *([too_many] if len(names) == MOST_LISTED else ()),
             *(
                 {**read.content, "is_quiet": now - read.entry.changed / 1e9 > _QUIET_SECONDS}
-                for read in sorted(self._known.values(), key=lambda read: read.first)
+                for read in sorted(self._known.values(), key=lambda read: read.sequence)
             ),
         ]
 
     def _fresh(self, entries: Mapping[str, Entry], now: float) -> list[tuple[str, Entry]]:
-        """Return the entries that are still written: a limited number of the newest per user, the oldest content first."""
+        """Return the files that are still written, oldest first. Limited to the newest files of each user."""
         found: list[tuple[str, Entry]] = []
-        of_user: Counter[int] = Counter()
+        count_by_user: Counter[int] = Counter()
         for name, entry in sorted(entries.items(), key=lambda item: item[1].changed, reverse=True):
             is_fresh = -_FUTURE_SECONDS < now - entry.changed / 1e9 < self._expire_after
-            if is_fresh and of_user[entry.owner] < MOST_READ_OF_A_USER and len(found) < MOST_READ:
-                of_user[entry.owner] += 1
+            if is_fresh and count_by_user[entry.owner] < MOST_READ_OF_A_USER and len(found) < MOST_READ:
+                count_by_user[entry.owner] += 1
                 found.append((name, entry))
         return found[::-1]
 
     def _current(self, inbox: Inbox, name: str, entry: Entry, now: float) -> _Read:
         previous = self._known.get(name)
-        if previous is not None and previous.entry == entry and previous.looked - entry.changed / 1e9 > _TICK_SECONDS:
+        if previous is not None and previous.entry == entry and previous.read_at - entry.changed / 1e9 > _TICK_SECONDS:
             return previous
         if previous is not None and previous.entry.owner == entry.owner:
-            first = previous.first
+            sequence = previous.sequence
         else:
-            self._seen = first = self._seen + 1
+            self._last_sequence = sequence = self._last_sequence + 1
         content = _content(inbox, name)
-        if "problem" not in content and not self._newcomers.admits(entry.owner, content, now):
+        if "problem" not in content and not self._new_ranks.admits(entry.owner, content, now):
             content = {"problem": f"exceeds the limit of {MOST_NEW_OF_A_USER} new ranks per user and hour"}
-        return _Read(entry, now, first, {"file": name, "uid": entry.owner, **content})
+        return _Read(entry, now, sequence, {"file": name, "uid": entry.owner, **content})
 
 
 def _content(inbox: Inbox, name: str) -> Mapping[str, Plain]:
@@ -156,12 +156,12 @@ def _content(inbox: Inbox, name: str) -> Mapping[str, Plain]:
         return {"problem": "the content is not a JSON object"}
     large = next((key for key in _FIELDS if not _is_small(reported.get(key))), None)
     if large is not None:
-        return {"problem": f"`{large}` holds more than it may"}
+        return {"problem": f"`{large}` is too large"}
     return {key: reported[key] for key in _FIELDS if key in reported}
 
 
 def _is_small(value: Plain) -> bool:
-    """Return whether the value is cheap to keep: nested lists take twenty times the memory of their text."""
+    """Return whether the value is small: nested lists take twenty times the memory of their text."""
     if isinstance(value, dict):
         return len(value) <= _MOST_PARTS and all(
             len(key) <= _LONGEST_NAME and _is_scalar(item) for key, item in value.items()
@@ -176,7 +176,7 @@ def _is_scalar(value: Plain) -> bool:
 
 
 def _refuse(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def reader(path: str, settings: StepsSettings) -> StepsReader:

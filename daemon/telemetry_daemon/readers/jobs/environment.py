@@ -1,4 +1,4 @@
-"""Reads the job from a hook's environment without side effects; every variable may be missing."""
+"""Reads the job from the environment of a scheduler's hook. Each variable may be missing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from telemetry_parsers.dataclass import dataclass
 MOST_DEVICES = 256
 _LONGEST = 256
 _LONGEST_ID = 128
-# A UUID is more precise than a number. These values mean that there is no device.
+# Values that mean "no device".
 _UUIDS = ("GPU-", "MIG-")
 _NONE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The fields of a job. `job_name` is chosen by the user; `run` distinguishes the runs of a job that is queued again."""
+    """The fields of a job. The user chooses `job_name`; `run` distinguishes the runs of a job that is queued again."""
 
     scheduler: str
     id: str
@@ -34,7 +34,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _Variables:
-    """The variables of a scheduler, in order of preference; the first that is set is used."""
+    """The names of a scheduler's variables for each field, in order of preference. The first non-empty one is used."""
 
     scheduler: str
     id: tuple[str, ...]
@@ -60,7 +60,7 @@ _SCHEDULERS = (
         partition=("SLURM_JOB_PARTITION",),
         devices=("SLURM_JOB_GPUS", *_VISIBLE),
     ),
-    # Variables that our hook sets, beside those that PBS sets.
+    # Our PBS hook sets these variables in addition to those of PBS.
     _Variables(
         "pbs",
         id=("PBS_JOBID",),
@@ -83,7 +83,7 @@ _SCHEDULERS = (
 
 
 def job_of(environment: Mapping[str, str]) -> Job | None:
-    """Return the job of the first scheduler that names a job, or None."""
+    """Return the job of the first scheduler whose job ID is set, or None."""
     for variables in _SCHEDULERS:
         job_id = _first(environment, variables.id)
         if job_id and len(job_id) <= _LONGEST_ID:
@@ -108,7 +108,7 @@ def _job(job_id: str, variables: _Variables, environment: Mapping[str, str]) -> 
 
 
 def _slurm_name(environment: Mapping[str, str]) -> str:
-    """Return the user-visible ID of a member of an array (`1230_7`) or of a heterogeneous job (`1230+1`), else an empty text."""
+    """Return the ID that users see for a member of an array (`1230_7`) or a heterogeneous job (`1230+1`), else an empty text."""
     for job, part, joint in (
         ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "_"),
         ("SLURM_HET_JOB_ID", "SLURM_HET_JOB_OFFSET", "+"),
@@ -120,30 +120,30 @@ def _slurm_name(environment: Mapping[str, str]) -> str:
 
 
 def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
-    """Return the first non-empty value as one printable line of bounded length."""
+    """Return the first non-empty value as one printable line of limited length."""
     values = (environment.get(name, "").strip() for name in names)
     value = next(filter(None, values), "")[:_LONGEST]
     return value if value.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in value)
 
 
 def _devices(environment: Mapping[str, str], variables: _Variables) -> tuple[str, ...]:
-    """Return the devices of the first variable that has UUIDs, else of the first that has any device."""
-    lists = [devices for name in variables.devices if (devices := _listed(environment.get(name, "")))]
+    """Return the devices in the first variable with UUIDs, or else in the first variable with any device."""
+    lists = [devices for name in variables.devices if (devices := _devices_in(environment.get(name, "")))]
     with_uuids = [devices for devices in lists if all(device.startswith(_UUIDS) for device in devices)]
     return next(iter(with_uuids or lists), ())
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _devices_in(text: str) -> tuple[str, ...]:
     """Return the devices of `0,1`, `0-3,5`, `[0-3]` or `GPU-…,MIG-…`."""
     found: dict[str, None] = {}
     for part in text.strip("[] ").split(","):
-        found.update(dict.fromkeys(_counted(part.strip())))
+        found.update(dict.fromkeys(_expanded(part.strip())))
         if len(found) >= MOST_DEVICES:
             break
     return tuple(found)[:MOST_DEVICES]
 
 
-def _counted(part: str) -> Iterator[str]:
+def _expanded(part: str) -> Iterator[str]:
     first, dash, last = part.partition("-")
     if dash and _is_number(first) and _is_number(last) and len(part) <= len("9999-9999"):
         yield from map(str, range(int(first), min(int(last), int(first) + MOST_DEVICES) + 1))
@@ -156,11 +156,11 @@ def _is_number(text: str) -> bool:
 
 
 def _flux_devices(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the cards of this rank from the resources that the hook requested from flux (`FLUX_JOB_R`, RFC 20)."""
+    """Return the cards of this rank from `FLUX_JOB_R`, in which our hook passes the job's resources (RFC 20)."""
     rank = environment.get("FLUX_RANK", "")
     try:
         ranks = json.loads(environment.get("FLUX_JOB_R", ""))["execution"]["R_lite"]
-        mine = [entry["children"].get("gpu", "") for entry in ranks if rank in _listed(entry["rank"])]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # resources missing or malformed
+        rank_cards = [entry["children"].get("gpu", "") for entry in ranks if rank in _devices_in(entry["rank"])]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # missing or malformed
         return ()
-    return _listed(",".join(cards for cards in mine if isinstance(cards, str)))
+    return _devices_in(",".join(cards for cards in rank_cards if isinstance(cards, str)))

@@ -1,4 +1,4 @@
-"""The files of jobs: written at a job's start, marked at its end, removed an hour later. The running daemon is notified of each change."""
+"""The files of jobs: written at the start of a job, marked at its end, and removed an hour later."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MOST_FILES = 10_000
 LARGEST_BYTES = 64 << 10
 SUFFIX = ".json"
 BOOT_ID = "proc/sys/kernel/random/boot_id"
-# A daemon that was down for this long misses the end of a job.
+# The age at which files of ended jobs may be removed. A daemon that was down longer misses the end.
 _KEPT_SECONDS = 3_600.0
 _KEPT_WHERE_FULL_SECONDS = 60.0
-# Looking at this many files takes a fraction of a hook's time limit.
+# Reading this many files takes a fraction of a hook's time limit.
 _MOST_LOOKED_AT, _MOST_REMOVED = 2_000, 200
 _LONGEST_NUMBER = 20
 _PLAIN = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.+[]")
@@ -27,7 +27,7 @@ _PATIENCE_SECONDS = 0.3
 
 
 class NoRoomError(Exception):
-    """The folder has the maximum number of job files."""
+    """The folder contains the maximum number of job files."""
 
 
 def file_name(scheduler: str, job_id: str) -> str:
@@ -37,7 +37,7 @@ def file_name(scheduler: str, job_id: str) -> str:
 
 
 def begin(folder: OwnFolder, job: Job, now: float) -> None:
-    """Write the file of a job that starts, with the earlier start time of its prolog if known. Raises OSError, NoRoomError."""
+    """Write the file of a job that starts. Keep the start time of an earlier call for the same run. Raises OSError, NoRoomError."""
     name = file_name(job.scheduler, job.id)
     record = _record(job, now)
     previous = _read(folder, name)
@@ -49,7 +49,7 @@ def begin(folder: OwnFolder, job: Job, now: float) -> None:
 
 
 def end(folder: OwnFolder, job: Job, now: float) -> None:
-    """Mark the file of a job as ended, if it is of this run or an earlier run. Raises OSError."""
+    """Mark the file of a job as ended, unless it belongs to a later run. Raises OSError."""
     name = file_name(job.scheduler, job.id)
     previous = _read(folder, name)
     if not previous or previous.get("ended") is not None or _is_later(str(previous.get("run", "")), job.run):
@@ -89,10 +89,10 @@ def _encoded(record: Mapping[str, object]) -> bytes:
 
 
 def _read(folder: OwnFolder, name: str) -> dict[str, object]:
-    """Return the file's content, or an empty dict if the file is missing or foreign."""
+    """Return the content of a file, or an empty dict if it is missing or not valid."""
     try:
         record = json.loads(folder.read(name, LARGEST_BYTES))
-    except (OSError, ValueError, RecursionError):  # a new job, or a file to replace
+    except (OSError, ValueError, RecursionError):  # a new job, or an invalid file, which is replaced
         return {}
     return record if isinstance(record, dict) else {}
 
@@ -103,19 +103,19 @@ def _is_same_run(previous: Mapping[str, object], record: Mapping[str, object]) -
     return all(previous.get(key) == record[key] for key in ("run", "boot_id"))
 
 
-def _is_later(run: str, than: str) -> bool:
-    numbers = [int(text) for text in (run, than) if text.isascii() and text.isdigit() and len(text) < _LONGEST_NUMBER]
+def _is_later(run: str, other: str) -> bool:
+    numbers = [int(text) for text in (run, other) if text.isascii() and text.isdigit() and len(text) < _LONGEST_NUMBER]
     return len(numbers) == 2 and numbers[0] > numbers[1]  # both of them
 
 
 def _make_room(folder: OwnFolder, now: float) -> None:
-    """Remove files of ended jobs if there are too many. Raises NoRoomError if no file may be removed."""
+    """If there are too many files, remove those of ended jobs. Raises NoRoomError if there are none."""
     if len(folder.names()) >= MOST_FILES and not _remove_old(folder, now - _KEPT_WHERE_FULL_SECONDS):
-        raise NoRoomError(f"it has {MOST_FILES:,} files, as many as it may; remove those of jobs that are gone")
+        raise NoRoomError(f"it has {MOST_FILES:,} files, the maximum; remove those of jobs that have ended")
 
 
 def _remove_old(folder: OwnFolder, until: float) -> int:
-    """Remove a few of the oldest files of jobs that ended by `until` or before the last boot, and return how many. A hook has little time."""
+    """Remove a few old files of jobs that ended by `until` or before the last boot. Return their number. Must be fast."""
     boot, removed = boot_id("/"), 0
     old = sorted((changed, name) for name, changed in folder.modification_times().items() if changed < until)
     for _, name in [entry for entry in old if entry[1].endswith(SUFFIX)][:_MOST_LOOKED_AT]:
@@ -129,16 +129,16 @@ def _remove_old(folder: OwnFolder, until: float) -> int:
 
 
 def group_of_service(*folders: str) -> int:
-    """Return the group of the first of the daemon's folders that exists, or root's group."""
+    """Return the group of the daemon, which is that of its first existing folder, or root's group."""
     for folder in folders:
-        with suppress(OSError):  # missing: try the next
+        with suppress(OSError):  # try the next folder
             return Path(folder).stat().st_gid
     return 0
 
 
-def nudge(runtime_directory: str, scheduler: str) -> None:
-    """Ask the daemon to read a scheduler's jobs at once. If the daemon does not answer, its next poll reads them."""
+def request_poll(runtime_directory: str, scheduler: str) -> None:
+    """Request an immediate poll of a scheduler's jobs from the daemon. Errors are ignored, because the next poll is soon."""
     request = json.dumps({"verb": "jobs_changed", "source": scheduler}).encode() + b"\n"
     path = Path(runtime_directory, "control.sock")
-    with suppress(OSError), connect(path, _PATIENCE_SECONDS) as connection:  # the next poll reads them
+    with suppress(OSError), connect(path, _PATIENCE_SECONDS) as connection:  # the daemon's next poll reads the jobs
         connection.sendall(request)

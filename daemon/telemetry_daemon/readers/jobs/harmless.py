@@ -1,4 +1,4 @@
-"""Runs a hook's work in a child, so that the hook exits soon and with status 0: Slurm drains a node whose prolog or epilog fails or hangs."""
+"""Runs the work of a hook in a child process, so that the hook exits soon and with status 0, whatever happens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from telemetry_daemon.terminal import streams
 
-# Together with the start of Python this stays below two seconds.
+# With the start of Python, a hook takes less than two seconds. Slurm drains a node whose prolog or epilog hangs.
 _LONGEST_SECONDS = 1.2
 _MOST_BYTES = 16 << 10
 # poll() reports a pipe as writable if this much fits without blocking (pipe(7), PIPE_BUF).
@@ -25,7 +25,7 @@ _LATE = "telemetry job: it did not end in time, and was ended: is the folder's f
 
 
 def run(work: Callable[[], int]) -> NoReturn:
-    """Do the work in a child within the time limit, pass on its output, and exit with status 0."""
+    """Run the work in a child process within the time limit, print its output, and exit with status 0."""
     try:
         _run(work)
     except BaseException as error:  # noqa: BLE001 # a failing hook would drain the node
@@ -45,7 +45,7 @@ def _run(work: Callable[[], int]) -> None:
         _work(work, outputs[1], errors[1])
     os.close(outputs[1])
     os.close(errors[1])
-    printed, complaints = _gathered(outputs[0], errors[0], until)
+    printed, complaints = _read_both(outputs[0], errors[0], until)
     if time.monotonic() >= until:
         os.kill(child, signal.SIGKILL)
         complaints += _LATE.encode()
@@ -55,12 +55,12 @@ def _run(work: Callable[[], int]) -> None:
 
 
 def _work(work: Callable[[], int], output: int, errors: int) -> NoReturn:
-    """Do the work in the child. Only the parent waits for its streams."""
+    """Run the work in the child, with its output redirected to the pipes."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor, stream in ((null, 0), (output, _STDOUT), (errors, _STDERR)):
             os.dup2(descriptor, stream)
-        # Replace the streams: the old streams may be files whose position could be changed.
+        # New stream objects, because the old ones may assume the position of another file.
         sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (_STDOUT, _STDERR))
         with suppress(SystemExit):  # a usage error or the help text, already printed
             work()
@@ -73,27 +73,27 @@ def _work(work: Callable[[], int], output: int, errors: int) -> NoReturn:
         os._exit(0)
 
 
-def _gathered(output: int, errors: int, until: float) -> tuple[bytes, bytes]:
-    """Return the content of both pipes, read until they are closed or the time is up."""
-    found = {output: bytearray(), errors: bytearray()}
+def _read_both(output: int, errors: int, until: float) -> tuple[bytes, bytes]:
+    """Return the content of both pipes. Stop reading when they are closed or the time is over."""
+    content = {output: bytearray(), errors: bytearray()}
     waiting = select.poll()
-    for descriptor in found:
+    for descriptor in content:
         waiting.register(descriptor, select.POLLIN)
-    left = set(found)
+    left = set(content)
     while left and (seconds := until - time.monotonic()) > 0:
         for descriptor, _ in waiting.poll(seconds * 1000):
             chunk = os.read(descriptor, _CHUNK_BYTES)
-            found[descriptor] += chunk[: _MOST_BYTES - len(found[descriptor])]
+            content[descriptor] += chunk[: _MOST_BYTES - len(content[descriptor])]
             if not chunk:
                 left.discard(descriptor)
                 waiting.unregister(descriptor)
-    return bytes(found[output]), bytes(found[errors])
+    return bytes(content[output]), bytes(content[errors])
 
 
 def _report(text: str) -> None:
-    """Print the text on standard error and to syslog: few schedulers keep the output of a successful hook."""
+    """Print the text on standard error and send it to syslog, because few schedulers keep the output of a successful hook."""
     _pass_on(_STDERR, text.encode() + b"\n")
-    with suppress(OSError):  # no syslog here: standard error has the text
+    with suppress(OSError):  # without syslog, standard error has the text
         import socket
 
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
@@ -103,10 +103,10 @@ def _report(text: str) -> None:
 
 
 def _pass_on(descriptor: int, content: bytes) -> None:
-    """Write what fits without blocking; the output may have no reader."""
+    """Write as much as possible without blocking, because nothing may read the output."""
     writable = select.poll()
     writable.register(descriptor, select.POLLOUT)
-    with suppress(OSError):  # the reader is gone
+    with suppress(OSError):  # the reading process has exited
         for start in range(0, len(content), _CHUNK_BYTES):
             if not any(event & select.POLLOUT for _, event in writable.poll(_PATIENCE_MILLISECONDS)):
                 return

@@ -25,18 +25,17 @@ from telemetry_parsers.owners.job_maps import CALL as JOB_MAP
 _TEXTS = ("id", "name", "job_name", "sluid", "user", "account", "partition")
 _MOST_DEVICES = 256
 _LARGEST_MAP_BYTES = 16 << 10
-# Two writes within one tick of the kernel's clock have the same timestamp, so a recent file is read again.
+# A file that was read within a tick of its change is read again, because a later write may have the same timestamp.
 _TICK_SECONDS = 1.0
-# How long an ended job is reported. The hooks keep its file for an hour, and a busy node would have thousands in
-# memory.
+# How long an ended job is reported and kept in memory. Its file exists for an hour.
 _REPORTED_SECONDS = 60.0
-# A file this new may still be incomplete.
+# A file that changed this recently may be incomplete.
 _NEW_SECONDS = 10.0
 _UID = re.compile(r"[0-9]{1,10}", re.ASCII).fullmatch
 
 
 class JobSettings(Protocol):
-    """Where jobs are read from."""
+    """The folders from which jobs are read."""
 
     @property
     def job_directory(self) -> str:
@@ -44,21 +43,21 @@ class JobSettings(Protocol):
 
     @property
     def job_maps(self) -> tuple[str, ...]:
-        """Return the folders of other tools, each with its kind: `jobstats:/run/gpustat`."""
+        """Return the mapping folders of other tools with their kinds, such as `jobstats:/run/gpustat`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The content of a file and when it was read; the content is None once an ended job has been reported long enough."""
+    """The content of a file and the time when it was read. The content is None if it need not be reported any more."""
 
     entry: Entry
-    looked: float
+    read_at: float
     content: Plain | None
 
 
 @dataclass(slots=True)
 class _Folder:
-    """A folder whose files are read when they change. `decode` converts a file's bytes to the reported content."""
+    """A folder whose files are read when they change. `decode` converts the bytes of a file to the reported content."""
 
     path: str
     owners: tuple[int, ...]
@@ -66,11 +65,11 @@ class _Folder:
     decode: Callable[[str, bytes], Plain]
     files: dict[str, _Read] = field(default_factory=dict)
 
-    def look(self, wanted: Callable[[str], bool]) -> list[Plain]:
-        """Return the content of the files whose names are wanted. Raises OSError."""
+    def read_files(self, is_wanted: Callable[[str], bool]) -> list[Plain]:
+        """Return the content of the files with wanted names. Raises OSError."""
         now = time.time()
         with Inbox.at(Path(self.path), self.owners) as inbox:
-            entries = inbox.entries(wanted, MOST_FILES)
+            entries = inbox.entries(is_wanted, MOST_FILES)
             self.files = {name: self._current(inbox, name, entry, now) for name, entry in entries.items()}
         return [
             self._reported(read.entry, read.content, now) for read in self.files.values() if read.content is not None
@@ -78,8 +77,8 @@ class _Folder:
 
     def _current(self, inbox: Inbox, name: str, entry: Entry, now: float) -> _Read:
         previous = self.files.get(name)
-        if previous is not None and previous.entry == entry and previous.looked - entry.changed / 1e9 > _TICK_SECONDS:
-            return _without_its_end(previous, now)
+        if previous is not None and previous.entry == entry and previous.read_at - entry.changed / 1e9 > _TICK_SECONDS:
+            return _without_old_end(previous, now)
         try:
             content = {"file": name, **self.decode(name, inbox.read(name, self.limit_bytes))}
         except (OSError, ValueError, RecursionError) as error:
@@ -91,7 +90,7 @@ class _Folder:
 
 
 class JobsReader:
-    """Answers the calls `slurm`, `pbs`, `flux` and `job-map`."""
+    """Reads jobs. Its calls are `slurm`, `pbs`, `flux` and `job-map`."""
 
     def __init__(self, root: str, settings: JobSettings) -> None:
         self._root = root.rstrip("/")
@@ -99,8 +98,8 @@ class JobsReader:
         self._users = Users(root)
         self._boot_id = boot_id(root) or boot_id("/")
         self._directory = self._root + settings.job_directory
-        self._of_scheduler: dict[str, _Folder] = {}
-        self._of_map = {
+        self._folders: dict[str, _Folder] = {}
+        self._folder_by_map = {
             job_map: _Folder(self._root + job_map.partition(":")[2], (), _LARGEST_MAP_BYTES, _map_file)
             for job_map in settings.job_maps
         }
@@ -108,10 +107,10 @@ class JobsReader:
         self._had_jobs: set[str] = set()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # jobs are read without targets
-        """Return one output for a scheduler, or one per mapping folder."""
+        """Return a capture with one output for a scheduler, or one per mapping folder."""
         begun, cpu = ReadStart(), time.thread_time()
         call = poll.request.calls[0] if isinstance(poll.request, Library) and poll.request.calls else ""
-        answer = self._mapped() if call == JOB_MAP else self._jobs(call)
+        answer = self._job_maps() if call == JOB_MAP else self._jobs(call)
         outputs, failure = ((), answer) if isinstance(answer, Failure) else (answer, None)
         return begun.capture(call or READER, poll, outputs, failure, time.thread_time() - cpu)
 
@@ -123,28 +122,28 @@ class JobsReader:
         return ()
 
     def _jobs(self, scheduler: str) -> tuple[Output, ...] | Failure:
-        """Return the jobs of one scheduler, which is missing until its first job."""
+        """Return the jobs of a scheduler, or a failure as long as it has not had any job."""
         owners = (0, os.geteuid())
-        folder = self._of_scheduler.setdefault(scheduler, _Folder(self._directory, owners, LARGEST_BYTES, _job_file))
+        folder = self._folders.setdefault(scheduler, _Folder(self._directory, owners, LARGEST_BYTES, _job_file))
         try:
-            found = folder.look(lambda name: name.startswith(f"{scheduler}-") and name.endswith(SUFFIX))
+            found = folder.read_files(lambda name: name.startswith(f"{scheduler}-") and name.endswith(SUFFIX))
         except FileNotFoundError:
             found = []
         except OSError as error:
             return _failure(f"{self._directory}: {error.strerror}", error)
         if scheduler == "slurm":
-            self._cgroups.look(time.time())
+            self._cgroups.update(time.time())
         jobs = [self._with_user(job) for job in found]
         if scheduler == "slurm":
-            jobs = [*(self._living(job) for job in jobs), *self._cgroups.listed()]
+            jobs = [*(self._with_cgroup_state(job) for job in jobs), *self._cgroups.jobs_with_devices()]
         if jobs:
             self._had_jobs.add(scheduler)
         if scheduler not in self._had_jobs:
-            return Failure("missing", None, f"{self._directory} has no job of {scheduler}: does its hook call us?")
+            return Failure("missing", None, f"{self._directory} has no {scheduler} job: check the hook of {scheduler}")
         return (Output(scheduler, status=0, data=jobs),)
 
     def _with_user(self, job: Mapping[str, Plain]) -> Plain:
-        """Return the job with its user's name, marked as ended if the machine has rebooted since."""
+        """Return the job with the name of its user. It is marked as ended if the machine was rebooted after its start."""
         if "problem" in job:
             return job
         reported = {key: value for key, value in job.items() if key not in ("uid", "boot_id", "is_new")}
@@ -155,28 +154,28 @@ class JobsReader:
             reported["user"] = self._users.name(int(job["uid"]))
         return reported
 
-    def _living(self, job: Mapping[str, Plain]) -> Plain:
-        """Return a Slurm job with the state of its cgroup. A job without an epilog ended when its cgroup disappeared."""
+    def _with_cgroup_state(self, job: Mapping[str, Plain]) -> Plain:
+        """Return a Slurm job with the state of its cgroup. Without an epilog, it ended when its cgroup disappeared."""
         if "problem" in job or "lives" in job or job.get("ended") is not None:
             return job
-        life = self._cgroups.life(job["id"], job["sluid"], time.time())
+        state = self._cgroups.state_of(job["id"], job["sluid"], time.time())
         return {
             **job,
-            **({"lives": life.lives} if life.lives is not None else {}),
-            **({"ended": life.gone} if life.gone else {}),
+            **({"lives": state.lives} if state.lives is not None else {}),
+            **({"ended": state.gone} if state.gone else {}),
         }
 
-    def _mapped(self) -> tuple[Output, ...] | Failure:
+    def _job_maps(self) -> tuple[Output, ...] | Failure:
         outputs = tuple(self._folder(job_map) for job_map in self._maps)
-        there = [output for output in outputs if output.status != errno.ENOENT]
-        if not there:
-            return Failure("missing", None, f"none of the folders of `attribution.job_maps` is there: {self._maps}")
-        return tuple(there)
+        existing = [output for output in outputs if output.status != errno.ENOENT]
+        if not existing:
+            return Failure("missing", None, f"none of the folders of `attribution.job_maps` exists: {self._maps}")
+        return tuple(existing)
 
     def _folder(self, job_map: str) -> Output:
         kind, _, path = job_map.partition(":")
         try:
-            files = self._of_map[job_map].look(lambda name: not name.startswith("."))
+            files = self._folder_by_map[job_map].read_files(lambda name: not name.startswith("."))
         except OSError as error:
             return Output(path, status=error.errno or errno.EIO, stderr=str(error.strerror), data={"kind": kind})
         return Output(path, status=0, data={"kind": kind, "files": [self._with_users(file) for file in files]})
@@ -192,10 +191,10 @@ def reader(path: str, settings: JobSettings) -> JobsReader:
     return JobsReader(path, settings)
 
 
-def _without_its_end(read: _Read, now: float) -> _Read:
-    """Return the entry, without its content if the job's end has been reported long enough."""
+def _without_old_end(read: _Read, now: float) -> _Read:
+    """Return the file, without its content if the end of the job has been reported long enough."""
     content = read.content
-    is_over = content is not None and content.get("ended") is not None and now - read.looked > _REPORTED_SECONDS
+    is_over = content is not None and content.get("ended") is not None and now - read.read_at > _REPORTED_SECONDS
     return replace(read, content=None) if is_over else read
 
 
