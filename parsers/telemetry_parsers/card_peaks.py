@@ -234,6 +234,5 @@ def _by_name() -> Mapping[str, Row]:
 
 @cache
 def _by_pci_id() -> Mapping[str, Row]:
-    """Return the rows by PCI id, without ids that several models have."""
     ids = [pci_id for row in ROWS for pci_id in row.pci_ids]
     return {pci_id: row for row in ROWS for pci_id in row.pci_ids if ids.count(pci_id) == 1}

@@ -181,7 +181,6 @@ def _is_same_device(first: Device, second: Device, *, by_partition: bool) -> boo
 
 
 def _identities_agree(first: Device, second: Device) -> bool:
-    """Return whether address, UUID and serial are equal, unless one device has no value."""
     return all(mine == other for mine, other in _common_identities(first, second))
 
 

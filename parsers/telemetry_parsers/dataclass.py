@@ -15,8 +15,6 @@ __all__ = ["dataclass", "field", "fields", "is_dataclass", "replace"]
 
 
 def _lean_dataclass(**options: bool) -> Callable[[type], type]:
-    """Return a class decorator with the options of `dataclasses.dataclass`."""
-
     def decorate(original_class: type) -> type:
         has_own_repr = "__repr__" in vars(original_class) or not options.get("repr", True)
         new_class: Any = dataclasses.dataclass(**{**options, "repr": False})(original_class)

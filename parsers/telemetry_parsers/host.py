@@ -42,7 +42,6 @@ def parse(capture: Capture) -> Report:
 
 
 def _parse_call(call: str, output: Output | None, problems: list[Problem]) -> Mapping[str, Value]:
-    """Return the values from a call by metric; empty if the call failed."""
     if output is None:
         return {}
     if output.status:
@@ -81,7 +80,6 @@ _PARSERS: Mapping[str, Callable[[Mapping[str, Plain], list[Problem]], Mapping[st
 
 
 def _number(data: Mapping[str, Plain], key: str, problems: list[Problem]) -> Value:
-    """Return a finite number of at least 0, or an absence for any other value."""
     value = data.get(key)
     if value is None:
         return Absent.NOT_REPORTED

@@ -118,7 +118,6 @@ def answer_in(output: Output, library: RecordedLibrary) -> Answer | Report:
 
 
 def _report_on_text(output: Output, library: RecordedLibrary) -> Report:
-    """Return the report on a text, which is output of a tool, because libraries do not print text."""
     tool = identify_tool(output.text + output.stderr) or "another tool"
     hint = f"the source {library.source} reads recordings of 'telemetry record'"
     return Report("not_mine", problems=(Problem("text", f"this is output of {tool}; {hint}"),))

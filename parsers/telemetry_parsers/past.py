@@ -68,7 +68,6 @@ def kept_positions(shape: Shape) -> tuple[tuple[int, ...], ...]:
 
 
 def _highest(values: Sequence[Value], positions: Sequence[int]) -> Value | None:
-    """Return the highest number, or the first absence if there is no number."""
     candidates = [values[position] for position in positions]
     numbers = [value for value in candidates if not isinstance(value, Absent)]
     return max(numbers) if numbers else next(iter(candidates), None)

@@ -44,7 +44,6 @@ def measured_peak(lines: Iterable[str]) -> Peak:
 
 
 def _values(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
-    """Yield each measured number with its heading. Truncated rows are ignored."""
     rows = csv.reader(lines)
     try:
         headings = [heading.strip().lower() for heading in next(rows, [])]
@@ -61,7 +60,6 @@ def _values(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
 
 
 def _number(cell: str) -> float | None:
-    """Return the number in a cell if it is finite and greater than 0, else None."""
     try:
         value = float(cell)
     except ValueError:  # not measured

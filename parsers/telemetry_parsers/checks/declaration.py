@@ -81,7 +81,6 @@ def metrics_by_key(parser: Parser | DescribedParser) -> Mapping[str, Metric]:
 
 
 def _is_word(text: str) -> bool:
-    """Return whether a text is a valid label value: lower-case letters, digits and underscores."""
     return _WORD.match(text) is not None
 
 
@@ -170,7 +169,6 @@ def _check_polls(parser: Parser | DescribedParser) -> Iterator[str]:
 
 
 def _is_repeated(poll: Poll) -> bool:
-    """Return whether a poll is repeated for each device, which another source of the vendor lists."""
     return isinstance(poll.request, Command) and poll.request.per is not None
 
 

@@ -121,7 +121,6 @@ def _flip(text: str, random: _Random) -> str:
 
 
 def _nasty(text: str, random: _Random) -> str:
-    """Return the text with an invalid word instead of one word."""
     words = text.split(" ")
     words[random.below(len(words))] = NASTY_WORDS[random.below(len(NASTY_WORDS))]
     return " ".join(words)
@@ -136,7 +135,6 @@ def _stretch(text: str, random: _Random) -> str:
 
 
 def _damaged_data(data: Plain, path: str) -> Iterator[tuple[str, Plain]]:
-    """Yield the data with one value replaced or removed, for each value."""
     for nasty in NASTY_DATA:
         yield f"{path} = {str(nasty)[:20]}", nasty
     if isinstance(data, dict):

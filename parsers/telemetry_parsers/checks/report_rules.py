@@ -65,7 +65,6 @@ def _comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool
 
 
 def _tokens_of(capture: Capture) -> frozenset[str]:
-    """Return all numbers in a capture in their canonical spelling."""
     tokens: set[str] = set()
     for output in capture.outputs:
         for text in {output.text, plain(output.text), output.stderr}:
@@ -79,17 +78,14 @@ def _tokens_of(capture: Capture) -> frozenset[str]:
 
 
 def _is_in_input(value: float, tokens: frozenset[str]) -> bool:
-    """Return whether this value is a number in the input times a unit's factor."""
     return any(_canonical(abs(value) * denominator / numerator) in tokens for numerator, denominator in _FACTORS)
 
 
 def _is_quotient(value: float, tokens: frozenset[str]) -> bool:
-    """Return whether this value is the quotient of two numbers in the input."""
     return any(_canonical(value * float(token)) in tokens for token in tokens)
 
 
 def _speeds_of(generation: float) -> tuple[float, ...]:
-    """Return the speed of a PCIe generation, in GT/s and in tenths of GT/s."""
     gigatransfers = [float(speed) for speed, number in PCIE_GENERATIONS.items() if number == generation]
     return (*gigatransfers, *(10 * speed for speed in gigatransfers))
 
@@ -108,7 +104,6 @@ def _tokens_of_value(value: str) -> frozenset[str]:
 
 
 def _simple_values(data: Plain) -> Iterator[Plain]:
-    """Yield the simple values in nested data."""
     pending: list[Any] = [data]
     while pending:
         item = pending.pop()
@@ -258,7 +253,6 @@ def _check_other_parts(report: Report) -> Iterator[str]:
 
 
 def _check_origins(metrics: Mapping[str, Metric], capture: Capture, report: Report) -> Iterator[str]:
-    """Yield a violation for each number that does not come from the input."""
     tokens = _tokens_of(capture)
     for item in report.readings:
         if not isinstance(item.value, Absent) and item.metric in metrics:

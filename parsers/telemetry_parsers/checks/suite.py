@@ -46,7 +46,6 @@ def sample_violations(parser: Parser, sample: Sample) -> list[str]:
 
 
 def _to_capture(parser: Parser, sample: Sample) -> Capture:
-    """Return the sample as a capture of the parser's first poll."""
     if isinstance(sample, Capture):
         return sample
     poll = parser.polls[0]

@@ -104,7 +104,6 @@ class _DataclassCodec:
         return plain
 
     def _with_defaults(self, plain: dict[str, Plain]) -> dict[str, Plain]:
-        """Return the object with the defaults of omitted fields. Raise CodecError for unknown or missing keys."""
         for key in plain:
             if key not in self._keys:
                 raise CodecError(str(key), "unknown key")
@@ -187,7 +186,6 @@ def _tuple_codec(item: _Codec) -> _Codec:
 
 
 def _mapping_codec(item: _Codec) -> _Codec:
-    """Return the codec of a mapping from strings to values."""
     write_item = item.write
 
     def read(plain: Plain) -> dict[str, Any]:

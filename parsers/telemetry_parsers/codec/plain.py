@@ -114,7 +114,6 @@ def _join_path(path: str, step: str) -> str:
 
 
 def _children(item: Plain) -> Iterator[tuple[str, Plain]]:
-    """Yield each value in a list or an object with its position or key."""
     if isinstance(item, list):
         yield from ((f"[{step}]", inner) for step, inner in enumerate(item))
     elif isinstance(item, dict):

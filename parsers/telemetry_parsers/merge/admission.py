@@ -42,7 +42,6 @@ def admit(report: Report, identities: Iterable[Identity]) -> Admitted:
 
 
 def _is_within(report: Report) -> bool:
-    """Return whether the report is within all limits. The check is fast, because almost all reports pass it."""
     labels = {reading.label for reading in report.readings}
     names = (*labels, *report.unknown_fields, *(process.name for process in report.processes), report.index_space)
     texts = (*(event.code for event in report.events), *(text for pair in report.facts for text in pair))
@@ -130,8 +129,6 @@ def reduce_to_devices(report: Report, new_positions: Mapping[int, int]) -> Repor
 
 
 def _limit_items(report: Report, problems: list[str]) -> Report:
-    """Return the report with the first items of each kind, within the limits. Devices are limited elsewhere."""
-
     def limited_to(items: tuple[_T, ...], most: int, name: str) -> tuple[_T, ...]:
         if len(items) > most:
             problems.append(f"{len(items)} {name} reported; only the first {most} are kept")
@@ -160,7 +157,6 @@ def _limit_items(report: Report, problems: list[str]) -> Report:
 
 
 def _limit_labels(readings: tuple[Reading, ...], problems: list[str]) -> tuple[Reading, ...]:
-    """Return the readings, limited to a number of labels for each metric and device."""
     labels_seen: Counter[tuple[int | None, str]] = Counter()
     kept = []
     for reading in readings:
@@ -176,7 +172,6 @@ def _limit_labels(readings: tuple[Reading, ...], problems: list[str]) -> tuple[R
 
 
 def _cut_texts(report: Report, problems: list[str]) -> Report:
-    """Return the report with long names and problem texts cut."""
     shortened = replace(
         report,
         devices=tuple(map(_cut_device_texts, report.devices)),

@@ -274,7 +274,6 @@ def _card_allocations(card: MergedDevice, devices: Sequence[MergedDevice], uses:
 def _partition_allocations(
     part: MergedDevice, card: MergedDevice, devices: Sequence[MergedDevice], uses: _DeviceUses
 ) -> tuple[Allocation, ...]:
-    """Return the allocations of a partition, with shares of the whole card."""
     parts = [device for device in devices if device.parent == card.id]
     fraction = fraction_of(part, card, _partition_count(card, parts))
     on_partition = _device_allocations(uses[part.id])
@@ -283,7 +282,6 @@ def _partition_allocations(
 
 
 def _partition_count(card: MergedDevice, parts: Sequence[MergedDevice]) -> int:
-    """Return the number of partitions of a card, including the card itself if it is a partition."""
     return len(parts) + (card.partition is not None)
 
 
@@ -318,7 +316,6 @@ def _allocation(party: Party, processes: Sequence[Process], use: Use, share: Sha
 
 
 def _one_per_owner(allocations: Sequence[Allocation]) -> tuple[Allocation, ...]:
-    """Return one allocation for each owner, the largest share first."""
     by_owner: dict[Owner, Allocation] = {}
     for allocation in allocations:
         previous = by_owner.get(allocation.owner)
@@ -346,7 +343,6 @@ def _combined(first: Allocation, second: Allocation) -> Allocation:
 
 
 def _limit_owners(allocations: tuple[Allocation, ...]) -> tuple[Allocation, ...]:
-    """Return at most MOST_OWNERS allocations. The smallest ones are combined into one."""
     if len(allocations) <= MOST_OWNERS:
         return allocations
     largest, smallest = allocations[: MOST_OWNERS - 1], allocations[MOST_OWNERS - 1 :]

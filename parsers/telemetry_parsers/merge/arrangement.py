@@ -142,7 +142,6 @@ class _Shapes:
 
 
 def _values_getter(row: Sequence[int]) -> Callable[[Sequence[Value | None]], tuple[Value, ...]]:
-    """Return a function that returns the values at these positions of a row as a tuple."""
     if len(row) > 1:
         return itemgetter(*row)
     return lambda values: tuple(value for position in row if (value := values[position]) is not None)
@@ -151,7 +150,6 @@ def _values_getter(row: Sequence[int]) -> Callable[[Sequence[Value | None]], tup
 def _chosen(
     named: Iterable[Named], fresh: FreshReports, counters: Pins, pending: frozenset[str]
 ) -> dict[str, dict[ReadingKey, Choice]]:
-    """Return the choice for each reading of each device, by device id."""
     named = tuple(named)
     missing_metrics = precedence.MissingMetrics(fresh)
     chosen: dict[str, dict[ReadingKey, Choice]] = {}

@@ -65,7 +65,6 @@ class DeviceNames:
 
 
 def _without_prefix(uuid: str | None) -> str:
-    """Return a UUID without the prefix that only some tools print."""
     return (canonical_uuid(uuid) or "").removeprefix("mlu-")
 
 
@@ -76,7 +75,6 @@ def _without_parts(devices: list[MergedDevice]) -> list[MergedDevice]:
 
 
 def _trailing_number(text: str) -> str:
-    """Return the digits at the end of a word such as `renderD128`, without leading zeros."""
     head = text.rstrip("0123456789")
     return text[len(head) :].lstrip("0") or ("0" if len(head) < len(text) else "")
 

@@ -113,7 +113,6 @@ class _Remembered:
 
 
 def _likelihood_order(device: Device, identity: Identity) -> tuple[bool, bool, int]:
-    """Return the sort key of an identity at the device's address: the most likely identity first."""
     return _is_other_chip(device, identity), identity.lost_since is not None, -identity.polls
 
 
@@ -128,7 +127,6 @@ def _is_other_chip(device: Device, identity: Identity) -> bool:
 
 
 def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str, str | None]:
-    """Return a key that is equal for all spellings of an address."""
     return vendor, without_domain(slot_of(bus_id, partition)), partition
 
 
@@ -212,7 +210,6 @@ def _parents(groups: Sequence[Group]) -> dict[int, Group]:
 
 
 def _ranks(groups: Sequence[Group]) -> dict[int, int]:
-    """Return the rank by bus address of each whole device within its vendor."""
     ranks: dict[int, int] = {}
     seen: Counter[str] = Counter()
     for group in sorted(groups, key=lambda g: (g.vendor, g.device.bus_id or "~", g.device.index or 0)):

@@ -113,7 +113,6 @@ class _OtherReport:
 
 
 def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
-    """Return the sightings of one source: the devices in its newest list."""
     lists = tuple(newest_lists(reports).values())
     if not lists:
         return _attached_sightings(reports)
@@ -128,7 +127,6 @@ def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
 
 
 def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]) -> Sighting:
-    """Return the sighting of a listed device, combined with the source's other reports in order of preference."""
     report = newest.report
     listed = device = newest.devices[position]
     parts = [(report, position)]
@@ -252,7 +250,6 @@ class _Joiner:
         ]
 
     def _groups_without_source(self, sighting: Sighting, key: tuple[str | None, ...] | None) -> list[Group]:
-        """Return the groups with this key to which the sighting's source has not contributed yet."""
         if key is None:
             return []
         return [
@@ -262,7 +259,6 @@ class _Joiner:
         ]
 
     def _bus_key(self, bus_id: str | None, device: Device) -> tuple[str | None, ...] | None:
-        """Return a key of the vendor, the address without its domain, and the partition."""
         if not bus_id:
             return None
         return ("bus", device.vendor, without_domain(slot_of(bus_id, device.partition)), device.partition)

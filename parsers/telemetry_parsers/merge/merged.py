@@ -119,7 +119,6 @@ def _with_values(
 
 
 def _new_reports(fresh: FreshReports, before: Merged | None) -> frozenset[int]:
-    """Return the numbers of the reports that were not in the previous merge."""
     previous = before.fresh.reports if before is not None else (None,) * len(fresh.reports)
     return frozenset(
         number
@@ -133,7 +132,6 @@ def _readings(positions: Positions, row: Sequence[Value | None], origins: tuple[
 
 
 def _processes(slot: Slot, fresh: FreshReports) -> tuple[Process, ...]:
-    """Return the device's processes from the most preferred report that lists any."""
     for number, position in slot.parts:
         listed = fresh.reports[number].report.report.processes
         if listed and (processes := tuple(process for process in listed if process.device == position)):
@@ -142,7 +140,6 @@ def _processes(slot: Slot, fresh: FreshReports) -> tuple[Process, ...]:
 
 
 def _with_list_counts(state: MergeState, arrangement: Arrangement, fresh: FreshReports) -> MergeState:
-    """Return the state with updated counts of the lists in which each device was seen."""
     seen = {identity.id: state.seen[identity.id] for identity in state.identities if identity.id in state.seen}
     for slot in arrangement.devices:
         if isinstance(slot, Slot):

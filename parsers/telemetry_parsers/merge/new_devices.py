@@ -91,7 +91,6 @@ class _KnownDevices:
 
 
 def _is_different(device: Device, occupant: Identity) -> bool:
-    """Return whether the reported device has a different UUID or address than the known device."""
     if differ(occupant.uuid, device.uuid):
         return True
     return bool(device.bus_id and occupant.bus_id) and not same_slot(device.bus_id or "", occupant.bus_id or "")

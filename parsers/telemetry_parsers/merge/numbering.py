@@ -119,7 +119,6 @@ def _listed_indices(sightings: Iterable[Sighting]) -> _ListedIndices:
 
 
 def _index_space(sighting: Sighting) -> _IndexSpace:
-    """Return the index space of a sighting, within which an index identifies one device."""
     return sighting.device.vendor, sighting.index_space or sighting.source
 
 

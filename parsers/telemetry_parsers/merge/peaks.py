@@ -54,7 +54,6 @@ class Peaks:
         return with_readings(device, (*device.facts, *facts), Readings.of(device.readings).extended(readings))
 
     def _look_up(self, device: MergedDevice, card: MergedDevice) -> _Found:
-        """Return the fact and readings to add to a device; empty if its peak rates are unknown."""
         peak = self._peak(device, card)
         readings = () if peak is None else tuple(_readings(peak, self._dtypes))
         return (((_ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
@@ -99,7 +98,6 @@ def _number(device: MergedDevice, metric: str) -> float | None:
 
 
 def _readings(peak: Peak, dtypes: Iterable[str]) -> Iterator[MergedReading]:
-    """Yield readings of the 16-bit matrix rate, the rates of `dtypes`, and the memory bandwidth."""
     shown_dtypes = dict.fromkeys((*([peak.main_dtype] if peak.main_dtype else []), *dtypes))
     for metric, peak_of in ((FLOPS, peak.flops), (FLOPS_PER_CYCLE, peak.flops_per_cycle)):
         for dtype in shown_dtypes:

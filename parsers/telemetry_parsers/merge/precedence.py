@@ -24,7 +24,6 @@ Pins = MutableMapping[tuple[str, str, str], str]
 
 
 def _is_other_power(report: SourceReport, position: int, named: Named) -> bool:
-    """Return whether the report's kind of power, average or instantaneous, differs from the device's."""
     own_kind = named.identity.power_kind
     kind = dict(report.report.devices[position].facts).get("power_kind")
     return own_kind is not None and kind is not None and kind != own_kind

@@ -109,7 +109,6 @@ def _address(identity: Identity, bus_id: str) -> _Address:
 def _updated_missing(
     identity: Identity, lists: _Lists, with_address: Collection[tuple[str, int | None]]
 ) -> Identity | None:
-    """Return the updated identity of a device that is in no list, or None to forget the device."""
     is_missing = lists.would_be_listed(identity)
     if is_missing and identity.parent is not None and identity.parent in lists.seen:
         return None
@@ -175,7 +174,6 @@ def _updated_listed(named: Named) -> Identity:
 def _limit_missing(
     missing: Sequence[Identity], forgotten: Mapping[tuple[str, str], int]
 ) -> tuple[Sequence[Identity], Mapping[tuple[str, str], int]]:
-    """Return the missing devices to remember, and the number of forgotten devices by vendor and source."""
     kept = within_limits(missing) if len(missing) > bounds.MOST_LOST else missing
     if len(kept) == len(missing) and not forgotten:
         return kept, {}

@@ -86,7 +86,6 @@ def columns(names: Names, extra: Mapping[str, Metric]) -> Columns:
 
 
 def _ratio(used: Value | None, total: Value | None) -> Value | None:
-    """Return used / total, `implausible` if used exceeds total, or None if a number is missing."""
     if used is None or total is None or isinstance(used, Absent) or isinstance(total, Absent) or total <= 0:
         return None
     return used / total if used <= total else Absent.IMPLAUSIBLE

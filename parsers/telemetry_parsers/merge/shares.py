@@ -66,7 +66,6 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def _fractions(values: Sequence[float | None]) -> tuple[float, ...] | None:
-    """Return each value's fraction of the sum; None if a value is unknown or the sum is 0."""
     numbers = [value for value in values if value is not None]
     total = sum(numbers)
     if len(numbers) < len(values) or total <= 0:

@@ -107,7 +107,6 @@ def _paths(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _matched_parts(path: str) -> list[_MatchedPart]:
-    """Return the matched parts of a path, the outermost first."""
     matches = []
     above = ""
     for raw in path.split("/", _MOST_PARTS)[:_MOST_PARTS]:
@@ -149,7 +148,6 @@ def _innermost_owner(matches: list[_MatchedPart]) -> CgroupOwner:
 
 
 def _with_hyphens(text: str) -> str:
-    """Return a pod's UID with hyphens. The UID of a static pod has no separators."""
     return text.replace("_", "-")
 
 

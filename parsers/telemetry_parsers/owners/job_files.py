@@ -26,7 +26,6 @@ _DRM_MAJOR, _RENDER_NODES = 226, range(128, 192)
 
 
 def _parse_jobs(scheduler: str, capture: Capture) -> Report:
-    """Return the claims of all jobs. An invalid job becomes a problem."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -98,7 +97,6 @@ def _claims(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
 
 
 def _device_of_node(text: str) -> DeviceName | None:
-    """Return the device with this major and minor number, or None if it is not a card."""
     major, colon, minor = text.partition(":")
     if not colon or not all(part.isascii() and part.isdigit() and len(part) <= 7 for part in (major, minor)):
         return None

@@ -42,7 +42,6 @@ def parse(capture: Capture) -> Report:
 
 
 def _claims_of(output: Output, problems: list[Problem]) -> Iterator[Claim]:
-    """Yield the claims of one folder."""
     if output.status:
         problems.append(Problem(quote(output.name), quote(output.stderr) or f"error {output.status}"))
     files = output.data.get("files")
@@ -116,7 +115,6 @@ def _content(file: Plain) -> str:
 
 
 def _users(file: Plain) -> Mapping[str, str]:
-    """Return the user names that the reader found for the user ids in the file."""
     users = file.get("users") if isinstance(file, dict) else None
     return {uid: name for uid, name in users.items() if isinstance(name, str)} if isinstance(users, dict) else {}
 

@@ -139,7 +139,6 @@ def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Proble
 
 
 def _valid_name(plain: dict[str, Plain], key: str, problems: list[Problem]) -> str | None:
-    """Return the name of a namespace, pod or container, or None and report a problem if it is invalid."""
     name = plain.get(key)
     if isinstance(name, str) and _NAME.fullmatch(name):
         return name

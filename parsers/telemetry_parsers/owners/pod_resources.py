@@ -73,7 +73,6 @@ class _Answer:
         return {"container_name": self._texts(span, (1,))[1], "devices": self._devices(span, 2), "drawn": drawn}
 
     def _devices(self, span: _Span, number: int) -> list[Plain]:
-        """Return the devices in all messages with this field number."""
         devices: list[Plain] = []
         for message in self._messages(span, number):
             resource = self._texts(message, (1,))[1]
@@ -139,7 +138,6 @@ def _length_delimited_fields(data: bytes, span: _Span) -> Iterator[tuple[int, _S
 
 
 def _varint(data: bytes, offset: int, end: int) -> tuple[int, int]:
-    """Return the variable-length integer at this offset, and the offset of its end."""
     value = 0
     for shift in range(0, 7 * _MOST_VARINT_BYTES, 7):
         if offset >= end:

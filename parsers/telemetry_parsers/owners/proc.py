@@ -57,7 +57,6 @@ def _fields(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _memory(fields: dict[str, str]) -> int | None:
-    """Return the bytes of memory on the card, or None if the driver does not report them."""
     regions: dict[str, dict[str, int]] = {}
     for key, value in fields.items():
         match, quantity = _MEMORY.fullmatch(key), _QUANTITY.fullmatch(value)

@@ -220,13 +220,11 @@ class Draft:
         )
 
     def _with_driver(self, device: Device) -> Device:
-        """Return the device. Whole devices get the driver that the text prints for all devices."""
         if self.driver is None or device.driver or device.parent is not None:
             return device
         return replace(device, driver=self.driver)
 
     def _store_health(self, position: int, target: Target, text: str, where: str) -> None:
-        """Store a reading for each state of health. All are absent if the word is unknown."""
         word = target.states.get(" ".join(text.lower().split()))
         absence = None if word else units.placeholder(text) or Absent.NOT_UNDERSTOOD
         for name in HEALTH_STATES:

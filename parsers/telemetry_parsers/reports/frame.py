@@ -47,7 +47,6 @@ def _report_on_runs(
 
 
 def _commands(request: Request) -> frozenset[str]:
-    """Return the names with which a poll runs its tool, such as `mx-smi` and `ht-smi`."""
     return frozenset(line[0] for line in request.alternatives) if isinstance(request, Command) else frozenset()
 
 
@@ -65,7 +64,6 @@ def _with_status(report: Report, output: Output, quiet_statuses: Container[int])
 
 
 def _report_on_long_output(output: Output, tool: str) -> Report | None:
-    """Return a report on an output with too many lines, or None if the output can be parsed."""
     count = output.text.count("\n") + output.stderr.count("\n")
     if count <= MOST_LINES:
         return None
@@ -73,7 +71,6 @@ def _report_on_long_output(output: Output, tool: str) -> Report | None:
 
 
 def _report_on_silence(output: Output, printed: Sequence[Line], silent: str) -> Report | None:
-    """Return a report on an empty output, or None if the output is not empty."""
     if any(line.text.strip() for line in printed):
         return None
     if output.status:
@@ -98,7 +95,6 @@ def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence
 
 
 def _report_on_unknown(output: Output, printed: Sequence[Line], tool: str) -> Report:
-    """Return a report that quotes the first line of an unknown output."""
     first = next(line for line in printed if line.text.strip())
     reason: Reason = "exit_status" if output.status else "not_understood"
     return failed(reason, first.where, f"not a known output of {tool}: {quote(first.text)}")
@@ -182,7 +178,6 @@ def _answers_in(parts: Sequence[Run], output: Output, tool: Tool, unclear: str |
 
 
 def _failures(run: Run, tool: Tool, several: Several) -> Iterator[_Answer]:
-    """Yield the failure of a command without an answer, if other commands have answers."""
     if not run.arguments:
         return
     problem = several.missing(run)
@@ -192,7 +187,6 @@ def _failures(run: Run, tool: Tool, several: Several) -> Iterator[_Answer]:
 
 
 def _answer(text: Text, tool: Tool) -> _Answer | None:
-    """Return the answer in the first shape that matches the text, or None."""
     for shape in tool.shapes if text.lines else ():
         draft = tool.draft()
         if shape.read(text, draft):
@@ -204,14 +198,12 @@ def _answer(text: Text, tool: Tool) -> _Answer | None:
 
 
 def _with_complaints(report: Report, output: Output, tool: Tool) -> Report:
-    """Return the report with the lines of the error stream added as problems."""
     stderr = [line for line in lines(output.stderr, "stderr") if line.text.strip() and tool.is_complaint(line.text)]
     problems = capped([*report.problems, *(Problem(line.where, quote(line.text)) for line in stderr)])
     return replace(report, problems=problems)
 
 
 def _without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Report:
-    """Return a report on a text that matches no shape of the tool."""
     report = _report_on_silence(output, printed, tool.silent)
     for refusal in tool.refusals:
         report = report or refusal(output, printed)
@@ -239,7 +231,6 @@ def _parse_and_filter(capture: Capture, tool: Tool, is_kept: Callable[[str, Read
 
 
 def _metrics(table: object) -> Iterator[str]:
-    """Yield the metrics of all targets in a table, including nested tables and fields of rows."""
     if isinstance(table, Target):
         yield from (table.key,) if table.kind in ("metric", "health") else ()
     elif isinstance(table, Mapping):

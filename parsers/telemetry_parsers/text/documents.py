@@ -154,5 +154,4 @@ def _first_item(text: str, position: int) -> int | None:
 
 
 def _nonblank_lines(text: str, start: int, end: int) -> list[tuple[int, str]]:
-    """Return the lines between two positions with their positions, without blank lines."""
     return [(start + match.start(), match[0]) for match in _NONBLANK_LINE.finditer(text[start:end])]

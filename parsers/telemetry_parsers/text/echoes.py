@@ -116,7 +116,6 @@ def _remove_echoes(text: str, is_echo: Callable[[str], bool], commands: Sequence
 
 
 def _is_note(text: str) -> bool:
-    """Return whether a line is a note of ssh, kubectl or sudo, such as `Defaulted container "x" out of: x, y`."""
     return _NOTE.match(text) is not None
 
 

@@ -159,7 +159,6 @@ class _TableReader:
         return bool(first) and self.shape.words[self.shape.opening].match(first[0]) is not None
 
     def _may_start_record(self) -> bool:
-        """Return whether the previous record is complete, so that another may start."""
         return self.headed and not 0 < len(self.current) < len(self.headings)
 
     def _read_row(self, row: _Row) -> None:
@@ -236,7 +235,6 @@ def _is_short(row: _Row, names: Sequence[tuple[str, ...]]) -> bool:
 
 
 def _split_cell(cell: Cell, names: Sequence[str], shape: TableShape) -> dict[str, str] | None:
-    """Return the values in a cell by heading, or None if the words cannot be assigned to headings."""
     if not cell.text:
         return {}
     pieces = _split_at_gaps(cell.text)
