@@ -81,7 +81,6 @@ def _painted(lines: Sequence[str], bold: frozenset[int], width: int, colour: Col
 
 
 def _head(answer: Answer, width: int) -> list[str]:
-    """Return the title, the verdict and the advice."""
     verdict = verdict_of(answer.profile, answer.ranks, answer.card_telemetry)
     if verdict.is_slow:
         sentence = f"Slow because: {verdict.text}"

@@ -258,7 +258,6 @@ class Timeline:
 
 
 def _index_range(times: array[int], span: Interval | None) -> Interval:
-    """Return the range of indices of the times within a span."""
     return (0, len(times)) if span is None else (bisect_left(times, span[0]), bisect_left(times, span[1]))
 
 

@@ -87,7 +87,8 @@ def _same_index(profiled: ProfiledCard, history: CardHistory) -> bool:
 
 
 def _same_uuid(profiled: ProfiledCard, history: CardHistory) -> bool:
-    return bool(profiled.card.uuid) and _without_prefix(profiled.card.uuid) == _without_prefix(history.uuid)
+    uuids = [uuid.lower().removeprefix("gpu-").removeprefix("mlu-") for uuid in (profiled.card.uuid, history.uuid)]
+    return bool(profiled.card.uuid) and uuids[0] == uuids[1]
 
 
 _MATCHERS: tuple[tuple[Match, Callable[[ProfiledCard, CardHistory], bool]], ...] = (
@@ -101,10 +102,6 @@ _MATCHERS: tuple[tuple[Match, Callable[[ProfiledCard, CardHistory], bool]], ...]
     ("rank", lambda profiled, history: profiled.rank is not None and history.rank == str(profiled.rank)),
     ("index", _same_index),
 )
-
-
-def _without_prefix(uuid: str) -> str:
-    return uuid.lower().removeprefix("gpu-").removeprefix("mlu-")
 
 
 def _telemetry(profiled: ProfiledCard, history: CardHistory, match: Match) -> CardTelemetry | None:

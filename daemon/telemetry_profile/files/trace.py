@@ -186,7 +186,6 @@ def _stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
 
 
 def _skip_event(window: Window) -> None:
-    """Skip an event that has no end."""
     text = _text(window.data)
     window.data = _bytes(text[min(next_event(text, 1), len(text) - _TAIL) :])
 

@@ -120,7 +120,6 @@ def _copies_and_graphs(tables: Tables) -> Iterator[_Execution]:
 def _add_host_activity(
     tables: Tables, timeline: Timeline, strings: Mapping[object, object], session_start: int | None
 ) -> None:
-    """Add the ranges that the program marked, and the CUDA calls."""
     for start, end, name, string_id, thread in records(tables, "NVTX_EVENTS", _RANGE_COLUMNS):
         if end is not None:
             begin, length = _begin_and_length(start, end, session_start)

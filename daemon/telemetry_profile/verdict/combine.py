@@ -295,7 +295,6 @@ def _unix_time(part: _Part, time: int | None, offsets: Sequence[int]) -> int | N
 
 
 def _fill_device(device: Device, other: Device) -> Device:
-    """Return the device with its unknown values filled from the other device."""
     return replace(
         device,
         card=_filled(device.card, other.card),

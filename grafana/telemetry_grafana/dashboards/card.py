@@ -16,7 +16,7 @@ from telemetry_grafana.dashboards.panels import (
     rising,
     states,
     with_unit,
-    word,
+    word_panel,
 )
 from telemetry_grafana.dashboards.query import card_queries, not_reported, query
 
@@ -209,7 +209,7 @@ CARD = Page(
     preselected=frozenset({"node", "vendor", "device"}),
     sections={
         "Now": (
-            word(
+            word_panel(
                 "State",
                 shared.STATES_TEXT,
                 shared.STATES,

@@ -39,7 +39,7 @@ _LABELS = {"node": "instance"}
 
 
 def _variable(name: str, label: str, series: str, *, has_all: bool) -> QueryVariable:
-    """Return a variable that allows several values, and also all values if `of_all`."""
+    """Return a variable that allows several values, and the choice of all values if `has_all`."""
     variable = (
         QueryVariable(name)
         .label(label)

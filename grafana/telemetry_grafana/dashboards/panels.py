@@ -27,7 +27,7 @@ DATA_SOURCE = dashboard.DataSourceRef(type_val="prometheus", uid="${datasource}"
 _NOT_COLLECTED = "not collected"
 _NOT_REPORTED = "n/a"
 GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
-# The colours of a figure that is neither good nor bad, and of a state without meaning.
+# The colours of a number that is neither good nor bad, and of an unknown state.
 _PLAIN, GREY = "text", "#6b7078"
 _Builder = Any  # the builders of the SDK have no useful common type
 Steps = Sequence[tuple[float | None, str]]
@@ -35,7 +35,7 @@ Words = Mapping[str, tuple[str, str]]
 
 
 def rising(yellow: float, red: float | None = None) -> Steps:
-    """Return thresholds: green below the first value, yellow from there, and red from the second value on."""
+    """Return thresholds: green below `yellow`, yellow from there, and red from `red` on."""
     steps = (None, GREEN), (yellow, YELLOW)
     return steps if red is None else (*steps, (red, RED))
 
@@ -150,7 +150,7 @@ def number(title: str, description: str, text: str, unit: str = "short", steps: 
     return Panel(_with_settings(panel, title, description, unit, (_instant_query(text),)), 3, 4)
 
 
-def word(title: str, description: str, words: Words, text: str) -> Panel:
+def word_panel(title: str, description: str, words: Words, text: str) -> Panel:
     """Return a panel with one number as a word. `words` maps values to text and colour."""
     panel = _stat_panel().mappings([_value_mapping(words), _missing_mapping()])
     return Panel(_with_settings(panel, title, description, "short", (_instant_query(text),)), 3, 4)
@@ -265,7 +265,6 @@ def _target(panel_query: Query, reference: str) -> Dataquery:
 
 
 def _query_name(position: int) -> str:
-    """Return the name of the query at a position."""
     return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[position]
 
 

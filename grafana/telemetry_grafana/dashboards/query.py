@@ -82,7 +82,7 @@ def with_node_label(text: str) -> str:
 
 
 def by_model(text: str, suffix: str = "") -> Query:
-    """Return the series of models with vendor and model as legend. Some vendors' names are already part of the model."""
+    """Return a query for series of models, with vendor and model as legend. Some model names contain the vendor's."""
     with_name = f'label_join({text}, "name", " ", "vendor", "model")'
     return query(
         f'label_replace({with_name}, "name", "{_MATCHED}", "name", "{_NAMED_AFTER_VENDOR}")', f"{{{{name}}}}{suffix}"
@@ -90,7 +90,7 @@ def by_model(text: str, suffix: str = "") -> Query:
 
 
 def by_card(text: str) -> Query:
-    """Return a series for each card, ordered by node and number. Prometheus itself sorts 10 before 2."""
+    """Return a query for a series of each card, ordered by node and number. Prometheus itself sorts 10 before 2."""
     return query(with_card_label(text, _ORDERED_CARD_NAMES), "{{card}}")
 
 
@@ -110,7 +110,7 @@ def _selectors(series: Sequence[tuple[str, str]]) -> Iterable[str]:
 
 
 def not_reported(*selectors: str) -> Query:
-    """Return an entry "n/a" for each model whose cards are up and have none of these series."""
+    """Return a query for an entry "n/a" for each model whose cards are up and have none of these series."""
     any_selector = " or ".join(selectors)
     return by_model(
         f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1"
@@ -120,7 +120,7 @@ def not_reported(*selectors: str) -> Query:
 
 
 def top_series(text: str, legend: str, by: str, most: int = _MOST, among: str = "") -> Query:
-    """Return the series with the highest values in the time range, as many as fit a legend, that meet the condition `among`."""
+    """Return the series with the highest values in the time range, limited to the condition `among`."""
     return query(_top_expression(text, by, most, among), legend)
 
 
@@ -129,16 +129,16 @@ def _top_expression(text: str, by: str, most: int = _MOST, among: str = "") -> s
 
 
 def top_nodes(text: str) -> Query:
-    """Return the nodes with the highest values of a recorded series, by vendor."""
+    """Return a query for the nodes with the highest values of a recorded series, by vendor."""
     return query(with_node_label(_top_expression(text, _NODE_KEY)), "{{node}}")
 
 
 def top_rates(counter: str, legend: str, by: str, among: str = "") -> Query:
-    """Return the rates of the counters that grew most in the time range and meet the condition `among`."""
+    """Return a query for the rates of the counters that grew most in the time range, limited to the condition `among`."""
     top_counters = f"topk({_MOST}, increase({counter}[$__range] @ end()){among})"
     return query(f"rate({counter}[$__rate_interval]) and on ({by}) {top_counters}", legend)
 
 
 def node_query(text: str, suffix: str = "") -> Query:
-    """Return a series for each card of the chosen nodes."""
+    """Return a query for a series of each card of the chosen nodes."""
     return query(with_card_label(text), f"{{{{card}}}} {suffix}".rstrip())
