@@ -20,7 +20,7 @@ def dead(root: Path) -> None:
 @pytest.mark.parametrize(
     ("prepare", "why", "to_do"),
     [
-        (lambda _root: None, "no kubelet has a socket here", "nothing, if the node has none"),
+        (lambda _root: None, "no socket of a kubelet found", "nothing, if the node has none"),
         (dead, "the kubelet is down or restarting", "docs/owners.md says what this source needs"),
     ],
 )

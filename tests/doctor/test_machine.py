@@ -14,7 +14,7 @@ def test_cards_with_their_drivers(tmp_path: Path) -> None:
     played.stranger(0x5E, "0x10de", "vfio-pci")
     played.stranger(0x86, "0x1002")
     found = machine(played.root, {})
-    assert [(card.vendor, card.driver, card.given_away) for card in found.cards] == [
+    assert [(card.vendor, card.driver, card.is_passed_through) for card in found.cards] == [
         ("nvidia", "nvidia", False),
         ("nvidia", "vfio-pci", True),
         ("amd", "", False),

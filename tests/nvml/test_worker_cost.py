@@ -9,14 +9,14 @@ def test_ctypes_util_is_the_real_one_for_others(tmp_path: Path) -> None:
     """Also for pynvml, should a version of it call the function."""
     program = (
         "import sys\n"
-        "from telemetry_daemon.readers.nvml.library import late\n"
-        "with late():\n"
+        "from telemetry_daemon.readers.nvml.library import lazy_ctypes_util\n"
+        "with lazy_ctypes_util():\n"
         "    from ctypes.util import find_library\n"
         "assert 'subprocess' not in sys.modules\n"
         "print(find_library('c'))\n"
         "import ctypes.util\n"
         "print(ctypes.util.find_library('c'), 'subprocess' in sys.modules)\n"
-        "with late():\n"
+        "with lazy_ctypes_util():\n"
         "    from ctypes.util import find_library\n"
         "print(find_library is ctypes.util.find_library)\n"
     )

@@ -83,7 +83,7 @@ def test_only_a_suspended_card_sleeps(tmp_path: Path, status: str | None, suspen
 def test_a_card_whose_driver_only_holds_it_was_given_away(tmp_path: Path, driver: str, given_away: bool) -> None:
     folder = add(tmp_path, "0000:18:00.0", "0x10de", "0x030200")
     (folder / "driver").symlink_to(f"../../../../bus/pci/drivers/{driver}")
-    assert [device.given_away for device in scan(tmp_path)] == [given_away]
+    assert [device.is_passed_through for device in scan(tmp_path)] == [given_away]
 
 
 def test_devices_are_in_order_and_in_lower_case(tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ def given_to_container(machine: Machine, listed: Sequence[Listing], expected: Ma
 
 def notes(machine: Machine, given: Iterable[Listing]) -> Iterator[str]:
     """Yield explanations of a healthy state: cards of virtual machines, and cards given to the container."""
-    away = [card for card in machine.cards if card.given_away]
+    away = [card for card in machine.cards if card.is_passed_through]
     if away:
         drivers = ", ".join(sorted({card.driver for card in away}))
         are = "belongs to a virtual machine" if len(away) == 1 else "belong to virtual machines"

@@ -215,7 +215,9 @@ def document(examined: Examined) -> dict[str, Any]:
         user=machine.user if is_here else None,
         groups=tuple(machine.groups),
         container=machine.container or None,
-        cards=tuple(CardJson(card.bus_id, card.vendor, card.driver or None, card.given_away) for card in machine.cards),
+        cards=tuple(
+            CardJson(card.bus_id, card.vendor, card.driver or None, card.is_passed_through) for card in machine.cards
+        ),
         device_nodes=tuple(map(_node, machine.nodes)),
         limits=_limits(examined) if is_here else None,
         folders=tuple(

@@ -49,7 +49,7 @@ class Machine:
     @property
     def own_cards(self) -> tuple[PciDevice, ...]:
         """Return the cards that were not given to virtual machines."""
-        return tuple(card for card in self.cards if not card.given_away)
+        return tuple(card for card in self.cards if not card.is_passed_through)
 
     @property
     def on_bus(self) -> dict[str, int]:

@@ -170,7 +170,7 @@ def _machine(examined: Examined) -> Iterator[str]:
     machine, limits = examined.machine, examined.limits
     yield f"container: {machine.container or 'none'}"
     for card in machine.cards:
-        given = ", given to a virtual machine" if card.given_away else ""
+        given = ", given to a virtual machine" if card.is_passed_through else ""
         yield f"card {card.bus_id} {card.vendor} class {card.class_code:06x} driver {card.driver or 'none'}{given}"
     for node in machine.nodes:
         kind = stat.filemode(stat.S_IFCHR | node.mode)

@@ -61,7 +61,7 @@ class PciBus:
             self._devices = pci.scan(self._root)
         if now - self._refreshed_at >= REFRESH_SECONDS:
             self._refreshed_at = now
-            usable = [device for device in self._devices if not device.given_away]
+            usable = [device for device in self._devices if not device.is_passed_through]
             suspended = Counter(d.vendor for d in usable if pci.is_suspended(d.bus_id, self._root))
             self._views = {
                 vendor: PciView(count, suspended[vendor], tuple(d.bus_id for d in usable if d.vendor == vendor))

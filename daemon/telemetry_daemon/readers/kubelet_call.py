@@ -31,18 +31,18 @@ from telemetry_parsers.owners.pod_resources import LARGEST_ANSWER_BYTES
 from telemetry_parsers.text.lines import quote
 
 _CHUNK_BYTES = 64 << 10
-# The limit of bytes and frames beside the message. A peer that exceeds the limit would send without end.
+# The limit of bytes and frames in addition to the message, in case the peer never stops sending.
 _MOST_BYTES = LARGEST_ANSWER_BYTES + (512 << 10)
 _MOST_EVENTS = 16_384
-# A flag and the length precede a message.
+# A flag and the length before the message.
 _PREFIX_BYTES = 5
-# Offset of the type byte in the first HTTP/2 frame, which must be a SETTINGS frame, and that type.
+# The first HTTP/2 frame must be a SETTINGS frame: the offset of the type byte, and its value.
 _FRAME_KIND, _SETTINGS = 3, 4
 _NO_CONTENT = bytes(_PREFIX_BYTES)
 _LONGEST_MESSAGE = 300
 _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _OK = 0
-# The codes of https://github.com/grpc/grpc/blob/master/doc/statuscodes.md that have a specific meaning.
+# The codes of https://github.com/grpc/grpc/blob/master/doc/statuscodes.md that need a specific reaction.
 _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProxyType(
     {
         4: ("failed", "timeout", "it did not answer in time"),
@@ -55,24 +55,24 @@ _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProx
 
 
 def call(connection: socket.socket, method: str, ends: float) -> bytes:
-    """Return the method's answer, received before the monotonic time `ends`. Raises ReaderRefusal and OSError."""
+    """Call the method, and return the response. The deadline `ends` is a monotonic time. Raises ReaderRefusal, OSError."""
     http = H2Connection(H2Configuration(client_side=True, header_encoding=None))
     http.initiate_connection()
     stream = http.get_next_available_stream_id()
     http.send_headers(stream, _headers(method, ends))
     http.send_data(stream, _NO_CONTENT, end_stream=True)
-    answer = _Answer()
+    response = _Response()
     try:
-        while not answer.is_over:
+        while not response.is_over:
             _send(connection, http.data_to_send(), ends)
-            for event in http.receive_data(_received(connection, answer, ends)):
-                answer.ingest(event)
-            if answer.unread and not answer.is_over:
-                http.acknowledge_received_data(answer.unread, stream)
-                answer.unread = 0
+            for event in http.receive_data(_received(connection, response, ends)):
+                response.ingest(event)
+            if response.unread and not response.is_over:
+                http.acknowledge_received_data(response.unread, stream)
+                response.unread = 0
     except H2Error as error:
         raise _not_grpc(f"{type(error).__name__} {quote(str(error))}") from error
-    return answer.message()
+    return response.message()
 
 
 def _headers(method: str, ends: float) -> list[tuple[str, str]]:
@@ -100,21 +100,21 @@ def _send(connection: socket.socket, data: bytes, ends: float) -> None:
     connection.sendall(data)
 
 
-def _received(connection: socket.socket, answer: _Answer, ends: float) -> bytes:
+def _received(connection: socket.socket, response: _Response, ends: float) -> bytes:
     connection.settimeout(_left(ends))
     data = connection.recv(_CHUNK_BYTES)
-    if len(data) > _FRAME_KIND and not answer.received_bytes and data[_FRAME_KIND] != _SETTINGS:
+    if len(data) > _FRAME_KIND and not response.received_bytes and data[_FRAME_KIND] != _SETTINGS:
         raise _not_grpc(f"{_shown(data[:_LONGEST_MESSAGE])}")
     if not data:
         text = "the connection was closed before the answer was complete: the kubelet restarts, or something else listens there"
         raise ReaderRefusal("failed", "exit_status", text)
-    answer.count(len(data))
+    response.add_received(len(data))
     return data
 
 
 @dataclass(slots=True)
-class _Answer:
-    """The answer received so far. `unread` counts bytes that are not acknowledged to the sender."""
+class _Response:
+    """The response received so far. `unread` counts bytes for which the flow-control window was not yet reopened."""
 
     headers: dict[bytes, bytes] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)
@@ -123,14 +123,14 @@ class _Answer:
     received_bytes: int = 0
     _events: int = 0
 
-    def count(self, received_bytes: int) -> None:
-        """Count received bytes. Raises ReaderRefusal if there are too many."""
+    def add_received(self, received_bytes: int) -> None:
+        """Add to the number of received bytes. Raises ReaderRefusal if there are too many."""
         self.received_bytes += received_bytes
         if self.received_bytes > _MOST_BYTES:
             raise _too_much()
 
     def ingest(self, event: Event) -> None:
-        """Keep the content of one event. Raises ReaderRefusal."""
+        """Store the content of an event. Raises ReaderRefusal if the call has failed."""
         self._events += 1
         if self._events > _MOST_EVENTS:
             raise _too_much()
@@ -144,16 +144,16 @@ class _Answer:
         elif isinstance(event, StreamEnded):
             self.is_over = True
         elif isinstance(event, StreamReset | ConnectionTerminated) and not self.is_over:
-            what = "reset the call" if isinstance(event, StreamReset) else "is ending the connection"
-            raise ReaderRefusal("failed", "exit_status", f"the kubelet {what} (HTTP/2 error {event.error_code!s})")
+            reaction = "reset the call" if isinstance(event, StreamReset) else "is ending the connection"
+            raise ReaderRefusal("failed", "exit_status", f"the kubelet {reaction} (HTTP/2 error {event.error_code!s})")
 
     def message(self) -> bytes:
-        """Return the only message. Raises ReaderRefusal if it is missing."""
+        """Return the message. Raises ReaderRefusal if it is incomplete or the call has failed."""
         self._check_status()
         if len(self.body) < _PREFIX_BYTES or len(self.body) != _PREFIX_BYTES + self._length():
-            raise _not_grpc("a message of another length than it says")
+            raise _not_grpc("a message whose length differs from its header")
         if self.body[0]:
-            raise _not_grpc("a compressed message, which was not asked for")
+            raise _not_grpc("a compressed message, which was not requested")
         return bytes(self.body[_PREFIX_BYTES:])
 
     def _length(self) -> int:
@@ -190,8 +190,8 @@ def _shown(text: bytes) -> str:
     return quote(text.decode("utf-8", "replace")) or "none"
 
 
-def _not_grpc(what: str) -> ReaderRefusal:
-    return ReaderRefusal("failed", "not_understood", f"what listens there does not answer as a kubelet: {what}")
+def _not_grpc(reaction: str) -> ReaderRefusal:
+    return ReaderRefusal("failed", "not_understood", f"what listens there does not answer as a kubelet: {reaction}")
 
 
 def _too_much() -> ReaderRefusal:

@@ -1,4 +1,4 @@
-"""The node's files about pods: the kubelet's socket, log folders, cgroups, and the numbers of render nodes."""
+"""Reads the node's files about pods: the sockets of the kubelet, log folders, cgroups, and the numbers of render nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from telemetry_parsers.model import Plain
 
-# kubeadm, managed clusters, k3s, RKE2; MicroK8s; k0s; k3s with another data folder.
+# In this order: kubeadm, managed clusters, k3s and RKE2; MicroK8s; k0s; k3s with another data folder.
 _KUBELETS = (
     "var/lib/kubelet",
     "var/snap/microk8s/common/var/lib/kubelet",
@@ -26,7 +26,7 @@ _LINK = re.compile(
 )
 _DRM = "/sys/class/drm"
 _RENDER_NODE = re.compile(r"renderD[0-9]{3}", re.ASCII)
-# cgroup v2, and the controllers of cgroup v1 that every runtime uses.
+# The root of cgroup v2, and two controllers of cgroup v1 that all container runtimes use.
 _HIERARCHIES = ("", "memory", "pids", "cpu", "systemd")
 _SLICES = ("kubepods.slice", "kubepods", "kubelet.slice/kubelet-kubepods.slice", "kubelet/kubepods")
 _CLASS = re.compile(r"(?:(?:kubelet-)?kubepods-)?(?:burstable|besteffort)(?:\.slice)?", re.ASCII)
@@ -36,22 +36,22 @@ _POD = re.compile(
 
 
 def sockets(root: str) -> Iterator[str]:
-    """Return the paths below this folder on which a kubelet may listen."""
+    """Return the existing paths of sockets on which a kubelet may listen."""
     return (f"{root}/{path}/{_SOCKET}" for path in _KUBELETS)
 
 
 def log_folders(root: str) -> list[Plain]:
-    """Return the UID of each pod that has a log folder: `{"namespace", "pod_name", "pod_uid"}`."""
+    """Return `{"namespace", "pod_name", "pod_uid"}` for each log folder of a pod."""
     return _matching(f"{root}/var/log/pods", _FOLDER)
 
 
 def log_links(root: str) -> list[Plain]:
-    """Return the ID of each container that has a link to its log: `{"namespace", "pod_name", "container_name", "container_id"}`."""
+    """Return `{"namespace", "pod_name", "container_name", "container_id"}` for each link to the log of a container."""
     return _matching(f"{root}/var/log/containers", _LINK)
 
 
 def living_pods(root: str) -> list[Plain] | None:
-    """Return the UIDs of all pods that have a cgroup, or None if the cgroups of pods are not visible."""
+    """Return the UIDs of the pods that have a cgroup, or None if the cgroups are not visible."""
     for hierarchy in _HIERARCHIES:
         for slice_name in _SLICES:
             folder = f"{root}/sys/fs/cgroup/{hierarchy}/{slice_name}"
@@ -62,23 +62,23 @@ def living_pods(root: str) -> list[Plain] | None:
 
 
 def render_nodes(root: str) -> list[Plain]:
-    """Return the render node of each PCI or platform device: `{"at": "0000:19:00.0", "render": "128"}`."""
-    # A container may see the node's /sys only as its own /sys.
+    """Return the number of each render node with its device: `{"at": "0000:19:00.0", "render": "128"}`."""
+    # In a container, the node's /sys may be mounted at /sys only.
     folder = next((path for path in (f"{root}{_DRM}", _DRM) if _names(path) is not None), _DRM)
     nodes = [name for name in (_names(folder) or ()) if _RENDER_NODE.fullmatch(name)]
     return [{"at": at, "render": name[-3:]} for name in sorted(nodes) if (at := _device(f"{folder}/{name}/device"))]
 
 
 def _uids(folder: str, names: list[str]) -> list[Plain] | None:
-    """Return the UIDs in one hierarchy, or None if a class of pods could not be read."""
-    found = list(names)
+    """Return the UIDs of pods in one hierarchy, or None if it could not be read completely."""
+    names = list(names)
     for name in names:
         if _CLASS.fullmatch(name):
             inner = _names(f"{folder}/{name}")
             if inner is None:
                 return None
-            found += inner
-    return sorted({match["uid"].replace("_", "-") for name in found if (match := _POD.fullmatch(name))})
+            names += inner
+    return sorted({match["uid"].replace("_", "-") for name in names if (match := _POD.fullmatch(name))})
 
 
 def _matching(folder: str, pattern: re.Pattern[str]) -> list[Plain]:
@@ -87,21 +87,21 @@ def _matching(folder: str, pattern: re.Pattern[str]) -> list[Plain]:
 
 
 def _names(folder: str) -> list[str] | None:
-    """Return the names in a folder, or None if the folder is missing, not readable, or too large."""
-    found = []
+    """Return the names in a folder, or None if it is missing, not readable, or too large."""
+    names = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                found.append(entry.name)
-                if len(found) > _MOST_NAMES:
+                names.append(entry.name)
+                if len(names) > _MOST_NAMES:
                     return None
-    except OSError:  # unknown; owners are then found without it
+    except OSError:  # owners are then determined without this folder
         return None
-    return found
+    return names
 
 
 def _device(link: str) -> str:
     try:
         return Path(link).readlink().name
-    except OSError:  # the device was removed meanwhile
+    except OSError:  # the device was removed in the meantime
         return ""

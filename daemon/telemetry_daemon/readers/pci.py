@@ -1,4 +1,4 @@
-"""Finds the accelerators on the PCI bus, which of them are suspended, and reboots and driver reloads, without waking a card or blocking."""
+"""Finds accelerators on the PCI bus, their suspended state, reboots and reloaded drivers. Never wakes a card or blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from telemetry_parsers.vendors import VENDORS
 
 PCI_DEVICES = Path("/sys/bus/pci/devices")
 
-# Drivers that only hold devices for virtual machines.
+# The drivers that pass devices to virtual machines.
 _FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "pciback", "xen-pciback"})
 _BY_ID = {vendor.pci.vendor_id: vendor for vendor in VENDORS}
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -21,7 +21,7 @@ NOT_BOUND = 0
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """An accelerator on the bus; `suspended` is None if the kernel does not report it, `driver` is empty if none is bound."""
+    """An accelerator. `suspended` is None if the kernel does not report it; `driver` is empty if no driver is bound."""
 
     bus_id: str
     vendor: str
@@ -30,28 +30,28 @@ class PciDevice:
     driver: str = ""
 
     @property
-    def given_away(self) -> bool:
-        """Return whether the device belongs to a virtual machine, so that no tool of this host reports it."""
+    def is_passed_through(self) -> bool:
+        """Return whether the device is passed to a virtual machine, so that no tool on this host reports it."""
         return self.driver in _FOR_GUESTS or self.driver.endswith(("-vfio-pci", "_vfio_pci"))
 
 
 def scan(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
-    """Return the accelerators below `root`, sorted by bus address. Virtual functions count in a guest, but not beside their physical function."""
+    """Return the accelerators, sorted by address. Virtual functions are left out if their physical function is on this host."""
     try:
         folders = sorted(root.iterdir())
-    except OSError:  # no PCI bus, as on some boards
+    except OSError:  # some boards have no PCI bus
         return ()
-    found = (_device(folder) for folder in folders)
-    return tuple(device for device in found if device is not None)
+    devices = (_device(folder) for folder in folders)
+    return tuple(device for device in devices if device is not None)
 
 
 def counts(devices: Iterable[PciDevice]) -> dict[str, int]:
-    """Return the number of accelerators of each vendor that has any."""
+    """Return the number of accelerators by vendor."""
     return dict(Counter(device.vendor for device in devices))
 
 
 def is_suspended(bus_id: str, root: Path = PCI_DEVICES) -> bool | None:
-    """Return whether the device at that address is suspended, or None if the kernel does not report it."""
+    """Return whether a device is suspended, or None if the kernel does not report it."""
     return _is_suspended(root / bus_id)
 
 
@@ -86,27 +86,27 @@ def _driver(folder: Path) -> str:
 def _hexadecimal(path: Path) -> int:
     try:
         return int(_read(path), 16)
-    except ValueError:  # the file is gone; no card has this number
+    except ValueError:  # the file has disappeared; no vendor has the number 0
         return -1
 
 
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii", errors="replace").strip()
-    except OSError:  # unplugged between listing and reading
+    except OSError:  # the device was removed in the meantime
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The boot ID, empty if unknown, and the binding of the card at a bus address."""
+    """The boot ID, or an empty text, and a function that returns the binding of the card at a bus address."""
 
     boot: str = ""
     binding: Callable[[str], int] = lambda _: NOT_BOUND
 
 
 def this_machine(boot_id: Path = BOOT_ID, pci_devices: Path = PCI_DEVICES) -> Machine:
-    """Return the machine as the kernel reports it."""
+    """Return the boot ID and the bindings of this machine."""
     try:
         boot = boot_id.read_text(encoding="ascii", errors="replace").strip()
     except OSError:  # a container may hide the boot ID
@@ -115,11 +115,11 @@ def this_machine(boot_id: Path = BOOT_ID, pci_devices: Path = PCI_DEVICES) -> Ma
 
 
 def _binding(pci_devices: Path, bus_id: str) -> int:
-    """Return the inode of the link from a card to its driver. The kernel does not reuse it before the next boot, so a new inode is a new binding."""
+    """Return the inode of the link from a card to its driver, which changes if the driver is bound again. Empty without a driver."""
     address = bus_address(bus_id)
-    if address is None:  # a plugin may return any text, even a path that blocks
+    if address is None:  # not an address: a plugin may return any text
         return NOT_BOUND
     try:
         return (pci_devices / address / "driver").lstat().st_ino
-    except OSError:  # the card has no driver, or the address has no card
+    except OSError:  # no driver is bound, or no card has this address
         return NOT_BOUND

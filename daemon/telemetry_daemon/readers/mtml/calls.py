@@ -1,4 +1,4 @@
-"""A table of the calls of each tier, on a card and on its GPU, memory and video unit."""
+"""Tables of the calls of each tier, on a card and on its GPU, memory and video unit."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from telemetry_daemon.readers.binding import bus_id, members, to_plain
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# The handles of a card's parts: the calls that create and free them.
+# For each part of a card: the calls that create and free its handle.
 PARTS: Mapping[str, tuple[str, str]] = {
     "gpu": ("mtmlDeviceInitGpu", "mtmlDeviceFreeGpu"),
     "memory": ("mtmlDeviceInitMemory", "mtmlDeviceFreeMemory"),
     "vpu": ("mtmlDeviceInitVpu", "mtmlDeviceFreeVpu"),
 }
-# The kinds of error counters: since the driver was loaded or over the card's life, and by location.
+# The kinds of error counters, each since the driver was loaded and over the card's lifetime.
 _VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 
 
 class Call(NamedTuple):
-    """A function of pymtml with its arguments after the handle; `part` names the handle, empty for the card's handle."""
+    """A function of pymtml with its arguments after the handle. `part` names the handle; an empty name is the card's handle."""
 
     key: str
     function: str
@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
 
 def _call(part: str, name: str, *arguments: int, plain: Callable[[Any], Plain] = to_plain) -> Call:
-    """Return the call `mtml<Part>Get<Name>`, with a key made of its part, name and arguments."""
+    """Return the call `mtml<Part>Get<Name>`. Its key consists of the part, name and arguments."""
     owner = part.capitalize() or "Device"
     key = ".".join((owner + name, *map(str, arguments)))
     return Call(key, f"mtml{owner}Get{name}", part, arguments, plain)

@@ -1,4 +1,4 @@
-"""A card that answers, or an MPC instance of a card: its handles, identity, and the calls of each tier."""
+"""The calls on a card or on an MPC instance of a card, its handles, and its identity."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIERS = tuple(_TIERS)
 
 
 class Card:
-    """A card, from its discovery until the card is lost or the session ends."""
+    """A card, used until it is lost or the session ends."""
 
     def __init__(self, mtml: Mtml, index: int, handle: Any) -> None:
         self._mtml = mtml
@@ -41,8 +41,8 @@ class Card:
         self._instances = self._find_instances()
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """Return this tier's answers. Raise DeviceLostError if the card no longer answers."""
-        answers = {call.key: self._answer(call) for call in self._wanted(tier)}
+        """Return the answers of a tier. Raises DeviceLostError if the card no longer responds."""
+        answers = {call.key: self._answer(call) for call in self._calls_of(tier)}
         errors = {error_in(answer) for answer in answers.values()}
         lost = library.LOSES_CARD.intersection(code for code in errors if code is not None)
         if lost and None not in errors:
@@ -50,26 +50,26 @@ class Card:
         return {**self.identity, "calls": answers, "instances": [card.read(tier) for card in self._instances]}
 
     def is_another(self) -> bool:
-        """Return whether its handle, or an instance's handle, now refers to another card."""
+        """Return whether the handle of the card or of an instance now refers to another card."""
         return self._value(calls.UUID) not in (None, self.identity["uuid"]) or any(
             card.is_another() for card in self._instances
         )
 
     def close(self) -> None:
-        """Free its handles."""
+        """Free the handles of the card and its instances."""
         for card in self._instances:
             card.free_parts()
         self.free_parts()
         self._mtml.call("mtmlLibraryFreeDevice", self._handles[""])
 
     def free_parts(self) -> None:
-        """Free the handles of its parts."""
+        """Free the handles of the card's parts."""
         for part, (_, free) in calls.PARTS.items():
             handle = self._handles.pop(part, None)
             if handle is not None:
                 self._mtml.call(free, handle)
 
-    def _wanted(self, tier: str) -> Iterable[Call]:
+    def _calls_of(self, tier: str) -> Iterable[Call]:
         yield from _TIERS[tier]
         if tier == "slow":
             yield from map(calls.fan_speed, range(self._fans))
@@ -80,24 +80,24 @@ class Card:
         if code is not None:
             return {"error": code}
         handle = self._handle(call.part)
-        given = handle
+        result = handle
         if not isinstance(handle, Refused):
-            given = self._mtml.call(call.function, handle, *call.arguments, plain=call.plain)
-        if not isinstance(given, Refused):
-            return given
-        if given.code in library.ENDS_SESSION:
-            raise SessionOverError(given.code)
-        if given.code in library.SWITCHES_OFF:
-            self._off[call.key] = given.code
-        return {"error": given.code}
+            result = self._mtml.call(call.function, handle, *call.arguments, plain=call.plain)
+        if not isinstance(result, Refused):
+            return result
+        if result.code in library.ENDS_SESSION:
+            raise SessionOverError(result.code)
+        if result.code in library.SWITCHES_OFF:
+            self._off[call.key] = result.code
+        return {"error": result.code}
 
     def _handle(self, part: str) -> Any:
-        """Return the handle of a part, created on first use, or Refused if the part is missing."""
+        """Return the handle of a part, which is created on first use, or Refused if the card does not have this part."""
         if part not in self._handles:
-            made = self._mtml.call(calls.PARTS[part][0], self._handles[""])
-            if isinstance(made, Refused):
-                return made
-            self._handles[part] = made
+            handle = self._mtml.call(calls.PARTS[part][0], self._handles[""])
+            if isinstance(handle, Refused):
+                return handle
+            self._handles[part] = handle
         return self._handles[part]
 
     def _value(self, call: Call) -> Plain:
@@ -105,12 +105,12 @@ class Card:
         return None if error_in(answer) is not None else answer
 
     def _count(self, call: Call, most: int) -> int:
-        found = self._value(call)
-        return min(found, most) if isinstance(found, int) else 0
+        value = self._value(call)
+        return min(value, most) if isinstance(value, int) else 0
 
     def _find_instances(self) -> list[Card]:
-        found = self._value(calls.PROPERTY)
-        if not isinstance(found, dict) or found["mpcType"] != _MPC_PARENT:
+        value = self._value(calls.PROPERTY)
+        if not isinstance(value, dict) or value["mpcType"] != _MPC_PARENT:
             return []
         return list(self._instances_of(self._count(calls.NUMBER_OF_INSTANCES, _MOST_INSTANCES)))
 
@@ -122,7 +122,7 @@ class Card:
 
 
 class Slot:
-    """One card slot: the card while it answers, or its identity while it does not."""
+    """The card with an index of the library, or its identity while the card does not respond."""
 
     def __init__(self, mtml: Mtml, index: int, clock: Callable[[], float], pause_seconds: float) -> None:
         self._mtml = mtml
@@ -136,7 +136,7 @@ class Slot:
         self._find()
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """Return this tier's answers, or the card's identity and the error that lost it."""
+        """Return the answers of a tier, or the identity of a lost card with its error."""
         if self._card is None and self._clock() >= self._not_before:
             self._find()
         if self._card is not None:
@@ -147,7 +147,7 @@ class Slot:
         return {**self._known, "lost": {"error": self._code}}
 
     def is_another(self) -> bool:
-        """Return whether a handle of this card now refers to another card."""
+        """Return whether a handle of the card now refers to another card."""
         return self._card is not None and self._card.is_another()
 
     def close(self) -> None:

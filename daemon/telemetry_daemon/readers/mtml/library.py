@@ -1,4 +1,4 @@
-"""MTML through pymtml, the vendor's binding."""
+"""Loads MTML through pymtml, the vendor's Python binding, and explains its errors."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ UNINITIALIZED = 666
 FUNCTION_NOT_FOUND = 667
 GPU_IS_LOST = 669
 LIBRARY_NOT_FOUND = 670
-# An error number of this module: the installed module is another package.
+# Our own error number: the installed module `pymtml` is another package.
 NO_BINDING = -2
 
-# A call with one of these errors is not repeated until the card is found again.
+# A call that fails with one of these errors is not repeated until the card was lost and found again.
 SWITCHES_OFF = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, UNREADABLE})
-# A card is lost if no call returns a value and one returns such an error.
+# A card is lost if a call fails with one of these errors and no call returns a value.
 LOSES_CARD = frozenset({DRIVER_FAILURE, GPU_IS_LOST, UNKNOWN})
-# The library must be initialised again.
+# After these errors, the library must be initialised again.
 ENDS_SESSION = frozenset({DRIVER_NOT_LOADED, UNINITIALIZED})
 
 _NODES = "run as a user who may open /dev/mtgpu.* and /dev/dri/* (groups render and video)"
@@ -57,23 +57,23 @@ _OTHER: tuple[State, Reason | None, str] = (
 
 
 def refusal(code: int) -> ReaderRefusal:
-    """Return the source's failure for an error of the library as a whole."""
+    """Return the failure of the source for an error of the library."""
     state, reason, text = _REFUSALS.get(code, _OTHER)
     return ReaderRefusal(state, reason, f"{text} (MTML error {code})" if code > 0 else text)
 
 
-# In the order in which the binding searches them.
+# The names in the order in which the binding tries them.
 LIBRARIES = ("libmtml.so.2", "libmtml.so")
 
 
 class Mtml(Binding):
-    """The module pymtml. Only its `mtml…` calls are used: the NVML-like calls return 0 for unknown values."""
+    """The binding pymtml. Only its `mtml…` calls are used, because its NVML-like calls return 0 for unknown values."""
 
     def __init__(self) -> None:
         super().__init__(FUNCTION_NOT_FOUND)
 
     def load(self) -> None:
-        """Load the library and its binding. Raise SessionOverError if they are missing."""
+        """Load the library and its binding. Raises SessionOverError if one is missing."""
         if not any(map(can_be_loaded, LIBRARIES)):
             raise SessionOverError(LIBRARY_NOT_FOUND)
         if self.module is None:

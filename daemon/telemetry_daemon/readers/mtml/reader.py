@@ -1,4 +1,4 @@
-"""The library reader `mtml`: initialises the library once per process, and again only after a pause."""
+"""The library reader `mtml`: initialises the library, finds the cards, and reads them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from telemetry_parsers.library import CallError, ReaderRefusal
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# Each initialisation leaks some memory, and opening a lost card may block.
+# Pauses between initialisations, each of which leaks memory, and between attempts to open a lost card, which may block.
 _PAUSE_SECONDS = 30.0
 _MOST_CARDS = 256
 
 
 class MtmlReader:
-    """Answers the calls `fast`, `slow` and `inventory`, which are the tiers."""
+    """Reads the cards. Its calls are the tiers `fast`, `slow` and `inventory`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -33,18 +33,18 @@ class MtmlReader:
         self._not_before = 0.0
 
     def open(self) -> None:
-        """Initialise the library and find the cards. Raise ReaderRefusal if that fails or must wait."""
+        """Initialise the library and find the cards. Raises ReaderRefusal if that fails, or failed a short time ago."""
         if self._refused and self._clock() < self._not_before:
             raise library.refusal(self._refused)
         try:
             self._begin()
         except SessionOverError as over:
             self.close()
-            raise self._put_off(over.code) from None
+            raise self._postpone(over.code) from None
 
-    def read(self, wanted: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """Return the answers of these tiers for the node and its cards; all tiers if none are named."""
-        return {tier: self._tier(tier) for tier in wanted or TIERS}
+    def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
+        """Return the answers of these tiers for the node and its cards. The default is all tiers."""
+        return {tier: self._read_tier(tier) for tier in calls or TIERS}
 
     def close(self) -> None:
         """Release the cards and the library."""
@@ -55,16 +55,16 @@ class MtmlReader:
             self._mtml.call("mtmlLibraryShutDown")
             self._initialised = False
 
-    def _tier(self, tier: str) -> Plain | CallError:
+    def _read_tier(self, tier: str) -> Plain | CallError:
         if tier not in TIERS:
             return CallError(library.FUNCTION_NOT_FOUND, f"the tiers are {' '.join(TIERS)}")
         try:
-            self._count_again()
+            self._check_count()
             if tier == "slow" and any(slot.is_another() for slot in self._slots):
                 self._find_again()
             cards = [slot.read(tier) for slot in self._slots]
         except SessionOverError as over:
-            raise self._put_off(over.code) from None
+            raise self._postpone(over.code) from None
         return {"node": dict(self._node), "cards": cards}
 
     def _begin(self) -> None:
@@ -72,10 +72,10 @@ class MtmlReader:
         self._mtml.require_call("mtmlLibraryInit")
         self._initialised = True
         self._node = {"driver": self._driver(), "library": self._value("mtmlLibraryGetVersion")}
-        self._count_again()
+        self._check_count()
 
-    def _count_again(self) -> None:
-        """Find the cards again if their count has changed; counting is cheap."""
+    def _check_count(self) -> None:
+        """Find the cards again if their number has changed."""
         count = min(int(self._mtml.require_call("mtmlLibraryCountDevice")), _MOST_CARDS)
         self._node["count"] = count
         if count != len(self._slots):
@@ -96,11 +96,11 @@ class MtmlReader:
             self._mtml.call("mtmlLibraryFreeSystem", system)
 
     def _value(self, function: str, *arguments: object) -> Plain:
-        given = self._mtml.call(function, *arguments)
-        return None if isinstance(given, Refused) else given
+        result = self._mtml.call(function, *arguments)
+        return None if isinstance(result, Refused) else result
 
-    def _put_off(self, code: int) -> ReaderRefusal:
-        """Return the refusal of all polls until the library may be initialised again."""
+    def _postpone(self, code: int) -> ReaderRefusal:
+        """Postpone the next initialisation, and return the failure of all polls until then."""
         self._refused, self._not_before = code, self._clock() + _PAUSE_SECONDS
         return library.refusal(code)
 

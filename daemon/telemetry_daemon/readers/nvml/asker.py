@@ -1,4 +1,4 @@
-"""Makes the calls on one handle. Unsupported calls are not repeated, denied calls rarely, and a lost GPU is not called."""
+"""Calls the library for one device. Unsupported calls are not repeated, and denied calls are repeated rarely."""
 
 from __future__ import annotations
 
@@ -22,151 +22,151 @@ from telemetry_daemon.readers.nvml.library import Nvml
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# Permissions rarely change, and a denied call costs as much as an answer.
-ASK_AGAIN_SECONDS = 600.0
-# This many unspecific errors at the beginning of a poll mean that the GPU is lost.
-_MOST_VAGUE = 3
+# The interval at which denied calls are repeated: permissions rarely change.
+DENIED_AGAIN_SECONDS = 600.0
+# The number of unspecific errors at the beginning of a poll after which the GPU is considered lost.
+_MOST_UNSPECIFIC = 3
 
 
 class Asker:
-    """The calls on one GPU or MIG instance, from one initialisation to the next."""
+    """Calls the library for one GPU or MIG instance, and remembers which calls fail."""
 
     def __init__(self, nvml: Nvml, handle: Any, clock: Callable[[], float]) -> None:
         self.handle = handle
         self._nvml = nvml
         self._clock = clock
-        self._off: dict[str, tuple[int, float]] = {}
+        self._disabled: dict[str, tuple[int, float]] = {}
         self._answered: set[str] = set()
-        self._heard = False
-        self._vague = 0
+        self._has_answered = False
+        self._unspecific_errors = 0
 
     def begin(self) -> None:
-        """Begin a poll: if all calls fail from here on, the GPU may be lost."""
-        self._heard, self._vague = False, 0
+        """Begin a poll, and reset the count of errors."""
+        self._has_answered, self._unspecific_errors = False, 0
 
     def answers(self, calls: Iterable[Call]) -> dict[str, Plain]:
-        """Return the answer of each call by key; an answer may be {"error": number}."""
+        """Make the calls, and return the answers by key. The answer of a failed call is {"error": number}."""
         return dict(map(self.answer, calls))
 
     def answer(self, call: Call) -> tuple[str, Plain]:
-        """Return the answer of a call or of its fallback, with the key of the call that answered."""
-        given = self._ask(call)
-        if call.fallback is not None and self._is_not_there(call.key, error_in(given)):
+        """Return the key and the answer of a call, or of its fallback if the call is not supported."""
+        result = self._call(call)
+        if call.fallback is not None and self._needs_fallback(call.key, error_in(result)):
             return self.answer(call.fallback)
-        return call.key, given
+        return call.key, result
 
     def value(self, call: Call) -> Plain:
-        """Return the value of a call, or None for an error."""
+        """Return the value of a call, or None if it failed."""
         _, answer = self.answer(call)
         return answer if is_answered(answer) else None
 
     def confirm(self, uuid: Plain) -> None:
-        """Raise SessionOverError if the handle now has another UUID."""
+        """Raise SessionOverError if the handle now refers to a device with another UUID."""
         if self.value(UUID) not in (None, uuid) and uuid is not None:
             raise SessionOverError(codes.ANOTHER_DEVICE)
 
     def fields(self, batch: Sequence[Field]) -> dict[str, Plain]:
-        """Return the answer of each field by name, with as few calls as possible."""
-        found: dict[str, Plain] = {}
-        wanted: list[Field] = []
+        """Read the fields with as few calls as possible, and return the answers by name."""
+        answers: dict[str, Plain] = {}
+        enabled: list[Field] = []
         for field in batch:
-            off = self.off(field.name)
-            if off is None:
-                wanted.append(field)
+            code = self.error_if_disabled(field.name)
+            if code is None:
+                enabled.append(field)
             else:
-                found[field.name] = error_answer(off)
-        for start in range(0, len(wanted), MOST_AT_ONCE):
-            found.update(self._batch(wanted[start : start + MOST_AT_ONCE]))
-        return found
+                answers[field.name] = error_answer(code)
+        for start in range(0, len(enabled), MOST_AT_ONCE):
+            answers.update(self._batch(enabled[start : start + MOST_AT_ONCE]))
+        return answers
 
-    def custom(self, key: str, ask: Callable[[], Any]) -> Plain:
-        """Return the result of `ask`, a custom call. Its error is remembered under the key."""
-        off = self.off(key)
-        if off is not None:
-            return error_answer(off)
-        given = ask()
-        if isinstance(given, Refused):
-            self.judge(key, given.code)
-            return error_answer(given.code)
-        return given
+    def custom(self, key: str, function: Callable[[], Any]) -> Plain:
+        """Return the answer of a function that calls the library. Its errors are remembered under the key."""
+        code = self.error_if_disabled(key)
+        if code is not None:
+            return error_answer(code)
+        result = function()
+        if isinstance(result, Refused):
+            self.judge(key, result.code)
+            return error_answer(result.code)
+        return result
 
-    def off(self, key: str) -> int | None:
-        """Return the error for which a call is not made at present, or None."""
-        if key not in self._off:
+    def error_if_disabled(self, key: str) -> int | None:
+        """Return the error because of which a call is not made now, or None if it is made."""
+        if key not in self._disabled:
             return None
-        code, until = self._off[key]
+        code, until = self._disabled[key]
         return code if self._clock() < until else None
 
     def judge(self, key: str, code: int, switches_off: frozenset[int] = codes.SWITCHES_OFF) -> None:
-        """Remember the consequence of an error. Raise DeviceLostError or SessionOverError if no further call makes sense."""
+        """Disable a call if its error requires that. Raises DeviceLostError or SessionOverError for errors of the device or library."""
         if code in codes.LOSES_GPU:
             raise DeviceLostError(code)
         if code in codes.ENDS_SESSION:
             raise SessionOverError(code)
-        self._switch_off(key, code, switches_off)
+        self._disable(key, code, switches_off)
 
-    def _hear(self, key: str) -> None:
-        self._heard = True
+    def _note_answer(self, key: str) -> None:
+        self._has_answered = True
         self._answered.add(key)
 
-    def _hear_nothing(self, code: int) -> None:
+    def _note_error(self, code: int) -> None:
         """Count calls that failed with an unspecific error. A GPU is lost only if all its calls fail."""
-        self._vague = self._vague + 1 if code in codes.VAGUE else 0
-        if self._vague >= _MOST_VAGUE and not self._heard:
+        self._unspecific_errors = self._unspecific_errors + 1 if code in codes.UNSPECIFIC else 0
+        if self._unspecific_errors >= _MOST_UNSPECIFIC and not self._has_answered:
             raise DeviceLostError(code)
 
-    def _is_not_there(self, key: str, code: int | None) -> bool:
-        """Return whether to try the older form of a call: only if no newer form has answered, because meanings may differ."""
+    def _needs_fallback(self, key: str, code: int | None) -> bool:
+        """Return whether to use the older form of a call. Not after the newer form has worked, because their meanings may differ."""
         return code in codes.SWITCHES_OFF or (code in codes.FALLS_BACK and key not in self._answered)
 
-    def _ask(self, call: Call) -> Plain:
-        off = self.off(call.key)
-        if off is not None:
-            return error_answer(off)
-        given = self._nvml.call(call.function, self.handle, *call.arguments, plain=call.plain)
-        if isinstance(given, Refused):
-            self.judge(call.key, given.code, call.switches_off)
-            self._hear_nothing(given.code)
-            return error_answer(given.code)
-        self._hear(call.key)
-        return given
+    def _call(self, call: Call) -> Plain:
+        code = self.error_if_disabled(call.key)
+        if code is not None:
+            return error_answer(code)
+        result = self._nvml.call(call.function, self.handle, *call.arguments, plain=call.plain)
+        if isinstance(result, Refused):
+            self.judge(call.key, result.code, call.switches_off)
+            self._note_error(result.code)
+            return error_answer(result.code)
+        self._note_answer(call.key)
+        return result
 
     def _batch(self, fields: Sequence[Field]) -> dict[str, Plain]:
-        off = self.off("FieldValues")
-        if off is not None:
-            return {field.name: error_answer(off) for field in fields}
-        found = self._values(fields)
-        if isinstance(found, Refused) and found.code == codes.INVALID_ARGUMENT:
-            found = self._one_by_one(fields)
-        if isinstance(found, Refused):
-            self.judge("FieldValues", found.code)
-            self._hear_nothing(found.code)
-            return {field.name: error_answer(found.code) for field in fields}
-        self._hear("FieldValues")
-        for name, value in found.items():
-            self._switch_off(name, error_in(value), codes.FIELD_SWITCHES_OFF)
-        return found
+        code = self.error_if_disabled("FieldValues")
+        if code is not None:
+            return {field.name: error_answer(code) for field in fields}
+        answers = self._values(fields)
+        if isinstance(answers, Refused) and answers.code == codes.INVALID_ARGUMENT:
+            answers = self._fields_separately(fields)
+        if isinstance(answers, Refused):
+            self.judge("FieldValues", answers.code)
+            self._note_error(answers.code)
+            return {field.name: error_answer(answers.code) for field in fields}
+        self._note_answer("FieldValues")
+        for name, value in answers.items():
+            self._disable(name, error_in(value), codes.FIELD_SWITCHES_OFF)
+        return answers
 
     def _values(self, fields: Sequence[Field]) -> dict[str, Plain] | Refused:
         ids = [(field.number, field.scope) for field in fields]
-        given = self._nvml.field_values(self.handle, ids)
-        if isinstance(given, Refused):
-            return given
-        return {field.name: plain_value(item, field) for field, item in zip(fields, given, strict=True)}
+        result = self._nvml.field_values(self.handle, ids)
+        if isinstance(result, Refused):
+            return result
+        return {field.name: plain_value(item, field) for field, item in zip(fields, result, strict=True)}
 
-    def _one_by_one(self, fields: Sequence[Field]) -> dict[str, Plain] | Refused:
-        """Read each field separately, once: a driver may refuse the whole batch because of one unknown field."""
-        found: dict[str, Plain] = {}
+    def _fields_separately(self, fields: Sequence[Field]) -> dict[str, Plain] | Refused:
+        """Read each field with a separate call, because one unknown field may make the whole batch fail."""
+        answers: dict[str, Plain] = {}
         for field in fields:
             value = self._values((field,))
-            found.update({field.name: error_answer(value.code)} if isinstance(value, Refused) else value)
-        if any(map(is_answered, found.values())):
-            return found
-        self._off["FieldValues"] = (codes.INVALID_ARGUMENT, self._clock() + ASK_AGAIN_SECONDS)
+            answers.update({field.name: error_answer(value.code)} if isinstance(value, Refused) else value)
+        if any(map(is_answered, answers.values())):
+            return answers
+        self._disabled["FieldValues"] = (codes.INVALID_ARGUMENT, self._clock() + DENIED_AGAIN_SECONDS)
         return Refused(codes.INVALID_ARGUMENT)
 
-    def _switch_off(self, key: str, code: int | None, switches_off: frozenset[int]) -> None:
+    def _disable(self, key: str, code: int | None, switches_off: frozenset[int]) -> None:
         if code in switches_off and code is not None:
-            self._off[key] = (code, math.inf)
+            self._disabled[key] = (code, math.inf)
         elif code == codes.NO_PERMISSION:
-            self._off[key] = (code, self._clock() + ASK_AGAIN_SECONDS)
+            self._disabled[key] = (code, self._clock() + DENIED_AGAIN_SECONDS)

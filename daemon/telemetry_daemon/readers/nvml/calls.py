@@ -1,4 +1,4 @@
-"""A table of the calls of each tier, with fallbacks for calls that are missing."""
+"""Tables of the calls of each tier, with fallbacks for calls that a driver does not support."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from telemetry_daemon.readers.nvml.fields import driver_version
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# sizeof(nvmlMemory_v2_t) | 2 << 24: the wheels have this constant under different names.
+# sizeof(nvmlMemory_v2_t) | 2 << 24. The name of this constant differs between versions of pynvml.
 _MEMORY_V2 = 0x02000028
 
 
 def _bar1(found: Any) -> Plain:
-    """Return the window through which the host and other devices access the memory."""
+    """Return the size and use of BAR1, through which the host and other devices access the memory."""
     return {"total": int(found.bar1Total), "free": int(found.bar1Free), "used": int(found.bar1Used)}
 
 
 class Call(NamedTuple):
-    """A function of pynvml with its arguments. `key` names the answer. After an error in `switches_off` it is not repeated."""
+    """A function of pynvml with its arguments. `key` names the answer. After an error in `switches_off`, it is not called again."""
 
     key: str
     function: str
@@ -33,13 +33,13 @@ class Call(NamedTuple):
 
 
 def _call(name: str, *arguments: int, fallback: Call | None = None, plain: Callable[[Any], Plain] = to_plain) -> Call:
-    """Return the call `nvmlDeviceGet…`, keyed by its name and arguments."""
+    """Return the call `nvmlDeviceGet<name>`. Its key consists of the name and arguments."""
     key = ".".join((name, *map(str, arguments)))
     return Call(key, f"nvmlDeviceGet{name}", arguments, plain, fallback)
 
 
-def _call_by(name: str, *arguments: int) -> Call:
-    """Return a call on something optional, which some drivers report as an invalid argument if it is missing."""
+def _optional_call(name: str, *arguments: int) -> Call:
+    """Return a call for an optional part. If the part is missing, some drivers return the error "invalid argument"."""
     return _call(name, *arguments)._replace(switches_off=codes.FIELD_SWITCHES_OFF)
 
 
@@ -51,8 +51,8 @@ _MEMORY = Call(
     _call("MemoryInfo", plain=members("total", "free", "used")),
 )
 _TEMPERATURE = _call("TemperatureV", 0, fallback=_call("Temperature", 0))
-# The hottest part of the GPU, and the first driver that has this sensor.
-_HOTTEST = _call_by("TemperatureV", 1)
+# The sensor of the hottest part of the GPU, and the first driver version with this sensor.
+_HOTTEST = _optional_call("TemperatureV", 1)
 _HOTTEST_SINCE = (615, 0)
 _REASONS = _call("CurrentClocksEventReasons", fallback=_call("CurrentClocksThrottleReasons"))
 _FAN_SPEED = _call("FanSpeed")
@@ -60,7 +60,7 @@ _FAN_SPEED = _call("FanSpeed")
 SUPPORTED_REASONS = _call("SupportedClocksEventReasons", fallback=_call("SupportedClocksThrottleReasons"))
 MIG_MODE = _call("MigMode")
 COMPUTE_CAPABILITY = _call("CudaComputeCapability")
-# Used only if the power fields are unknown: on drivers before 525, on A100 and older cards.
+# Used only if the power fields are not supported: on drivers before 525, on A100 and on older cards.
 POWER_USAGE = _call("PowerUsage")
 UUID = _call("UUID")
 PCI_INFO = _call("PciInfo", plain=lambda pci: bus_id(pci.busId))
@@ -68,7 +68,7 @@ PERSISTENT_NAMES = (_call("Name"), UUID, _call("Serial"))
 
 
 def _ecc_counters(span: int) -> tuple[Call, ...]:
-    """Return calls for errors in device memory (2) and SRAM (7), corrected and not, since driver load (0) or ever (1)."""
+    """Return the calls for ECC errors in device memory (2) and SRAM (7). `span` is 0 since driver load, or 1 for the lifetime."""
     return tuple(_call("MemoryErrorCounter", kind, span, location) for kind in (0, 1) for location in (2, 7))
 
 
@@ -81,7 +81,7 @@ _FAST = (
     _REASONS,
     _call("PerformanceState"),
 )
-# Values that a MIG instance has itself; all others belong to its card.
+# The values of a MIG instance. All other values are those of its GPU.
 FAST_OF_INSTANCE = (_MEMORY,)
 SLOW = (
     _call("ClockInfo", 0),
@@ -96,7 +96,7 @@ SLOW = (
     _call("OfaUtilization"),
     *_ecc_counters(0),
 )
-# Used only if the limit fields are unknown.
+# Used only if the limit fields are not supported.
 LIMITS = (_call("EnforcedPowerLimit"), _call("PowerManagementDefaultLimit"), _call("PowerManagementLimitConstraints"))
 INVENTORY = (
     *(_call("TemperatureThreshold", kind) for kind in (0, 1, 2)),
@@ -109,7 +109,7 @@ INVENTORY = (
     _call("ComputeMode"),
     _call("MinorNumber"),
     _call("NumaNodeId"),
-    # The nearest NUMA nodes of the host, as bits of one word.
+    # The nearest NUMA nodes of the host, as a bit mask of one word.
     _call("MemoryAffinity", 1, 0, plain=list),
     _call("Architecture"),
     _call("BoardPartNumber"),
@@ -128,15 +128,15 @@ def fast_calls(driver: str) -> tuple[Call, ...]:
 
 
 def fan_speed(fan: int) -> Call:
-    """Return the call for the speed of one fan; old drivers support only one fan."""
+    """Return the call for the speed of a fan. Its fallback is for old drivers, which support one fan only."""
     return _call("FanSpeed_v2", fan, fallback=_FAN_SPEED if fan == 0 else None)
 
 
 def link_state(link: int) -> Call:
     """Return the call for the state of a link."""
-    return _call_by("NvLinkState", link)
+    return _optional_call("NvLinkState", link)
 
 
 def link_errors(link: int, counter: int) -> Call:
     """Return the call for a link's error counter: 0 replays, 1 recoveries, 2 invalid flits."""
-    return _call_by("NvLinkErrorCounter", link, counter)
+    return _optional_call("NvLinkErrorCounter", link, counter)

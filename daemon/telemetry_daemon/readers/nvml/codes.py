@@ -1,4 +1,4 @@
-"""NVML's error numbers, and their meaning for the call, the GPU or the library as a whole."""
+"""The error numbers of NVML, and their consequences for the call, the GPU or the library."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ DEPRECATED = 26
 NOT_READY = 27
 GPU_NOT_FOUND = 28
 UNKNOWN = 999
-# Our own code, not NVML's: a device's handle now refers to another device.
+# Our own error number: the handle of a device now refers to another device.
 ANOTHER_DEVICE = -2
 
-# A call with one of these errors is not repeated before the next initialisation.
+# A call that fails with one of these errors is not repeated until the next initialisation.
 SWITCHES_OFF = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH, DEPRECATED, UNREADABLE})
-# Some drivers report a missing field or link as an invalid argument.
+# For a missing field or link, some drivers return the error "invalid argument".
 FIELD_SWITCHES_OFF = SWITCHES_OFF | {INVALID_ARGUMENT}
-# The older form of the call is tried; WSL's driver once answered the newer memory call with UNKNOWN.
+# After these errors, the older form of a call is used. A driver of WSL returned UNKNOWN for the newer memory call.
 FALLS_BACK = SWITCHES_OFF | {UNKNOWN}
-# The GPU is not called until it is found again.
+# After these errors, the GPU is lost until it is found again.
 LOSES_GPU = frozenset({GPU_IS_LOST, RESET_REQUIRED})
-# A single error means nothing; repeated errors mean that the GPU is lost.
-VAGUE = frozenset({UNKNOWN, NOT_READY})
-# The library must be initialised again, or the process restarted.
+# If all calls fail with these errors, the GPU is lost.
+UNSPECIFIC = frozenset({UNKNOWN, NOT_READY})
+# After these errors, the library must be initialised again, or the process must be restarted.
 ENDS_SESSION = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, GPU_NOT_FOUND})
 
 _CGROUP = (
     "allow /dev/nvidiactl and /dev/nvidia* (DeviceAllow, the device cgroup); a container that lost them after"
     " 'systemctl daemon-reload' must be restarted"
 )
-# Why the library cannot be used: the source's state, its reason, and the remedy.
+# For each error: the state of the source, the reason, and a message with the remedy.
 REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     LIBRARY_NOT_FOUND: ("missing", None, "libnvidia-ml.so.1 is not installed: install the NVIDIA driver"),
     DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe nvidia"),
@@ -64,7 +64,7 @@ REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     NO_PERMISSION: ("failed", "no_permission", f"not permitted: {_CGROUP}"),
     OPERATING_SYSTEM: ("failed", "no_permission", f"the device nodes cannot be opened: {_CGROUP}"),
 }
-# Only at initialisation, an unknown error usually is a device node that cannot be opened.
+# During initialisation, an unknown error usually means that a device node cannot be opened.
 REFUSALS_AT_INIT: Mapping[int, tuple[State, Reason | None, str]] = {
     **REFUSALS,
     UNKNOWN: ("failed", "no_permission", f"unknown error: {_CGROUP}"),
@@ -77,6 +77,6 @@ _OTHER: tuple[State, Reason | None, str] = (
 
 
 def refusal(code: int, refusals: Mapping[int, tuple[State, Reason | None, str]] = REFUSALS) -> ReaderRefusal:
-    """Return the source's failure for an error of the library as a whole."""
+    """Return the failure of the source for an error of the library."""
     state, reason, text = refusals.get(code, _OTHER)
     return ReaderRefusal(state, reason, f"{text} (NVML error {code})")

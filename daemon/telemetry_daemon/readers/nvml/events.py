@@ -1,4 +1,4 @@
-"""Xid events: a thread waits for them, and the next poll collects them."""
+"""Receives Xid events in a thread, and stores them for the next poll."""
 
 from __future__ import annotations
 
@@ -17,44 +17,43 @@ if TYPE_CHECKING:
 
 XID = 0x8
 MIG_CONFIGURATION = 0x100
-_WANTED = XID | MIG_CONFIGURATION
-# A waiting thread cannot be interrupted. The end of a session waits for the thread, and a worker has half a second to
-# exit.
+_EVENT_TYPES = XID | MIG_CONFIGURATION
+# The thread cannot be interrupted while it waits, and a worker that is stopped must exit within half a second.
 WAIT_MILLISECONDS = 400
 _LONGEST_BACK_OFF_SECONDS = 30.0
 _JOIN_SECONDS = 2.0
-_MOST_KEPT = 256
+_MOST_EVENTS = 256
 _NO_INSTANCE = (1 << 32) - 1
 
 
-class Inbox:
-    """Events that were not reported yet. The inbox outlives the session, which an Xid may end."""
+class EventInbox:
+    """The events that no poll has reported yet. They remain if the session ends, for example because of an Xid."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: deque[Plain] = deque(maxlen=_MOST_KEPT)
+        self._events: deque[Plain] = deque(maxlen=_MOST_EVENTS)
         self._dropped = 0
 
-    def put(self, event: Plain) -> None:
-        """Keep an event. If there are too many, the oldest is dropped and counted."""
+    def add(self, event: Plain) -> None:
+        """Add an event. If there are too many, the oldest is dropped and counted."""
         with self._lock:
-            self._dropped += len(self._kept) == _MOST_KEPT
-            self._kept.append(event)
+            self._dropped += len(self._events) == _MOST_EVENTS
+            self._events.append(event)
 
-    def take(self) -> list[Plain]:
-        """Return the events since the last call, each once, with {"dropped": number} if some could not be kept."""
+    def remove_all(self) -> list[Plain]:
+        """Remove and return all events, preceded by {"dropped": number} if there were too many."""
         with self._lock:
             dropped: list[Plain] = [{"dropped": self._dropped}] if self._dropped else []
-            found = [*dropped, *self._kept]
-            self._kept.clear()
+            events = [*dropped, *self._events]
+            self._events.clear()
             self._dropped = 0
-        return found
+        return events
 
 
 class Events:
-    """The events of all GPUs of a session, from `start` to `stop`."""
+    """Receives the events of all GPUs of a session in a thread, until `stop`."""
 
-    def __init__(self, nvml: Nvml, inbox: Inbox, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, nvml: Nvml, inbox: EventInbox, wall: Callable[[], float] = time.time) -> None:
         self._nvml = nvml
         self._wall = wall
         self._set: Any = None
@@ -66,30 +65,30 @@ class Events:
         self.mig_changed = False
 
     def watch(self, handle: Any, bus_id: str) -> None:
-        """Watch the events of another GPU, as far as the GPU supports any."""
+        """Request the events of a GPU, if it supports any."""
         supported = self._nvml.call("nvmlDeviceGetSupportedEventTypes", handle)
-        wanted = 0 if isinstance(supported, Refused) else supported & _WANTED
-        if not wanted:
+        types = 0 if isinstance(supported, Refused) else supported & _EVENT_TYPES
+        if not types:
             return
         if self._set is None:
-            made = self._nvml.call("nvmlEventSetCreate")
-            if isinstance(made, Refused):
+            event_set = self._nvml.call("nvmlEventSetCreate")
+            if isinstance(event_set, Refused):
                 return
-            self._set = made
-        if not isinstance(self._nvml.call("nvmlDeviceRegisterEvents", handle, wanted, self._set), Refused):
+            self._set = event_set
+        if not isinstance(self._nvml.call("nvmlDeviceRegisterEvents", handle, types, self._set), Refused):
             self._bus_ids[address(handle)] = bus_id
             self._start()
 
     def is_watched(self, bus_id: str) -> bool:
-        """Return whether the GPU's events would arrive: they were requested, and waiting works."""
+        """Return whether events of the GPU would be received now."""
         return self._is_waiting and bus_id in self._bus_ids.values()
 
-    def note_loss(self, bus_id: str, code: int) -> None:
-        """Record that a GPU was lost, like an event of the driver."""
-        self._inbox.put({"bus_id": bus_id, "lost": code, "wall_time": self._wall()})
+    def add_loss(self, bus_id: str, code: int) -> None:
+        """Add an event for the loss of a GPU."""
+        self._inbox.add({"bus_id": bus_id, "lost": code, "wall_time": self._wall()})
 
     def stop(self) -> bool:
-        """End the thread and free the event set. Return False if the thread does not return from the library."""
+        """Stop the thread and free the event set. Return False if the thread is blocked in the library."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
@@ -113,13 +112,13 @@ class Events:
             self._is_waiting = not isinstance(event, Refused) or event.code == codes.TIMEOUT
             if not isinstance(event, Refused):
                 back_off = 0.0
-                self._keep(event)
+                self._store(event)
             elif not self._is_waiting:
-                # A lost GPU returns at once: without a pause this would keep a core busy.
+                # With a lost GPU, the call returns at once. The pause avoids a busy loop.
                 back_off = min(2 * back_off or 1.0, _LONGEST_BACK_OFF_SECONDS)
                 self._stopped.wait(back_off)
 
-    def _keep(self, event: Any) -> None:
+    def _store(self, event: Any) -> None:
         if event.eventType == MIG_CONFIGURATION:
             self.mig_changed = True
         bus_id = self._bus_ids.get(address(event.device))
@@ -128,7 +127,7 @@ class Events:
         gpu_instance, compute_instance = (
             None if number == _NO_INSTANCE else int(number) for number in (event.gpuInstanceId, event.computeInstanceId)
         )
-        self._inbox.put(
+        self._inbox.add(
             {
                 "bus_id": bus_id,
                 "xid": int(event.eventData),

@@ -1,4 +1,4 @@
-"""NVML's numbered fields: the fields of each tier, under the numbers of this driver version."""
+"""The numbered fields of NVML for each tier. Some numbers depend on the version of the driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_daemon.readers.nvml.library import FieldValue
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# More fields in one call hold the driver's lock too long.
+# With more fields, a call would hold the lock of the driver too long.
 MOST_AT_ONCE = 24
 ALL_LINKS = 0xFFFFFFFF
 
@@ -22,13 +22,13 @@ _DOUBLE, _UNSIGNED_INT, _UNSIGNED_LONG_LONG = 0, 1, 3
 # nvmlValue_t by nvmlValueType_t: double, unsigned int, unsigned long, unsigned long long, long long, int, unsigned
 # short.
 _VALUES = tuple(map(struct.Struct, "dILQqiH"))
-# No driver with this library is older: a smaller number is not a driver version.
+# A smaller number is not a driver version, because no older driver has this library.
 _FIRST_BRANCH = (300, 0)
 _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 
 class Field(NamedTuple):
-    """A field: its name, number and scope. `counts`: some drivers set a wrong type. `wraps`: useful only with 64 bits."""
+    """A field with its number and scope. `counts`: a counter, whose type may be wrong. `wraps`: ignored if it has only 32 bits."""
 
     name: str
     number: int
@@ -41,7 +41,7 @@ def _errors(*rows: tuple[str, int]) -> tuple[Field, ...]:
     return tuple(Field(name, number, counts=True) for name, number in rows)
 
 
-# The scopes of power fields: the GPU with its CPU (Grace), and the GPU's memory.
+# The scopes of power fields: the module with the CPU (Grace), and the memory of the GPU.
 _MODULE, _MEMORY = 1, 2
 POWER = (Field("power_average", 185), Field("power_instant", 186))
 # The fields of every fast poll.
@@ -51,7 +51,7 @@ FAST = (
     Field("power_memory", 185, scope=_MEMORY),
     Field("memory_temp", 82),
 )
-# For each of these the driver queries the GPU: one H200 took 3.5 ms for the energy and 1.2 ms for the others.
+# The driver queries the GPU for these fields: on an H200, the energy took 3.5 ms and the others 1.2 ms.
 _COUNTERS = (
     Field("total_energy_consumption", 83),
     Field("perf_policy_power", 74),
@@ -66,7 +66,7 @@ LIMITS = (
     Field("power_default_limit", 189),
     Field("power_current_limit", 190),
 )
-# The margins (T.Limit) at which something happens; older cards report temperatures instead.
+# The temperature margins (T.Limit) at which clocks are reduced. Older cards report temperatures instead.
 _MARGIN_LIMITS = (
     Field("margin_shutdown", 193),
     Field("margin_slowdown", 194),
@@ -127,7 +127,7 @@ SLOW = (
     Field("gpu_recovery_action", 230),
     *LIMITS,
 )
-# The fields of the inventory: constants, and counters over the board's life.
+# The fields of the inventory: constants, and counters over the lifetime of the board.
 INVENTORY = (*LIMITS, *_MARGIN_LIMITS, *_LIFETIME_ERRORS)
 LINK_COUNT = Field("nvlink_link_count", 91)
 # Per link. 138 and 139 count KiB in spite of their names. From 202 on the fields are NVLink 5's; 202 and 204 count
@@ -156,19 +156,19 @@ _REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
 
 
 def driver_version(text: str) -> tuple[int, int]:
-    """Return the first two numbers of a driver version, or zeros for other text."""
+    """Return the first two numbers of a driver version, or zeros if the text is not one."""
     match = _VERSION.match(text)
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
 
 def branch_of(library: str, driver: str) -> str:
-    """Return the version that defines numbers and structures: the library's, because WSL reports the driver of Windows."""
+    """Return the version that determines numbers and structures: that of the library, because WSL reports Windows' driver."""
     _, _, version = library.partition(".")
     return version if driver_version(version) >= _FIRST_BRANCH else driver
 
 
 def counter_fields(driver: str) -> tuple[Field, ...]:
-    """Return the counters that are expensive to read: energy, and seconds of throttling."""
+    """Return the fields of counters that are expensive to read: energy, and seconds of throttling."""
     version = driver_version(driver)
     first = max((number for since, number in _REASONS_SINCE.items() if version >= since), default=None)
     if first is None:
@@ -178,11 +178,11 @@ def counter_fields(driver: str) -> tuple[Field, ...]:
 
 
 def plain_value(item: FieldValue, field: Field) -> Plain:
-    """Return the number in an item of the answer, {"error": …}, or None if the driver left the item unset."""
+    """Return the value of a field, {"error": …}, or None if the driver did not set it."""
     _, _, timestamp, _, kind, code, held = item
     if code:
         return error_answer(code)
-    # Counters are left unset while ECC is off: no timestamp, and the first type (DCGM's bug 2009232).
+    # While ECC is off, counters are not set: the timestamp and type are 0 (DCGM's bug 2009232).
     if timestamp == 0 and kind == _DOUBLE:
         return None
     if field.wraps and kind == _UNSIGNED_INT:

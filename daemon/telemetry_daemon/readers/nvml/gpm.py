@@ -1,4 +1,4 @@
-"""GPM: counters of Hopper and newer between two samples. The older sample is kept from poll to poll."""
+"""GPM: averages between two samples of counters, on Hopper and newer GPUs. Each poll compares with the previous sample."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from telemetry_daemon.readers.nvml.library import Nvml
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# The library requires a tenth of a second between samples; an average over minutes is not a current reading.
+# The library requires a tenth of a second between samples. An average over minutes is not a current reading.
 SHORTEST_SECONDS = 0.1
 LONGEST_SECONDS = 120.0
 # 1 graphics, 2 SM, 3 occupancy, 5 any tensor unit, 10 memory bandwidth; the pipes: 4 integers, 6, 7 and 9 of the tensor
@@ -26,12 +26,12 @@ _METRICS = (1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13)
 # As many nvmlGpmMetric_t: number, return code, value, three texts. In pynvml's structures each member costs a Python
 # function call.
 _MEMBERS = 6
-_ASKED = struct.Struct("IId3P" * len(_METRICS))
-_ASKED_NUMBERS = tuple(member for number in _METRICS for member in (number, 0, 0.0, 0, 0, 0))
+_METRIC_LAYOUT = struct.Struct("IId3P" * len(_METRICS))
+_METRIC_REQUEST = tuple(member for number in _METRICS for member in (number, 0, 0.0, 0, 0, 0))
 
 
 class Gpm:
-    """The samples of one GPU, or of one GPU instance."""
+    """Takes and compares the samples of one GPU, or of one GPU instance."""
 
     def __init__(self, nvml: Nvml, asker: Asker, clock: Callable[[], float], gpu_instance: int | None = None) -> None:
         self._nvml = nvml
@@ -40,26 +40,26 @@ class Gpm:
         self._gpu_instance = gpu_instance
         self._key = f"Gpm.{gpu_instance}"
         self._samples: list[Any] = []
-        self._taken: float | None = None
+        self._sampled_at: float | None = None
         self._is_first = True
 
     def begin(self) -> None:
-        """Take the first sample for the first poll to compare with, if not yet taken."""
-        if not self._samples and self._asker.off(self._key) is None:
-            self._take()
+        """Take the first sample, if not yet taken, so that the first poll can compare with it."""
+        if not self._samples and self._asker.error_if_disabled(self._key) is None:
+            self._take_sample()
 
     def read(self) -> Plain:
-        """Return per cent since the last poll by metric number, None without an earlier sample, or {"error": …}."""
-        off = self._asker.off(self._key)
-        if off is not None:
-            return error_answer(off)
-        if self._is_too_early():
+        """Return the averages since the last poll, in per cent by metric number, None without an earlier sample, or {"error": …}."""
+        code = self._asker.error_if_disabled(self._key)
+        if code is not None:
+            return error_answer(code)
+        if self._is_too_soon():
             return None
-        since, now = self._taken, self._clock()
-        code = self._take()
+        previous, now = self._sampled_at, self._clock()
+        code = self._take_sample()
         if code:
             return error_answer(code)
-        return None if since is None or now - since > LONGEST_SECONDS else self._metrics()
+        return None if previous is None or now - previous > LONGEST_SECONDS else self._metrics()
 
     def close(self) -> None:
         """Free the samples."""
@@ -67,7 +67,7 @@ class Gpm:
             self._nvml.call("nvmlGpmSampleFree", sample)
         self._samples = []
 
-    def _begin(self) -> int:
+    def _allocate(self) -> int:
         support = self._nvml.call("nvmlGpmQueryDeviceSupport", self._asker.handle)
         if isinstance(support, Refused):
             return support.code
@@ -81,44 +81,44 @@ class Gpm:
             self._samples.append(sample)
         return 0
 
-    def _is_too_early(self) -> bool:
-        """Return whether the last sample is too recent. The first poll waits once for all GPUs of a node, because all of them took the first sample before."""
-        left = 0.0 if self._taken is None else SHORTEST_SECONDS - (self._clock() - self._taken)
-        if left > 0 and self._is_first:
-            time.sleep(left)
-            left = 0.0
+    def _is_too_soon(self) -> bool:
+        """Return whether the last sample is too recent to compare with. The first poll waits instead."""
+        wait_seconds = 0.0 if self._sampled_at is None else SHORTEST_SECONDS - (self._clock() - self._sampled_at)
+        if wait_seconds > 0 and self._is_first:
+            time.sleep(wait_seconds)
+            wait_seconds = 0.0
         self._is_first = False
-        return left > 0
+        return wait_seconds > 0
 
-    def _take(self) -> int:
-        code = 0 if self._samples else self._begin()
+    def _take_sample(self) -> int:
+        code = 0 if self._samples else self._allocate()
         now = self._clock()
-        code = code or self._sample()
-        self._taken = None if code else now
+        code = code or self._fill_sample()
+        self._sampled_at = None if code else now
         if code:
             self._asker.judge(self._key, code)
         return code
 
-    def _sample(self) -> int:
+    def _fill_sample(self) -> int:
         self._samples.reverse()
         handle, newer = self._asker.handle, self._samples[1]
         if self._gpu_instance is None:
-            given = self._nvml.call("nvmlGpmSampleGet", handle, newer)
+            result = self._nvml.call("nvmlGpmSampleGet", handle, newer)
         else:
-            given = self._nvml.call("nvmlGpmMigSampleGet", handle, self._gpu_instance, newer)
-        return given.code if isinstance(given, Refused) else 0
+            result = self._nvml.call("nvmlGpmMigSampleGet", handle, self._gpu_instance, newer)
+        return result.code if isinstance(result, Refused) else 0
 
     def _metrics(self) -> Plain:
-        wanted = self._nvml.module.c_nvmlGpmMetricsGet_t()
-        wanted.version = 1
-        wanted.numMetrics = len(_METRICS)
-        wanted.sample1, wanted.sample2 = self._samples
-        offset = type(wanted).metrics.offset
-        _ASKED.pack_into(wanted, offset, *_ASKED_NUMBERS)
-        given = self._nvml.call("nvmlGpmMetricsGet", wanted)
-        if isinstance(given, Refused):
-            self._asker.judge(self._key, given.code)
-            return error_answer(given.code)
-        members = _ASKED.unpack_from(wanted, offset)
+        request = self._nvml.module.c_nvmlGpmMetricsGet_t()
+        request.version = 1
+        request.numMetrics = len(_METRICS)
+        request.sample1, request.sample2 = self._samples
+        offset = type(request).metrics.offset
+        _METRIC_LAYOUT.pack_into(request, offset, *_METRIC_REQUEST)
+        result = self._nvml.call("nvmlGpmMetricsGet", request)
+        if isinstance(result, Refused):
+            self._asker.judge(self._key, result.code)
+            return error_answer(result.code)
+        members = _METRIC_LAYOUT.unpack_from(request, offset)
         metrics = zip(_METRICS, members[1::_MEMBERS], members[2::_MEMBERS], strict=True)
         return {str(number): error_answer(code) if code else finite(value) for number, code, value in metrics}

@@ -1,4 +1,4 @@
-"""A GPU that answers: identity, calls of each tier, fans. `stale` means that it has changed and needs a new initialisation."""
+"""The calls on one GPU for each tier, its identity, and its fans."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REVOLUTIONS = "FanSpeedRPM"
 
 
 class _Speed(ctypes.Structure):
-    """nvmlFanSpeedInfo_v1_t; pynvml's function reads the first fan only."""
+    """nvmlFanSpeedInfo_v1_t. Used directly, because the function of pynvml reads the first fan only."""
 
     _fields_ = (("version", ctypes.c_uint), ("fan", ctypes.c_uint), ("speed", ctypes.c_uint))
 
@@ -35,7 +35,7 @@ _VERSION_1 = ctypes.sizeof(_Speed) | 1 << 24
 
 
 class Fans:
-    """The fans of one GPU; their number is read once."""
+    """Reads the fans of one GPU. Their number is read once."""
 
     def __init__(self, nvml: Nvml, asker: Asker) -> None:
         self._nvml = nvml
@@ -45,15 +45,15 @@ class Fans:
         self._count = min(count, _MOST_FANS) if isinstance(count, int) else 1
 
     def read(self) -> dict[str, Plain]:
-        """Return the answer of each fan by key. If the first speed is not supported, the others are not read."""
-        found = self._asker.answers(calls.fan_speed(fan) for fan in range(self._count))
+        """Return the answers for all fans by key. If the first speed is not supported, the others are not read."""
+        answers = self._asker.answers(calls.fan_speed(fan) for fan in range(self._count))
         revolutions = {
-            f"{_REVOLUTIONS}.{fan}": self._asker.custom(_REVOLUTIONS, partial(self._ask, fan))
+            f"{_REVOLUTIONS}.{fan}": self._asker.custom(_REVOLUTIONS, partial(self._revolutions, fan))
             for fan in range(self._count)
         }
-        return {**found, **revolutions}
+        return {**answers, **revolutions}
 
-    def _ask(self, fan: int) -> Plain | Refused:
+    def _revolutions(self, fan: int) -> Plain | Refused:
         if not self._nvml.has_raw:
             return Refused(codes.FUNCTION_NOT_FOUND)
         speed = _Speed(version=_VERSION_1, fan=fan)
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 
 class Shared(NamedTuple):
-    """Objects that all GPUs of a session share."""
+    """The objects that all GPUs of a session share."""
 
     nvml: Nvml
     clock: Callable[[], float]
@@ -76,7 +76,7 @@ class Shared(NamedTuple):
 
 
 class Gpu:
-    """One GPU, from its discovery until the session ends or the GPU is lost."""
+    """One GPU, used until it is lost or the session ends. `stale` means that the library must be initialised again."""
 
     def __init__(self, shared: Shared, index: int, handle: Any) -> None:
         self._shared = shared
@@ -102,27 +102,27 @@ class Gpu:
         self._process_use = ProcessUse(shared.nvml)
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """Return this tier's answers. Raise DeviceLostError if the GPU no longer answers."""
+        """Return the answers of a tier. Raises DeviceLostError if the GPU no longer responds."""
         self._asker.begin()
         return {**self.identity, **_TIERS[tier](self)}
 
     def fast(self) -> dict[str, Plain]:
         """Read values that change from second to second."""
-        found = self._asker.answers(self._shared.fast_calls)
+        answers = self._asker.answers(self._shared.fast_calls)
         values = self._asker.fields(fields.FAST)
         if is_answered(values["power_average"]):
             self.identity["has_power_average"] = True
         if not any(is_answered(values[field.name]) for field in fields.POWER):
-            found.update(self._asker.answers((calls.POWER_USAGE,)))
-        return {"calls": found, "fields": values, "instances": self._of_instances(Instance.fast)}
+            answers.update(self._asker.answers((calls.POWER_USAGE,)))
+        return {"calls": answers, "fields": values, "instances": self._read_instances(Instance.fast)}
 
     def counters(self) -> dict[str, Plain]:
-        """Read counters that take the driver long, and lose nothing if read rarely."""
+        """Read counters, which are expensive in the driver and need not be read often."""
         return {"fields": self._asker.fields(self._shared.counter_fields)}
 
     def gpm(self) -> dict[str, Plain]:
-        """Read the GPM averages since the last time."""
-        return {"gpm": self._gpm.read(), "instances": self._of_instances(Instance.gpm)}
+        """Read the averages of GPM since the last poll."""
+        return {"gpm": self._gpm.read(), "instances": self._read_instances(Instance.gpm)}
 
     def slow(self) -> dict[str, Plain]:
         """Read errors, limits, engines and fans, which change from minute to minute, and verify the handles."""
@@ -131,43 +131,43 @@ class Gpu:
             instance.confirm()
         self.stale = self.stale or self._asker.value(calls.MIG_MODE) != self._mig_mode
         values = self._asker.fields(fields.SLOW)
-        found = self._asker.answers((*calls.SLOW, *self._limit_calls(values)))
-        return {"calls": {**found, **self._fans.read()}, "fields": values}
+        answers = self._asker.answers((*calls.SLOW, *self._limit_calls(values)))
+        return {"calls": {**answers, **self._fans.read()}, "fields": values}
 
     def links(self) -> dict[str, Plain]:
-        """Read NVLink."""
+        """Read the state, traffic and errors of NVLink."""
         return {"links": self._links.read()}
 
     def processes(self) -> dict[str, Plain]:
-        """Read processes; in MIG mode those of the instances, because the GPU's own list needs privileges."""
+        """Read the processes. In MIG mode, read those of the instances, because the list of the GPU needs privileges."""
         if self._instances:
-            return {"instances": self._of_instances(lambda instance: instance.processes(self._shared.lists))}
-        # Before the lists: a listed process without a sample was idle.
+            return {"instances": self._read_instances(lambda instance: instance.processes(self._shared.lists))}
+        # Read before the lists, so that a listed process without a sample was idle.
         utilization = self._process_use.read(self._asker)
         return {"processes": self._shared.lists.read(self._asker), "process_utilization": utilization}
 
     def inventory(self) -> dict[str, Plain]:
-        """Read settings, and limits for cards whose limits are not read by the slow tier."""
+        """Read settings and constants, and the limits of cards that do not support the limit fields."""
         if self._instances and layout(self._shared.nvml, self.handle) != self._known_layout():
             self.stale = True
         values = self._asker.fields(fields.INVENTORY)
-        found = self._asker.answers((*calls.INVENTORY, *self._limit_calls(values)))
-        found["MigMode"] = self._mig_mode
-        found["GpuFabricInfo"] = links.read(self._shared.nvml, self._asker)
-        return {"calls": found, "fields": values, "instances": self._of_instances(Instance.inventory)}
+        answers = self._asker.answers((*calls.INVENTORY, *self._limit_calls(values)))
+        answers["MigMode"] = self._mig_mode
+        answers["GpuFabricInfo"] = links.read(self._shared.nvml, self._asker)
+        return {"calls": answers, "fields": values, "instances": self._read_instances(Instance.inventory)}
 
     def begin_gpm(self) -> None:
-        """Take the first samples of GPM, if any client reads GPM."""
+        """Take the first samples of GPM, if not yet taken."""
         self._gpm.begin()
         for instance in self._instances:
             instance.begin_gpm()
 
-    def known_instances(self) -> list[Plain]:
-        """Return the identities of its MIG instances."""
+    def instance_identities(self) -> list[Plain]:
+        """Return the identities of the MIG instances."""
         return [instance.identity for instance in self._instances]
 
     def close(self) -> None:
-        """Free the samples."""
+        """Free the samples of GPM."""
         self._gpm.close()
         for instance in self._instances:
             instance.close()
@@ -180,19 +180,19 @@ class Gpu:
     def _known_layout(self) -> list[Plain]:
         return [[instance.identity["index"], instance.identity["uuid"]] for instance in self._instances]
 
-    def _of_instances(self, read: Callable[[Instance], dict[str, Plain]]) -> list[Plain]:
-        found = [self._of_instance(instance, read) for instance in self._instances]
-        return [answer for answer in found if answer is not None]
+    def _read_instances(self, read: Callable[[Instance], dict[str, Plain]]) -> list[Plain]:
+        answers = [self._read_instance(instance, read) for instance in self._instances]
+        return [answer for answer in answers if answer is not None]
 
-    def _of_instance(self, instance: Instance, read: Callable[[Instance], dict[str, Plain]]) -> Plain:
+    def _read_instance(self, instance: Instance, read: Callable[[Instance], dict[str, Plain]]) -> Plain:
         try:
             return read(instance)
-        except InstanceGoneError:  # the handles are requested again, and the card is read again
+        except InstanceGoneError:  # a new session reads the card again
             self.stale = True
             return None
 
     def _limit_calls(self, values: dict[str, Plain]) -> Sequence[calls.Call]:
-        """Return the calls in place of the limit fields, if the driver does not know those."""
+        """Return the calls that replace the limit fields, if the driver does not support the fields."""
         return () if all(is_answered(values[field.name]) for field in fields.LIMITS) else calls.LIMITS
 
 

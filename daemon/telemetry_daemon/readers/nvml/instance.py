@@ -22,7 +22,7 @@ _IDS = (
     ("gpu_instance", Call("GpuInstanceId", "nvmlDeviceGetGpuInstanceId")),
     ("compute_instance", Call("ComputeInstanceId", "nvmlDeviceGetComputeInstanceId")),
 )
-# The driver's errors for an instance that was destroyed meanwhile.
+# The errors of the driver for an instance that was destroyed in the meantime.
 _GONE = frozenset({codes.INVALID_ARGUMENT, codes.NOT_FOUND})
 
 
@@ -31,7 +31,7 @@ class InstanceGoneError(Exception):
 
 
 class Instance:
-    """A compute instance of a GPU, while the session lasts."""
+    """A compute instance of a GPU."""
 
     def __init__(self, nvml: Nvml, index: int, handle: Any, parent: Asker, clock: Callable[[], float]) -> None:
         self._asker = Asker(nvml, handle, clock)
@@ -40,8 +40,8 @@ class Instance:
         self._arguments = (nvml, parent, clock)
         self._has_answered = False
 
-    def alone(self) -> None:
-        """Mark this as the only compute instance of its GPU instance, so that the GPM counters belong to it."""
+    def mark_as_only(self) -> None:
+        """Mark this as the only compute instance of its GPU instance, so that the counters of GPM are its own."""
         number = self.identity["gpu_instance"]
         if isinstance(number, int):
             self._gpm = Gpm(*self._arguments, number)
@@ -52,7 +52,7 @@ class Instance:
             self._gpm.begin()
 
     def confirm(self) -> None:
-        """Raise SessionOverError if the handle now refers to another instance."""
+        """Raise SessionOverError if the handle refers to another instance now."""
         self._asker.confirm(self.identity["uuid"])
 
     def fast(self) -> dict[str, Plain]:
@@ -64,7 +64,7 @@ class Instance:
         return {**self.identity, "calls": found}
 
     def gpm(self) -> dict[str, Plain]:
-        """Read GPM, if the counters belong to this instance alone."""
+        """Read GPM, if this is the only compute instance of its GPU instance."""
         gpm = error_answer(codes.NOT_SUPPORTED) if self._gpm is None else self._gpm.read()
         return {**self.identity, "gpm": gpm}
 
@@ -73,7 +73,7 @@ class Instance:
         return {**self.identity, "calls": self._asker.answers(calls.INVENTORY_OF_INSTANCE)}
 
     def processes(self, lists: ProcessLists) -> dict[str, Plain]:
-        """Read its processes."""
+        """Read the processes of the instance."""
         return {**self.identity, "processes": lists.read(self._asker)}
 
     def close(self) -> None:
@@ -83,17 +83,17 @@ class Instance:
 
 
 def instances_of(nvml: Nvml, parent: Asker, clock: Callable[[], float]) -> list[Instance]:
-    """Return the MIG instances of a GPU as of the last initialisation."""
+    """Return the MIG instances of a GPU."""
     found = [Instance(nvml, index, handle, parent, clock) for index, handle in _handles(nvml, parent.handle)]
     numbers = [instance.identity["gpu_instance"] for instance in found]
     for instance in found:
         if numbers.count(instance.identity["gpu_instance"]) == 1:
-            instance.alone()
+            instance.mark_as_only()
     return found
 
 
 def layout(nvml: Nvml, handle: Any) -> list[Plain]:
-    """Return the instances that the library reports now, to compare with the recorded ones."""
+    """Return the indices and UUIDs of the MIG instances that the library reports now."""
     uuids = ((index, nvml.call("nvmlDeviceGetUUID", found)) for index, found in _handles(nvml, handle))
     return [[index, None if isinstance(uuid, Refused) else uuid] for index, uuid in uuids]
 
@@ -102,5 +102,5 @@ def _handles(nvml: Nvml, handle: Any) -> Iterator[tuple[int, Any]]:
     most = nvml.call("nvmlDeviceGetMaxMigDeviceCount", handle)
     for index in range(0 if isinstance(most, Refused) else most):
         found = nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", handle, index)
-        if not isinstance(found, Refused):  # NOT_FOUND is a gap; more instances may follow
+        if not isinstance(found, Refused):  # indices may have gaps
             yield index, found

@@ -1,4 +1,4 @@
-"""NVML through pynvml, with direct library calls where pynvml is not enough. pynvml is imported without ctypes.util."""
+"""Loads NVML through pynvml, without importing ctypes.util. Makes direct library calls if pynvml is too slow or incomplete."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ FieldValue = tuple[int, int, int, int, int, int, bytes]
 
 
 def find_library(name: str) -> str | None:
-    """Call ctypes.util.find_library, imported on first use."""
+    """Call ctypes.util.find_library, which is imported on first use."""
     from ctypes import util
 
     return util.find_library(name)
 
 
 @contextmanager
-def late() -> Iterator[None]:
-    """Replace ctypes.util within this context, so that `from ctypes.util import find_library` returns the lazy function."""
+def lazy_ctypes_util() -> Iterator[None]:
+    """Within this block, make `from ctypes.util import find_library` return the lazy function above."""
     if _UTIL in sys.modules:
         yield
         return
@@ -44,40 +44,42 @@ def late() -> Iterator[None]:
 
 
 class Nvml(Binding):
-    """The module pynvml."""
+    """The binding pynvml."""
 
     def __init__(self) -> None:
         super().__init__(codes.FUNCTION_NOT_FOUND)
 
     def load(self) -> None:
-        """Load the library. Raise SessionOverError if it is missing."""
+        """Load the library. Raises SessionOverError if it is missing."""
         if not can_be_loaded(LIBRARY):
             raise SessionOverError(codes.LIBRARY_NOT_FOUND)
         if self.module is None:
-            with late():
+            with lazy_ctypes_util():
                 self.module = importlib.import_module("pynvml")
             self.error = self.module.NVMLError
-            # The oldest wheels raise NVMLError itself. A TypeError means that this wheel has another signature.
+            # The oldest versions of pynvml raise NVMLError itself, and a TypeError for another signature.
             self.mismatches = (getattr(self.module, "NVMLLibraryMismatchError", self.error), TypeError)
 
     @property
     def has_raw(self) -> bool:
-        """Return whether direct library calls work; an old package of the same name lacks them."""
+        """Return whether direct library calls are possible. An old package of the same name does not support them."""
         return hasattr(self.module, "_nvmlGetFunctionPointer")
 
     def field_values(self, handle: Any, ids: Sequence[tuple[int, int]]) -> list[FieldValue] | Refused:
         """Return the driver's answer for each number and scope. In pynvml's structures each member costs a function call."""
         if not self.has_raw:
-            given = self.call("nvmlDeviceGetFieldValues", handle, ids)
-            return given if isinstance(given, Refused) else list(_FIELD_VALUE.iter_unpack(given))
-        asked = ctypes.create_string_buffer(_FIELD_VALUE.size * len(ids))
+            code_or_error = self.call("nvmlDeviceGetFieldValues", handle, ids)
+            return (
+                code_or_error if isinstance(code_or_error, Refused) else list(_FIELD_VALUE.iter_unpack(code_or_error))
+            )
+        items = ctypes.create_string_buffer(_FIELD_VALUE.size * len(ids))
         for position, (number, scope) in enumerate(ids):
-            _FIELD_VALUE.pack_into(asked, _FIELD_VALUE.size * position, number, scope, 0, 0, 0, 0, b"")
-        code = self.raw("nvmlDeviceGetFieldValues", handle, len(ids), asked)
-        return Refused(code) if code else list(_FIELD_VALUE.iter_unpack(asked))
+            _FIELD_VALUE.pack_into(items, _FIELD_VALUE.size * position, number, scope, 0, 0, 0, 0, b"")
+        code = self.raw("nvmlDeviceGetFieldValues", handle, len(ids), items)
+        return Refused(code) if code else list(_FIELD_VALUE.iter_unpack(items))
 
     def raw(self, name: str, *arguments: Any) -> int:
-        """Return the return code of a direct library call, which replaces two calls of pynvml."""
+        """Return the error number of a direct library call, which is cheaper than a call through pynvml."""
         try:
             return int(self.module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001 # in every wheel; gpustat relies on it, too
         except self.module.NVMLError as error:
@@ -85,5 +87,5 @@ class Nvml(Binding):
 
 
 def address(handle: Any) -> int:
-    """Return the address that identifies a handle: handles are neither hashable nor comparable."""
+    """Return the address of a handle, which identifies it. Handles are neither hashable nor comparable."""
     return ctypes.cast(handle, ctypes.c_void_p).value or 0

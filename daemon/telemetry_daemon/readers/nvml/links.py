@@ -1,4 +1,4 @@
-"""NVLink: state, traffic and errors of each link, read in batches, and the state of the fabric."""
+"""Reads NVLink: the state, traffic and errors of each link, and the state of the fabric."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# More links than any GPU has.
+# No GPU has more links.
 _MOST_LINKS = 72
-# The counters of nvmlDeviceGetNvLinkErrorCounter, read if the fields are unknown.
+# The counters of nvmlDeviceGetNvLinkErrorCounter, which are read if the fields are not supported.
 _COUNTERS: Mapping[str, int] = {"replay": 0, "recovery": 1, "crc": 2}
 _NAMES = tuple(name for name, _ in fields.LINK)
 _VERSION_2 = 0x02000024
 
 
 @cache
-def _fields_of_each(count: int) -> tuple[Field, ...]:
-    """Return the fields of all links, link by link; cached for GPUs with the same number of links."""
+def _link_fields(count: int) -> tuple[Field, ...]:
+    """Return the fields of all links. Cached, because GPUs usually have the same number of links."""
     return tuple(Field(f"{name}.{link}", number, link) for link in range(count) for name, number in fields.LINK)
 
 
 class Links:
-    """The links of one GPU; their number is read once."""
+    """Reads the links of one GPU. Their number is read once."""
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
         self._count: Plain = None
 
     def read(self) -> Plain:
-        """Return `each`, the answers by link number, and `together`, the traffic of all links if no link reports its own."""
-        count = self._count if self._count is not None else self._counted()
+        """Return `each`, the answers by link, and `together`, the sum of the traffic for drivers that do not report it by link."""
+        count = self._count if self._count is not None else self._link_count()
         if isinstance(count, int) or error_in(count) in codes.FIELD_SWITCHES_OFF:
             self._count = count
         if not isinstance(count, int):
             return count
-        links = self._each(count)
+        links = self._read_each(count)
         traffic = [link[name] for link in links.values() for name in fields.TRAFFIC]
-        apart = any(map(is_answered, traffic)) or not links
-        return {"each": links, "together": {} if apart else self._together()}
+        has_traffic_by_link = any(map(is_answered, traffic)) or not links
+        return {"each": links, "together": {} if has_traffic_by_link else self._read_sums()}
 
-    def _counted(self) -> Plain:
+    def _link_count(self) -> Plain:
         count = self._asker.fields((fields.LINK_COUNT,))[fields.LINK_COUNT.name]
         if is_answered(count):
             return min(int(count), _MOST_LINKS)
@@ -66,18 +66,18 @@ class Links:
                 return state if link == 0 or error_in(state) not in codes.FIELD_SWITCHES_OFF else link
         return _MOST_LINKS
 
-    def _each(self, count: int) -> dict[str, dict[str, Plain]]:
-        batch = _fields_of_each(count)
+    def _read_each(self, count: int) -> dict[str, dict[str, Plain]]:
+        batch = _link_fields(count)
         found = self._asker.fields(batch)
-        # Answers are in the order of the batch: one per name for each link.
+        # The answers are in the order of the batch: all names of the first link, then of the second.
         answers = (found[field.name] for field in batch)
         return {
-            str(link): self._completed(link, dict(zip(_NAMES, islice(answers, len(_NAMES)), strict=True)))
+            str(link): self._with_older_calls(link, dict(zip(_NAMES, islice(answers, len(_NAMES)), strict=True)))
             for link in range(count)
         }
 
-    def _completed(self, link: int, answers: dict[str, Plain]) -> dict[str, Plain]:
-        """Return the answers, with the older calls for fields that this driver does not know."""
+    def _with_older_calls(self, link: int, answers: dict[str, Plain]) -> dict[str, Plain]:
+        """Return the answers, in which older calls replace fields that the driver does not support."""
         if error_in(answers["state"]) is not None:
             _, answers["state"] = self._asker.answer(link_state(link))
         for name, counter in _COUNTERS.items():
@@ -85,26 +85,26 @@ class Links:
                 _, answers[name] = self._asker.answer(link_errors(link, counter))
         return answers
 
-    def _together(self) -> dict[str, Plain]:
+    def _read_sums(self) -> dict[str, Plain]:
         numbers = dict(fields.LINK)
         batch = [Field(name, numbers[name], fields.ALL_LINKS) for name in fields.LINKS_TOGETHER]
         return self._asker.fields(batch)
 
 
 def read(nvml: Nvml, asker: Asker) -> Plain:
-    """Return state, status, clique and cluster, or {"error": …} without a fabric."""
-    return asker.custom("GpuFabricInfo", lambda: _ask(nvml, asker.handle))
+    """Return the state, status, clique and cluster of the fabric, or {"error": …} without a fabric."""
+    return asker.custom("GpuFabricInfo", lambda: _fabric_info(nvml, asker.handle))
 
 
-def _ask(nvml: Nvml, handle: Any) -> Plain | Refused:
+def _fabric_info(nvml: Nvml, handle: Any) -> Plain | Refused:
     structure = getattr(nvml.module, "c_nvmlGpuFabricInfo_v2_t", None)
-    if structure is None:  # a wheel before 12.550
+    if structure is None:  # pynvml before 12.550
         return Refused(codes.NOT_SUPPORTED)
     info = structure()
     info.version = _VERSION_2
-    given = nvml.call("nvmlDeviceGetGpuFabricInfoV", handle, ctypes.byref(info))
-    if isinstance(given, Refused):
-        return given
+    result = nvml.call("nvmlDeviceGetGpuFabricInfoV", handle, ctypes.byref(info))
+    if isinstance(result, Refused):
+        return result
     return {
         "state": int(info.state),
         "status": int(info.status),

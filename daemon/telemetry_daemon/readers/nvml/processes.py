@@ -1,4 +1,4 @@
-"""The processes on a GPU, each of the three lists in one call, and the utilization by each process."""
+"""Reads the three lists of processes on a GPU, and the utilization of each process."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
 KINDS = ("Compute", "Graphics", "MPSCompute")
-# The newest form of the call first; the layout of entries is the same since 450.
+# The newest form of each call first. The layout of entries has not changed since driver 450.
 _FORMS = ("_v3", "_v2")
 _ROOM = 64
 _UNKNOWN = (1 << 64) - 1
 _NO_INSTANCE = (1 << 32) - 1
-# These drivers write entries that are 8 bytes longer than declared, so that the PIDs are wrong.
+# These drivers write entries that are 8 bytes too long, which makes the PIDs wrong.
 _LONGER_ENTRIES = ((535, 43), (535, 86))
 _LONGEST_NAME = 256
-# DCGM's service, and the exporter that embeds it.
+# The service of DCGM, and the exporter that contains DCGM.
 _HOST_ENGINES = frozenset({b"nv-hostengine", b"dcgm-exporter"})
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 CALL = "nvmlDeviceGetProcessUtilization"
-# The code for no sample; pynvml returns success if the driver has no samples.
+# The error for "no sample". Also pynvml's result if the driver has no samples.
 _NO_SAMPLES = frozenset({0, codes.NOT_FOUND})
 _MOST = 1 << 16
 
@@ -62,7 +62,7 @@ def _instances(process: Any) -> tuple[int, int]:
 
 
 class ProcessLists:
-    """Reads process lists into an array that is kept from poll to poll."""
+    """Reads process lists into an array that is reused for all polls."""
 
     def __init__(self, nvml: Nvml, driver: str, proc: str = "/proc") -> None:
         self._nvml = nvml
@@ -72,7 +72,7 @@ class ProcessLists:
         self._forms: dict[str, str] = {}
 
     def read(self, asker: Asker) -> dict[str, Plain]:
-        """Return the lists by kind; an entry is PID, name, bytes, GPU instance, compute instance, with None for unknown."""
+        """Return the lists by kind. Entries are [PID, name, bytes, GPU instance, compute instance]; unknown values are None."""
         return {kind: self._list(asker, kind) for kind in KINDS}
 
     def _list(self, asker: Asker, kind: str) -> Plain:
@@ -86,7 +86,7 @@ class ProcessLists:
         return Refused(code) if code else [self._plain(entry) for entry in self._entries[:count]]
 
     def _in_two_calls(self, asker: Asker, kind: str) -> list[Plain] | Refused:
-        """Read a list as pynvml does: one call for the count, one for the entries."""
+        """Read a list with pynvml, which makes one call for the count and one for the entries."""
         found: list[Any] | Refused = self._nvml.call(f"nvmlDeviceGet{kind}RunningProcesses", asker.handle)
         if isinstance(found, Refused):
             return found
@@ -118,17 +118,17 @@ class ProcessLists:
         return [entry.pid, self._name(entry.pid), memory, *(None if n == _NO_INSTANCE else n for n in instances)]
 
     def _name(self, pid: int) -> str | None:
-        """Return the process's name, or None in a container, where the host's PID may be another process."""
+        """Return the name of a process. None in a container, where the PID of the host may be another process."""
         try:
             if os.readlink(f"{self._proc}/self/ns/pid") != _FIRST_PID_NAMESPACE:  # noqa: PTH115  # pathlib costs 0.4 MiB
                 return None
             return read_file(f"{self._proc}/{pid}/comm", _LONGEST_NAME).decode("utf-8", "replace").strip() or None
-        except OSError:  # the process exited or is hidden
+        except OSError:  # the process has exited or is hidden
             return None
 
 
 def find_host_engine(proc: str = "/proc") -> int | None:
-    """Return the PID of a DCGM host engine, or None if none runs or none is visible from this container."""
+    """Return the PID of a running DCGM host engine, or None if there is none or it is not visible from this container."""
     pids = (name for name in os.listdir(proc) if name.isdecimal())  # noqa: PTH208  # pathlib costs 0.4 MiB
     return next((int(pid) for pid in pids if _program(f"{proc}/{pid}/comm") in _HOST_ENGINES), None)
 
@@ -136,12 +136,12 @@ def find_host_engine(proc: str = "/proc") -> int | None:
 def _program(path: str) -> bytes:
     try:
         return read_file(path, _LONGEST_NAME).strip()
-    except OSError:  # the process exited
+    except OSError:  # the process has exited
         return b""
 
 
 class ProcessUse:
-    """Reads the samples that are newer than the last sample, whose timestamp it keeps."""
+    """Reads the samples of utilization that are newer than those of the last poll."""
 
     def __init__(self, nvml: Nvml, clock: Callable[[], float] = time.time) -> None:
         self._nvml = nvml
@@ -149,11 +149,11 @@ class ProcessUse:
         self._newest = 0
 
     def read(self, asker: Asker) -> Plain:
-        """Return the per cent by PID of each process that was active since the last poll, or None without any sample."""
+        """Return the utilization in per cent by PID of processes that were active since the last poll. None without samples."""
         return asker.custom(CALL, partial(self._samples, asker.handle))
 
     def _samples(self, handle: Any) -> list[Plain] | Refused | None:
-        if self._newest > self._clock() * 1e6:  # the clock was set back: all samples would be older
+        if self._newest > self._clock() * 1e6:  # the clock was set back, so all samples would be older
             self._newest = 0
         since = self._newest
         found: Any = self._nvml.call(CALL, handle, since)
@@ -161,7 +161,7 @@ class ProcessUse:
             return found
         samples = [] if isinstance(found, Refused) else sorted(found[:_MOST], key=lambda sample: int(sample.timeStamp))
         self._newest = max([since, *(int(sample.timeStamp) for sample in samples[-1:])])
-        # The first answer has all samples that the driver still holds, even of processes that exited long ago.
+        # The first answer has all samples that the driver has stored, even for processes that exited long ago.
         percents: dict[int, int] = {
             int(sample.pid): int(sample.smUtil) for sample in samples if int(sample.timeStamp) > since
         }

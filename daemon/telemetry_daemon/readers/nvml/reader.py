@@ -1,4 +1,4 @@
-"""The library reader `nvml`: initialises the library when possible, and again when necessary, never in a loop."""
+"""The library reader `nvml`: initialises the library, finds the GPUs, and reads them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from telemetry_daemon.readers.binding import SessionOverError
 from telemetry_daemon.readers.nvml import codes
-from telemetry_daemon.readers.nvml.events import Inbox
+from telemetry_daemon.readers.nvml.events import EventInbox
 from telemetry_daemon.readers.nvml.gpu import TIERS
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.session import Session
@@ -17,80 +17,80 @@ from telemetry_parsers.library import CallError, ReaderRefusal
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain, Reason, State
 
-# Do not fail without GPUs: an empty node is a valid answer.
+# With this flag, the initialisation succeeds on a node without GPUs.
 _INIT_NO_GPUS = 1
-# An initialisation costs half a second of CPU time on a node with eight GPUs.
+# Pauses between initialisations, which take half a second of CPU time on a node with eight GPUs.
 _FIRST_PAUSE_SECONDS = 5.0
 _LONGEST_PAUSE_SECONDS = 60.0
-# A session of this age did not fail at its beginning.
+# A failed session is replaced at once if it has worked for this long.
 _WELL_SECONDS = 60.0
-# Only an initialisation finds the first GPU, or a GPU's changed layout.
+# A new initialisation is necessary to find the first GPU, or the new MIG instances of a GPU.
 _RENEWED_AFTER_SECONDS = 5.0
 _LOOKED_FOR_AGAIN_SECONDS = 30.0
-# Denied device nodes may be permitted later, but not soon.
-_SLOW_TO_MEND = frozenset({codes.NO_PERMISSION, codes.OPERATING_SYSTEM, codes.UNKNOWN})
+# These errors rarely disappear soon, such as denied device nodes.
+_PERSISTENT = frozenset({codes.NO_PERMISSION, codes.OPERATING_SYSTEM, codes.UNKNOWN})
 
 
 class NvmlReader:
-    """Answers the calls `fast`, `counters`, `gpm`, `slow`, `links`, `processes` and `inventory`, which are the tiers."""
+    """Reads the GPUs. Its calls are the tiers `fast`, `counters`, `gpm`, `slow`, `links`, `processes` and `inventory`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._nvml = Nvml()
         self._session: Session | None = None
-        self._inbox = Inbox()
+        self._inbox = EventInbox()
         self._began = 0.0
         self._initialised = False
-        self._held = False
+        self._is_thread_blocked = False
         self._pause = 0.0
         self._not_before = 0.0
         self._refused: tuple[State, Reason | None, str] | None = None
 
     def open(self) -> None:
-        """Initialise the library and find the GPUs. Raise ReaderRefusal if that fails or must wait."""
-        if self._held:
-            text = "a thread does not come back from the library: the process has to be left"
+        """Initialise the library and find the GPUs. Raises ReaderRefusal if that fails, or failed a short time ago."""
+        if self._is_thread_blocked:
+            text = "a thread is blocked in the library; the worker must be restarted"
             raise ReaderRefusal("failed", "driver_gone", text)
         if self._refused is not None and self._clock() < self._not_before:
             raise ReaderRefusal(*self._refused)
         try:
             self._begin()
-        except SessionOverError as over:
+        except SessionOverError as error:
             self.close()
-            raise self._put_off(over.code, codes.refusal(over.code, codes.REFUSALS_AT_INIT)) from None
+            raise self._postpone(error.code, codes.refusal(error.code, codes.REFUSALS_AT_INIT)) from None
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """Return the answers of these tiers for the node, its GPUs and their events; all tiers if none are named."""
-        return {tier: self._tier(tier) for tier in calls or TIERS}
+        """Return the answers of these tiers for the node, its GPUs and their events. The default is all tiers."""
+        return {tier: self._read_tier(tier) for tier in calls or TIERS}
 
     def close(self) -> None:
         """Release the GPUs and the library."""
         session, self._session = self._session, None
         if session is not None and not session.close():
-            self._held = True  # shutting the library down under a waiting thread would crash
+            self._is_thread_blocked = True  # a shutdown would crash the thread
             return
         if self._initialised:
             self._nvml.call("nvmlShutdown")
             self._initialised = False
 
-    def _tier(self, tier: str) -> Plain | CallError:
+    def _read_tier(self, tier: str) -> Plain | CallError:
         if tier not in TIERS:
             return CallError(codes.FUNCTION_NOT_FOUND, f"the tiers are {' '.join(TIERS)}")
-        if self._is_to_be_renewed():
+        if self._needs_new_session():
             self.close()
             self.open()
         try:
-            return self._opened().read(tier)
-        except SessionOverError as over:
-            self._over(over.code)
+            return self._open_session().read(tier)
+        except SessionOverError as error:
+            self._replace_session(error.code)
         try:
-            return self._opened().read(tier)
-        except SessionOverError as over:
+            return self._open_session().read(tier)
+        except SessionOverError as error:
             self.close()
-            raise self._put_off(over.code, codes.refusal(over.code)) from None
+            raise self._postpone(error.code, codes.refusal(error.code)) from None
 
     def _begin(self) -> None:
-        """Begin a session. Raise SessionOverError if the library is missing or unusable."""
+        """Begin a session. Raises SessionOverError if the library is missing or unusable."""
         self._nvml.load()
         self._nvml.require_call("nvmlInitWithFlags", _INIT_NO_GPUS)
         self._initialised = True
@@ -98,32 +98,30 @@ class NvmlReader:
         self._session = Session(self._nvml, self._clock, self._inbox)
         self._session.begin()
 
-    def _opened(self) -> Session:
+    def _open_session(self) -> Session:
         if self._session is None:
             raise RuntimeError("read before open")
         return self._session
 
-    def _is_to_be_renewed(self) -> bool:
-        session, lived = self._opened(), self._clock() - self._began
-        return (session.stale and lived >= _RENEWED_AFTER_SECONDS) or (
-            session.empty and lived >= _LOOKED_FOR_AGAIN_SECONDS
-        )
+    def _needs_new_session(self) -> bool:
+        session, age = self._open_session(), self._clock() - self._began
+        return (session.stale and age >= _RENEWED_AFTER_SECONDS) or (session.empty and age >= _LOOKED_FOR_AGAIN_SECONDS)
 
-    def _over(self, code: int) -> None:
-        """End the session. Allow a new one at once after a long session, else after a pause."""
-        lived = self._clock() - self._began
+    def _replace_session(self, code: int) -> None:
+        """Close the session. Open a new one at once if it was old enough, else after a pause."""
+        age = self._clock() - self._began
         self.close()
-        if lived >= _WELL_SECONDS:
+        if age >= _WELL_SECONDS:
             self._pause = 0.0
             self._refused = None
         else:
-            self._put_off(code, codes.refusal(code))
+            self._postpone(code, codes.refusal(code))
         self.open()
 
-    def _put_off(self, code: int, refusal: ReaderRefusal) -> ReaderRefusal:
-        """Put off the next initialisation by 5, 10 … 60 s and return the refusal of all polls until then."""
+    def _postpone(self, code: int, refusal: ReaderRefusal) -> ReaderRefusal:
+        """Postpone the next initialisation by 5, 10 … 60 s, and return the failure of all polls until then."""
         self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
-        if code in _SLOW_TO_MEND:
+        if code in _PERSISTENT:
             self._pause = _LONGEST_PAUSE_SECONDS
         self._not_before = self._clock() + self._pause
         self._refused = (refusal.state, refusal.reason, refusal.text)
