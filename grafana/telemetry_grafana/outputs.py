@@ -168,8 +168,8 @@ def _without_inhibited(alert: Alert) -> str:
 def _firing(alert: Alert) -> str:
     """Return an expression for an alert that fires: its condition has been true for its hold time."""
     if alert.hold == AT_ONCE:
-        return alert.condition_with_values
-    return f"count_over_time(({alert.condition_with_values})[{alert.hold}:1m]) >= {alert.hold.removesuffix('m')}"
+        return alert.promql
+    return f"count_over_time(({alert.promql})[{alert.hold}:1m]) >= {alert.hold.removesuffix('m')}"
 
 
 _HANDBOOK_HEAD = """# Alerts

@@ -50,11 +50,7 @@ def reads_one_cards_present(trouble: str) -> bool:
 
 
 def test_no_alert_is_left_out_that_reads_only_one_cards_present() -> None:
-    troubles = {
-        name: whole(alert.condition_with_values)
-        for name, alert in BY_ALERT.items()
-        if "accelerator" in alert.condition_with_values
-    }
+    troubles = {name: whole(alert.promql) for name, alert in BY_ALERT.items() if "accelerator" in alert.promql}
     present = {name for name, trouble in troubles.items() if reads_one_cards_present(trouble)}
     assert len(present) >= 9
     assert present <= COMPARED

@@ -44,26 +44,26 @@ class Alert:
     held_back_by_event: str = ""  # the pattern of critical event codes with the same cause
 
     @property
-    def condition_with_values(self) -> str:
-        """Return the condition with the values of its thresholds."""
+    def promql(self) -> str:
+        """Return the condition as PromQL, with the values of its thresholds."""
         return " ".join(with_thresholds(self.condition).split())
 
     @property
     def expression(self) -> str:
         """Return the condition without faults during a past maintenance. During maintenance, Alertmanager inhibits the alert."""
         if not self.counted_over_seconds:
-            return self.condition_with_values
+            return self.promql
         ended = f"(last_over_time({MAINTENANCE_END}[1h]) > time() - {self.counted_over_seconds}) <= time()"
-        return f"({self.condition_with_values}) unless on (cluster, instance) ({ended})"
+        return f"({self.promql}) unless on (cluster, instance) ({ended})"
 
     @property
     def outside_maintenance(self) -> str:
         """Return the condition outside of maintenance, for Grafana. Alerts about a whole fleet are not affected."""
         if "{instance}" not in self.summary:
-            return self.condition_with_values
+            return self.promql
         until = f"time() - {self.counted_over_seconds}" if self.counted_over_seconds else "time()"
         # Another job may report the maintenance: in Kubernetes a node has a pod for each vendor.
-        return f"({self.condition_with_values}) unless on (cluster, instance) (last_over_time({MAINTENANCE_END}[1h]) > {until})"
+        return f"({self.promql}) unless on (cluster, instance) (last_over_time({MAINTENANCE_END}[1h]) > {until})"
 
     @property
     def action(self) -> str:
