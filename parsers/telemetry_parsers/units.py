@@ -73,8 +73,8 @@ def placeholder(text: str) -> Absent | None:
     text = text.strip()
     if len(text) > _LONGEST:
         return None
-    bare = text.strip("[]<>()").strip().lower()
-    return _PLACEHOLDERS.get(bare)
+    word = text.strip("[]<>()").strip().lower()
+    return _PLACEHOLDERS.get(word)
 
 
 def text_or_none(text: str | None) -> str | None:

@@ -103,14 +103,14 @@ def _processes_by_device(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[
     for card in devices:
         if card.id not in parts:
             continue
-        of_instance = {dict(part.facts).get(INSTANCE_FACT, ""): part.id for part in parts[card.id]}
+        instance_ids = {dict(part.facts).get(INSTANCE_FACT, ""): part.id for part in parts[card.id]}
         instance_pids = {process.pid for part in parts[card.id] for process in part.processes}
         card_processes = [process for process in card.processes if process.pid not in instance_pids]
         for process in card_processes:
-            if process.instance and process.instance in of_instance:
-                running[of_instance[process.instance]] += (process,)
+            if process.instance and process.instance in instance_ids:
+                running[instance_ids[process.instance]] += (process,)
         running[card.id] = tuple(
-            process for process in card_processes if not process.instance or process.instance not in of_instance
+            process for process in card_processes if not process.instance or process.instance not in instance_ids
         )
     return running
 
@@ -158,11 +158,11 @@ class _Assignment:
 
     def _actual_devices(self, party: Party, claimed: Mapping[str, SourcedClaim]) -> list[str]:
         """Return the devices that a pod actually uses: device plugins may swap ids after the kubelet recorded the claim."""
-        used = self._used.get(id(party), {})
-        elsewhere = [device_id for device_id in used if device_id not in claimed]
+        used_devices = self._used.get(id(party), {})
+        elsewhere = [device_id for device_id in used_devices if device_id not in claimed]
         if party.owner.kind != "pod" or not elsewhere:
             return list(claimed)
-        unused = [device_id for device_id in claimed if device_id not in used]
+        unused = [device_id for device_id in claimed if device_id not in used_devices]
         swapped = dict(zip(unused, elsewhere, strict=False))
         for device_id, other in swapped.items():
             problem = f"its processes are on {self._labels[other]}, not on {self._labels[device_id]}"
@@ -180,13 +180,13 @@ class _Assignment:
 
 def _devices_of_parties(running: Mapping[str, Sequence[Process]], parties: Parties) -> dict[int, dict[str, None]]:
     """Return the devices on which each party has processes, by the `id()` of the party."""
-    used: dict[int, dict[str, None]] = {}
+    used_devices: dict[int, dict[str, None]] = {}
     for device_id, processes in running.items():
         for process in processes:
             party = parties.party_of(process.pid)
             if party is not None and not _is_server(process):
-                used.setdefault(id(party), {})[device_id] = None
-    return used
+                used_devices.setdefault(id(party), {})[device_id] = None
+    return used_devices
 
 
 def _is_server(process: Process) -> bool:
@@ -264,10 +264,10 @@ def _card_allocations(card: MergedDevice, devices: Sequence[MergedDevice], uses:
     """Return the allocations of a card including its partitions, one for each owner."""
     parts = [device for device in devices if device.parent == card.id]
     allocations = [item for part in parts for item in _partition_allocations(part, card, devices, uses)]
-    rest = max(0.0, 1.0 - sum(fraction_of(part, card, _partition_count(card, parts)) for part in parts))
+    free = max(0.0, 1.0 - sum(fraction_of(part, card, _partition_count(card, parts)) for part in parts))
     whole = _device_allocations(uses[card.id])
     if parts and allocations:
-        whole = tuple(replace(item, share=item.share * rest, basis="partition") for item in whole if rest > 0)
+        whole = tuple(replace(item, share=item.share * free, basis="partition") for item in whole if free > 0)
     return _limit_owners(_one_per_owner((*allocations, *whole)))
 
 
@@ -330,12 +330,12 @@ def _one_per_owner(allocations: Sequence[Allocation]) -> tuple[Allocation, ...]:
 def _combined(first: Allocation, second: Allocation) -> Allocation:
     memory = (first.memory_used_bytes, second.memory_used_bytes)
     reported = [value for value in memory if value is not None]
-    used = {first.is_used, second.is_used}
+    usage_states = {first.is_used, second.is_used}
     return replace(
         first,
         share=first.share + second.share,
         is_allocated=first.is_allocated or second.is_allocated,
-        is_used=True if True in used else None if None in used else False,
+        is_used=True if True in usage_states else None if None in usage_states else False,
         sources=tuple(sorted({*first.sources, *second.sources})),
         memory_used_bytes=sum(reported) if len(reported) == len(memory) else None,
         started=min((started for started in (first.started, second.started) if started is not None), default=None),

@@ -120,9 +120,9 @@ def _is_other_chip(device: Device, identity: Identity) -> bool:
     """Return whether the identity belongs to another chip of the card. Chips of a card may share an address."""
     if identity.uuid is not None:
         return False
-    chip_place, named = chip_place_of(device), identity.device.partition(":")[2]
-    if chip_place is not None and None not in (chip_place.chip, named or None):
-        return chip_place.chip != named
+    chip_place, chip_number = chip_place_of(device), identity.device.partition(":")[2]
+    if chip_place is not None and None not in (chip_place.chip, chip_number or None):
+        return chip_place.chip != chip_number
     return None not in (device.index, identity.index) and device.index != identity.index
 
 

@@ -128,18 +128,18 @@ def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
 
 def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]) -> Sighting:
     report = newest.report
-    listed = device = newest.devices[position]
+    listed_device = device = newest.devices[position]
     parts = [(report, position)]
     for other in others:
-        position_in_other = other.find(listed, device)
+        position_in_other = other.find(listed_device, device)
         if position_in_other is not None:
             parts.append((other.report, position_in_other))
             parent = other.parent(position_in_other) if device.parent is None else device.parent
             device = combine(device, other.report.report.devices[position_in_other])
             # This runs for every device at every poll, so that needless copies are avoided.
             device = device if device.parent == parent else replace(device, parent=parent)
-    if device.up != listed.up:
-        device = replace(device, up=listed.up)  # the other polls may be older
+    if device.up != listed_device.up:
+        device = replace(device, up=listed_device.up)  # the other polls may be older
     rank = (FORM_RANK[report.report.form], report.source)
     return Sighting(report.source, rank, device, tuple(parts), report, report.report.index_space)
 
@@ -151,17 +151,17 @@ def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:
         for position, device in enumerate(report.report.devices):
             if device.index is not None and report.report.index_space:
                 parts.setdefault((report.report.index_space, device.index), []).append((report, position))
-    found = []
+    attached = []
     for (space, _), reports_of_device in parts.items():
         preferred, position = reports_of_device[0]
         device = preferred.report.devices[position]
         for report, other_position in reports_of_device[1:]:
             device = combine(device, report.report.devices[other_position])
         rank = (FORM_RANK[preferred.report.form], preferred.source)
-        found.append(
+        attached.append(
             Sighting(preferred.source, rank, device, tuple(reports_of_device), preferred, space, attached=True)
         )
-    return found
+    return attached
 
 
 def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:

@@ -133,8 +133,8 @@ def _readings(positions: Positions, row: Sequence[Value | None], origins: tuple[
 
 def _processes(slot: Slot, fresh: FreshReports) -> tuple[Process, ...]:
     for number, position in slot.parts:
-        listed = fresh.reports[number].report.report.processes
-        if listed and (processes := tuple(process for process in listed if process.device == position)):
+        all_processes = fresh.reports[number].report.report.processes
+        if all_processes and (processes := tuple(process for process in all_processes if process.device == position)):
             return processes
     return ()
 
@@ -144,8 +144,8 @@ def _with_list_counts(state: MergeState, arrangement: Arrangement, fresh: FreshR
     for slot in arrangement.devices:
         if isinstance(slot, Slot):
             polls, newest = seen.get(slot.device.id, (slot.polls, -math.inf))
-            taken = max((fresh.reports[number].report.taken for number in slot.listings), default=newest)
-            seen[slot.device.id] = (polls + 1, taken) if taken > newest else (polls, newest)
+            list_time = max((fresh.reports[number].report.taken for number in slot.listings), default=newest)
+            seen[slot.device.id] = (polls + 1, list_time) if list_time > newest else (polls, newest)
     rounded = {device_id: 1 << (polls.bit_length() - 1) for device_id, (polls, _) in seen.items() if polls}
     if all(identity.polls == rounded.get(identity.id, identity.polls) for identity in state.identities):
         return replace(state, seen=seen)

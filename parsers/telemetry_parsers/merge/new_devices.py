@@ -54,8 +54,8 @@ def check_new_devices(new_groups: Sequence[Group], missing: Iterable[Identity], 
         witnesses = frozenset(sorted(witnesses_now | previous.get(key, frozenset()))[:ENOUGH_WITNESSES])
         new_devices.witnesses[key] = witnesses
         if len(witnesses) < ENOUGH_WITNESSES:
-            rest = _reports_of_occupant(group, occupant)
-            new_devices.unconfirmed[id(group)] = UnconfirmedDevice(rest, occupant, _problem(group, occupant))
+            occupant_group = _reports_of_occupant(group, occupant)
+            new_devices.unconfirmed[id(group)] = UnconfirmedDevice(occupant_group, occupant, _problem(group, occupant))
             known_devices.remove(occupant)
     return new_devices
 

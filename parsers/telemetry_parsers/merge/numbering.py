@@ -41,8 +41,8 @@ def with_addresses(sightings: Sequence[Sighting], fresh: Iterable[SourceReport],
     when it was learnt. A list with different indices is ignored, since devices could be mixed up. Then all indices must
     be learnt again: a list after a loss and a return has the same indices, but possibly in another order.
     """
-    listed = _listed_indices(sightings)
-    learnt = {**learnt, **_invalidated(listed, fresh, learnt)}
+    listed_indices = _listed_indices(sightings)
+    learnt = {**learnt, **_invalidated(listed_indices, fresh, learnt)}
     completed: list[Sighting] = []
     unmatched: dict[str, None] = {}
     for sighting in sightings:
@@ -50,7 +50,7 @@ def with_addresses(sightings: Sequence[Sighting], fresh: Iterable[SourceReport],
         index = sighting.device.index
         if devices is None or index is None or not _needs_address(sighting):
             completed.append(sighting)
-        elif not sighting.attached and listed[sighting.source, _index_space(sighting)] != devices.keys():
+        elif not sighting.attached and listed_indices[sighting.source, _index_space(sighting)] != devices.keys():
             unmatched[sighting.source] = None
         else:
             completed.append(replace(sighting, device=combine(sighting.device, devices.get(index, sighting.device))))
@@ -59,9 +59,9 @@ def with_addresses(sightings: Sequence[Sighting], fresh: Iterable[SourceReport],
 
 def sources_without_addresses(sightings: Iterable[Sighting]) -> frozenset[str]:
     """Return the sources whose lists have neither addresses nor UUIDs."""
-    listed = [sighting for sighting in sightings if not sighting.attached]
-    return frozenset(sighting.source for sighting in listed) - {
-        sighting.source for sighting in listed if has_address_or_uuid(sighting.device)
+    listed_sightings = [sighting for sighting in sightings if not sighting.attached]
+    return frozenset(sighting.source for sighting in listed_sightings) - {
+        sighting.source for sighting in listed_sightings if has_address_or_uuid(sighting.device)
     }
 
 
@@ -70,17 +70,17 @@ def learn_addresses(groups: Iterable[Group]) -> dict[_IndexSpace, dict[int, Devi
     learnt: dict[_IndexSpace, dict[int, Device]] = {}
     incomplete: set[_IndexSpace] = set()
     for group in groups:
-        named = Device(group.vendor, bus_id=group.device.bus_id, uuid=group.device.uuid)
+        identified = Device(group.vendor, bus_id=group.device.bus_id, uuid=group.device.uuid)
         for sighting in group.sightings:
             index = sighting.device.index
             if sighting.attached or index is None or sighting.device.partition is not None:
                 continue
             if (
-                not has_address_or_uuid(named)
-                or learnt.setdefault(_index_space(sighting), {}).setdefault(index, named) is not named
+                not has_address_or_uuid(identified)
+                or learnt.setdefault(_index_space(sighting), {}).setdefault(index, identified) is not identified
             ):
                 incomplete.add(_index_space(sighting))
-    return {space: named for space, named in learnt.items() if space not in incomplete}
+    return {space: identified for space, identified in learnt.items() if space not in incomplete}
 
 
 def remember_learnt(learnt: Learnt, now: Learnt) -> Learnt:
@@ -111,11 +111,11 @@ def _empty_spaces(fresh: Iterable[SourceReport]) -> Iterator[_IndexSpace]:
 
 
 def _listed_indices(sightings: Iterable[Sighting]) -> _ListedIndices:
-    listed: _ListedIndices = {}
+    indices_by_space: _ListedIndices = {}
     for sighting in sightings:
         if not sighting.attached and sighting.device.partition is None:
-            listed.setdefault((sighting.source, _index_space(sighting)), set()).add(sighting.device.index)
-    return listed
+            indices_by_space.setdefault((sighting.source, _index_space(sighting)), set()).add(sighting.device.index)
+    return indices_by_space
 
 
 def _index_space(sighting: Sighting) -> _IndexSpace:

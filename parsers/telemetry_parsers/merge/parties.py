@@ -134,9 +134,9 @@ class Parties:
 
     def _find(self, task: Task) -> Party | None:
         owner_key = _name_key(task.owner) if task.owner is not None else ""
-        found = next((self._by_key[key] for key in (*task.keys, owner_key) if key in self._by_key), None)
-        if found is not None:
-            return found
+        party = next((self._by_key[key] for key in (*task.keys, owner_key) if key in self._by_key), None)
+        if party is not None:
+            return party
         pods = [party for key in task.keys if key.startswith(_POD_KEY) for party in self._by_pod.get(key, ())]
         return min(pods, key=lambda party: party.owner.name, default=None)
 

@@ -161,10 +161,10 @@ def _answers(printed: Sequence[Line], output: Output, tool: Tool) -> list[_Answe
     parts_of_runs = [(run, tool.several.parts(run)) for run in runs(printed, tool.several.command)]
     is_alone = len(parts_of_runs) == 1 and len(parts_of_runs[0][1]) == 1 and not parts_of_runs[0][0].arguments
     unclear = None if is_alone else tool.several.unclear
-    read = [(run, list(_answers_in(parts, output, tool, unclear))) for run, parts in parts_of_runs]
-    if not any(answers for _, answers in read):
+    answers_by_run = [(run, list(_answers_in(parts, output, tool, unclear))) for run, parts in parts_of_runs]
+    if not any(answers for _, answers in answers_by_run):
         return []
-    return [answer for run, answers in read for answer in answers or _failures(run, tool, tool.several)]
+    return [answer for run, answers in answers_by_run for answer in answers or _failures(run, tool, tool.several)]
 
 
 def _answers_in(parts: Sequence[Run], output: Output, tool: Tool, unclear: str | None) -> Iterator[_Answer]:

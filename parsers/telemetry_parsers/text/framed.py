@@ -135,8 +135,8 @@ class _TableReader:
         self.in_headings = False
 
     def _opens_headings(self, line: Line) -> bool:
-        first = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
-        names = headings_in(first, self.shape.headings)
+        first_cell = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
+        names = headings_in(first_cell, self.shape.headings)
         return bool(names) and names[0] == self.shape.opening and self.shape.headings.issuperset(names)
 
     def _start_headings(self, line: Line) -> None:
@@ -155,8 +155,8 @@ class _TableReader:
             self.unknown.update(dict.fromkeys(names))
 
     def _starts_record(self, row: _Row) -> bool:
-        first = row.cells[0].text.split(maxsplit=1) if row.cells else []
-        return bool(first) and self.shape.words[self.shape.opening].match(first[0]) is not None
+        first_words = row.cells[0].text.split(maxsplit=1) if row.cells else []
+        return bool(first_words) and self.shape.words[self.shape.opening].match(first_words[0]) is not None
 
     def _may_start_record(self) -> bool:
         return self.headed and not 0 < len(self.current) < len(self.headings)
@@ -192,8 +192,8 @@ def _truncated_cell(part: str) -> Cell:
     if head == part:
         start = max(head.rfind(sign) for sign in " \t") + 1
         head, last = head[:start], head[start:]
-    whole = last[: max(last.rfind("("), last.rfind(")")) + 1]
-    return Cell((head + whole).strip(), whole=False)
+    complete_part = last[: max(last.rfind("("), last.rfind(")")) + 1]
+    return Cell((head + complete_part).strip(), whole=False)
 
 
 def _split_at_gaps(text: str) -> list[str]:
