@@ -47,7 +47,7 @@ def test_fifteen_times_in_the_middle_of_everything(tmp_path: Path, plugin: Switc
         if prom.exists():
             assert prom.read_text().endswith("\n")
             assert list(oracle.text_string_to_metric_families(prom.read_text())), number
-        identities |= {identity.id for identity in load(tmp_path / "state" / "devices.json")}
+        identities |= {identity.id for identity in load(tmp_path / "state" / "devices.json").devices}
         if recording.exists() and recording.stat().st_size:
             assert recording.read_bytes().endswith(b"\n"), number
             assert [capture_from_plain(decode_line(line)) for line in recording.read_text().splitlines()]

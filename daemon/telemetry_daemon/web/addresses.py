@@ -53,14 +53,14 @@ def parse_address(text: str) -> TcpAddress | UnixAddress:
         raise WebError(f"{text}: vsock addresses are not supported; {_EXAMPLES}")
     if text.startswith(UNIX_PREFIX):
         return _unix_address(text)
-    found = _HOST_AND_PORT.fullmatch(text)
-    if found is None:
+    match = _HOST_AND_PORT.fullmatch(text)
+    if match is None:
         raise WebError(f"{text!r} is not a listen address; {_EXAMPLES}")
-    if int(found["port"]) > 65535:
+    if int(match["port"]) > 65535:
         raise WebError(f"{text}: the port must be at most 65535")
-    if found["bracketed"] == "":
+    if match["bracketed"] == "":
         raise WebError(f"{text}: the brackets are empty; {_EXAMPLES}")
-    return TcpAddress(found["bracketed"] or found["plain"] or "", int(found["port"]))
+    return TcpAddress(match["bracketed"] or match["plain"] or "", int(match["port"]))
 
 
 def _unix_address(text: str) -> UnixAddress:

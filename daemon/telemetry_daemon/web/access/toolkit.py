@@ -247,7 +247,7 @@ def _headers(table: Table) -> tuple[tuple[str, str], ...]:
     table.flag("http2")  # accepted and ignored, because every client supports HTTP/1.1
     headers = table.table("headers")
     headers.check_keys(_HEADERS, "this header cannot be set; valid headers: ")
-    curves: list[tuple[str, str]] = []
+    selected: list[tuple[str, str]] = []
     for name in headers.names:
         value = headers.text(name)
         if not value:
@@ -257,8 +257,8 @@ def _headers(table: Table) -> tuple[tuple[str, str], ...]:
             raise headers.error(name, f"must be {' or '.join(allowed)}")
         if not _HEADER_VALUE.fullmatch(value):
             raise headers.error(name, "must be one line of printable ASCII")
-        curves.append((name, value))
-    return tuple(curves)
+        selected.append((name, value))
+    return tuple(selected)
 
 
 def _users(table: Table) -> tuple[tuple[str, str], ...]:

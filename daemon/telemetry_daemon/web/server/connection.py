@@ -64,7 +64,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._bytes_while_leaving > LINGER_BYTES:
                 self.abort()
         elif self._phase is Phase.FOLLOWING:
-            self._receive_from_follower(bytes(self._shared.read_buffer[:nbytes]))
+            self._receive_from_stream_client(bytes(self._shared.read_buffer[:nbytes]))
         elif not self._has_client_finished:
             self._receive(bytes(self._shared.read_buffer[:nbytes]))
 
@@ -144,7 +144,7 @@ class Connection(asyncio.BufferedProtocol):
             self._receive_end()
         self._advance()
 
-    def _receive_from_follower(self, data: bytes) -> None:
+    def _receive_from_stream_client(self, data: bytes) -> None:
         """Disconnect a client of a stream that sends data, because its requests would accumulate."""
         try:
             received = self._channel.receive(data) if self._channel else None
@@ -304,7 +304,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self._is_last_answer or self._has_client_finished:
             self._end_pieces()
         else:
-            self._follow()
+            self._await_piece()
 
     def _next_piece(self, pieces: Pieces) -> bytes | None:
         try:
@@ -315,7 +315,7 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
             return b""
 
-    def _follow(self) -> None:
+    def _await_piece(self) -> None:
         """Wait without a deadline until a piece is ready or the client closes."""
         self._enter_phase(Phase.FOLLOWING)
         if self._deadline is not None:
