@@ -94,7 +94,7 @@ def open_folder(path: Path) -> int:
 
 
 def open_own_folder(path: Path) -> tuple[int, os.stat_result]:
-    """Return the descriptor and status of a folder that only this user can write to. Root may also use the service user's folders."""
+    """Return the descriptor and status of a folder that only this user, or for root the service's user, can write to."""
     check = _OwnPathCheck()
     with ExitStack() as on_error:
         descriptor = open_path(path, check.visit)

@@ -22,7 +22,7 @@ FOLDER_MODE = 0o755
 
 @final
 class OwnFolder:
-    """An open folder of the service. Files that root creates are given to the service's user. Methods raise OSError, UnsafeError."""
+    """An open folder of the service. Files that root creates get the folder's owner. Methods raise OSError, UnsafeError."""
 
     def __init__(self, descriptor: int, owner: tuple[int, int]) -> None:
         self._descriptor = descriptor

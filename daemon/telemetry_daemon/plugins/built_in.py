@@ -32,7 +32,7 @@ def lazily_imported(parser: DescribedParser, target: str) -> Parser:
 
 
 class _ImportedParse:
-    """Parses a capture; returns a failed report if the parser cannot be imported. A failed import is repeated at the next capture."""
+    """Parses a capture. Returns a failed report if the parser cannot be imported; the next capture imports it again."""
 
     def __init__(self, parser: DescribedParser, target: str) -> None:
         self._parser = parser

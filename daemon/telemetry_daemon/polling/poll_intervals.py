@@ -35,7 +35,7 @@ class Need:
 
 
 def base_interval(poll: Poll, settings: SourceSettings) -> float:
-    """Return the seconds between successful polls. The setting `interval` applies to fast polls; it never speeds up expensive ones."""
+    """Return the seconds between successful polls. The setting `interval` applies to fast polls, and may slow down counters."""
     if settings.interval is not None and poll.tier == "fast":
         return max(settings.interval, poll.interval if poll.name in _EXPENSIVE else 0.0)
     return poll.interval

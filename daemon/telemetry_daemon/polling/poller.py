@@ -178,7 +178,7 @@ class Poller:
                     self._poll_soon(name, poll, delay)
 
     def round_check(self, *, poll_now: bool) -> Callable[[], bool]:
-        """Return a function that reports whether every poll has finished since this call or timed out. `poll_now` starts all polls first."""
+        """Return a function that reports whether all polls have finished since now or timed out. `poll_now` starts the polls."""
         sources = self.sources().values()
         until = self._clock.monotonic() + poll_intervals.round_seconds(
             (source.parser, source.settings) for source in sources
@@ -344,7 +344,7 @@ class Poller:
                 log.warning(message, extra={**facts, "where": problem.where, "text": problem.text})
 
     def _level(self, source: str, poll: Poll, state: State) -> int:
-        """Return the log level of a change of state. A missing tool is logged once for all its polls, a disabled source only at debug level."""
+        """Return the log level of a change of state. A missing tool is logged once for all polls, a disabled source for debugging."""
         is_first = self._changes.changed(source, state)
         if state in ("failed", "stuck") or (state == "not_supported" and poll.lists_devices):
             return logging.WARNING

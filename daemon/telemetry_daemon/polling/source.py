@@ -89,7 +89,7 @@ class Source:
         return Answer(capture, self._with_unlisted_devices(poll, report, pci), result)
 
     def answer_if_missing(self, poll: Poll) -> Answer | None:
-        """Return the answer if the poll's tool, library or files are missing, or None if the poll must run to find out. Never blocks."""
+        """Return the answer if the poll's tool, library or files are missing, or None if the poll must run. Never blocks."""
         reader = self._readers[poll.name]
         if self.settings.path or not isinstance(reader, CommandReader | WorkerReader):
             return None

@@ -51,12 +51,7 @@ def _file_state(path: str) -> FileState:
 
 
 class WorkerReader:
-    """The reader of one source.
-
-    Closing the reader stops the worker, but another reader may use the worker again. Files are read below `root`, which
-    differs from / in a container. `decode_readout` ingests the worker's answer and checks it as strictly as the code in the
-    worker requires.
-    """
+    """Reads a source in a worker, which other readers may use after `close`. Files are read below `root`."""
 
     def __init__(
         self,

@@ -1,7 +1,5 @@
-"""One gRPC call over a connected socket: an empty request, one message as the answer, and one deadline.
-https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md describes gRPC over HTTP/2. h2 handles HTTP/2 without
-touching sockets.
-"""
+"""One gRPC call with an empty request over a connected socket. h2 implements HTTP/2 without touching sockets."""
+# https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md describes gRPC over HTTP/2.
 
 from __future__ import annotations
 

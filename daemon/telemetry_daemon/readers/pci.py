@@ -115,7 +115,7 @@ def this_machine(boot_id: Path = BOOT_ID, pci_devices: Path = PCI_DEVICES) -> Ma
 
 
 def _binding(pci_devices: Path, bus_id: str) -> int:
-    """Return the inode of the link from a card to its driver, which changes if the driver is bound again. Empty without a driver."""
+    """Return the inode of the link from a card to its driver. It changes if the driver is bound again."""
     address = bus_address(bus_id)
     if address is None:  # not an address: a plugin may return any text
         return NOT_BOUND

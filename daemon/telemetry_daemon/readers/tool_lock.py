@@ -99,7 +99,7 @@ class HeldLock:
             write_note(self.descriptor, self._source, tool_pid)
 
     def release(self) -> None:
-        """Release the lock, even if a child still has inherited the descriptor."""
+        """Release the lock, even if a child has inherited the descriptor."""
         if self.descriptor is not None:
             with contextlib.suppress(OSError):  # closing the descriptor releases the lock
                 fcntl.flock(self.descriptor, fcntl.LOCK_UN)

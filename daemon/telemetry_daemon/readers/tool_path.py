@@ -1,4 +1,4 @@
-"""Finds a tool at the configured path, or on PATH and in the vendor's folders. Root only runs tools that only root can replace."""
+"""Finds a tool at the configured path, or on PATH and in the vendor's folders, and checks whether root may run it."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class CommandReader:
         self._reap_leftover(attempt)
         choice = self._choose(request)
         lines = _lines(request, choice, targets)
-        lock = self._take_lock(choice, attempt)
+        lock = self._acquire_lock(choice, attempt)
         try:
             for target, line in lines:
                 self._run(self._task(request, choice, target, line, lock), request, attempt)
@@ -222,7 +222,7 @@ class CommandReader:
         search_path = self._environment.get("PATH", os.defpath)
         return ToolSearch(self._source, self._path, search_path, request.folders)
 
-    def _take_lock(self, choice: Choice, attempt: _Attempt) -> HeldLock:
+    def _acquire_lock(self, choice: Choice, attempt: _Attempt) -> HeldLock:
         try:
             return self._locks.acquire(self._lock_name(choice), attempt.until, self._closing)
         except ToolBusyError as busy:
@@ -237,8 +237,8 @@ class CommandReader:
 
     def _task(self, request: Command, choice: Choice, target: str, line: tuple[str, ...], lock: HeldLock) -> _Task:
         inherited = () if lock.descriptor is None else (lock.descriptor,)
-        request_to_launch = Launch(choice.tool.path, line[1:], self._environment | dict(request.env), inherited)
-        return _Task(shlex.join(line), target, request_to_launch, lock)
+        launch_request = Launch(choice.tool.path, line[1:], self._environment | dict(request.env), inherited)
+        return _Task(shlex.join(line), target, launch_request, lock)
 
     def _run(self, task: _Task, request: Command, attempt: _Attempt) -> None:
         """Run the tool once and store its output. Raises _NoAnswerError if the following runs would fail as well."""
@@ -260,7 +260,7 @@ class CommandReader:
             attempt.lost.append((failure, diagnostic_output(run, task.line, task.target)))
         else:
             attempt.outputs.append(diagnostic_output(run, task.line, task.target))
-            raise _NoAnswerError(failure if leftover is None or _was_abandoned(run, request) else leftover.failure())
+            raise _NoAnswerError(failure if leftover is None or _is_abandoned(run, request) else leftover.failure())
 
     def _raise_if_late(self, task: _Task, attempt: _Attempt) -> None:
         if self._leftover is not None:
@@ -282,7 +282,7 @@ def _not_found(request: Command, search: ToolSearch) -> Failure:
     return Failure("missing", None, search.missing_text(request.alternatives[0][0]))
 
 
-def _was_abandoned(run: Run, request: Command) -> bool:
+def _is_abandoned(run: Run, request: Command) -> bool:
     return request.on_deadline == "abandon" and run.cause in ("timeout", "closed")
 
 

@@ -96,7 +96,7 @@ class Choice:
 
 @dataclass(slots=True)
 class _Rejections:
-    """The rejections of a request: the tool of each line, the first line that was not rejected, their expiry, the line used last."""
+    """The rejected lines of a request: its tools, the first line that was not rejected, the expiry, the line used last."""
 
     tools: tuple[Tool | None, ...]
     first: int = 0
