@@ -20,8 +20,8 @@ def dead(root: Path) -> None:
 @pytest.mark.parametrize(
     ("prepare", "why", "to_do"),
     [
-        (lambda _root: None, "no socket of a kubelet found", "nothing, if the node has none"),
-        (dead, "the kubelet is down or restarting", "docs/owners.md says what this source needs"),
+        (lambda _root: None, "no socket of a kubelet found", "none needed if the node has no such source"),
+        (dead, "the kubelet is down or restarting", "docs/owners.md describes what this source needs"),
     ],
 )
 def test_it_says_why_there_is_no_kubelet(tmp_path: Path, prepare: Callable[[Path], None], why: str, to_do: str) -> None:
@@ -56,5 +56,5 @@ def test_of_a_simulated_node_it_says_that_its_cards_are_not_judged(tmp_path: Pat
     with Daemon(tmp_path, arguments=("--demo", "2xnvidia")) as daemon:
         daemon.until(lambda: len(daemon.document()["devices"]) == 2)
         status, output, _ = run_main("doctor", "--node", daemon.address)
-    assert "its cards are simulated or recorded: their faults are not findings" in output
+    assert "the cards are simulated or recorded: their faults are not findings" in output
     assert status == 0

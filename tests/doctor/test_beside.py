@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from telemetry_daemon.doctor.cards import broken, too_few
-from telemetry_daemon.doctor.daemon import Beside, DaemonView, Unit, findings, fine, notes
+from telemetry_daemon.doctor.cards import device_faults, too_few
+from telemetry_daemon.doctor.daemon import DaemonView, LocalDaemon, Unit, findings, notes, working_sources
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Snapshot, SourceStatus
 from telemetry_parsers.recorded import Recorded
 from telemetry_parsers.states import BUSY
@@ -26,7 +26,7 @@ def snapshot(source: SourceStatus, *devices: MergedDevice) -> Snapshot:
 
 
 HERE = snapshot(status(), device())
-BESIDE = Beside(unit=None, reads="aa", version="1.0")
+BESIDE = LocalDaemon(unit=None, reads="aa", version="1.0")
 VIEW = DaemonView("the daemon", HERE, "1.0", {}, "aa")
 
 
@@ -34,7 +34,7 @@ def unit(active: str, enabled: str = "enabled", **more: str) -> Unit:
     return Unit({"LoadState": "loaded", "ActiveState": active, "UnitFileState": enabled, **more})
 
 
-SERVICE, USER = "LD_LIBRARY_PATH", "nothing for the service"
+SERVICE, USER = "LD_LIBRARY_PATH", "none needed for the service"
 
 
 def there(source: SourceStatus, *devices: MergedDevice, **more: Any) -> DaemonView:
@@ -45,18 +45,28 @@ DENIED = status("failed", "no_permission", "denied")
 # What this command sees, what the daemon sees, and what is said of the difference, with its remedy.
 CASES: dict[str, tuple[Snapshot, DaemonView, str, str]] = {
     "both see the same": (HERE, VIEW, "", ""),
-    "version": (HERE, replace(VIEW, version="0.9"), "version 0.9, and this command is 1.0", "restart"),
-    "configuration": (HERE, replace(VIEW, reads="bb"), "another configuration", "--config"),
-    "the service may not": (HERE, there(DENIED), "nvml is ok here and failed (no_permission) there: denied", SERVICE),
-    "not found": (HERE, there(status("missing")), "ok here and missing there", SERVICE),
-    "this user may not": (snapshot(DENIED), there(status()), "ok there and failed (no_permission) here", USER),
+    "version": (HERE, replace(VIEW, version="0.9"), "version 0.9, this command 1.0", "restart"),
+    "configuration": (HERE, replace(VIEW, reads="bb"), "other settings", "--config"),
+    "the service may not": (
+        HERE,
+        there(DENIED),
+        "nvml is ok in this command, but failed (no_permission) in the daemon: denied",
+        SERVICE,
+    ),
+    "not found": (HERE, there(status("missing")), "ok in this command, but missing in the daemon", SERVICE),
+    "this user may not": (
+        snapshot(DENIED),
+        there(status()),
+        "ok in the daemon, but failed (no_permission) in this command",
+        USER,
+    ),
     "the daemon uses the tool": (snapshot(status("stuck", None, BUSY), device()), VIEW, "", ""),
-    "fewer": (snapshot(status(), device(), device(1)), VIEW, "it has 1 nvidia device, and this command 2", SERVICE),
-    "more": (HERE, there(status(), device(), device(1)), "it has 2 nvidia devices, and this command 1", "dmesg"),
+    "fewer": (snapshot(status(), device(), device(1)), VIEW, "the daemon has 1 nvidia device, this command 2", SERVICE),
+    "more": (HERE, there(status(), device(), device(1)), "the daemon has 2 nvidia devices, this command 1", "dmesg"),
     "a reading": (
         HERE,
         there(status(), device(fan=Absent.NOT_PERMITTED)),
-        "it may not read what this command reads: fan_ratio",
+        "no permission in the daemon, but in this command: fan_ratio",
         SERVICE,
     ),
     "a simulation": (HERE, there(status("failed"), device(simulated=True), reads=""), "", ""),
@@ -89,7 +99,7 @@ def card_with(metric: str, label: str) -> MergedDevice:
 )
 def test_what_is_bad_of_a_card(bad: MergedDevice, expected: list[tuple[str, str, str]]) -> None:
     recorded = {cause: f"/f/{cause}" for cause in ("xid_79", "throttled_by_heat")}
-    found = list(broken([HERE, snapshot(status(), bad), snapshot(status(), bad)], recorded))
+    found = list(device_faults([HERE, snapshot(status(), bad), snapshot(status(), bad)], recorded))
     assert len(found) == len(expected)
     for finding, (where, what, remedy) in zip(found, expected, strict=True):
         assert (finding.where, what in finding.what, remedy in finding.remedy) == (where, True, True)
@@ -118,12 +128,12 @@ def looping(ended: str, restarts: str) -> Unit:
     ("of_unit", "expected"),
     [
         (None, ""),
-        (unit("inactive"), "is enabled and does not run"),
-        (unit("active", "disabled"), "is active, and no answer in time"),
-        (unit("failed", Result="exit-code", ExecMainStatus="78"), "is failed (exit-code, status 78)"),
+        (unit("inactive"), "is enabled, but not running"),
+        (unit("active", "disabled"), "is active, but no answer in time"),
+        (unit("failed", Result="exit-code", ExecMainStatus="78"), "has failed (exit-code, status 78)"),
         (unit("activating", SubState="start", Result="success", NRestarts="1"), ""),
         (looping("75", "1"), ""),
-        (looping("69", "43"), "ends and is started again (exit-code, status 69, 43 times)"),
+        (looping("69", "43"), "restarts repeatedly (exit-code, status 69, 43 times)"),
     ],
 )
 def test_a_daemon_that_should_answer(of_unit: Unit | None, expected: str) -> None:
@@ -133,12 +143,12 @@ def test_a_daemon_that_should_answer(of_unit: Unit | None, expected: str) -> Non
     assert all("systemctl" in finding.remedy or "journalctl" in finding.remedy for finding in found)
     assert not list(findings(HERE, replace(silent, is_denied=True)))
     (broken_one,) = findings(HERE, replace(silent, is_broken=True))
-    assert broken_one.what == "it runs and does not answer: no answer in time"
+    assert broken_one.what == "the daemon runs, but does not answer: no answer in time"
 
 
 @pytest.mark.parametrize(
     ("ended", "remedy"),
-    [("64", "ExecStart="), ("70", "--bundle"), ("78", "config check"), ("1", "says why")],
+    [("64", "ExecStart="), ("70", "--bundle"), ("78", "config check"), ("1", "shows the reason")],
 )
 def test_how_it_ended_says_what_to_do(ended: str, remedy: str) -> None:
     for of_unit in (looping(ended, "9"), unit("failed", Result="exit-code", ExecMainStatus=ended)):
@@ -150,5 +160,8 @@ def test_what_is_said_of_it() -> None:
     assert list(notes(replace(BESIDE, view=VIEW))) == ["version 1.0, 1 device, sources: 1 ok"]
     assert list(notes(replace(BESIDE, why_not="why"))) == ["why"]
     played = replace(VIEW, snapshot=replace(HERE, recorded=Recorded(1e9, "n")))
-    assert "plays a recording" in list(notes(replace(BESIDE, view=played)))[1]
-    assert (fine(replace(BESIDE, view=VIEW)), fine(replace(BESIDE, view=played))) == ({"nvml"}, frozenset())
+    assert "simulated or recorded cards" in list(notes(replace(BESIDE, view=played)))[1]
+    assert (working_sources(replace(BESIDE, view=VIEW)), working_sources(replace(BESIDE, view=played))) == (
+        {"nvml"},
+        frozenset(),
+    )

@@ -62,8 +62,8 @@ def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
     ("history", "why"),
     [
         (http(b"", "404 No"), "no telemetry daemon answers there"),
-        (http(b"{"), "it cannot be understood: "),
-        (http(b"{}"), "there is none"),
+        (http(b"{"), "the document is invalid: "),
+        (http(b"{}"), "it is empty"),
     ],
 )
 def test_a_bundle_says_why_it_has_no_history(
@@ -72,13 +72,13 @@ def test_a_bundle_says_why_it_has_no_history(
     page = http(b"", "200 OK", "Connection: close")
     with answering(in_its_place, (http(json.dumps(SNAPSHOT).encode()), page), (history,)):
         done, _ = healthy(tmp_path).bundle()
-    assert f"history.json not there: {why}" in done.words
+    assert f"history.json missing: {why}" in done.words
 
 
 @pytest.mark.parametrize(
     ("answer", "what"),
     [
-        (http(b"{}"), "its document cannot be understood"),
+        (http(b"{}"), "the daemon's document is invalid"),
         (b"boom\r\n\r\n", "the answer is not HTTP"),
         (http(b"", "500 No"), "the response has status 500"),
         (http(b"", "401 No"), ""),
@@ -140,9 +140,9 @@ def test_a_daemon_with_another_configuration_and_fewer_cards_than_are_expected(n
     node.config = node.config.replace("amd = 1", "amd = 8, nvidia = 1")
     other = node.doctor()
     assert other.status == 2
-    assert "8 amd devices are expected, and 2 found" in other.words
-    assert "1 nvidia device is expected, and 0 found" in other.words
-    assert "wrong daemon: it reads by another configuration than this command" in other.words
+    assert "8 amd devices are expected, 2 found" in other.words
+    assert "1 nvidia device is expected, 0 found" in other.words
+    assert "wrong daemon: the daemon has other settings than this command" in other.words
     assert "systemctl reload telemetry" in other.words
 
 
@@ -150,7 +150,7 @@ def test_another_node_is_asked(node: Played, daemon: Daemon) -> None:
     """Its own words, without the tools of this node, in both formats; it judges by what it expects itself."""
     status, output, error = run("doctor", "--node", daemon.address)
     assert (status, error) == (2, "")
-    assert f"asked at {daemon.address}: version " in output
+    assert f"at {daemon.address}: version " in output
     assert f"{TOOL}: ok" in output
     node.tools.prints(TOOL, "boom\n", status=7)
     daemon.until_state(TOOL, "failed")
@@ -160,8 +160,8 @@ def test_another_node_is_asked(node: Played, daemon: Daemon) -> None:
     assert (status, plain["node"], plain["user"]) == (2, daemon.address, None)
     assert [finding["where"] for finding in plain["findings"]] == [TOOL, "expect.devices", "expect.devices"]
     assert [finding["what"] for finding in plain["findings"][1:]] == [
-        "8 amd devices are expected, and 2 found",
-        "1 nvidia device is expected, and 0 found",
+        "8 amd devices are expected, 2 found",
+        "1 nvidia device is expected, 0 found",
     ]
     daemon.until_state(TOOL, "ok")
 
@@ -176,7 +176,7 @@ def test_beside_a_daemon_its_view_is_in_a_bundle(node: Played, daemon: Daemon) -
     uuid = daemon.document()["devices"][0]["uuid"]
     page = daemon.page()
     done, inside = node.bundle()
-    assert (done.status, "not there: no daemon" in done.output) == (0, False), done.output
+    assert (done.status, "missing: no daemon" in done.output) == (0, False), done.output
     shown = json.loads(inside["snapshot.json"])
     places = [(device["model"], device["bus_id"]) for device in shown["devices"] if device["vendor"] == "amd"]
     assert places == [("AMD INSTINCT MI210", "0000:03:00.0"), ("AMD INSTINCT MI210", "0000:04:00.0")]
@@ -184,7 +184,7 @@ def test_beside_a_daemon_its_view_is_in_a_bundle(node: Played, daemon: Daemon) -
     masked_page = inside["metrics.txt"].decode()
     assert masked_page.count("\n") > 100
     assert "accelerator_power_watts{" in masked_page
-    assert "captures before" in done.output
+    assert "earlier captures" in done.output
     own_captures = sum(len(source["polls"]) for source in json.loads(inside["doctor.json"])["sources"])
     assert len(inside["recording.jsonl.gz"].splitlines()) > own_captures
     stand_in = shown["devices"][0]["uuid"]
@@ -205,10 +205,10 @@ def test_a_daemon_that_was_stopped(node: Played, daemon: Daemon) -> None:
     findings = checked(inside["doctor.json"])["findings"]
     assert (done.status, [finding["where"] for finding in findings]) == (2, ["daemon"]), findings
     (finding,) = findings
-    assert finding["what"] == "it runs and does not answer: no answer in time"
+    assert finding["what"] == "the daemon runs, but does not answer: no answer in time"
     assert "kill -CONT" in finding["remedy"]
-    assert "snapshot.json, history.json, metrics.txt  not there: no daemon: no answer in time" in done.output
-    assert "the daemon's last minutes not there: no answer in time" in done.words
+    assert "snapshot.json, history.json, metrics.txt  missing: no daemon: no answer in time" in done.output
+    assert "the daemon's last minutes missing: no answer in time" in done.words
 
 
 def test_a_card_that_was_lost(node: Played, daemon: Daemon) -> None:

@@ -25,7 +25,7 @@ def test_a_healthy_node(tmp_path: Path) -> None:
     assert done.output.startswith(inside["CONTENTS"].decode())
     assert done.output.splitlines()[-1].startswith(f"written to {tmp_path}/bundle.tar.gz: ")
     assert all(f"  {name} " in done.output for name in inside if name != "CONTENTS")
-    assert "snapshot.json, history.json, metrics.txt  not there: no daemon" in done.output
+    assert "snapshot.json, history.json, metrics.txt  missing: no daemon" in done.output
     assert (tmp_path / "bundle.tar.gz").stat().st_mode & 0o777 == 0o600
     assert "driver amdgpu" in inside["versions.txt"].decode()
     assert "card 0000:03:00.0 amd class 120000 driver amdgpu" in inside["machine.txt"].decode()
@@ -127,6 +127,6 @@ def test_an_earlier_bundle_is_replaced_once_there_is_a_whole_one(tmp_path: Path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (done.status, done.output, done.errors.count("\n")) == (69, "", 1), done.errors
-    assert "with room" in done.errors
+    assert "free space" in done.errors
     assert path.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".bundle")] == []

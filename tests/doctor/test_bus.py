@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from telemetry_daemon.doctor.cards import Listing, contradictions, contradictions_afar, listings
+from telemetry_daemon.doctor.cards import Listing, contradictions, listings, remote_contradictions
 from telemetry_parsers.model import Device, MergedDevice, MergedReading
 
 A, B, C = "0000:3b:00.0", "0000:5e:00.0", "0000:86:00.0"
 
 
-def listing(source: str, *addresses: str, cards: int | None = None, names_missing: bool = False) -> Listing:
+def listing(source: str, *addresses: str, cards: int | None = None, is_incomplete: bool = False) -> Listing:
     devices = [Device("nvidia", bus_id=address) for address in addresses]
     (found,) = (
-        listings(source, devices, names_missing=names_missing) if devices else (Listing(source, "nvidia", cards or 0),)
+        listings(source, devices, is_incomplete=is_incomplete) if devices else (Listing(source, "nvidia", cards or 0),)
     )
     return found
 
@@ -37,7 +37,7 @@ CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] 
         [listing("nvml", A, B)],
         devices(A, B),
         "nvml",
-        f"lists 1 card that the PCI bus does not have: {B.partition('.')[0]}",
+        f"lists 1 card missing on the PCI bus: {B.partition('.')[0]}",
     ),
     "parts of a card with its address, or as functions": (
         [A],
@@ -51,11 +51,11 @@ CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] 
         [listing("nvml", A, B), listing("tool", A)],
         devices(A, B),
         "nvidia",
-        "0000:5e:00: nvml lists it, tool does not",
+        "0000:5e:00: listed by nvml, not by tool",
     ),
     "the source's own problem says it already": (
         [A, B],
-        [listing("nvml", A, B), listing("tool", A, names_missing=True)],
+        [listing("nvml", A, B), listing("tool", A, is_incomplete=True)],
         devices(A, B),
         "",
         "",
@@ -94,7 +94,7 @@ def test_what_is_found(
 
 
 def test_partitions_are_no_cards() -> None:
-    (found,) = listings("nvml", [Device("nvidia", bus_id=A), Device("nvidia", bus_id=A, parent=0)], names_missing=False)
+    (found,) = listings("nvml", [Device("nvidia", bus_id=A), Device("nvidia", bus_id=A, parent=0)], is_incomplete=False)
     assert found.cards == 1
 
 
@@ -112,7 +112,7 @@ def read_by(source: str, *addresses: str) -> list[MergedDevice]:
     ],
 )
 def test_another_node_is_judged_by_its_numbers(on_bus: int, devices: list[MergedDevice], is_twice: bool) -> None:
-    found = contradictions_afar(
+    found = remote_contradictions(
         {"nvidia": on_bus}, [replace(device, id=f"id{at}") for at, device in enumerate(devices)]
     )
     twice = ["4 nvidia devices reported, 2 on the PCI bus: some are reported twice"]

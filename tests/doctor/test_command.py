@@ -123,14 +123,14 @@ NO_LIBRARY = "error while loading shared libraries: libixml.so: cannot open\n"
 FAILED_UNIT = {"ActiveState": "failed", "Result": "exit-code", "ExecMainStatus": "78"}
 FAULTS = [
     fault(
-        "there is no /dev/nvidiactl",
-        "give it each of /dev/nvidiactl",
+        "but /dev/nvidiactl",
+        "add each of /dev/nvidiactl",
         container_without_devices,
         machine="container: Docker",
     ),
     fault(
-        "may not open /dev/mtgpu.0 (moorethreads): owner, group or mode",
-        "run as root, or give",
+        "cannot open /dev/mtgpu.0 (moorethreads): owner, group or mode",
+        "run as root, or set",
         without_rights,
         machine="refused: Permission denied",
         recording="mtgpu.0",
@@ -153,11 +153,11 @@ FAULTS = [
     fault("failed (exit-code, status 78)", "journalctl -u", unit(**FAILED_UNIT), unit="ActiveState=failed"),
     fault("1 MiB of memory", "MemoryMax= in a drop-in", unit(ActiveState="activating", MemoryMax="1048576")),
     # The folder above is the user's own.
-    fault("it cannot be made in /proc/self", "set state.directory", has(state="/proc/self/nope/state")),
-    fault("link to nothing", "what it names", lambda n: (n.folder / "state").symlink_to(n.folder / "nothing")),
-    fault("it is mounted with hidepid", "gid= names", with_a_proc_that_hides_processes),
+    fault("cannot be created in /proc/self", "set state.directory", has(state="/proc/self/nope/state")),
+    fault("dangling link", "create its target", lambda n: (n.folder / "state").symlink_to(n.folder / "nothing")),
+    fault("mounted with hidepid", "gid=", with_a_proc_that_hides_processes),
     fault("can be written by others", "chmod go-w", with_a_state_folder_for_all, machine="folder state.directory"),
-    fault("32 MiB of memory are allowed; the daemon needs 128 MiB", "container's options", with_too_little_memory),
+    fault("limit of 32 MiB of memory; the daemon needs 128 MiB", "container's options", with_too_little_memory),
     fault("log.levle", "`telemetry config check`", has(config='[log]\nlevle = "debug"\n'), file="levle"),
 ]
 
@@ -189,7 +189,7 @@ def test_a_fault_is_in_the_document_and_is_none_of_another_source(tmp_path: Path
     status, plain = node.document()
     (finding,) = plain["findings"]
     assert (status, finding["where"]) == (2, "PCI bus")
-    assert finding["what"] == "1 nvidia card has no kernel driver: 0000:09:00.0"
+    assert finding["what"] == "1 nvidia card without a kernel driver: 0000:09:00.0"
     assert node.doctor("--source", "amdgpu-sysfs").status == 0
 
 
@@ -213,10 +213,10 @@ def with_a_card_that_nobody_wants_to_read(node: Played) -> None:
 
 
 FINE: list[tuple[Spoil, str]] = [
-    (in_a_container_with_one_of_two_cards, "lists the 1 moorethreads card that the container was given"),
-    (in_a_container_with_as_many_as_expected, "lists the 1 moorethreads card that the container was given"),
+    (in_a_container_with_one_of_two_cards, "lists the 1 moorethreads card of the container"),
+    (in_a_container_with_as_many_as_expected, "lists the 1 moorethreads card of the container"),
     (with_a_card_that_nobody_wants_to_read, "mthreads-gmi: disabled"),
-    (lambda node: node.stranger(9, "0x1ed5", "vfio-pci"), "1 card (0000:09:00.0) belongs to a virtual machine"),
+    (lambda node: node.stranger(9, "0x1ed5", "vfio-pci"), "1 card assigned to virtual machines (0000:09:00.0)"),
 ]
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from telemetry_daemon.doctor.cards import VendorSources, notes, unread
+from telemetry_daemon.doctor.cards import VendorSources, notes, unread_cards
 from telemetry_daemon.doctor.machine import DeviceNode, Machine
 from telemetry_daemon.readers.pci import PciDevice
 
 NOTHING_READS = VendorSources("nvidia", missing=("nvml",))
-FAILS = VendorSources("nvidia", bad=("nvml",))
+FAILS = VendorSources("nvidia", failed=("nvml",))
 WELL = VendorSources("nvidia", read_by=("nvml",))
 CONTROL = DeviceNode("/dev/nvidiactl", ("nvidia",))
 
@@ -32,8 +32,8 @@ def denied(error: int = errno.EACCES, path: str = "/dev/nvidia0", **more: Any) -
 
 
 FOREIGN = ("PCI bus", "nouveau is the driver of 1 nvidia card", "/etc/modprobe.d")
-NO_NODES = ("device nodes", "there is no /dev/nvidiactl and no /dev/nvidia[0-9]*", "as root, which makes them")
-IN_DOCKER = "runtime (nvidia), or give it each of /dev/nvidiactl /dev/nvidia[0-9]* with --device"
+NO_NODES = ("device nodes", "but /dev/nvidiactl and /dev/nvidia[0-9]* are missing", "as root, which creates them")
+IN_DOCKER = "runtime (nvidia), or add each of /dev/nvidiactl /dev/nvidia[0-9]* with --device"
 # The machine, how its sources fared, and what is found: where, what, and the remedy.
 CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
     "nothing there": (of(), VendorSources("nvidia"), []),
@@ -41,7 +41,7 @@ CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
     "no driver at all says nothing of its tools and nodes": (
         of(*(card(number, driver="") for number in range(6))),
         NOTHING_READS,
-        [("PCI bus", "6 nvidia cards have no kernel driver: 0000:00:00.0 ", "load the vendor's driver")],
+        [("PCI bus", "6 nvidia cards without a kernel driver: 0000:00:00.0 ", "load the vendor's driver")],
     ),
     "a card of a virtual machine is none of ours": (of(card(driver="vfio-pci")), NOTHING_READS, []),
     "a driver that shows a picture only": (
@@ -63,7 +63,7 @@ CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
     "device nodes without a bus": (
         of(nodes=(CONTROL,)),
         NOTHING_READS,
-        [("nvidia", "the node has nvidia device nodes", "install the vendor's tools")],
+        [("nvidia", "nvidia device nodes without readings", "install the vendor's tools")],
     ),
     "no device nodes": (of(card()), FAILS, [NO_NODES]),
     "no device nodes in a container": (of(card(), container="Docker"), FAILS, [(*NO_NODES[:2], IN_DOCKER)]),
@@ -75,12 +75,12 @@ CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
     "not in the group": (
         of(card(), nodes=(denied(),), user="mia"),
         FAILS,
-        [("device nodes", "mia may not open /dev/nvidia0 (nvidia): owner, group or mode", "usermod -aG video mia")],
+        [("device nodes", "mia cannot open /dev/nvidia0 (nvidia): owner, group or mode", "usermod -aG video mia")],
     ),
     "a mode that lets root alone in": (
         of(card(), nodes=(denied(mode=0o600),)),
         FAILS,
-        [("device nodes", "may not open", 'MODE="0660"')],
+        [("device nodes", "cannot open", 'MODE="0660"')],
     ),
     "not in the unit's list": (
         of(card(), nodes=(denied(errno.EPERM), denied(errno.EPERM, "/dev/nvidia1"))),
@@ -88,7 +88,7 @@ CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
         [
             (
                 "device nodes",
-                "/dev/nvidia0 /dev/nvidia1 (nvidia): the list of devices that are allowed here",
+                "/dev/nvidia0 /dev/nvidia1 (nvidia): the list of allowed devices",
                 "DeviceAllow=/dev/nvidia0 rw",
             )
         ],
@@ -104,7 +104,7 @@ CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
 
 @pytest.mark.parametrize(("machine", "fared", "expected"), CASES.values(), ids=CASES)
 def test_what_is_found(machine: Machine, fared: VendorSources, expected: list[tuple[str, str, str]]) -> None:
-    found = list(unread(machine, [fared]))
+    found = list(unread_cards(machine, [fared]))
     assert [finding.where for finding in found] == [where for where, _, _ in expected]
     for finding, (_, what, remedy) in zip(found, expected, strict=True):
         assert what in finding.what
@@ -113,13 +113,13 @@ def test_what_is_found(machine: Machine, fared: VendorSources, expected: list[tu
 
 @pytest.mark.parametrize(("error", "remedy"), [(errno.EACCES, "--group-add video"), (errno.EPERM, "--device /dev/nv")])
 def test_a_container_is_given_what_it_lacks(error: int, remedy: str) -> None:
-    (finding,) = unread(of(card(), nodes=(denied(error),), container="Podman"), [FAILS])
+    (finding,) = unread_cards(of(card(), nodes=(denied(error),), container="Podman"), [FAILS])
     assert remedy in finding.remedy
 
 
 def test_each_group_has_its_remedy() -> None:
     nodes = (node(refusal=errno.EACCES), node("/dev/nvidia1", errno.EACCES, group="render"))
-    found = list(unread(Machine(user="mia", cards=(card(),), nodes=nodes), [FAILS]))
+    found = list(unread_cards(Machine(user="mia", cards=(card(),), nodes=nodes), [FAILS]))
     assert [finding.remedy.split(" and log in")[0] for finding in found] == [
         "usermod -aG render mia",
         "usermod -aG video mia",
@@ -128,6 +128,6 @@ def test_each_group_has_its_remedy() -> None:
 
 def test_cards_of_virtual_machines_and_the_container_are_said() -> None:
     lines = list(notes(Machine(container="Docker", cards=(card(driver="vfio-pci"), card(1))), ()))
-    assert lines[0] == "1 card (0000:00:00.0) belongs to a virtual machine: bound to vfio-pci"
+    assert lines[0] == "1 card assigned to virtual machines (0000:00:00.0): bound to vfio-pci"
     assert "Docker" in lines[1]
     assert list(notes(Machine(cards=(card(),)), ())) == []

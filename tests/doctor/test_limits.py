@@ -26,10 +26,10 @@ MIB = 1 << 20
     ("given", "expected"),
     [
         (Limits(), []),
-        (Limits(memory_bytes=64 * MIB), ["64 MiB of memory are allowed; the daemon needs 128 MiB"]),
-        (Limits(tasks=10), ["10 processes and threads are allowed; the daemon needs 64"]),
-        (Limits(cpus=0.02), ["0.02 CPUs are allowed; the daemon needs 0.1"]),
-        (Limits(open_files=64), ["64 open files are allowed; the daemon needs 512"]),
+        (Limits(memory_bytes=64 * MIB), ["limit of 64 MiB of memory; the daemon needs 128 MiB"]),
+        (Limits(tasks=10), ["limit of 10 processes and threads; the daemon needs 64"]),
+        (Limits(cpus=0.02), ["limit of 0.02 CPUs; the daemon needs 0.1"]),
+        (Limits(open_files=64), ["limit of 64 open files; the daemon needs 512"]),
     ],
 )
 def test_what_a_container_gives(given: Limits, expected: list[str]) -> None:
@@ -65,7 +65,7 @@ FOLDER = Folder("state.directory", "/var/lib/telemetry", free_bytes=1 << 30, fre
         (FOLDER, "", []),
         (Folder("s", "/x", is_read_only=True), "", [("mounted read-only", "set s")]),
         (Folder("s", "/x", "/x is not good: chmod /x"), "", [("is not good", "chmod /x")]),
-        (Folder("s", "/x", free_bytes=0), "", [("its disk is full", "make room")]),
+        (Folder("s", "/x", free_bytes=0), "", [("the disk is full", "free some space")]),
         (Folder("s", "/x", free_bytes=1 << 30, free_files=0), "", [("inodes", "remove files")]),
         (Folder("s", "/x", owner="telemetry"), "", []),
         (Folder("s", "/x", owner="mia"), "Docker", [("belongs to user mia", "set s")]),

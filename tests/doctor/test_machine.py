@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from doctor.played import Played
-from telemetry_daemon.doctor.machine import OF_PEOPLE, groups, machine
+from telemetry_daemon.doctor.machine import FIRST_USER_GROUP, groups, machine
 
 
 def test_cards_with_their_drivers(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_cards_with_their_drivers(tmp_path: Path) -> None:
         ("amd", "", False),
     ]
     assert found.on_bus == {"amd": 1, "nvidia": 2}
-    assert [own_card.bus_id for own_card in found.own_cards] == ["0000:3b:00.0", "0000:86:00.0"]
+    assert [own_card.bus_id for own_card in found.host_cards] == ["0000:3b:00.0", "0000:86:00.0"]
 
 
 def test_a_node_belongs_to_the_vendor_that_makes_it(tmp_path: Path) -> None:
@@ -56,4 +56,4 @@ def test_the_groups_of_people_are_reported_apart(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("os.getgroups", lambda: [0, 54321])
     monkeypatch.setattr("os.getegid", lambda: 0)
     assert groups() == ("54321", "root")
-    assert groups(OF_PEOPLE) == ("54321",)
+    assert groups(FIRST_USER_GROUP) == ("54321",)

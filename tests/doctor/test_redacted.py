@@ -78,7 +78,7 @@ def test_a_page() -> None:
         ("basic_auth_users:\n  marlowe: $2y$10$abc\n  b: x\n", "basic_auth_users: 2 removed\n"),
         ("10.77.3.17: x\nrate_limit:\n  burst: 5\n", "removed: removed\nrate_limit:\n  burst: 5\n"),
         ("marlowe", "removed\n"),
-        ("a: [", "it is no YAML\n"),
+        ("a: [", "the file is not YAML\n"),
     ],
 )
 def test_a_web_configuration(text: str, expected: str) -> None:

@@ -28,9 +28,9 @@ CASES: dict[str, tuple[list[SourceStatus], list[MergedDevice], VendorSources, bo
         replace(READ, missing=("b",)),
         True,
     ),
-    "one fails": ([status("a", "ok"), status("b", "failed")], [device("a")], replace(READ, bad=("b",)), False),
+    "one fails": ([status("a", "ok"), status("b", "failed")], [device("a")], replace(READ, failed=("b",)), False),
     "a card is not listed": ([status("a", "ok", WHERE)], [device("a")], replace(READ, incomplete=("a",)), False),
-    "asleep": ([status("a", "suspended")], [], VendorSources("amd", asleep=("a",)), True),
+    "asleep": ([status("a", "suspended")], [], VendorSources("amd", paused=("a",)), True),
     "read by another's source": ([status("a", "ok", vendor="hygon")], [device("a")], READ, True),
     "switched off": (
         [status("a", "disabled"), status("b", "missing"), status("c", "not_mine")],
@@ -38,7 +38,7 @@ CASES: dict[str, tuple[list[SourceStatus], list[MergedDevice], VendorSources, bo
         VendorSources("amd", missing=("b",), is_switched_off=True),
         False,
     ),
-    "one is off": ([status("a", "disabled"), status("b", "failed")], [], VendorSources("amd", bad=("b",)), False),
+    "one is off": ([status("a", "disabled"), status("b", "failed")], [], VendorSources("amd", failed=("b",)), False),
     "another vendor's fails": ([status("a", "failed", vendor="hygon")], [], VendorSources("amd"), False),
 }
 

@@ -14,7 +14,7 @@ from telemetry_daemon.config.inputs import ConfigError
 from telemetry_daemon.config.settings import Settings, settings_hash
 from telemetry_daemon.doctor import bundle as bundles
 from telemetry_daemon.doctor import daemon, examination, limits, machine, sources
-from telemetry_daemon.doctor.daemon import Beside
+from telemetry_daemon.doctor.daemon import LocalDaemon
 from telemetry_daemon.doctor.document import document
 from telemetry_daemon.doctor.examination import Examined
 from telemetry_daemon.doctor.findings import Finding, counted
@@ -50,7 +50,7 @@ def write_bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
     try:
         bundles.check(arguments.bundle)
         material = _collect_material(arguments, root)
-        mask = Mask(secrets.token_bytes(32), {*names_here(), machine.user(), *machine.groups(machine.OF_PEOPLE)})
+        mask = Mask(secrets.token_bytes(32), {*names_here(), machine.user(), *machine.groups(machine.FIRST_USER_GROUP)})
         bundle = bundles.Bundle(mask)
         gather(bundle, mask, material)
         time = material.examined.snapshot.wall_time
@@ -67,14 +67,14 @@ def write_bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
 def _examine_other_node(arguments: argparse.Namespace) -> Examined:
     (address,) = daemons.addresses([arguments.node], None)
     try:
-        return examination.examined_afar(daemon.ask(address, daemons.read_credentials(arguments)))
+        return examination.examine_remote(daemon.ask(address, daemons.read_credentials(arguments)))
     except NodeError as error:
         raise CommandError(f"{address.name}: {error}", status=exits.UNAVAILABLE) from None
 
 
 def _examine_this_node(
     arguments: argparse.Namespace, root: Path, settings: Settings, findings: Sequence[Finding] = ()
-) -> tuple[Examined, sources.Read]:
+) -> tuple[Examined, sources.PolledSources]:
     """Return the examination of this node, with the earlier `findings`, and all outputs that were read."""
     with load(find(settings.parsers.paths)) as loaded:
         options.check_sources(sorted(arguments.source), [item.parser.name for item in loaded.parsers])
@@ -82,10 +82,10 @@ def _examine_this_node(
             options.check_sections(arguments, settings, loaded.polls)
         read = sources.read(loaded, settings, arguments.source, root, streams.show_waiting)
         failures = [Finding("plugins", options.failure_text(failure), _PLUGIN_REMEDY) for failure in loaded.failures]
-    beside = Beside() if arguments.source else _daemon(arguments, settings)
+    beside = LocalDaemon() if arguments.source else _daemon(arguments, settings)
     facts = Examined(
         snapshot=read.snapshot,
-        patients=read.patients,
+        examined_sources=read.examined_sources,
         machine=machine.machine(root, os.environ),
         limits=limits.limits(root, beside.unit),
         folders=limits.folders(settings),
@@ -97,11 +97,11 @@ def _examine_this_node(
         owners_are_shown=settings.attribution.enabled,
         is_partial=bool(arguments.source),
     )
-    return examination.examined(facts), read
+    return examination.examine(facts), read
 
 
-def _daemon(arguments: argparse.Namespace, settings: Settings) -> Beside:
-    beside = Beside(unit=daemon.unit(), reads=settings_hash(settings), version=__version__)
+def _daemon(arguments: argparse.Namespace, settings: Settings) -> LocalDaemon:
+    beside = LocalDaemon(unit=daemon.unit(), reads=settings_hash(settings), version=__version__)
     credentials, page_path = daemons.read_credentials(arguments), settings.web.telemetry_path
     return daemon.find(daemons.local_addresses(settings), credentials, page_path, beside)
 

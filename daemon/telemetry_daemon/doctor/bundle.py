@@ -1,4 +1,4 @@
-"""A bundle: an archive of bounded size whose members share one mask, and texts whose format shows where secrets are."""
+"""A bundle: an archive of limited size whose members share one mask, and functions that remove secrets from texts."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import OWNER_LABELS
 
 MOST_BYTES = 32 << 20
-# For one member, so that no page or log displaces the others.
+# The limit for one member, so that no member displaces the others.
 MOST_MEMBER_BYTES = 8 << 20
 _FOLDER = "telemetry-doctor"
 _CONTENTS = "CONTENTS"
 _HEAD_BYTES = 1 << 16
-# For headers, the list and padding of an archive.
-_ROOM_BYTES = 1 << 20
+# The size of headers, list and padding of an archive.
+_OVERHEAD_BYTES = 1 << 20
 # Masking takes two seconds for each MiB.
 _LONGEST_TEXT = 1 << 20
 
 _COMMENT = re.compile(r"""("(?:[^"\\\n]|\\.)*"|'[^'\n]*')|[ \t]*#[^\n]*""")
 _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
-# Settings that contain host names, whatever their values look like.
-_OF_HOSTS = frozenset({"rank_table_server", "allowed_hosts"})
+# Settings whose values are host names.
+_HOST_SETTINGS = frozenset({"rank_table_server", "allowed_hosts"})
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
 _PLAIN_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
-# A job's number is not masked, because it joins the members.
+# Job numbers are not masked, so that the members can be compared.
 _JOB, _OWNER = 'owner_kind="job"', "owner"
-# Labels that name a person or something of theirs, whatever the names look like.
-_NAMING = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _PLAIN_LABELS
+# Labels whose values are names, and are masked as such.
+_NAME_LABELS = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _PLAIN_LABELS
 _ASSIGNED = re.compile(r"""(?:"([\w.]+)=(?:[^"\\]|\\.)*"|'([\w.]+)=[^']*'|([\w.]+)=\S*)""")
 _CONTINUED = re.compile(r"[ \t]*\\\n[ \t]*")
 _ENVIRONMENT = re.compile(r"^([ \t]*Environment=)(.*)$")
-# Values of a web configuration that reveal no secret, name or path.
+# Values of a web configuration without secrets, names and paths.
 _PLAIN_WORD = re.compile(
     r"TLS[0-9A-Z_]{2,60}|Curve\w{1,10}|X25519|\w{0,24}ClientCert\w{0,8}|nosniff|deny|sameorigin", re.IGNORECASE
 )
@@ -55,69 +55,69 @@ _USERS = "basic_auth_users"
 
 
 class BundleError(Exception):
-    """A bundle that cannot be written: the place, the reason and the remedy."""
+    """A bundle cannot be written. The message names the file, the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of the bundle: its description, and how many places in it were masked."""
+    """A file of the bundle. `masked` is the number of masked positions in it."""
 
     name: str
-    what: str
+    title: str
     content: bytes
     masked: int = 0
 
 
 class Bundle:
-    """Collects members. Missing members, and those for which there is no room, are listed with the reason."""
+    """The members of a bundle, and the reasons for missing members."""
 
     def __init__(self, mask: Mask) -> None:
         self._mask = mask
         self._members: list[Member] = []
-        self._left_out: list[tuple[str, str]] = []
-        self._bytes = _ROOM_BYTES
+        self._missing: list[tuple[str, str]] = []
+        self._bytes = _OVERHEAD_BYTES
 
     def text(
-        self, name: str, what: str, text: str, masked: Callable[[str], str] | None = None, longest: int = _LONGEST_TEXT
+        self, name: str, title: str, text: str, mask: Callable[[str], str] | None = None, limit: int = _LONGEST_TEXT
     ) -> None:
-        """Add a text, cut to that length, masked by the general rules or by `masked`."""
+        """Add a text, truncated to `limit` characters and masked by `mask` or by the general rules."""
         if not text.strip():
-            self.leave_out(name, "there is none")
+            self.add_missing(name, "it is empty")
             return
-        more = f"\n… cut here: {len(text) - longest:,} more characters" if len(text) > longest else ""
-        before = self._mask.places
-        shown = (masked or self._mask.text)(text[:longest] + more).rstrip("\n") + "\n"
-        self.add(Member(name, what, shown.encode("utf-8", "replace"), self._mask.places - before))
+        ending = f"\n… truncated: {len(text) - limit:,} more characters" if len(text) > limit else ""
+        count = self._mask.places
+        masked = (mask or self._mask.text)(text[:limit] + ending).rstrip("\n") + "\n"
+        self.add(Member(name, title, masked.encode("utf-8", "replace"), self._mask.places - count))
 
-    def document(self, name: str, what: str, plain: Mapping[str, Any]) -> None:
+    def document(self, name: str, title: str, plain: Mapping[str, Any]) -> None:
         """Add a JSON document."""
         if not plain:
-            self.leave_out(name, "there is none")
+            self.add_missing(name, "it is empty")
             return
-        before = self._mask.places
+        count = self._mask.places
         content = dumps(self._mask.plain(dict(plain)), ensure_ascii=False, indent=1).encode("utf-8", "replace")
-        self.add(Member(name, what, content, self._mask.places - before))
+        self.add(Member(name, title, content, self._mask.places - count))
 
     def add(self, member: Member) -> None:
-        """Add a member that is already masked. A member that is too large is left out."""
+        """Add a member that is already masked, unless it is too large."""
         if len(member.content) > MOST_MEMBER_BYTES or self._bytes + len(member.content) > MOST_BYTES:
-            self.leave_out(member.name, f"its {len(member.content):,} bytes have no room")
+            self.add_missing(member.name, f"its {len(member.content):,} bytes exceed the size limit")
             return
         self._bytes += len(member.content)
         self._members.append(member)
 
-    def leave_out(self, name: str, why: str) -> None:
-        """List a missing member with the reason."""
-        self._left_out.append((name, why))
+    def add_missing(self, name: str, reason: str) -> None:
+        """Add a missing member with the reason to the list of contents."""
+        self._missing.append((name, reason))
 
     def contents(self, head: str) -> str:
-        """Return the list of the members with description, size, and number of masked places."""
+        """Return the list of the members with size, number of masked positions and title."""
         width = max((len(member.name) for member in self._members), default=0)
         rows = [
-            f"  {member.name:<{width}}  {len(member.content):>10,} bytes  {member.masked:>6,} masked  {member.what}"
+            f"  {member.name:<{width}}  {len(member.content):>10,} bytes  {member.masked:>6,} masked  {member.title}"
             for member in self._members
         ]
-        missing = [f"  {name:<{width}}  not there: {why}" for name, why in self._left_out]
+        missing = [f"  {name:<{width}}  missing: {reason}" for name, reason in self._missing]
         return "\n".join(map(clean, (*head.splitlines(), "", *rows, *missing, ""))) + "\n"
 
     def packed(self, head: str, time: float) -> bytes:
@@ -133,9 +133,9 @@ class Bundle:
 
 
 def check(path: Path) -> None:
-    """Raise BundleError if no bundle can be written: the folder is missing, or another file has the name."""
+    """Raise BundleError if the folder is not writable or another kind of file has this name."""
     if path == Path("-"):
-        raise BundleError("a bundle is an archive, and nothing for a terminal: name a file, such as bug.tar.gz")
+        raise BundleError("a bundle cannot be written to a terminal; name a file, such as bug.tar.gz")
     head = b""
     try:
         if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -145,46 +145,44 @@ def check(path: Path) -> None:
             with os.fdopen(descriptor, "rb") as file:
                 head = file.read(_HEAD_BYTES)
     except OSError as error:
-        raise BundleError(_refused(path, error)) from error
+        raise BundleError(_error_text(path, error)) from error
     if head and not _unpacked(head).startswith(f"{_FOLDER}/{_CONTENTS}\0".encode()):
         raise BundleError(f"cannot write to {path}: another file exists there; choose a new name")
     if not os.access(path.absolute().parent, os.W_OK):
-        raise BundleError(
-            f"cannot write to {path}: its folder is not there or not writable; name a file where you may write"
-        )
+        raise BundleError(f"cannot write to {path}: its folder is missing or not writable; use a writable folder")
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write the bundle atomically, readable by its owner alone. On failure raises BundleError and leaves nothing."""
+    """Write the bundle atomically, readable only by its owner. Raise BundleError on failure."""
     try:
         named.write_file(path, content)
     except OSError as error:
-        raise BundleError(_refused(path, error)) from error
+        raise BundleError(_error_text(path, error)) from error
 
 
-def _refused(path: Path, error: OSError) -> str:
-    return f"cannot write to {path}: {error.strerror or error}; name a new file with room in a folder that you may write to"
+def _error_text(path: Path, error: OSError) -> str:
+    return f"cannot write to {path}: {error.strerror or error}; use a new file in a writable folder on a disk with free space"
 
 
 def _unpacked(head: bytes) -> bytes:
-    """Return the first unpacked bytes, or nothing if the content is not gzip."""
+    """Return the first unpacked bytes, or b"" if the content is not gzip."""
     try:
         return zlib.decompressobj(wbits=31).decompress(head, 512)
-    except zlib.error:  # so it is no bundle
+    except zlib.error:  # not a bundle
         return b""
 
 
 def masked_settings(text: str, mask: Mask) -> str:
-    """Return a TOML configuration without comments, with everything masked that is not generic."""
-    usual = frozenset(show_toml(Settings()).split("\n"))
+    """Return a TOML configuration without comments. Lines that differ from the defaults are masked."""
+    default_lines = frozenset(show_toml(Settings()).split("\n"))
     lines = _COMMENT.sub(lambda match: match[1] or "", text).split("\n")
-    return "\n".join(line if line in usual else _setting(line, mask) for line in lines)
+    return "\n".join(line if line in default_lines else _masked_setting(line, mask) for line in lines)
 
 
 def masked_unit(text: str, mask: Mask) -> str:
-    """Return a unit as `systemctl cat` prints it, with only the names of its environment variables."""
-    whole = _CONTINUED.sub(" ", text)
-    lines = (_ENVIRONMENT.sub(lambda match: match[1] + _names_of(match[2]), line) for line in whole.split("\n"))
+    """Return the output of `systemctl cat` without the values of environment variables."""
+    joined = _CONTINUED.sub(" ", text)
+    lines = (_ENVIRONMENT.sub(lambda match: match[1] + _names_of(match[2]), line) for line in joined.split("\n"))
     return mask.text("\n".join(lines))
 
 
@@ -192,33 +190,33 @@ def masked_page(text: str, mask: Mask) -> str:
     """Return a page of metrics with the values of its labels masked."""
 
     @lru_cache(maxsize=1 << 16)
-    def shown(name: str, value: str) -> str:
-        return mask.name(value) if name in _NAMING else mask.text(value, name)
+    def masked(name: str, value: str) -> str:
+        return mask.name(value) if name in _NAME_LABELS else mask.text(value, name)
 
     def sample(line: str) -> str:
         if line.startswith("#"):
             return line
-        free = _OWNER if _JOB in line else ""
-        return _LABEL.sub(lambda match: f'{match[1]}="{shown("" if match[1] == free else match[1], match[2])}"', line)
+        job = _OWNER if _JOB in line else ""
+        return _LABEL.sub(lambda match: f'{match[1]}="{masked("" if match[1] == job else match[1], match[2])}"', line)
 
     return "\n".join(map(sample, text.split("\n")))
 
 
 def redacted_web(content: bytes) -> str:
-    """Return a web configuration without secrets: keys, switches and numbers, and only the number of users."""
+    """Return a web configuration without secrets. Keys, switches and numbers remain, and the number of users."""
     import yaml
 
     try:
         plain = yaml.safe_load(content)
-    except (yaml.YAMLError, ValueError, RecursionError):  # its text may contain secrets anywhere
-        return "it is no YAML\n"
-    return "".join(f"{line}\n" for line in _of_web(plain, ""))
+    except (yaml.YAMLError, ValueError, RecursionError):  # the text may contain secrets anywhere
+        return "the file is not YAML\n"
+    return "".join(f"{line}\n" for line in _web_lines(plain, ""))
 
 
-def _setting(line: str, mask: Mask) -> str:
-    found = _SETTING.match(line)
-    if found is not None and found["key"].strip(" \t=\"'") in _OF_HOSTS:
-        return found["key"] + mask.name(found["value"])
+def _masked_setting(line: str, mask: Mask) -> str:
+    setting = _SETTING.match(line)
+    if setting is not None and setting["key"].strip(" \t=\"'") in _HOST_SETTINGS:
+        return setting["key"] + mask.name(setting["value"])
     return mask.text(line)
 
 
@@ -227,9 +225,9 @@ def _names_of(assignments: str) -> str:
     return " ".join(f"{name}=removed" for name in names)
 
 
-def _of_web(plain: object, indent: str) -> Iterator[str]:
+def _web_lines(plain: object, indent: str) -> Iterator[str]:
     if not isinstance(plain, dict):
-        yield f"{indent}{_word(plain)}"
+        yield f"{indent}{_redacted_value(plain)}"
         return
     for key, value in plain.items():
         name = key if isinstance(key, str) and _KEY.fullmatch(key) else "removed"
@@ -237,14 +235,14 @@ def _of_web(plain: object, indent: str) -> Iterator[str]:
             yield f"{indent}{name}: {len(value) if isinstance(value, dict) else 0} removed"
         elif isinstance(value, dict):
             yield f"{indent}{name}:"
-            yield from _of_web(value, f"{indent}  ")
+            yield from _web_lines(value, f"{indent}  ")
         else:
-            yield f"{indent}{name}: {_word(value)}"
+            yield f"{indent}{name}: {_redacted_value(value)}"
 
 
-def _word(value: object) -> str:
+def _redacted_value(value: object) -> str:
     if isinstance(value, bool | int | float) or value is None:
         return str(value)
     if isinstance(value, list):
-        return f"[{', '.join(map(_word, value))}]"
+        return f"[{', '.join(map(_redacted_value, value))}]"
     return value if isinstance(value, str) and _PLAIN_WORD.fullmatch(value) else "removed"

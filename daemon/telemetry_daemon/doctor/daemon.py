@@ -1,4 +1,4 @@
-"""The daemon of a node: its unit, its reports, and how they differ from what this command sees."""
+"""The daemon of a node: its unit, its report, and differences between the report and the readings of this command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 from telemetry_daemon.config.inputs import READS_HEADER
-from telemetry_daemon.doctor.cards import present
+from telemetry_daemon.doctor.cards import present_devices
 from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.processes import short_lived
@@ -34,46 +34,46 @@ _SECONDS = 5.0
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
 _VERSION = re.compile(r'^telemetry_build_info\{[^}\n]*\bversion="([^"\\\n]{1,64})"', re.MULTILINE)
-_SILENT_PEER = re.compile(r'^telemetry_compat_up\{exporter="([A-Za-z0-9_-]{1,64})"\} 0(?:\.0)?$', re.MULTILINE)
-_OF_VENDOR = r'^%s\{vendor="([a-z]{1,32})"\} ([0-9]{1,5})(?:\.0)?$'
+_UNSERVED_EXPORTER = re.compile(r'^telemetry_compat_up\{exporter="([A-Za-z0-9_-]{1,64})"\} 0(?:\.0)?$', re.MULTILINE)
+_VENDOR_COUNT = r'^%s\{vendor="([a-z]{1,32})"\} ([0-9]{1,5})(?:\.0)?$'
 
 _DAEMON = "daemon"
-_UNREAD = UNSUCCESSFUL | {"missing"}
-_SERVICE_LACKS = (
-    "the service has no login profile, other groups and a sandbox: LD_LIBRARY_PATH and the like belong in a drop-in "
-    '(systemctl edit telemetry), groups too; docs/troubleshooting.md, "doctor reads it and the service does not"'
+_NOT_READ = UNSUCCESSFUL | {"missing"}
+_SERVICE_REMEDY = (
+    "the service has no login profile, but other groups and a sandbox: set variables such as LD_LIBRARY_PATH and groups in a "
+    'drop-in (systemctl edit telemetry); docs/troubleshooting.md, "doctor reads it and the service does not"'
 )
-_USER_LACKS = "nothing for the service: it has a permission or setting that this user does not have; run this as root or as its user"
-_THERE_MORE = (
-    "see whether a card went just now (dmesg), and whether this user may see all of them (CUDA_VISIBLE_DEVICES, groups)"
+_USER_REMEDY = "none needed for the service: this user lacks a permission or setting; run this command as root or as the service's user"
+_MORE_CARDS_REMEDY = (
+    "check whether a card was just lost (dmesg), and whether this user may see all cards (CUDA_VISIBLE_DEVICES, groups)"
 )
-_START = "systemctl start telemetry; journalctl -u telemetry -n 50 says what ended it"
-_REVIVE = (
-    "`ps ax -o pid,stat,cmd | grep telemetry` shows its state (T: somebody stopped it, and kill -CONT continues it); else "
-    "systemctl restart telemetry, which ends a daemon of another version, too"
+_START_REMEDY = "systemctl start telemetry; journalctl -u telemetry -n 50 shows why it stopped"
+_NO_ANSWER_REMEDY = (
+    "`ps ax -o pid,stat,cmd | grep telemetry` shows its state (T: stopped by a signal, kill -CONT continues it); otherwise "
+    "systemctl restart telemetry, also for a daemon of another version"
 )
-_RUNS_ELSEWHERE = (
-    "give this command the service's own configuration with --config (systemctl cat telemetry shows it); else "
+_OTHER_CONFIG_REMEDY = (
+    "run this command with the service's configuration: --config (systemctl cat telemetry shows the file); otherwise "
     "systemctl restart telemetry"
 )
-_READS_OTHERWISE = (
-    "systemctl reload telemetry, if the file was changed since; else give this command the service's file with "
-    "--config (systemctl cat telemetry shows it), and compare `telemetry config show` with the unit's environment"
+_OTHER_READINGS_REMEDY = (
+    "systemctl reload telemetry if the file has changed; otherwise run this command with the service's file: --config "
+    "(systemctl cat telemetry shows the file), and compare `telemetry config show` with the unit's environment"
 )
-_PORT_TAKEN = "stop the exporter that has the port (`ss -ltnp` shows it), or set another listen_address; the daemon tries again every 10 s"
-_FAILED = "journalctl -u telemetry -n 50 says why; `telemetry config check` finds a mistake in the configuration"
-# As docs/troubleshooting.md explains the exit statuses.
-_ENDED: Mapping[str, str] = {
-    "64": "correct the arguments in ExecStart= (systemctl cat telemetry); journalctl -u telemetry -n 50 names the wrong one",
+_PORT_REMEDY = "stop the exporter that uses the port (`ss -ltnp` shows it), or set another listen_address; the daemon retries every 10 s"
+_FAILED_REMEDY = "journalctl -u telemetry -n 50 shows the reason; `telemetry config check` checks the configuration"
+# The remedies by exit status; see docs/troubleshooting.md.
+_EXIT_REMEDIES: Mapping[str, str] = {
+    "64": "correct the arguments in ExecStart= (systemctl cat telemetry); journalctl -u telemetry -n 50 names the wrong argument",
     "69": (
-        "an address to listen on is taken or not there: `ss -ltnp` shows who has it, web.listen_address sets another; "
-        "journalctl -u telemetry -n 50 names it"
+        "a listening address is in use or missing on this machine: `ss -ltnp` shows its process, web.listen_address sets "
+        "another; journalctl -u telemetry -n 50 names it"
     ),
-    "70": "this is a bug of ours: send the file of `telemetry doctor --bundle FILE`; journalctl -u telemetry -n 50 has the traceback",
-    "78": "`telemetry config check` says what is wrong with the configuration, and so does journalctl -u telemetry -n 50",
+    "70": "this is a bug of device telemetry: send the file of `telemetry doctor --bundle FILE`; journalctl -u telemetry -n 50 has the traceback",
+    "78": "`telemetry config check` and journalctl -u telemetry -n 50 show the errors of the configuration",
 }
-# Devices appeared after its start.
-_ASKED_FOR_IT = "75"
+# The exit status with which the daemon requests a restart, because devices appeared after its start.
+_RESTART_REQUEST = "75"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +115,27 @@ class Unit:
 
 
 def unit() -> Unit | None:
-    """Return the unit as systemd knows it, or None without systemd or without the unit."""
-    printed = ask_system("systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}")
-    properties = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
+    """Return the unit, or None if systemd or the unit is missing."""
+    output = run_program("systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}")
+    properties = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
     return Unit(properties) if properties.get("LoadState") == "loaded" else None
 
 
-def ask_system(program: str, *arguments: str) -> str:
-    """Return the output of a system program, or an empty text if it is missing, fails or does not finish in time."""
-    found = ToolSearch(program, "", os.environ.get("PATH", ""), ()).find(program)
-    if found is None or found.distrust_reason:
+def run_program(program: str, *arguments: str) -> str:
+    """Return the output of a system program, or "" if it is missing, fails or does not finish in time."""
+    tool = ToolSearch(program, "", os.environ.get("PATH", ""), ()).find(program)
+    if tool is None or tool.distrust_reason:
         return ""
     try:
-        ended = short_lived.ask((found.path, *arguments), "", _SECONDS)
-    except short_lived.NoAnswerError:  # its output is unknown then
+        ended = short_lived.ask((tool.path, *arguments), "", _SECONDS)
+    except short_lived.NoAnswerError:  # no complete output
         return ""
     return ended.output if ended.status == 0 else ""
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonView:
-    """A daemon's report: its snapshot and version, the accelerators on its bus, the expected ones, and the hash of its settings (`reads`)."""
+    """A daemon's report. `on_bus` and `expected` are counts by vendor, `reads` is the hash of its settings."""
 
     name: str
     snapshot: Snapshot
@@ -148,25 +148,25 @@ class DaemonView:
 
     @property
     def is_real(self) -> bool:
-        """Return whether the daemon reads a real node, no recording and no simulation."""
+        """Return whether the daemon reads real hardware, not a recording or a simulation."""
         return self.snapshot.recorded is None and not any(device.simulated for device in self.snapshot.devices)
 
 
-def ask(address: Address, given: Credentials, page_path: str = "/metrics") -> DaemonView:
-    """Return the report of the daemon at the address. Raises NodeError."""
+def ask(address: Address, credentials: Credentials, page_path: str = "/metrics") -> DaemonView:
+    """Return the report of the daemon at the address. Raise NodeError if it does not answer."""
     page = ""
-    with closing(Client(address, given, _SECONDS)) as client:
+    with closing(Client(address, credentials, _SECONDS)) as client:
         answer = client.get(SNAPSHOT)
-        with suppress(NodeError):  # its page has another path: the version is unknown
+        with suppress(NodeError):  # the page may have another path; the version is then unknown
             page = client.get(page_path).body.decode("utf-8", "replace")
     try:
         document = document_in(answer.body)
         snapshot = snapshot_of(document)
     except DocumentError as error:
-        raise NodeError(f"its document cannot be understood: {error}") from error
+        raise NodeError(f"the daemon's document is invalid: {error}") from error
 
     def counts(metric: str) -> Mapping[str, int]:
-        return {vendor: int(count) for vendor, count in re.findall(_OF_VENDOR % metric, page, re.MULTILINE)}
+        return {vendor: int(count) for vendor, count in re.findall(_VENDOR_COUNT % metric, page, re.MULTILINE)}
 
     return DaemonView(
         address.name,
@@ -181,8 +181,8 @@ def ask(address: Address, given: Credentials, page_path: str = "/metrics") -> Da
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """The daemon of this node: its report and address, or why it does not answer (`is_denied`: it answers other users; `is_broken`: it runs), and its unit."""
+class LocalDaemon:
+    """The daemon of this node: its report and address, or the reason why it does not answer. `is_broken` daemons run."""
 
     view: DaemonView | None = None
     why_not: str = ""
@@ -194,25 +194,25 @@ class Beside:
     address: Address | None = None
 
 
-def find(addresses: Iterable[Address], given: Credentials, page_path: str, beside: Beside) -> Beside:
-    """Return the report of this node's daemon from the first address that answers. A running daemon that does not answer ends the search."""
-    silent = None
+def find(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
+    """Return this node's daemon at the first address that answers. A broken daemon ends the search."""
+    unanswered = None
     for address in addresses:
-        found = _asked(address, given, page_path, beside)
-        if found.view is not None or found.is_broken:
-            return found
-        silent = silent or (found if found.why_not else None)
-    return silent or replace(beside, why_not="no daemon answers on this node")
+        daemon = _request(address, credentials, page_path, daemon)
+        if daemon.view is not None or daemon.is_broken:
+            return daemon
+        unanswered = unanswered or (daemon if daemon.why_not else None)
+    return unanswered or replace(daemon, why_not="no daemon answers on this node")
 
 
-def _asked(address: Address, given: Credentials, page_path: str, beside: Beside) -> Beside:
+def _request(address: Address, credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
     try:
-        return replace(beside, view=ask(address, given, page_path), address=address)
+        return replace(daemon, view=ask(address, credentials, page_path), address=address)
     except NodeError as error:
         if _is_broken(error, address):
-            return replace(beside, why_not=str(error), is_broken=True)
-        is_there = isinstance(error.__cause__, PermissionError) or error.status not in (0, _NOT_FOUND)
-        return replace(beside, why_not=str(error), is_denied=_is_denied(error)) if is_there else beside
+            return replace(daemon, why_not=str(error), is_broken=True)
+        is_running = isinstance(error.__cause__, PermissionError) or error.status not in (0, _NOT_FOUND)
+        return replace(daemon, why_not=str(error), is_denied=_is_denied(error)) if is_running else daemon
 
 
 def _is_denied(error: NodeError) -> bool:
@@ -223,7 +223,7 @@ def _is_denied(error: NodeError) -> bool:
 
 
 def _is_broken(error: NodeError, address: Address) -> bool:
-    """Return whether our daemon runs there without answering. A network address may belong to another program."""
+    """Return whether the daemon runs at a local socket without answering. A port may belong to another program."""
     if not address.unix:
         return False
     cause = error.__cause__
@@ -232,101 +232,100 @@ def _is_broken(error: NodeError, address: Address) -> bool:
     return isinstance(cause, TimeoutError) or not isinstance(cause, OSError)
 
 
-def findings(here: Snapshot, beside: Beside) -> Iterator[Finding]:
-    """Yield where the daemon should answer and does not, and where its reports differ from what this command sees."""
-    return (Finding(_DAEMON, what, remedy) for what, remedy in _findings(here, beside))
+def findings(own: Snapshot, daemon: LocalDaemon) -> Iterator[Finding]:
+    """Yield findings about a daemon that does not answer or differs from the readings of this command."""
+    return (Finding(_DAEMON, what, remedy) for what, remedy in _findings(own, daemon))
 
 
-def notes(beside: Beside) -> Iterator[str]:
+def notes(daemon: LocalDaemon) -> Iterator[str]:
     """Return the informational lines about the daemon."""
-    view = beside.view
+    view = daemon.view
     if view is None:
-        yield beside.why_not
+        yield daemon.why_not
         return
     version = f"version {view.version}, " if view.version else ""
     devices = counted(sum(device.up is True for device in view.snapshot.devices), "device")
     states = Counter(status.state for status in view.snapshot.sources if status.state != "missing")
     yield f"{version}{devices}, sources: {', '.join(f'{count} {state}' for state, count in states.items()) or 'none'}"
     if not view.is_real:
-        yield "it shows simulated cards or plays a recording: nothing of it is compared with this node"
+        yield "it has simulated or recorded cards, which are not compared with this node"
 
 
-def fine(beside: Beside) -> frozenset[str]:
+def working_sources(daemon: LocalDaemon) -> frozenset[str]:
     """Return the sources that the daemon of this node reads successfully."""
-    view = beside.view
+    view = daemon.view
     return _sources_read(view.snapshot) if view is not None and view.is_real else frozenset()
 
 
-def _findings(here: Snapshot, beside: Beside) -> Iterator[tuple[str, str]]:
-    view = beside.view
+def _findings(own: Snapshot, daemon: LocalDaemon) -> Iterator[tuple[str, str]]:
+    view = daemon.view
     if view is None:
-        yield from _of_silence(beside)
+        yield from _no_answer_findings(daemon)
         return
-    if view.version and view.version != beside.version:
-        what = f"it runs version {view.version}, and this command is {beside.version}"
-        yield what, "systemctl restart telemetry, if the package was upgraded"
-    for exporter in _SILENT_PEER.findall(view.page):
-        yield f"the address of compat.{exporter} cannot be served", _PORT_TAKEN
+    if view.version and view.version != daemon.version:
+        what = f"the daemon has version {view.version}, this command {daemon.version}"
+        yield what, "systemctl restart telemetry if the package was upgraded"
+    for exporter in _UNSERVED_EXPORTER.findall(view.page):
+        yield f"the address of compat.{exporter} cannot be served", _PORT_REMEDY
     if view.is_real:
-        if view.reads and view.reads != beside.reads:
-            what = "it reads by another configuration than this command: other sources, paths, parsers or ranks"
-            yield what, _READS_OTHERWISE
-        yield from _of_sources(here, view.snapshot)
-        yield from _of_devices(here, view.snapshot)
+        if view.reads and view.reads != daemon.reads:
+            what = "the daemon has other settings than this command: other sources, paths, parsers or ranks"
+            yield what, _OTHER_READINGS_REMEDY
+        yield from _source_differences(own, view.snapshot)
+        yield from _device_differences(own, view.snapshot)
 
 
-def _of_silence(beside: Beside) -> Iterator[tuple[str, str]]:
-    unit = beside.unit
-    if beside.is_broken:
-        yield f"it runs and does not answer: {beside.why_not}", _REVIVE
-    if unit is None or beside.is_denied or beside.is_broken:
+def _no_answer_findings(daemon: LocalDaemon) -> Iterator[tuple[str, str]]:
+    unit = daemon.unit
+    if daemon.is_broken:
+        yield f"the daemon runs, but does not answer: {daemon.why_not}", _NO_ANSWER_REMEDY
+    if unit is None or daemon.is_denied or daemon.is_broken:
         return
-    value_of = unit.properties.get
-    status, result = value_of("ExecMainStatus", ""), value_of("Result", "")
-    is_restarted = value_of("SubState", "").startswith("auto-restart") and result != "success"
+    get = unit.properties.get
+    status, result = get("ExecMainStatus", ""), get("Result", "")
+    is_restarted = get("SubState", "").startswith("auto-restart") and result != "success"
     if unit.active == "active":
-        yield f"{UNIT} is active, and {beside.why_not}", _RUNS_ELSEWHERE
+        yield f"{UNIT} is active, but {daemon.why_not}", _OTHER_CONFIG_REMEDY
     elif unit.active == "failed":
-        yield f"{UNIT} is failed ({result}, status {status})", _ENDED.get(status, _FAILED)
-    elif is_restarted and status != _ASKED_FOR_IT:
-        times = value_of("NRestarts", "")
-        what = f"{UNIT} ends and is started again ({result}, status {status}, {times} times)"
-        yield what, _ENDED.get(status, _FAILED)
+        yield f"{UNIT} has failed ({result}, status {status})", _EXIT_REMEDIES.get(status, _FAILED_REMEDY)
+    elif is_restarted and status != _RESTART_REQUEST:
+        what = f"{UNIT} restarts repeatedly ({result}, status {status}, {get('NRestarts', '')} times)"
+        yield what, _EXIT_REMEDIES.get(status, _FAILED_REMEDY)
     elif unit.is_enabled and unit.active == "inactive":
-        yield f"{UNIT} is enabled and does not run", _START
+        yield f"{UNIT} is enabled, but not running", _START_REMEDY
 
 
-def _of_sources(here: Snapshot, there: Snapshot) -> Iterator[tuple[str, str]]:
+def _source_differences(own: Snapshot, reported: Snapshot) -> Iterator[tuple[str, str]]:
     def state(status: SourceStatus) -> str:
         return f"{status.state}{f' ({status.reason})' if status.reason else ''}"
 
-    by_name = {status.source: status for status in there.sources}
-    for status in here.sources:
+    by_name = {status.source: status for status in reported.sources}
+    for status in own.sources:
         other = by_name.get(status.source)
         if other is None or BUSY in status.detail or BUSY in other.detail:
             continue
-        if status.state == "ok" and other.state in _UNREAD:
-            why = f": {other.detail}" if other.detail else ""
-            yield f"{status.source} is ok here and {state(other)} there{why}", _SERVICE_LACKS
-        if other.state == "ok" and status.state in _UNREAD:
-            yield f"{status.source} is ok there and {state(status)} here", _USER_LACKS
+        if status.state == "ok" and other.state in _NOT_READ:
+            detail = f": {other.detail}" if other.detail else ""
+            yield f"{status.source} is ok in this command, but {state(other)} in the daemon{detail}", _SERVICE_REMEDY
+        if other.state == "ok" and status.state in _NOT_READ:
+            yield f"{status.source} is ok in the daemon, but {state(status)} in this command", _USER_REMEDY
 
 
-def _of_devices(here: Snapshot, there: Snapshot) -> Iterator[tuple[str, str]]:
-    ours, theirs, read = present(here), present(there), _sources_read(there)
-    for vendor in sorted({*ours, *theirs}):
-        sources = {reading.source for device in here.devices if device.vendor == vendor for reading in device.readings}
-        if ours[vendor] != theirs[vendor] and (sources & read or not ours[vendor]):
-            what = f"it has {counted(theirs[vendor], f'{vendor} device')}, and this command {ours[vendor]}"
-            yield what, _SERVICE_LACKS if ours[vendor] > theirs[vendor] else _THERE_MORE
-    by_id = {device.id: device for device in there.devices}
+def _device_differences(own: Snapshot, reported: Snapshot) -> Iterator[tuple[str, str]]:
+    own_counts, counts, read = present_devices(own), present_devices(reported), _sources_read(reported)
+    for vendor in sorted({*own_counts, *counts}):
+        sources = {reading.source for device in own.devices if device.vendor == vendor for reading in device.readings}
+        if own_counts[vendor] != counts[vendor] and (sources & read or not own_counts[vendor]):
+            what = f"the daemon has {counted(counts[vendor], f'{vendor} device')}, this command {own_counts[vendor]}"
+            yield what, _SERVICE_REMEDY if own_counts[vendor] > counts[vendor] else _MORE_CARDS_REMEDY
+    by_id = {device.id: device for device in reported.devices}
     denied: set[str] = set()
-    for device in here.devices:
+    for device in own.devices:
         if other := by_id.get(device.id):
             readable = {reading.metric for reading in device.readings if not isinstance(reading.value, Absent)}
             denied |= {reading.metric for reading in other.readings if reading.value is Absent.NOT_PERMITTED} & readable
     if denied:
-        yield f"it may not read what this command reads: {first_names(sorted(denied))}", _SERVICE_LACKS
+        yield f"no permission in the daemon, but in this command: {first_names(sorted(denied))}", _SERVICE_REMEDY
 
 
 def _sources_read(snapshot: Snapshot) -> frozenset[str]:

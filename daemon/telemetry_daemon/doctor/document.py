@@ -1,4 +1,4 @@
-"""The document `telemetry.doctor/1`: all facts and findings for programs. docs/doctor.schema.json is made of its classes."""
+"""The document `telemetry.doctor/1`: all facts and findings for programs. docs/doctor.schema.json is generated from its classes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from telemetry_daemon.doctor import sources
-from telemetry_daemon.doctor.daemon import Beside, DaemonView, notes
+from telemetry_daemon.doctor.daemon import DaemonView, LocalDaemon, notes
 from telemetry_daemon.doctor.examination import Examined
 from telemetry_daemon.doctor.machine import DeviceNode
-from telemetry_daemon.doctor.sources import Patient
+from telemetry_daemon.doctor.sources import ExaminedSource
 from telemetry_daemon.version import __version__
 from telemetry_exporters.documents.json_values import utc_time
 from telemetry_exporters.documents.snapshot_parts import ProblemJson
@@ -229,7 +229,7 @@ def document(examined: Examined) -> dict[str, Any]:
             FlightJson(flight.name, utc_time(flight.wall_time), flight.cause, flight.size_bytes)
             for flight in examined.flights
         ),
-        sources=tuple(map(_source, examined.patients)),
+        sources=tuple(map(_source, examined.examined_sources)),
         notes=tuple(examined.notes),
         findings=tuple(FindingJson(finding.where, finding.what, finding.remedy) for finding in examined.findings),
     )
@@ -266,7 +266,7 @@ def _limits(examined: Examined) -> LimitsJson:
     return LimitsJson(limits.memory_bytes, limits.tasks, limits.cpus, limits.open_files)
 
 
-def _daemon(daemon: Beside) -> DaemonJson:
+def _daemon(daemon: LocalDaemon) -> DaemonJson:
     view, unit = daemon.view, daemon.unit
     seen = None if view is None else view.snapshot
     return DaemonJson(
@@ -284,18 +284,18 @@ def _daemon(daemon: Beside) -> DaemonJson:
     )
 
 
-def _source(patient: Patient) -> SourceJson:
-    status = patient.status
+def _source(source: ExaminedSource) -> SourceJson:
+    status = source.status
     return SourceJson(
         source=status.source,
         state=status.state,
         reason=status.reason,
         detail=status.detail or None,
         version=status.version or None,
-        tools=tuple(tool.path for tool in sources.tools_found(patient)),
-        remedy=sources.remedy(patient) or None if status.state != "ok" else None,
+        tools=tuple(tool.path for tool in sources.tools_found(source)),
+        remedy=sources.remedy(source) or None if status.state != "ok" else None,
         problems=tuple(ProblemJson(problem.where, problem.text) for problem in status.problems),
-        absent={reason: tuple(names) for reason, names in sources.absences(patient).items()},
+        absent={reason: tuple(names) for reason, names in sources.absences(source).items()},
         unknown_fields=tuple(status.unknown_fields),
         polls=tuple(PollJson(poll.poll, poll.state, poll.reason, round(poll.seconds, 6)) for poll in status.polls),
     )

@@ -1,4 +1,4 @@
-"""Compares all facts of a node, orders the findings by importance, and formats them as lines."""
+"""Examines all facts of a node, orders the findings by importance, and formats them as lines."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from telemetry_daemon.doctor import cards, daemon, limits, sources
 from telemetry_daemon.doctor.cards import Listing
-from telemetry_daemon.doctor.daemon import Beside, DaemonView
+from telemetry_daemon.doctor.daemon import DaemonView, LocalDaemon
 from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.limits import Folder, Limits
 from telemetry_daemon.doctor.machine import Machine
-from telemetry_daemon.doctor.sources import Patient
+from telemetry_daemon.doctor.sources import ExaminedSource
 from telemetry_daemon.state.flights import Flight
 from telemetry_daemon.version import __version__
 from telemetry_exporters import human
@@ -21,7 +21,7 @@ from telemetry_parsers.model import Capture, Command, Files, Health, Library, Sn
 
 _WIDTH = 120
 _NO_BREAK = "\u00a0"
-# A word and the text after it.
+# A row of the output: a word and a text.
 _Row = tuple[str, str]
 _EMPTY: _Row = ("", "")
 _OUTPUTS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
@@ -29,14 +29,14 @@ _OUTPUTS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A node's facts and findings; for another node, its daemon's report (`other`). `expected`: devices by vendor."""
+    """A node's facts and findings. For another node, `other` is its daemon's report. `expected` are devices by vendor."""
 
     snapshot: Snapshot
-    patients: tuple[Patient, ...]
+    examined_sources: tuple[ExaminedSource, ...]
     machine: Machine = field(default_factory=Machine)
     limits: Limits = field(default_factory=Limits)
     folders: tuple[Folder, ...] = ()
-    daemon: Beside = field(default_factory=Beside)
+    daemon: LocalDaemon = field(default_factory=LocalDaemon)
     listed: tuple[Listing, ...] = ()
     known: tuple[Finding, ...] = ()
     flights: tuple[Flight, ...] = ()
@@ -48,45 +48,45 @@ class Examined:
     notes: tuple[str, ...] = ()
 
 
-def examined(facts: Examined) -> Examined:
+def examine(facts: Examined) -> Examined:
     """Return the facts with the findings and notes."""
-    given = cards.given_to_container(facts.machine, facts.listed, facts.expected)
-    found = _of_node(facts, {listing.source for listing in given})
-    return replace(facts, findings=tuple(found), notes=tuple(cards.notes(facts.machine, given)))
+    listings = cards.given_to_container(facts.machine, facts.listed, facts.expected)
+    findings = _findings(facts, {listing.source for listing in listings})
+    return replace(facts, findings=tuple(findings), notes=tuple(cards.notes(facts.machine, listings)))
 
 
-def examined_afar(view: DaemonView) -> Examined:
-    """Return the examination of another node, from its daemon's report."""
-    snapshot, there = view.snapshot, cards.present(view.snapshot)
-    patients = tuple(Patient(status, snapshot.devices) for status in snapshot.sources)
+def examine_remote(view: DaemonView) -> Examined:
+    """Return the examination of another node from its daemon's report."""
+    snapshot, present = view.snapshot, cards.present_devices(view.snapshot)
+    examined_sources = tuple(ExaminedSource(status, snapshot.devices) for status in snapshot.sources)
     complete = {
-        source.source for source in snapshot.sources if view.expected.get(source.vendor) == there[source.vendor]
+        source.source for source in snapshot.sources if view.expected.get(source.vendor) == present[source.vendor]
     }
-    found = [*sources.findings(patients, complete=complete)]
+    findings = [*sources.findings(examined_sources, complete=complete)]
     if view.is_real:
-        found += cards.broken([snapshot], {})
-        found += cards.too_few([snapshot], view.expected)
-        found += cards.contradictions_afar(view.on_bus, snapshot.devices)
-    notes = () if view.is_real else ("its cards are simulated or recorded: their faults are not findings",)
-    return Examined(snapshot, patients, other=view, findings=tuple(found), notes=notes)
+        findings += cards.device_faults([snapshot], {})
+        findings += cards.too_few([snapshot], view.expected)
+        findings += cards.remote_contradictions(view.on_bus, snapshot.devices)
+    notes = () if view.is_real else ("the cards are simulated or recorded: their faults are not findings",)
+    return Examined(snapshot, examined_sources, other=view, findings=tuple(findings), notes=notes)
 
 
-def _of_node(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
-    """Yield the findings. `complete` are the sources that list all cards that a container was given."""
+def _findings(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
+    """Yield the findings. `complete` sources list all cards that the container has."""
     yield from facts.known
     if facts.is_partial:
-        yield from sources.findings(facts.patients)
+        yield from sources.findings(facts.examined_sources)
         return
     machine, beside = facts.machine, facts.daemon
     snapshots = [facts.snapshot, *(view.snapshot for view in [beside.view] if view is not None and view.is_real)]
-    yield from cards.broken(snapshots, {flight.cause: flight.path for flight in reversed(facts.flights)})
+    yield from cards.device_faults(snapshots, {flight.cause: flight.path for flight in reversed(facts.flights)})
     yield from cards.too_few(snapshots, facts.expected)
-    of_nodes = {vendor for node in machine.nodes if len(node.vendors) == 1 for vendor in node.vendors}
-    vendors = sorted({*machine.on_bus, *of_nodes})
-    yield from cards.unread(machine, [cards.sources_of(facts.snapshot, vendor, complete) for vendor in vendors])
-    yield from sources.findings(facts.patients, daemon.fine(beside), complete)
+    node_vendors = {vendor for node in machine.nodes if len(node.vendors) == 1 for vendor in node.vendors}
+    vendors = sorted({*machine.on_bus, *node_vendors})
+    yield from cards.unread_cards(machine, [cards.sources_of(facts.snapshot, vendor, complete) for vendor in vendors])
+    yield from sources.findings(facts.examined_sources, daemon.working_sources(beside), complete)
     addresses = {
-        vendor: [card.bus_id for card in machine.own_cards if card.vendor == vendor] for vendor in machine.on_bus
+        vendor: [card.bus_id for card in machine.host_cards if card.vendor == vendor] for vendor in machine.on_bus
     }
     yield from cards.contradictions(addresses, facts.listed, facts.snapshot.devices)
     yield from daemon.findings(facts.snapshot, beside)
@@ -97,10 +97,10 @@ def _of_node(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
 
 
 def lines(facts: Examined, shown: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
-    """Yield all lines for people. `shown` makes each text safe; missing sources are in full only if everything is requested."""
+    """Yield the lines of the text output. `shown` makes each text safe. With `show_all`, missing sources have details."""
     for word, text in _rows(facts, show_all=show_all):
         start = f"{word:<10} " if word else ""
-        # Before wrapping, so that a number stays on the line of its noun.
+        # Without a line break between a number and its noun.
         whole = shown(text).replace(" × ", f"{_NO_BREAK}×{_NO_BREAK}")
         indent = " " * len(start)
         wrapped = textwrap.wrap(whole, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
@@ -109,22 +109,23 @@ def lines(facts: Examined, shown: Callable[[str], str], *, show_all: bool = Fals
 
 def _rows(facts: Examined, *, show_all: bool) -> Iterator[_Row]:
     yield from (("", text) for text in _head(facts))
-    absent = [patient.status.source for patient in facts.patients if patient.status.state == "missing" and not show_all]
-    for patient in facts.patients:
-        if patient.status.source not in absent:
+    statuses = [source.status for source in facts.examined_sources]
+    absent = [status.source for status in statuses if status.state == "missing" and not show_all]
+    for source in facts.examined_sources:
+        if source.status.source not in absent:
             yield _EMPTY
-            yield from _of_source(patient)
+            yield from _source_rows(source)
     if absent:
         yield from (_EMPTY, ("not found", ", ".join(absent)))
-        yield "          ", "(telemetry doctor --all shows where they were looked for)"
+        yield "          ", "(telemetry doctor --all shows the search paths)"
     if not facts.is_partial and facts.other is None:
         yield _EMPTY
         yield from (("daemon", note) for note in daemon.notes(facts.daemon))
         for flight in facts.flights:
             cause, time = flight.cause.replace("_", " "), human.utc(flight.wall_time)
             yield "recorded", f"{cause}, {time}: telemetry top --replay {flight.path}"
-    found = f"{counted(len(facts.findings), 'finding')}:" if facts.findings else "no findings"
-    yield from (_EMPTY, ("", found))
+    heading = f"{counted(len(facts.findings), 'finding')}:" if facts.findings else "no findings"
+    yield from (_EMPTY, ("", heading))
     for finding in facts.findings:
         yield "  wrong", f"{finding.where}: {finding.what}"
         yield "  to do", finding.remedy
@@ -136,50 +137,50 @@ def _head(facts: Examined) -> Iterator[str]:
     counts = ", ".join(f"{count} × {vendor}" for vendor, count in on_bus.items()) or "none"
     if other is not None:
         version = f"version {other.version}" if other.version else "an unknown version"
-        yield f"the daemon of {facts.snapshot.hostname or other.name}, asked at {other.name}: {version}"
+        yield f"the daemon of {facts.snapshot.hostname or other.name}, at {other.name}: {version}"
         yield f"accelerators on the PCI bus: {counts}"
         yield from facts.notes
         return
     groups = f", in the groups {' '.join(machine.groups)}" if machine.groups else ""
     yield f"telemetry {__version__} on {facts.snapshot.hostname}, run as {machine.user}{groups}"
     drivers = sorted({card.driver or "none" for card in machine.cards})
-    driven = f"; kernel drivers: {', '.join(drivers)}" if drivers else ""
-    yield f"accelerators on the PCI bus: {counts}{driven}"
+    driver_text = f"; kernel drivers: {', '.join(drivers)}" if drivers else ""
+    yield f"accelerators on the PCI bus: {counts}{driver_text}"
     if machine.nodes:
-        may = sum(not node.refusal for node in machine.nodes)
-        yield f"device nodes: {len(machine.nodes)}, of which this user may open {may}"
+        accessible = sum(not node.refusal for node in machine.nodes)
+        yield f"device nodes: {len(machine.nodes)}, accessible by this user: {accessible}"
     yield from facts.notes
 
 
-def _of_source(patient: Patient) -> Iterator[_Row]:
-    status = patient.status
-    yield "", _heading(patient)
+def _source_rows(source: ExaminedSource) -> Iterator[_Row]:
+    status = source.status
+    yield "", _heading(source)
     if status.state not in ("missing", "disabled"):
-        for tool in sources.tools_found(patient):
+        for tool in sources.tools_found(source):
             mine = "" if os.access(tool.path, os.X_OK) else ", which this user may not run"
             yield "  at", tool.path + (", which is not run as root" if tool.distrust_reason else mine)
         for poll in status.polls:
-            yield "  poll", _poll(poll, patient.captures.get(poll.poll))
+            yield "  poll", _poll(poll, source.captures.get(poll.poll))
     if status.state != "ok":
         yield "  why", status.detail or "no reason was reported"
-        yield "  to do", sources.remedy(patient)
+        yield "  to do", sources.remedy(source)
         return
     for problem in status.problems:
         yield "  problem", f"{problem.where}: {problem.text}"
-    for reason, metrics in sources.absences(patient).items():
+    for reason, metrics in sources.absences(source).items():
         yield "  absent", f"{reason}: {', '.join(metrics)}"
     if status.unknown_fields:
         yield "  unknown", f"no table knows {', '.join(status.unknown_fields)}"
 
 
-def _heading(patient: Patient) -> str:
-    status = patient.status
-    devices = sum(any(reading.source == status.source for reading in device.readings) for device in patient.devices)
+def _heading(source: ExaminedSource) -> str:
+    status = source.status
+    devices = sum(any(reading.source == status.source for reading in device.readings) for device in source.devices)
     parts = (
         f"{status.source}: {status.state}{f' ({status.reason})' if status.reason else ''}",
         f"version {status.version}" if status.version else "",
         counted(devices, "device") if devices else "",
-        "" if patient.is_of_ours else f"of {patient.origin}",
+        "" if source.is_built_in else f"of {source.origin}",
     )
     return ", ".join(filter(None, parts))
 

@@ -1,4 +1,4 @@
-"""Findings of the doctor."""
+"""The findings of `telemetry doctor`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A place, what is wrong there, and the remedy."""
+    """A problem of a component (`where`), and its remedy."""
 
     where: str
     what: str

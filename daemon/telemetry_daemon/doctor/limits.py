@@ -1,4 +1,4 @@
-"""Limits and folders of the daemon as the kernel and systemd report them, and findings if they are too small or closed."""
+"""Limits and folders of the daemon as the kernel and systemd report them, and findings about them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from telemetry_parsers.dataclass import dataclass
 
 _LEAST_FREE_BYTES = 1 << 20
 _LEAST_FREE_FILES = 16
-# Control groups version 1 and systemd print such a number, rounded to a page, if there is no limit.
+# Control groups version 1 and systemd print a number near this one if there is no limit.
 _NO_LIMIT = 1 << 60
-# Values of hidepid= that hide processes. The group of gid= sees all, except with the last value.
-_BUT_FOR_A_GROUP = frozenset({"1", "2", "noaccess", "invisible"})
-_FOR_NO_GROUP = frozenset({"4", "ptraceable"})
-_HIDDEN = "it is mounted with hidepid: the processes of other users, and so the owners of cards, cannot be seen"
-_SHOWN = "give the service the drop-in owners.conf (CAP_SYS_PTRACE), run it as root, or in the group that the mount's gid= names"
+# Values of hidepid= that hide processes from all users except the group of gid=, and from all users.
+_HIDDEN_EXCEPT_GROUP = frozenset({"1", "2", "noaccess", "invisible"})
+_HIDDEN_FROM_ALL = frozenset({"4", "ptraceable"})
+_HIDDEN = "mounted with hidepid, which hides processes of other users and thus the owners of cards"
+_HIDDEN_REMEDY = "install the drop-in owners.conf (CAP_SYS_PTRACE), or run the service as root or in the mount's gid="
 _UNITS: Mapping[str, float] = {"min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 _SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)(min|s|ms|us)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a process; None means no limit. `tasks` are processes and threads."""
+    """The limits of a process. None means no limit. `tasks` are processes and threads."""
 
     memory_bytes: int | None = None
     tasks: int | None = None
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of the daemon: its setting, why it is unusable, the room on its disk, and its owner if that is another user."""
+    """A folder of the daemon. `trouble` is the reason why it is unusable, `owner` its owner if it is another user."""
 
     setting: str
     path: str
@@ -55,81 +55,80 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class _Need:
-    """A limit that the daemon needs: the least value, its wording, and where a container and the unit set it."""
+class _Requirement:
+    """The minimum of a limit, and the options of a container and of the unit that set the limit."""
 
     name: str
-    least: float
-    words: str
-    of_container: str
-    of_unit: str
-    shown: Callable[[float], str] = "{:g}".format
+    minimum: float
+    unit_text: str
+    container_option: str
+    unit_option: str
+    format: Callable[[float], str] = "{:g}".format
 
-    def findings_if_too_small(self, where: str, limits: Limits, option: str) -> Iterator[Finding]:
+    def findings(self, where: str, limits: Limits, option: str) -> Iterator[Finding]:
         """Yield a finding if the limit is too small."""
         value = getattr(limits, self.name)
-        if value is not None and value < self.least:
-            what = f"{self.shown(value)}{self.words} are allowed; the daemon needs {self.shown(self.least)}"
-            yield Finding(where, what, f"raise it: {option}")
+        if value is not None and value < self.minimum:
+            what = f"limit of {self.format(value)}{self.unit_text}; the daemon needs {self.format(self.minimum)}"
+            yield Finding(where, what, f"raise the limit: {option}")
 
 
-# The memory of the daemon, its workers and a tool (docs/performance.md), with some reserve.
-_MEMORY = _Need("memory_bytes", 128 << 20, " of memory", "", "MemoryMax", lambda number: byte_size(int(number)))
-_TASKS = _Need("tasks", 64, " processes and threads", " (pids)", "TasksMax")
-_CPUS = _Need("cpus", 0.1, " CPUs", ", or give it none for the CPU", "CPUQuota")
-# The maximum number of connections, and the files of its readers.
-_OPEN_FILES = _Need("open_files", 512, " open files", " (ulimit nofile)", "LimitNOFILE")
+# The memory of the daemon, its workers and a tool (docs/performance.md), with a reserve.
+_MEMORY = _Requirement("memory_bytes", 128 << 20, " of memory", "", "MemoryMax", lambda number: byte_size(int(number)))
+_TASKS = _Requirement("tasks", 64, " processes and threads", " (pids)", "TasksMax")
+_CPUS = _Requirement("cpus", 0.1, " CPUs", ", or remove the limit of CPU", "CPUQuota")
+# Enough for the maximum number of connections and the files of the readers.
+_OPEN_FILES = _Requirement("open_files", 512, " open files", " (ulimit nofile)", "LimitNOFILE")
 
 
 def findings_of_container(limits: Limits, container: str) -> Iterator[Finding]:
-    """Yield limits of the container that are too small. Outside of a container our own limits do not apply to the daemon."""
+    """Yield limits of the container that are too small. Outside a container, the daemon has other limits than this process."""
     if container:
         option = "resources.limits of the pod" if container == "Kubernetes" else "the container's options"
-        for need in (_MEMORY, _TASKS, _CPUS, _OPEN_FILES):
-            yield from need.findings_if_too_small("container", limits, option + need.of_container)
+        for requirement in (_MEMORY, _TASKS, _CPUS, _OPEN_FILES):
+            yield from requirement.findings("container", limits, option + requirement.container_option)
 
 
 def findings_of_unit(unit: Unit | None) -> Iterator[Finding]:
     """Yield limits of the unit that are too small."""
     if unit is not None:
-        for need in (_CPUS, _MEMORY, _TASKS, _OPEN_FILES):
-            yield from need.findings_if_too_small(
-                UNIT, _of_unit(unit), f"{need.of_unit}= in a drop-in (systemctl edit telemetry)"
-            )
+        for requirement in (_CPUS, _MEMORY, _TASKS, _OPEN_FILES):
+            option = f"{requirement.unit_option}= in a drop-in (systemctl edit telemetry)"
+            yield from requirement.findings(UNIT, _unit_limits(unit), option)
 
 
 def findings_of_proc(limits: Limits, *, owners_are_shown: bool) -> Iterator[Finding]:
-    """Yield a /proc that hides the processes whose owners are requested."""
+    """Yield a finding if owners are shown and /proc hides processes."""
     if limits.hides_processes and owners_are_shown:
-        yield Finding("/proc", _HIDDEN, _SHOWN)
+        yield Finding("/proc", _HIDDEN, _HIDDEN_REMEDY)
 
 
 def findings_of_folders(folders: Sequence[Folder], container: str) -> Iterator[Finding]:
-    """Yield folders that the daemon cannot write to. Folders of another user are left out, except in the daemon's container."""
+    """Yield folders that the daemon cannot write to. Outside a container, folders of other users are skipped."""
     for folder in folders:
-        what, remedy = _wrong_with(folder)
+        what, remedy = _problem_and_remedy(folder)
         if what and (container or not folder.owner):
             yield Finding(folder.path, what, remedy)
 
 
-def _wrong_with(folder: Folder) -> tuple[str, str]:
+def _problem_and_remedy(folder: Folder) -> tuple[str, str]:
     if folder.is_read_only:
-        remedy = f"mount it writable, or set {folder.setting} to a folder that is (in a container: a volume)"
-        return "it is on a file system that is mounted read-only", remedy
+        remedy = f"mount it writable, or set {folder.setting} to a writable folder (in a container: a volume)"
+        return "the file system is mounted read-only", remedy
     if folder.trouble:
         text, _, remedy = folder.trouble.rpartition(": ")
         return (text, remedy) if text else (folder.trouble, f"correct it, or set {folder.setting}")
     if folder.owner:
-        return f"it belongs to user {folder.owner}", f"give it to the daemon's user, or set {folder.setting}"
+        return f"it belongs to user {folder.owner}", f"change its owner to the daemon's user, or set {folder.setting}"
     if folder.free_bytes is not None and folder.free_bytes < _LEAST_FREE_BYTES:
-        return f"its disk is full: {byte_size(folder.free_bytes)} are free", "make room"
+        return f"the disk is full: {byte_size(folder.free_bytes)} free", "free some space"
     if folder.free_files is not None and folder.free_files < _LEAST_FREE_FILES:
-        return "its disk has no room for another file (inodes)", "remove files"
+        return "the disk has no free inodes", "remove files"
     return "", ""
 
 
 def limits(root: Path, daemon: Unit | None = None) -> Limits:
-    """Return the limits of this process, and whether /proc hides processes from the daemon's unit, or else from us. Files are below `root`."""
+    """Return the limits of this process. `hides_processes` is about the daemon's unit, or about this process without it."""
     soft_tasks, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     # The daemon raises its soft limit of open files itself.
     _, hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -153,31 +152,31 @@ def _counts(root: Path, controller: str, *names: str) -> list[int]:
 
 def _cpu_shares(root: Path) -> Iterator[float]:
     for folder in _control_groups(root, "cpu"):
-        of_version_1 = f"{text_at(f'{folder}/cpu.cfs_quota_us')} {text_at(f'{folder}/cpu.cfs_period_us')}"
-        quota, _, period = (text_at(f"{folder}/cpu.max") or of_version_1).partition(" ")
+        version_1 = f"{text_at(f'{folder}/cpu.cfs_quota_us')} {text_at(f'{folder}/cpu.cfs_period_us')}"
+        quota, _, period = (text_at(f"{folder}/cpu.max") or version_1).partition(" ")
         if quota.isdecimal() and period.isdecimal() and int(period):
             yield int(quota) / int(period)
 
 
 def _control_groups(root: Path, controller: str) -> Iterator[Path]:
     for line in text_at(f"{root}/proc/self/cgroup").splitlines():
-        _, listed, path = (*line.split(":", 2), "", "")[:3]
-        if not listed or controller in listed.split(","):
-            top = root / "sys/fs/cgroup" / listed
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if not controllers or controller in controllers.split(","):
+            top = root / "sys/fs/cgroup" / controllers
             folder = top / path.lstrip("/")
-            # In a container the path may be the host's, while the mounted tree is our own group.
+            # In a container the path may be that of the host, while the mounted tree begins at the container's group.
             for part in (folder, *folder.parents):
                 yield part
                 if part == top:
                     break
 
 
-def _of_unit(unit: Unit) -> Limits:
+def _unit_limits(unit: Unit) -> Limits:
     def count(name: str) -> int | None:
         text = unit.properties.get(name, "")
         return _least([int(text)] if text.isdecimal() else [])
 
-    # systemd prints spans as `1min 2s 50ms`.
+    # systemd prints durations as `1min 2s 50ms`.
     spans = _SPAN.findall(unit.properties.get("CPUQuotaPerSecUSec", ""))
     cpus = sum(float(number) * _UNITS[word] for number, word in spans) if spans else None
     return Limits(count("MemoryMax"), count("TasksMax"), cpus, count("LimitNOFILE"))
@@ -196,12 +195,13 @@ def _hides_processes(root: Path, daemon: Unit | None) -> bool:
 
 
 def _hides(options: Mapping[str, str], groups: Collection[int]) -> bool:
-    is_let_in = options.get("gid", "").isdecimal() and int(options["gid"]) in groups
-    return options.get("hidepid") in _FOR_NO_GROUP or (options.get("hidepid") in _BUT_FOR_A_GROUP and not is_let_in)
+    is_in_group = options.get("gid", "").isdecimal() and int(options["gid"]) in groups
+    value = options.get("hidepid")
+    return value in _HIDDEN_FROM_ALL or (value in _HIDDEN_EXCEPT_GROUP and not is_in_group)
 
 
 def folders(settings: Settings) -> tuple[Folder, ...]:
-    """Return the daemon's folders that exist, or that it cannot create."""
+    """Return the daemon's folders that exist or cannot be created."""
     state = settings.state
     paths = {"state.directory": state.directory, "state.runtime_directory": state.runtime_directory}
     return tuple(folder for setting, path in paths.items() if (folder := _folder(setting, Path(path))) is not None)
@@ -211,9 +211,9 @@ def _folder(setting: str, path: Path) -> Folder | None:
     try:
         status, disk = path.stat(), os.statvfs(path)
     except FileNotFoundError:
-        return _missing(setting, path)
+        return _missing_folder(setting, path)
     except OSError as error:
-        return Folder(setting, str(path), f"it cannot be looked at: {error.strerror or error}")
+        return Folder(setting, str(path), f"cannot be examined: {error.strerror or error}")
     trouble = ""
     try:
         OwnFolder.at(path).close()
@@ -230,18 +230,18 @@ def _folder(setting: str, path: Path) -> Folder | None:
     )
 
 
-def _missing(setting: str, path: Path) -> Folder | None:
-    above = [path, *path.parents]
-    link = next((path for path in above if path.is_symlink() and not path.exists()), None)
+def _missing_folder(setting: str, path: Path) -> Folder | None:
+    candidates = [path, *path.parents]
+    link = next((path for path in candidates if path.is_symlink() and not path.exists()), None)
     if link is not None:
-        return Folder(setting, str(path), f"{link} is a link to nothing: remove it, or make what it names")
-    parent = next(path for path in above if path.exists())
+        return Folder(setting, str(path), f"{link} is a dangling link: remove the link, or create its target")
+    parent = next(path for path in candidates if path.exists())
     if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK) and not parent.is_relative_to("/proc"):
         return None
-    trouble = f"it cannot be made in {parent}: set {setting} to a folder that can be"
+    trouble = f"cannot be created in {parent}: set {setting} to another folder"
     return Folder(setting, str(path), trouble, _other_owner(parent.stat().st_uid))
 
 
 def _other_owner(user: int) -> str:
-    """Return the name of the user, or an empty text if it is ours or we are root."""
+    """Return the name of the user, or "" if this process runs as that user or as root."""
     return "" if os.geteuid() in (0, user) else user_name(user)

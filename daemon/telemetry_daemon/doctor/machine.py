@@ -1,4 +1,4 @@
-"""The accelerators as the kernel shows them: cards with drivers, device nodes, and whether this process is in a container."""
+"""The cards, drivers and device nodes of this machine as the kernel reports them, and the container of this process."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from telemetry_daemon.readers.pci import PciDevice
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.vendors import VENDORS
 
-# Render nodes belong to the vendor of their card. Every other pattern belongs to one vendor.
-_SHARED = "/dev/dri/"
-# Linux distributions number the groups of people and projects from here on.
-OF_PEOPLE = 1000
+# Render nodes of all vendors have this pattern. Every other pattern belongs to one vendor.
+_RENDER_NODES = "/dev/dri/"
+# The first group ID of ordinary users on Linux distributions.
+FIRST_USER_GROUP = 1000
 _MARKS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceNode:
-    """A device node, its possible vendors, and the errno of opening it (0 on success)."""
+    """A device node with its possible vendors. `refusal` is the errno of opening it, or 0 on success."""
 
     path: str
     vendors: tuple[str, ...]
@@ -38,7 +38,7 @@ class DeviceNode:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine. `container` is the kind of container of this process, or empty."""
+    """The machine. `container` is the kind of this process's container, or ""."""
 
     user: str = "root"
     groups: tuple[str, ...] = ()
@@ -47,13 +47,13 @@ class Machine:
     nodes: tuple[DeviceNode, ...] = ()
 
     @property
-    def own_cards(self) -> tuple[PciDevice, ...]:
-        """Return the cards that were not given to virtual machines."""
+    def host_cards(self) -> tuple[PciDevice, ...]:
+        """Return the cards that are not assigned to virtual machines."""
         return tuple(card for card in self.cards if not card.is_passed_through)
 
     @property
     def on_bus(self) -> dict[str, int]:
-        """Return the number of cards of each vendor, including those of virtual machines."""
+        """Return the number of cards by vendor, including those of virtual machines."""
         return pci.counts(sorted(self.cards, key=lambda card: card.vendor))
 
     def nodes_of(self, vendor: str) -> tuple[DeviceNode, ...]:
@@ -76,17 +76,17 @@ def user() -> str:
         return f"user {os.getuid()}"
 
 
-def groups(least_number: int = 0) -> tuple[str, ...]:
-    """Return the names of this process's groups, from that number on."""
+def groups(first_id: int = 0) -> tuple[str, ...]:
+    """Return the names of this process's groups whose ID is at least `first_id`."""
     numbers = {os.getegid(), *os.getgroups()}
-    return tuple(sorted({_group_name(number) for number in numbers if number >= least_number}))
+    return tuple(sorted({_group_name(number) for number in numbers if number >= first_id}))
 
 
 def _container(root: Path, environment: Mapping[str, str]) -> str:
     if environment.get("KUBERNETES_SERVICE_HOST"):
         return "Kubernetes"
-    marked = next((kind for mark, kind in _MARKS if (root / mark).exists()), "")
-    return marked or environment.get("container", "")
+    container = next((kind for mark, kind in _MARKS if (root / mark).exists()), "")
+    return container or environment.get("container", "")
 
 
 def patterns_of(vendor: str) -> tuple[str, ...]:
@@ -99,8 +99,8 @@ def _nodes(root: Path, vendor_at: Mapping[str, str]) -> Iterator[DeviceNode]:
     for vendor in VENDORS:
         for pattern in patterns_of(vendor.word):
             for path in root.glob(pattern.lstrip("/")):
-                behind = root / "sys/class/drm" / path.name / "device"
-                if not pattern.startswith(_SHARED) or vendor_at.get(behind.resolve().name.lower()) == vendor.word:
+                card = root / "sys/class/drm" / path.name / "device"
+                if not pattern.startswith(_RENDER_NODES) or vendor_at.get(card.resolve().name.lower()) == vendor.word:
                     vendors_of[path] = (*vendors_of.get(path, ()), vendor.word)
     for node, vendors in sorted(vendors_of.items()):
         with suppress(OSError):  # removed after the listing

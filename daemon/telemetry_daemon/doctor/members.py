@@ -1,4 +1,4 @@
-"""Collects a bug report about a node into a bundle, most important members first."""
+"""Collects the members of a bug report about a node into a bundle, the most important first."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from telemetry_daemon.doctor.bundle import (
     masked_unit,
     redacted_web,
 )
-from telemetry_daemon.doctor.daemon import HISTORY, PROPERTIES, UNIT, ask_system
+from telemetry_daemon.doctor.daemon import HISTORY, PROPERTIES, UNIT, run_program
 from telemetry_daemon.doctor.document import document
 from telemetry_daemon.doctor.examination import Examined
-from telemetry_daemon.doctor.sources import Read, tools_found
+from telemetry_daemon.doctor.sources import PolledSources, tools_found
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import read_file, text_at
 from telemetry_daemon.masking.mask import Mask
@@ -47,30 +47,30 @@ from telemetry_parsers.model import Capture, Device, Report
 _MOST_FLIGHTS = 3
 _LARGEST_CONFIG_BYTES = 1 << 20
 _JOURNAL_LINES = "200"
-# Unpacked. Output of tools compresses to a tenth.
+# The size before compression. Output of tools compresses to a tenth.
 _MOST_RECORDING_BYTES = 48 << 20
 _MOST_MASKING_SECONDS = 30.0
-# Only the labels of a page are masked, each once.
+# Larger than for other texts, because only the labels of a page are masked.
 _LONGEST_PAGE = 8 << 20
 _PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
-# Files in which some drivers report more than their module's version.
-_OF_DRIVERS = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
+# Version files of some drivers.
+_DRIVER_FILES = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
 _HISTORY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The facts about the node, the configuration with its origin, and the credentials for the daemon."""
+    """The content of a bundle: facts about the node, the configuration, and the credentials for the daemon."""
 
     examined: Examined
-    read: Read
+    read: PolledSources
     loaded: Loaded
     root: Path
     given: Credentials
 
 
 def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
-    """Write all members. Captures come first, so that identities found in them are masked in the other members, too."""
+    """Add all members. Captures are masked first, so that identities in them are masked in the other members, too."""
     recording = _recording(bundle, mask, material)
     view = material.examined.daemon.view
     if view is not None:
@@ -78,7 +78,7 @@ def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
         mask.learn(Report(devices=tuple(devices)))
     _doctor(bundle, mask, material.examined)
     _configuration(bundle, mask, material.loaded)
-    versions = "versions of ours, Python, kernel, drivers and tools"
+    versions = "versions of device telemetry, Python, kernel, drivers and tools"
     bundle.text("versions.txt", versions, "\n".join(_versions(material)))
     bundle.text("machine.txt", "cards, drivers, device nodes, limits, folders", "\n".join(_machine(material.examined)))
     _unit(bundle, mask)
@@ -88,24 +88,24 @@ def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
 
 
 def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
-    """Return the recording: the daemon's last minutes, then new captures of the tools. `serve --replay` plays it."""
-    before = mask.places
+    """Return a recording of the daemon's last minutes and of new captures."""
+    count = mask.places
     lines = [capture_line(mask.capture(capture, report)) for capture, report in material.read.captures]
     past: list[bytes] = []
     try:
-        past = _newest(mask, material, _MOST_RECORDING_BYTES - sum(map(len, lines)))
+        past = _past_lines(mask, material, _MOST_RECORDING_BYTES - sum(map(len, lines)))
     except ControlError as error:
-        bundle.leave_out("the daemon's last minutes", str(error))
-    more = f", and the daemon's {len(past)} captures before" if past else ""
+        bundle.add_missing("the daemon's last minutes", str(error))
+    more = f", and {len(past)} earlier captures of the daemon" if past else ""
     packed = gzip.compress(b"".join([*past, *lines]), mtime=0)
     what = f"the current output of tools, files and libraries{more}"
-    return Member("recording.jsonl.gz", what, packed, mask.places - before)
+    return Member("recording.jsonl.gz", what, packed, mask.places - count)
 
 
-def _newest(mask: Mask, material: Material, room: int) -> list[bytes]:
-    """Return the daemon's captures in order; the newest if room or time is short. Raises ControlError."""
+def _past_lines(mask: Mask, material: Material, most_bytes: int) -> list[bytes]:
+    """Return the daemon's newest captures in order, within the limits of size and time. Raise ControlError."""
     daemon = material.examined.daemon
-    if daemon.is_broken:  # its control socket would not answer, either
+    if daemon.is_broken:  # the control socket would not answer
         raise ControlError(daemon.why_not)
     lines: list[bytes] = []
     captures = list(recorder.recent_captures(material.loaded.settings.state.runtime_directory))
@@ -113,43 +113,43 @@ def _newest(mask: Mask, material: Material, room: int) -> list[bytes]:
     while captures and time.monotonic() < end:
         capture = captures.pop()
         lines.append(capture_line(mask.capture(capture, _report(capture, material.read))))
-        room -= len(lines[-1])
-        if room < 0:
+        most_bytes -= len(lines[-1])
+        if most_bytes < 0:
             lines.pop()
             break
     return lines[::-1]
 
 
-def _report(capture: Capture, read: Read) -> Report | None:
-    """Return the report of a built-in parser, which shows which texts are numbers. Plugins run elsewhere."""
-    patient = next((patient for patient in read.patients if patient.status.source == capture.source), None)
-    return report_of(capture, patient.parser) if patient is not None and patient.is_of_ours else None
+def _report(capture: Capture, read: PolledSources) -> Report | None:
+    """Return the report of a built-in parser, which the mask uses. Plugins do not run in this process."""
+    source = next((source for source in read.examined_sources if source.status.source == capture.source), None)
+    return report_of(capture, source.parser) if source is not None and source.is_built_in else None
 
 
 def _doctor(bundle: Bundle, mask: Mask, examined: Examined) -> None:
     def masked(_whole: str) -> str:
         return "\n".join(examination.lines(examined, lambda text: clean(mask.text(text)), show_all=True))
 
-    # Each text is masked before it is wrapped.
+    # The texts are masked before they are wrapped, so `masked` creates them.
     bundle.text("doctor.txt", "the output of `telemetry doctor --all`", "its lines", masked)
-    bundle.document("doctor.json", "the same for programs", document(examined))
+    bundle.document("doctor.json", "the same as JSON", document(examined))
 
 
 def _configuration(bundle: Bundle, mask: Mask, loaded: Loaded) -> None:
     def masked(text: str) -> str:
         return masked_settings(text, mask)
 
-    bundle.text("configuration.toml", "all settings in force", show_toml(loaded.settings), masked)
+    bundle.text("configuration.toml", "all effective settings", show_toml(loaded.settings), masked)
     origins = "\n".join(f"{setting}: {origin}" for setting, origin in sorted(loaded.origins.items()))
-    named = sorted(name for name in os.environ if name.startswith("TELEMETRY_"))
+    variables = sorted(name for name in os.environ if name.startswith("TELEMETRY_"))
     bundle.text(
         "configuration-origins.txt",
         "which settings come from variables or flags, and which variables are set",
-        f"{origins}\nset here: {', '.join(named) or 'none'}",
+        f"{origins}\nset in this environment: {', '.join(variables) or 'none'}",
     )
-    bundle.text("configuration-file.toml", "the file as it is, without comments", _text(loaded.file), masked)
+    bundle.text("configuration-file.toml", "the configuration file without comments", _text(loaded.file), masked)
     web = loaded.settings.web.config_file
-    bundle.text("web.txt", "keys and switches of the web configuration; users, hashes and paths are removed", _web(web))
+    bundle.text("web.txt", "the web configuration without users, hashes and paths", _web(web))
 
 
 def _text(path: str | None) -> str:
@@ -163,50 +163,50 @@ def _web(path: str) -> str:
     try:
         return redacted_web(read_file(path, _LARGEST_CONFIG_BYTES)) if path else ""
     except (OSError, ValueError) as error:
-        return f"it cannot be read: {getattr(error, 'strerror', None) or 'its name is none'}"
+        return f"the file cannot be read: {getattr(error, 'strerror', None) or 'invalid file name'}"
 
 
 def _machine(examined: Examined) -> Iterator[str]:
     machine, limits = examined.machine, examined.limits
     yield f"container: {machine.container or 'none'}"
     for card in machine.cards:
-        given = ", given to a virtual machine" if card.is_passed_through else ""
-        yield f"card {card.bus_id} {card.vendor} class {card.class_code:06x} driver {card.driver or 'none'}{given}"
+        assignment = ", assigned to a virtual machine" if card.is_passed_through else ""
+        yield f"card {card.bus_id} {card.vendor} class {card.class_code:06x} driver {card.driver or 'none'}{assignment}"
     for node in machine.nodes:
         kind = stat.filemode(stat.S_IFCHR | node.mode)
-        refused = f" refused: {os.strerror(node.refusal)}" if node.refusal else ""
-        yield f"node {kind} {node.owner} {node.group} {node.path} of {' or '.join(node.vendors)}{refused}"
+        refusal = f" refused: {os.strerror(node.refusal)}" if node.refusal else ""
+        yield f"node {kind} {node.owner} {node.group} {node.path} of {' or '.join(node.vendors)}{refusal}"
     yield f"limits: memory {limits.memory_bytes}, tasks {limits.tasks}, CPUs {limits.cpus}, open files {limits.open_files}"
     for folder in examined.folders:
-        yield f"folder {folder.setting} {folder.path}: free {folder.free_bytes} bytes; {folder.trouble or 'well'}"
+        yield f"folder {folder.setting} {folder.path}: free {folder.free_bytes} bytes; {folder.trouble or 'ok'}"
 
 
 def _versions(material: Material) -> Iterator[str]:
     yield f"telemetry {__version__}"
     yield f"Python {platform.python_version()} ({platform.python_implementation()}, {sys.platform}, {platform.machine()})"
     for package in _PACKAGES:
-        with suppress(metadata.PackageNotFoundError):  # some packages are needed on some nodes only
+        with suppress(metadata.PackageNotFoundError):  # optional packages
             yield f"{package} {metadata.version(package)}"
     yield f"kernel {platform.system()} {platform.release()}"
-    root, patients = material.root, material.read.patients
+    root, examined_sources = material.root, material.read.examined_sources
     yield from (line for line in text_at(f"{root}/etc/os-release").splitlines() if line.startswith("PRETTY_NAME="))
     for driver in sorted({card.driver for card in material.examined.machine.cards if card.driver}):
         yield f"driver {driver} {text_at(f'{root}/sys/module/{driver}/version') or 'reports no version'}"
-    yield from (f"/{name}:\n{text}" for name in _OF_DRIVERS if (text := text_at(f"{root}/{name}")))
-    for patient in patients:
-        if patient.status.version:
-            yield f"source {patient.status.source} version {patient.status.version}"
-        yield from (f"tool {tool.path}" for tool in tools_found(patient))
+    yield from (f"/{name}:\n{text}" for name in _DRIVER_FILES if (text := text_at(f"{root}/{name}")))
+    for source in examined_sources:
+        if source.status.version:
+            yield f"source {source.status.source} version {source.status.version}"
+        yield from (f"tool {tool.path}" for tool in tools_found(source))
 
 
 def _unit(bundle: Bundle, mask: Mask) -> None:
-    shown = ask_system("systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}")
-    files = ask_system("systemctl", "cat", UNIT)
-    text = f"{files}\n# systemctl show\n{shown}" if files or shown else ""
+    properties = run_program("systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}")
+    files = run_program("systemctl", "cat", UNIT)
+    text = f"{files}\n# systemctl show\n{properties}" if files or properties else ""
     what = "the unit and its drop-ins, without values of its environment"
-    bundle.text("unit.txt", what, text, lambda whole: masked_unit(whole, mask))
-    form = ("-n", _JOURNAL_LINES, "-o", "short-iso", "--no-hostname", "--no-pager")
-    journal = ask_system("journalctl", "-u", UNIT, *form)
+    bundle.text("unit.txt", what, text, lambda text: masked_unit(text, mask))
+    options = ("-n", _JOURNAL_LINES, "-o", "short-iso", "--no-hostname", "--no-pager")
+    journal = run_program("journalctl", "-u", UNIT, *options)
     entries = "\n".join(line for line in journal.splitlines() if not line.startswith("-- "))
     bundle.text("journal.txt", f"the last {_JOURNAL_LINES} lines of the unit's journal", entries)
 
@@ -214,19 +214,19 @@ def _unit(bundle: Bundle, mask: Mask) -> None:
 def _daemon(bundle: Bundle, mask: Mask, material: Material) -> None:
     daemon = material.examined.daemon
     if daemon.view is None or daemon.address is None:
-        bundle.leave_out("snapshot.json, history.json, metrics.txt", f"no daemon: {daemon.why_not}")
+        bundle.add_missing("snapshot.json, history.json, metrics.txt", f"no daemon: {daemon.why_not}")
         return
     bundle.document("snapshot.json", "the daemon's readings", daemon.view.document)
     try:
         with closing(Client(daemon.address, material.given, _HISTORY_SECONDS)) as client:
             history = document_in(client.get(HISTORY).body)
-        bundle.document("history.json", "its last half hour and its events", history)
+        bundle.document("history.json", "the daemon's last half hour and its events", history)
     except NodeError as error:
-        bundle.leave_out("history.json", str(error))
+        bundle.add_missing("history.json", str(error))
     except DocumentError as error:
-        bundle.leave_out("history.json", f"it cannot be understood: {error}")
+        bundle.add_missing("history.json", f"the document is invalid: {error}")
     page = daemon.view.page
-    bundle.text("metrics.txt", "its page of metrics", page, lambda text: masked_page(text, mask), _LONGEST_PAGE)
+    bundle.text("metrics.txt", "the daemon's metrics page", page, lambda text: masked_page(text, mask), _LONGEST_PAGE)
 
 
 def _flights(bundle: Bundle, flights: Sequence[Flight]) -> None:
@@ -236,6 +236,6 @@ def _flights(bundle: Bundle, flights: Sequence[Flight]) -> None:
             with OwnFolder.at(path.parent) as folder:
                 content = folder.read(path.name, MOST_MEMBER_BYTES)
         except OSError as error:
-            bundle.leave_out(name, error.strerror or str(error))
+            bundle.add_missing(name, error.strerror or str(error))
             continue
         bundle.add(Member(name, f"flight recorder: {flight.cause}; masked when it was written", content))
