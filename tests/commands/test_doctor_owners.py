@@ -47,7 +47,7 @@ def test_a_source_of_owners_alone_is_held_against_the_cards_that_others_list(
     node.config += f'[attribution]\nenabled = true\njob_directory = "{jobs}"\n'
     asked = node.doctor("--source", "slurm")
     assert (asked.status, "slurm: ok" in asked.output) == (status, True), asked.output
-    assert ("fits no device" in asked.words) == (status == 2)
+    assert ("does not match exactly one device" in asked.words) == (status == 2)
     assert "amdgpu-sysfs" not in asked.output
     node.close()
 

@@ -165,7 +165,7 @@ class MatrixWork:
         operators.ends.append(span[1])
         operators.flops.append(flops)
         types = arguments.get("Input type")
-        if isinstance(types, list) and types and isinstance(types[-1 if "_scaled" in name else 0], str):
+        if isinstance(types, list) and types and isinstance(types[0], str):
             self._dtypes[types[0]] += flops
 
     def add_launch(self, thread: Hashable, begin: int) -> None:
