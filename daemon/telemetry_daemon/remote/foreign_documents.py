@@ -80,40 +80,40 @@ def document_as(kind: type[T], document: object) -> T:
 
 def snapshot_of(document: object) -> Snapshot:
     """Return the snapshot in a document. It never expires, and its monotonic time is 0. Raises DocumentError."""
-    parsed = document_as(SnapshotJson, document)
-    _check_schema("telemetry.snapshot/1", parsed.schema)
-    wall_time = _moment(parsed.time, "time")
+    item = document_as(SnapshotJson, document)
+    _check_schema("telemetry.snapshot/1", item.schema)
+    wall_time = _moment(item.time, "time")
     return Snapshot(
-        hostname=parsed.hostname or "",
+        hostname=item.hostname or "",
         wall_time=wall_time,
         monotonic_time=0.0,
         valid_until=math.inf,
-        devices=tuple({device.id: device for device in map(_device, parsed.devices)}.values()),
-        host=tuple(_numbers(parsed.host.readings, {}, "host")),
-        sources=tuple(map(_source, parsed.sources)),
-        maintenance=None if parsed.maintenance is None else _maintenance(parsed.maintenance, wall_time),
-        recorded=None if parsed.replay is None else _recorded(parsed.replay),
+        devices=tuple({device.id: device for device in map(_device, item.devices)}.values()),
+        host=tuple(_numbers(item.host.readings, {}, "host")),
+        sources=tuple(map(_source, item.sources)),
+        maintenance=None if item.maintenance is None else _maintenance(item.maintenance, wall_time),
+        recorded=None if item.replay is None else _recorded(item.replay),
     )
 
 
 def past_of(document: object) -> Past:
     """Return the history in a document. Raises DocumentError."""
-    parsed = document_as(HistoryJson, document)
-    _check_schema("telemetry.history/1", parsed.schema)
-    slots = _count(parsed.slots, "slots", SLOTS)
+    item = document_as(HistoryJson, document)
+    _check_schema("telemetry.history/1", item.schema)
+    slots = _count(item.slots, "slots", SLOTS)
     return Past(
-        start=_moment(parsed.start, "start"),
+        start=_moment(item.start, "start"),
         slots=slots,
-        slot_seconds=max(0.001, parsed.slot_seconds),
+        slot_seconds=max(0.001, item.slot_seconds),
         devices={
             device.id: {
                 metric: _series(series, slots, f"{metric} of {device.id}")
                 for metric, series in device.series.items()
                 if metric in KEPT
             }
-            for device in parsed.devices
+            for device in item.devices
         },
-        events=tuple(map(_event, parsed.events)),
+        events=tuple(map(_event, item.events)),
     )
 
 
@@ -122,34 +122,29 @@ def _check_schema(schema: str, value: str) -> None:
         raise DocumentError("the document", f"`{schema}`")
 
 
-def _device(parsed: DeviceJson) -> MergedDevice:
-    if not parsed.id:
+def _device(item: DeviceJson) -> MergedDevice:
+    if not item.id:
         raise DocumentError("a device's id", "text")
-    allocations = tuple(_allocation(allocation, f"an allocation of {parsed.id}") for allocation in parsed.allocations)
+    allocations = tuple(_allocation(allocation, f"an allocation of {item.id}") for allocation in item.allocations)
     owners = {(allocation.owner.kind, allocation.owner.name): allocation.owner for allocation in allocations}
     return MergedDevice(
-        vendor=parsed.vendor,
-        index=parsed.index,
-        id=parsed.id,
-        device=parsed.device,
-        model=parsed.model or "",
-        uuid=parsed.uuid,
-        bus_id=parsed.bus_id,
-        serial=parsed.serial,
-        driver=parsed.driver,
-        up=parsed.up,
-        last_read=_moment_or_none(parsed.last_read, f"last list of {parsed.id}"),
-        parent=parsed.parent,
-        partition=parsed.partition,
-        simulated=parsed.simulated,
-        replayed=parsed.replayed,
-        readings=Readings.of(
-            (
-                *_numbers(parsed.readings, parsed.origin, parsed.id),
-                *_absences(parsed.absent),
-            )
-        ),
-        processes=tuple(_process(process, parsed.id, owners) for process in parsed.processes),
+        vendor=item.vendor,
+        index=item.index,
+        id=item.id,
+        device=item.device,
+        model=item.model or "",
+        uuid=item.uuid,
+        bus_id=item.bus_id,
+        serial=item.serial,
+        driver=item.driver,
+        up=item.up,
+        last_read=_moment_or_none(item.last_read, f"last list of {item.id}"),
+        parent=item.parent,
+        partition=item.partition,
+        simulated=item.simulated,
+        replayed=item.replayed,
+        readings=Readings.of((*_numbers(item.readings, item.origin, item.id), *_absences(item.absent))),
+        processes=tuple(_process(process, item.id, owners) for process in item.processes),
         allocations=allocations,
     )
 
@@ -182,16 +177,16 @@ def _absences(values: Mapping[str, Any]) -> Iterator[MergedReading]:
         yield MergedReading(metric, label, value, "")
 
 
-def _source(parsed: SourceJson) -> SourceStatus:
+def _source(item: SourceJson) -> SourceStatus:
     return SourceStatus(
-        source=parsed.source,
+        source=item.source,
         vendor="",
-        state=_state(parsed.state, parsed.source),
-        reason=parsed.reason,
-        detail=parsed.detail or "",
-        version=parsed.version,
-        problems=tuple(Problem(problem.where, problem.text) for problem in parsed.problems),
-        polls=tuple(_poll(poll, parsed.source) for poll in parsed.polls),
+        state=_state(item.state, item.source),
+        reason=item.reason,
+        detail=item.detail or "",
+        version=item.version,
+        problems=tuple(Problem(problem.where, problem.text) for problem in item.problems),
+        polls=tuple(_poll(poll, item.source) for poll in item.polls),
     )
 
 
@@ -201,47 +196,42 @@ def _state(state: State, source: str) -> State:
     return state
 
 
-def _poll(parsed: PollJson, source: str) -> Health:
+def _poll(item: PollJson, source: str) -> Health:
     return Health(
         source=source,
-        poll=parsed.poll,
+        poll=item.poll,
         tier="fast",
         lists_devices=False,
-        state=_state(parsed.state, source),
-        reason=parsed.reason,
-        attempted=0.0 if parsed.age_seconds is None else 1.0,
-        attempted_monotonic=-(parsed.age_seconds or 0.0),
-        seconds=parsed.seconds or 0.0,
+        state=_state(item.state, source),
+        reason=item.reason,
+        attempted=0.0 if item.age_seconds is None else 1.0,
+        attempted_monotonic=-(item.age_seconds or 0.0),
+        seconds=item.seconds or 0.0,
     )
 
 
-def _maintenance(parsed: MaintenanceJson, wall_time: float) -> Maintenance:
-    return Maintenance(_moment(parsed.until, "the end of the maintenance") - wall_time, parsed.reason or "")
+def _maintenance(item: MaintenanceJson, wall_time: float) -> Maintenance:
+    return Maintenance(_moment(item.until, "the end of the maintenance") - wall_time, item.reason or "")
 
 
-def _recorded(parsed: ReplayJson) -> Recorded:
-    shown = None if parsed.shown is None else _moment(parsed.shown, "the replay's moment")
-    return Recorded(
-        _moment(parsed.recorded, "the replay's time"),
-        parsed.hostname or "",
-        shown,
-        parsed.how or "",
-    )
+def _recorded(item: ReplayJson) -> Recorded:
+    shown = None if item.shown is None else _moment(item.shown, "the replay's moment")
+    return Recorded(_moment(item.recorded, "the replay's time"), item.hostname or "", shown, item.how or "")
 
 
-def _series(parsed: SeriesJson, slots: int, position: str) -> Series:
-    last = _slots(parsed.last, slots, position)
-    highest = _slots(parsed.highest, slots, position) if parsed.highest else last
+def _series(item: SeriesJson, slots: int, position: str) -> Series:
+    last = _slots(item.last, slots, position)
+    highest = _slots(item.highest, slots, position) if item.highest else last
     gaps = (
-        Gap(_count(gap.first, position, slots), _count(gap.slots, position, slots), gap.reason) for gap in parsed.gaps
+        Gap(_count(gap.first, position, slots), _count(gap.slots, position, slots), gap.reason) for gap in item.gaps
     )
     return Series(last, highest, tuple(gaps))
 
 
-def _slots(parsed: tuple[float | None, ...], slots: int, position: str) -> array[float]:
-    if len(parsed) < slots:
+def _slots(values: tuple[float | None, ...], slots: int, position: str) -> array[float]:
+    if len(values) < slots:
         raise DocumentError(position, f"list of {slots} numbers")
-    numbers = [math.nan if number is None else number for number in parsed[:slots]]
+    numbers = [math.nan if number is None else number for number in values[:slots]]
     if any(abs(value) > _LARGEST for value in numbers):
         raise DocumentError(position, "32-bit number")
     return array("f", numbers)
@@ -253,38 +243,38 @@ def _count(value: int, position: str, most: int) -> int:
     return value
 
 
-def _event(parsed: EventJson) -> PastEvent:
-    return PastEvent(_moment(parsed.time, "an event's time"), parsed.id, parsed.code, parsed.text or "")
+def _event(item: EventJson) -> PastEvent:
+    return PastEvent(_moment(item.time, "an event's time"), item.id, item.code, item.text or "")
 
 
-def _allocation(parsed: AllocationJson, position: str) -> Allocation:
-    if not 0.0 <= parsed.share <= 1.0:
+def _allocation(item: AllocationJson, position: str) -> Allocation:
+    if not 0.0 <= item.share <= 1.0:
         raise DocumentError(f"share of {position}", "number from 0 to 1")
     return Allocation(
-        owner=_owner(parsed.owner),
-        share=parsed.share,
+        owner=_owner(item.owner),
+        share=item.share,
         # A newer daemon may send an unknown kind, which is only displayed.
-        basis=parsed.basis if parsed.basis in _BASES else "equal",
-        is_allocated=parsed.allocated,
-        is_used=parsed.used,
-        sources=parsed.sources,
-        memory_used_bytes=_float(parsed.memory_used_bytes),
-        started=_moment_or_none(parsed.started, position),
+        basis=item.basis if item.basis in _BASES else "equal",
+        is_allocated=item.allocated,
+        is_used=item.used,
+        sources=item.sources,
+        memory_used_bytes=_float(item.memory_used_bytes),
+        started=_moment_or_none(item.started, position),
     )
 
 
-def _owner(parsed: OwnerJson) -> Owner:
+def _owner(item: OwnerJson) -> Owner:
     return Owner(
-        kind=_kind(parsed.kind),
-        name=parsed.name or "",
-        pod_namespace=parsed.pod_namespace or "",
-        pod_name=parsed.pod_name or "",
-        container_name=parsed.container_name or "",
-        job_id=parsed.job_id or "",
-        job_name=parsed.job_name or "",
-        user=parsed.user or "",
-        account=parsed.account or "",
-        partition=parsed.partition or "",
+        kind=_kind(item.kind),
+        name=item.name or "",
+        pod_namespace=item.pod_namespace or "",
+        pod_name=item.pod_name or "",
+        container_name=item.container_name or "",
+        job_id=item.job_id or "",
+        job_name=item.job_name or "",
+        user=item.user or "",
+        account=item.account or "",
+        partition=item.partition or "",
     )
 
 
@@ -292,20 +282,20 @@ def _kind(kind: OwnerKind) -> OwnerKind:
     return kind if kind in _KINDS else "others"
 
 
-def _process(parsed: ProcessJson, device_id: str, owners: Mapping[tuple[OwnerKind, str], Owner]) -> Process:
-    named = None if parsed.owner is None else Owner(_kind(parsed.owner.kind), parsed.owner.name or "")
+def _process(item: ProcessJson, device_id: str, owners: Mapping[tuple[OwnerKind, str], Owner]) -> Process:
+    named = None if item.owner is None else Owner(_kind(item.owner.kind), item.owner.name or "")
     return Process(
         device=0,
-        pid=parsed.pid,
-        name=parsed.name,
-        memory_used_bytes=_float(parsed.memory_used_bytes),
-        kind=parsed.kind if parsed.kind in ("compute", "graphics", "mps") else "",
-        instance=parsed.instance or "",
-        utilization_ratio=parsed.utilization_ratio,
-        started=_moment_or_none(parsed.started, f"start of a process on {device_id}"),
-        user=parsed.user or "",
-        command=parsed.command or "",
-        container=parsed.container or "",
+        pid=item.pid,
+        name=item.name,
+        memory_used_bytes=_float(item.memory_used_bytes),
+        kind=item.kind if item.kind in ("compute", "graphics", "mps") else "",
+        instance=item.instance or "",
+        utilization_ratio=item.utilization_ratio,
+        started=_moment_or_none(item.started, f"start of a process on {device_id}"),
+        user=item.user or "",
+        command=item.command or "",
+        container=item.container or "",
         owner=None if named is None else owners.get((named.kind, named.name), named),
     )
 

@@ -101,8 +101,8 @@ class BlackBox:
             self._flights = ()
             log.debug("the flight recorder's files cannot be listed", extra={"error": error})
 
-    def _write(self, writer: Writer, name: str, packed_captures: Iterable[bytes], seconds: float) -> str:
-        error_text = writer.write(name, packed_captures, seconds)
+    def _write(self, writer: Writer, name: str, packed: Iterable[bytes], seconds: float) -> str:
+        error_text = writer.write(name, packed, seconds)
         self.list_files()
         return error_text
 
@@ -121,12 +121,10 @@ class BlackBox:
         self, request: control_requests.Captures, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         queue = _CaptureQueue(asyncio.get_running_loop())
-        earlier_captures = partial(self._earlier_captures, minutes=request.minutes_before)
+        earlier = partial(self._earlier_captures, minutes=request.minutes_before)
         try:
-            for packed_captures in (
-                self._tap.add_listener(queue.add, earlier_captures) if request.live else earlier_captures()
-            ):
-                writer.write(zlib.decompress(packed_captures, GZIP))
+            for packed in self._tap.add_listener(queue.add, earlier) if request.live else earlier():
+                writer.write(zlib.decompress(packed, GZIP))
                 await writer.drain()
             if request.live:
                 has_round_ended = self._begin_round(ask=self._enabled is None)

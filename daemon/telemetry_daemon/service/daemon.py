@@ -227,7 +227,6 @@ class Service:
         return self._status
 
     async def _serve_until_stopped(self) -> None:
-        """Serve until the stop event. Raises the error of a task that fails before."""
         stop = asyncio.create_task(self._stop.wait())
         serving = [asyncio.create_task(self._web.serve_forever())]
         watchdog = systemd.watchdog_interval()

@@ -29,7 +29,6 @@ _RETRY_SECONDS = 10.0
 
 
 def _address() -> str:
-    """Return the node's address from Kubernetes or from the default route, or an empty text."""
     address = os.environ.get(_NODE_ADDRESS, "")
     if address:
         return address

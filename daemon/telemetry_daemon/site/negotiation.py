@@ -86,7 +86,6 @@ def _content_type(offer: Offer, escaping: str) -> str:
 
 
 def _elements(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
-    """Yield name, parameters and quality of the first 32 elements of a header."""
     for element in header.split(",", _MOST_ELEMENTS)[:_MOST_ELEMENTS]:
         name, *options = (part.strip() for part in element.split(";"))
         pairs = (part.partition("=") for part in options)

@@ -141,7 +141,6 @@ def _troubles(troubles: Iterable[overview.Trouble]) -> str:
 
 
 def _with_code(text: str) -> str:
-    """Return the text as HTML, with `<code>` for the parts between backticks."""
     parts = escaped(text).split("`")
     return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
 
@@ -223,7 +222,6 @@ def _bar(share: float) -> str:
 
 
 def _share(part: Value | None, whole: Value | None) -> float | None:
-    """Return the share of the part in the whole, or None if a value is unknown."""
     number, limit = overview.as_number(part), overview.as_number(whole)
     return number / limit if number is not None and limit is not None and limit > 0 else None
 
@@ -294,7 +292,6 @@ def _footer(links: Links) -> str:
 
 
 def _peers(paths: tuple[str, ...]) -> str:
-    """Return a collapsed list of links to the pages in the format of other exporters."""
     if not paths:
         return ""
     anchors = " ".join(f'<a href=".{escaped(path)}">{escaped(path.rpartition("/")[2])}</a>' for path in paths)
@@ -302,7 +299,6 @@ def _peers(paths: tuple[str, ...]) -> str:
 
 
 def _flights(flights: tuple[Flight, ...]) -> str:
-    """Return a collapsed list of the flight recorder's files, each with the command that replays it."""
     if not flights:
         return ""
     lines = (

@@ -69,7 +69,6 @@ def _metrics(requested: Sequence[str] | None) -> Sequence[str]:
 
 
 def _first_slot(since: Sequence[str] | None, history: History) -> int:
-    """Return the first requested slot, or 0 for all slots."""
     if since is None:
         return 0
     time = _unix_seconds(since[-1])

@@ -55,7 +55,6 @@ def _version(name: str, requested: list[str] | None) -> str:
 
 
 def _wants_all_vendors(vendors: list[str] | None) -> bool:
-    """Return whether the page is requested with the cards of all vendors. Raises BadQueryError."""
     if vendors is None:
         return False
     if vendors != [_ALL_VENDORS]:

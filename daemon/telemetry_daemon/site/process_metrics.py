@@ -87,7 +87,6 @@ class ProcessMetrics:
 
 
 def _value(reader: Callable[[_ProcessState], float], state: _ProcessState) -> float | None:
-    """Return the value, or None if /proc does not contain it."""
     try:
         value = float(reader(state))
     except (OSError, LookupError, ValueError):  # /proc has another content

@@ -119,7 +119,6 @@ class Site:
         return Response(404, (f"Not found. Try one of {', '.join(self._routes)}.\n".encode(),), _TEXT, (_NO_SNIFFING,))
 
     def _peer_paths(self) -> tuple[str, ...]:
-        """Return the paths of the pages in the format of other exporters."""
         from telemetry_exporters.prometheus.compat import EXPORTERS
 
         return () if self._create_peer_pages is None else tuple(PEERS_PATH + name for name in EXPORTERS)

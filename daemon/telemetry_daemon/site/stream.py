@@ -166,7 +166,6 @@ class Streams:
             self._next_check = self._next_heartbeat = None
 
     def _check(self) -> None:
-        """Send new events, and schedule the next check."""
         self._is_check_due = False
         if self._clients:
             self._render_if_due()
@@ -191,7 +190,6 @@ class Streams:
         return self._snapshot
 
     def _render(self, snapshot: Snapshot) -> None:
-        """Render the events of a snapshot and queue them for all clients."""
         self._state = stream_json.state(snapshot, judge(snapshot), __version__, self._instance)
         before, self._sent = self._sent, stream_json.without_ages(self._state)
         for name, data in _changes(before, self._sent, self._state):
@@ -200,7 +198,6 @@ class Streams:
         self._queue(_READINGS, self._readings(snapshot))
 
     def _readings(self, snapshot: Snapshot, last_id: str = "") -> bytes:
-        """Return the event with the readings and the time until which they are valid."""
         return self._event(_READINGS, stream_json.readings(snapshot, self._numbers, self._loop.time()), last_id)
 
     def _queue(self, name: str, event: bytes) -> None:

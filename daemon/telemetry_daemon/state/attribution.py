@@ -132,7 +132,6 @@ class Attribution:
         return replace(owned, devices=devices)
 
     def _with_newest_owners(self, device: MergedDevice) -> MergedDevice:
-        """Return the device with the newest details of its owners, for the ledger."""
         if not any(_key(allocation.owner) in self._newer_owners for allocation in device.allocations):
             return device
         owners = [self._newer_owners.get(_key(allocation.owner), allocation.owner) for allocation in device.allocations]

@@ -185,7 +185,6 @@ def _deciding_polls(healths: Sequence[Health]) -> Sequence[Health]:
 
 
 def _distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Return the problems without duplicates, up to the limit. Several polls may report the same lost card."""
     distinct = tuple(dict.fromkeys(problems))
     if len(distinct) <= bounds.MOST_PROBLEMS:
         return tuple(map(cut_problem, distinct))
@@ -194,7 +193,6 @@ def _distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def _problem_of_failure(health: Health) -> tuple[Problem, ...]:
-    """Return the problem of a failed poll. A missing tool is not a problem."""
     if health.state in ("failed", "stuck") and health.detail:
         return (Problem(health.poll, health.detail),)
     return ()

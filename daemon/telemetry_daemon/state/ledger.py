@@ -141,7 +141,6 @@ class Ledger:
             self._add_tallies(device_id, card.settle())
 
     def _restore(self) -> None:
-        """Continue from the saved state of the previous daemon."""
         self._began = self._day_began = self._now
         self._start_wall = self._wall
         self._unallocated.start = RecordedTime(self._wall, "daemon_start")
@@ -313,7 +312,6 @@ class Ledger:
                 self._cards[device_id].remove_holder(entry, time)
 
     def _close_gap(self, entry: Entry) -> None:
-        """Record the time since the owner was last present as a gap."""
         if entry.last_seen is None or entry.missing_since is None:
             return
         if self._now > entry.missing_since:
@@ -326,7 +324,6 @@ class Ledger:
             entry.add_gap(start, begin, begin - start)
 
     def _complete_waiting(self) -> None:
-        """Complete the records that no late report can change, and the oldest records above the limit."""
         too_many = len(self._waiting) - MOST_WAITING
         for number, entry in enumerate(list(self._waiting)):
             since = self._now if entry.missing_since is None else entry.missing_since

@@ -143,7 +143,6 @@ class BasicAuth:
         return True
 
     def _check_next(self) -> None:
-        """Start the oldest check of the client with the fewest failures."""
         if self._running is None and self._waiting:
             failures = self._failures_by_client()
             next_check = min(self._waiting.values(), key=lambda check: failures(check.client))

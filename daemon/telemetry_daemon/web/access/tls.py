@@ -155,7 +155,6 @@ def _as_file(content: bytes) -> Iterator[str]:
 
 
 def _openssl_reason(error: Exception) -> str:
-    """Return OpenSSL's reason without the positions in its source."""
     reason = getattr(error, "reason", None)
     return str(reason).replace("_", " ").lower() if reason else str(error)
 

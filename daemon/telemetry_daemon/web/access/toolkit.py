@@ -228,7 +228,6 @@ def _version(table: Table, key: str, default: str) -> str:
 
 
 def _curve(table: Table) -> str:
-    """Return OpenSSL's name of the only allowed curve, or an empty text if all are allowed."""
     words = table.texts("curve_preferences")
     for word in words:
         if word not in CURVES:
@@ -280,7 +279,6 @@ def _rate_limit(table: Table) -> tuple[float, int]:
 
 
 def _duration(table: Table, key: str) -> float:
-    """Return the seconds of a duration in Go's format, such as 1s, 500ms or 1m30s."""
     text = table.text(key) or "0"
     if re.fullmatch(r"0+", text):
         return 0.0

@@ -174,7 +174,6 @@ class Connection(asyncio.BufferedProtocol):
     # Requests.
 
     def _advance(self) -> None:
-        """Start the next request, unless a request is being processed."""
         if self._phase not in {Phase.UNFINISHED, Phase.WAITING}:
             return
         try:
@@ -257,7 +256,6 @@ class Connection(asyncio.BufferedProtocol):
         self._continue_sending()
 
     def _continue_sending(self) -> None:
-        """Write the response's pieces until the kernel's buffer is full."""
         if self._transport.is_closing():
             return
         channel = self._channel
@@ -290,7 +288,6 @@ class Connection(asyncio.BufferedProtocol):
         pieces.begin(self._on_new_piece, self.abort)
 
     def _take_piece(self) -> None:
-        """Send the next piece, or wait until one is ready."""
         if self._pieces is None or self._is_write_blocked:
             return
         piece = self._next_piece(self._pieces)

@@ -73,7 +73,6 @@ def open_listener(text: str, old_listeners: Iterable[Listener] = ()) -> Listener
 
 
 def _describe_port_conflict(text: str, address: TcpAddress) -> str:
-    """Return a message that names the process that uses the port, and a remedy."""
     port = address.port
     local = _resolve(text, address)[1][:2] if address.host else ("::", port)
     try:
@@ -214,7 +213,6 @@ def _decode_host(digits: str) -> str:
 
 
 def _process_with(inodes: set[int]) -> str | None:
-    """Return name and PID of a process with one of these sockets, or None if none is readable for this user."""
     links = {f"socket:[{inode}]" for inode in inodes}
     end = time.monotonic() + PATIENCE_SECONDS
     for process in PROC.iterdir() if links else ():

@@ -124,7 +124,6 @@ class OpenConnections:
             del clients[client]
 
     def _next_evicted(self, phase: Phase) -> OpenConnection:
-        """Return the oldest connection of a client above its share, or else the oldest connection."""
         connections, clients = self._connections[phase], self._clients[phase]
         busiest = max(clients, key=clients.__getitem__)
         if clients[busiest] <= len(connections) * LARGEST_SHARE:

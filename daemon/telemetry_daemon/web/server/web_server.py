@@ -275,7 +275,6 @@ class _Acceptor:
 
 
 def _open_all(texts: Sequence[str], old_listeners: Sequence[Listener] = ()) -> list[Listener]:
-    """Return listeners on all addresses. They may share ports with `old_listeners`. Raises WebError without opening any."""
     with contextlib.ExitStack() as stack:
         listeners: list[Listener] = []
         for text in texts:
