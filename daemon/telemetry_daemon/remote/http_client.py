@@ -318,8 +318,6 @@ def _context(address: Address, credentials: Credentials) -> SSLContext:
 
 
 class _RefusedError(InvalidResponseError):
-    """A response with a status other than 200."""
-
     def __init__(self, status: int) -> None:
         super().__init__(_REASONS.get(status, f"the response has status {status}"))
         self.status = status
@@ -331,7 +329,6 @@ def _check(status: int) -> None:
 
 
 def _endless_pieces(connection: _Connection, headers: Mapping[str, str]) -> Iterator[bytes]:
-    """Yield the pieces of an endless body. Each piece has a new deadline."""
     for piece in connection.pieces(headers):
         connection.restart_clock()
         yield piece

@@ -39,8 +39,6 @@ class BeginRound(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _EnabledRecorder:
-    """The parts of an enabled flight recorder."""
-
     ring: RecentCaptures
     recorder: FlightRecorder
 

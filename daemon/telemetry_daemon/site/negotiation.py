@@ -119,7 +119,6 @@ def filter_families(page: bytes, names: Collection[str]) -> bytes:
 
 
 def _names(family: bytes) -> set[bytes]:
-    """Return the name of the family and of its samples. They differ for counters in OpenMetrics."""
     name = family.split(b" ", 1)[0]
     sample = next((line for line in family.split(b"\n")[1:] if line and not line.startswith(b"#")), b"")
     return {name, sample.split(b"{", 1)[0].split(b" ", 1)[0]}

@@ -239,7 +239,6 @@ def _words(value: Value | None, in_words: Callable[[float], str]) -> str:
 
 
 def _part(part: Value | None, whole: Value | None, in_words: Callable[[float], str]) -> tuple[str, float | None]:
-    """Return the text `part / whole`, and the share."""
     if overview.as_number(whole) is None:
         return _words(part, in_words), None
     return f'{_words(part, in_words)} <span class="dim">of {_words(whole, in_words)}</span>', _share(part, whole)

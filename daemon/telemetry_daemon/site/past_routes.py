@@ -48,7 +48,6 @@ def _parameters(query: str) -> Mapping[str, list[str]]:
 
 
 def _ids(requested: Sequence[str] | None, snapshot: Snapshot, history_ids: Iterable[str]) -> list[str]:
-    """Return the ids of the requested devices, given by id or by `device` label. None means all devices."""
     ids = dict.fromkeys((*(device.id for device in snapshot.devices), *history_ids))
     if requested is None:
         return list(ids)

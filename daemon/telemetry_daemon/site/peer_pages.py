@@ -46,7 +46,6 @@ class PeerPages:
 
 
 def _version(name: str, requested: list[str] | None) -> str:
-    """Return the requested version of the exporter, or an empty text for the default. Raises BadQueryError."""
     version = ",".join(requested or ())
     problem = "it is empty" if requested is not None and not version else version_problem(name, version)
     if problem:

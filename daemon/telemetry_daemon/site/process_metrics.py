@@ -23,8 +23,6 @@ _UTIME, _STIME, _STARTTIME, _VSIZE, _RSS = 11, 12, 19, 20, 21
 
 @dataclass(frozen=True, slots=True)
 class _ProcessState:
-    """The input of the metrics: the fields of `stat`, the path of the descriptors, and the boot time of the node."""
-
     stat: list[bytes]
     descriptors: Path
     boot_time: float
@@ -95,7 +93,6 @@ def _value(reader: Callable[[_ProcessState], float], state: _ProcessState) -> fl
 
 
 def _boot_time(file: Path) -> float:
-    """Return the boot time of the node in Unix seconds, or NaN if /proc does not contain it."""
     try:
         fields = file.read_text("ascii").split()
         return float(fields[fields.index("btime") + 1])

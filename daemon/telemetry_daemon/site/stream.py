@@ -260,6 +260,5 @@ def _changes(before: Entry, now: Entry, state: Entry) -> Iterator[tuple[str, Ent
 
 
 def _last_seen(request: Request) -> str:
-    """Return the id of the client's last event, from the header of EventSource or from the query."""
     last_id = request.headers.get("last-event-id") or parse_qs(request.query).get("last_event_id", [""])[-1]
     return last_id if not last_id or _ID.fullmatch(last_id) else _NO_ID
