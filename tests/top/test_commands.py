@@ -10,7 +10,7 @@ import pytest
 
 from kits import snapshots as kit
 from kits.waiting import PATIENCE_SECONDS
-from telemetry_daemon.top.commands import Processes, WithCommands
+from telemetry_daemon.top.commands import FeedWithProcesses, Processes
 from telemetry_daemon.top.feed import Feed, Focus
 from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.model import Process
@@ -40,7 +40,7 @@ class OneNode(Feed):
         """The node."""
         return (self.state,)
 
-    def look_at(self, focus):
+    def set_focus(self, focus):
         """All is there."""
 
     def close(self):
@@ -71,16 +71,16 @@ def test_processes_are_read_when_they_are_in_sight_and_attribution_reports_them(
             read.append(dict(started))
             return super().read(started)
 
-    feed = WithCommands(OneNode(Process(0, pid, "python3", started=started if is_reported else None)), Recording())
+    feed = FeedWithProcesses(OneNode(Process(0, pid, "python3", started=started if is_reported else None)), Recording())
     feed.start(woken.set)
     assert feed.nodes()[0].running == {}
-    feed.look_at(Focus(View.CARD))
+    feed.set_focus(Focus(View.CARD))
     assert read == []
-    feed.look_at(Focus(View.CARDS, processes=True))
+    feed.set_focus(Focus(View.CARDS, processes=True))
     if is_reported:
         assert woken.wait(PATIENCE_SECONDS)
         assert "secret" in feed.nodes()[0].running[pid].command_line
-        feed.look_at(Focus(View.CARDS, processes=True))
+        feed.set_focus(Focus(View.CARDS, processes=True))
         assert read == [{pid: started}]
     feed.close()
     assert len(read) == is_reported

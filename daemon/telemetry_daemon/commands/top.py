@@ -99,9 +99,9 @@ def _follow(title: str, name: str, address: Address, credentials: Credentials) -
 
 
 def _with_commands(feed: Feed) -> Feed:
-    from telemetry_daemon.top.commands import Processes, WithCommands
+    from telemetry_daemon.top.commands import FeedWithProcesses, Processes
 
-    return WithCommands(feed, Processes())
+    return FeedWithProcesses(feed, Processes())
 
 
 def _polling_feed(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:

@@ -1,1 +1,1 @@
-"""`telemetry top` in a terminal: where its readings come from, its loop, and the only place that knows curses."""
+"""`telemetry top` in a terminal: the sources of its readings, its event loop, and the only module that uses curses."""

@@ -1,4 +1,4 @@
-"""Reads arguments and CPU times of this node's processes with the rights of the user: the daemon never sends arguments."""
+"""Reads command lines and CPU times of this node's processes as the user of `top`. The daemon never sends command lines."""
 
 from __future__ import annotations
 
@@ -13,46 +13,47 @@ from telemetry_daemon.top.feed import Feed, Focus
 from telemetry_exporters.terminal.frames.model import NodeState, RunningProcess
 
 _PAUSE_SECONDS = 10.0
-# A larger difference between the reported and the read start time means another process with the same PID.
-_CLOCKS_APART_SECONDS = 2.0
+# If the reported and the read start time differ by more, the PID now belongs to another process.
+_START_TOLERANCE_SECONDS = 2.0
 _UTIME, _STIME, _START = 12, 13, 20
 
 
 class Processes:
-    """Reads processes. The CPU use is the average since the previous read, or since the start of the process."""
+    """Reads processes. Their CPU usage is the average since the previous read, at first since their start."""
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
         self._previous: dict[int, tuple[float, float]] = {}
 
     def read(self, started: Mapping[int, float]) -> Mapping[int, RunningProcess]:
-        """Return the processes that still run, by PID; `started` maps PIDs to Unix start times, to detect reused PIDs."""
-        found, previous, self._previous = {}, self._previous, {}
+        """Return the processes that still run, by PID. `started` has their Unix start times, to detect reused PIDs."""
+        running, previous, self._previous = {}, self._previous, {}
         now = time.time()
         boot = now - float(text_of(f"{self._proc}/uptime").split()[0])
         for pid, start in started.items():
             times = self._times(pid)
-            if times is None or abs(boot + times[0] - start) > _CLOCKS_APART_SECONDS:
+            if times is None or abs(boot + times[0] - start) > _START_TOLERANCE_SECONDS:
                 continue
-            then, used = previous.get(pid, (start, 0.0))
+            previous_time, previous_cpu = previous.get(pid, (start, 0.0))
             self._previous[pid] = now, times[1]
-            found[pid] = RunningProcess(command_line(pid), max(0.0, times[1] - used) / max(now - then, 1.0))
-        return found
+            cpu_ratio = max(0.0, times[1] - previous_cpu) / max(now - previous_time, 1.0)
+            running[pid] = RunningProcess(command_line(pid), cpu_ratio)
+        return running
 
     def _times(self, pid: int) -> tuple[float, float] | None:
-        """Return the start time since boot and the CPU time, in seconds, or None without such a process."""
+        """Return the start time since boot and the CPU time in seconds, or None if the process cannot be read."""
         try:
             content = text_of(f"{self._proc}/{pid}/stat")
             fields = content[content.rindex(")") :].split()
             ticks = [int(fields[index]) for index in (_START, _UTIME, _STIME)]
-        except (OSError, ValueError, LookupError):  # the process has exited, or is hidden from this user
+        except (OSError, ValueError, LookupError):  # the process has exited, or this user may not see it
             return None
         hertz = os.sysconf("SC_CLK_TCK")
         return ticks[0] / hertz, (ticks[1] + ticks[2]) / hertz
 
 
-class WithCommands(Feed):
-    """A feed of this node that reads the visible processes. Their start times come from attribution."""
+class FeedWithProcesses(Feed):
+    """A feed of this node, extended by data about its processes. Only processes with a reported start time are read."""
 
     def __init__(self, feed: Feed, processes: Processes) -> None:
         self.title = feed.title
@@ -67,8 +68,8 @@ class WithCommands(Feed):
         """Start the feed and the reading of processes."""
         self._wake = wake
         self._feed.start(wake)
-        # Reading a process that hangs in a driver may hang, too, so the screen does not wait for it.
-        threading.Thread(target=self._read_on, name="commands", daemon=True).start()
+        # Reading a process that hangs in a driver may hang, too, so it is done in another thread than the screen.
+        threading.Thread(target=self._read_on_request, name="commands", daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Return the feed's nodes with the running processes."""
@@ -83,9 +84,9 @@ class WithCommands(Feed):
         }
         return tuple(replace(node, running=self._running) for node in nodes)
 
-    def look_at(self, focus: Focus) -> None:
-        """Read processes while they are visible."""
-        self._feed.look_at(focus)
+    def set_focus(self, focus: Focus) -> None:
+        """Pass the focus to the feed. Read processes while they are visible."""
+        self._feed.set_focus(focus)
         if focus.processes and self._started:
             self._read_requested.set()
 
@@ -94,12 +95,12 @@ class WithCommands(Feed):
         return self._feed.press(key)
 
     def close(self) -> None:
-        """Stop reading. The thread ends with the process."""
+        """Stop reading. A hanging thread ends with this program."""
         self._closed.set()
         self._read_requested.set()
         self._feed.close()
 
-    def _read_on(self) -> None:
+    def _read_on_request(self) -> None:
         while self._read_requested.wait() and not self._closed.is_set():
             self._running = self._processes.read(self._started)
             self._wake()

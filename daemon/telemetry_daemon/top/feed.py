@@ -1,4 +1,4 @@
-"""The sources of `top`'s readings: feeds that read in their own threads and return the newest state to the screen."""
+"""Feeds: the sources of the readings that `top` shows. They read in their own threads, so the screen never waits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_parsers.past import Past
 
 # The screen marks a state of this age as old.
 LONGEST_SILENCE_SECONDS = 15.0
-# The timeout of a request. The screen shows a wait that exceeds UNNOTICED_SECONDS.
+# The timeout of a request. The screen shows that a response is missing after UNNOTICED_SECONDS.
 PATIENCE_SECONDS = 4.0
 UNNOTICED_SECONDS = 0.8
 NOT_UNDERSTOOD = "the response is not valid"
@@ -22,7 +22,7 @@ NOT_UNDERSTOOD = "the response is not valid"
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """The view on the screen with its node and card (empty: the first), and whether processes are visible."""
+    """What the screen shows: the view, its node and card (empty: the first), and whether processes are visible."""
 
     view: View = View.CARDS
     node: str = ""
@@ -31,7 +31,7 @@ class Focus:
 
 
 class Feed(Protocol):
-    """Readings of one or several nodes. `start` and `close` return at once, even if a node or a tool hangs."""
+    """The readings of one or more nodes. `start` and `close` return at once, even if a node or a tool hangs."""
 
     # The origin of the readings, for the title line.
     title: str
@@ -44,12 +44,12 @@ class Feed(Protocol):
         """Return the current state of each node."""
         ...
 
-    def look_at(self, focus: Focus) -> None:
-        """Read the visible part of the state first from now on; return at once."""
+    def set_focus(self, focus: Focus) -> None:
+        """Read the visible readings more often than the others. Return at once."""
         ...
 
     def press(self, key: str, /) -> bool:  # noqa: ARG002  # only a recording has keys
-        """Handle a key of the feed, such as pause or seek in a recording; return whether the key was handled."""
+        """Handle a key of the feed, such as pause or seek in a recording. Return whether the feed has used the key."""
         return False
 
     def close(self) -> None:
@@ -68,24 +68,24 @@ class Latest:
         self._requested_at: float | None = None
 
     def put(self, snapshot: Snapshot) -> None:
-        """Set the snapshot that was read just now."""
+        """Store a new snapshot."""
         with self._lock:
             self._received_at = self._clock()
             self._state = replace(self._state, trouble="", snapshot=snapshot)
 
     def put_past(self, past: Past | None) -> None:
-        """Set the history of the last half hour."""
+        """Store the history of the last half hour."""
         with self._lock:
             self._state = replace(self._state, past=past)
 
     def fail(self, trouble: str) -> None:
-        """Set why reading failed. The last snapshot stays and ages."""
+        """Store why reading failed. The last snapshot is kept."""
         with self._lock:
             self._state = replace(self._state, trouble=trouble)
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """Within this context, `state` shows that a response is awaited."""
+        """Within this context, a long wait for a response is shown as a problem of the node."""
         self._requested_at = self._clock()
         try:
             yield
@@ -93,7 +93,7 @@ class Latest:
             self._requested_at = None
 
     def state(self) -> NodeState:
-        """Return the newest state with its age, and the trouble if there is any."""
+        """Return the newest state with its age, and with the problem if the node does not answer."""
         now, requested_at = self._clock(), self._requested_at
         with self._lock:
             state = self._state

@@ -1,4 +1,4 @@
-"""Follows one daemon: the newest numbers each second from its stream, and complete snapshots less often."""
+"""Follows one daemon: reads new numbers from its stream each second, and complete snapshots less often."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from telemetry_parsers.readings import Readings
 
 SNAPSHOT, HISTORY, _EVENTS, HEALTH = "/api/v1/snapshot", "/api/v1/history", "/api/v1/events", "/healthz"
 NEVER = -math.inf
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
-# The stream has no fans and no processes: complete snapshots are requested at this interval, or more often while visible.
-_SELDOM_SECONDS = 15.0
-_WHOLE_SECONDS = {View.PROCESSES: 10.0, View.SOURCES: 2.0}
+# The stream has no fans and processes. Complete snapshots are requested at this interval, or more often if the view needs it.
+_BACKGROUND_SECONDS = 15.0
+_COMPLETE_SECONDS = {View.PROCESSES: 10.0, View.SOURCES: 2.0}
 _WITHOUT_STREAM_SECONDS = 2.0
 _NOT_FOUND = 404
-# An older daemon has no stream, and a busy daemon (503) accepts no more clients of its stream.
+# Older daemons have no stream (404). A daemon with too many clients of its stream accepts no more (503).
 _WITHOUT_STREAM = frozenset({_NOT_FOUND, 503})
 
 
 class Follower(Feed):
-    """Follows a daemon: one thread reads its stream, another thread requests the readings that the stream omits."""
+    """Follows a daemon: one thread reads its stream, another thread requests readings that the stream does not have."""
 
     def __init__(self, title: str, name: str, address: Address, credentials: Credentials) -> None:
         self.title = title
@@ -47,7 +47,7 @@ class Follower(Feed):
         self._lock = threading.Lock()
         self._focus = Focus()
         self._snapshot: Snapshot | None = None
-        # The last complete snapshot, without the later numbers of the stream.
+        # The last complete snapshot, not updated with numbers of the stream.
         self._complete: Snapshot | None = None
         self._past: Past | None = None
         self._fetched = self._past_fetched = NEVER
@@ -56,14 +56,14 @@ class Follower(Feed):
     def start(self, wake: Callable[[], None]) -> None:
         """Start both threads."""
         self._wake = wake
-        for name, target in (("requests", self._request), ("stream", self._read_stream)):
+        for name, target in (("requests", self._poll), ("stream", self._read_stream)):
             threading.Thread(target=target, name=name, daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Return the state of the node."""
         return (self.latest.state(),)
 
-    def look_at(self, focus: Focus) -> None:
+    def set_focus(self, focus: Focus) -> None:
         """Request the visible part of the state at once, and then each second."""
         if focus != self._focus:
             self._focus = focus
@@ -72,21 +72,21 @@ class Follower(Feed):
             self._request_now.set()
 
     def _show_all_sensors(self) -> None:
-        """Show all sensors of the card from the last complete snapshot: the stream reports only the highest of several."""
+        """Show all sensors of the card from the last complete snapshot, because the stream has only the highest sensor."""
         with self._lock:
             if self._snapshot is not None and self._complete is not None:
-                self._snapshot = _with_device_of(self._snapshot, self._complete, self._card_in(self._snapshot))
+                self._snapshot = _with_device_from(self._snapshot, self._complete, self._card_in(self._snapshot))
                 self.latest.put(self._snapshot)
 
     def close(self) -> None:
-        """Stop without waiting for the threads, which end with the process."""
+        """Stop, but do not wait for the threads, which end with the process."""
         self._is_over = True
         self._request_now.set()
 
     def _read_stream(self) -> None:
         while self._has_stream and not self._is_over:
             client = Client(self._address, self._credentials, LONGEST_SILENCE_SECONDS + PATIENCE_SECONDS)
-            with contextlib.closing(client), self._errors_shown():
+            with contextlib.closing(client), self._showing_errors():
                 self._listen(client)
             time.sleep(_RETRY_SECONDS)
 
@@ -102,7 +102,7 @@ class Follower(Feed):
                     state = document_as(StateJson, document)
                     columns, scales = state.columns, state.scales
                 if name == "readings":
-                    self._use_numbers(document_as(ReadingsJson, document), columns, scales)
+                    self._apply_numbers(document_as(ReadingsJson, document), columns, scales)
                 elif name in ("state", "device"):
                     self._fetched = NEVER
                     self._request_now.set()
@@ -111,50 +111,50 @@ class Follower(Feed):
             if self._has_stream:
                 raise
 
-    def _use_numbers(self, reported: ReadingsJson, columns: Sequence[str], scales: Sequence[float]) -> None:
+    def _apply_numbers(self, reported: ReadingsJson, columns: Sequence[str], scales: Sequence[float]) -> None:
         with self._lock:
             before = self._snapshot
             if before is not None:
                 newest = with_readings(before, reported, columns, scales)
-                if self._focus.view is View.CARD:  # requested each second with all sensors
-                    newest = _with_device_of(newest, before, self._card_in(before))
+                if self._focus.view is View.CARD:  # this card is requested each second with all sensors
+                    newest = _with_device_from(newest, before, self._card_in(before))
                 self._snapshot = newest
                 self.latest.put(newest)
         self._wake()
 
-    def _request(self) -> None:
+    def _poll(self) -> None:
         client = Client(self._address, self._credentials, PATIENCE_SECONDS)
         while not self._is_over:
-            with self._errors_shown():
-                self._fetch(client)
-            self._request_now.wait(_LOOK_SECONDS)
+            with self._showing_errors():
+                self._request_due(client)
+            self._request_now.wait(_POLL_SECONDS)
             self._request_now.clear()
         client.close()
 
     @contextlib.contextmanager
-    def _errors_shown(self) -> Iterator[None]:
-        """Show errors on the screen."""
+    def _showing_errors(self) -> Iterator[None]:
+        """Within this context, show errors on the screen instead of raising them."""
         try:
             yield
         except NodeError as error:
-            self._fetched = NEVER  # the next answer is complete
+            self._fetched = NEVER  # so that the next request is for a complete snapshot
             self.latest.fail(str(error))
             self._wake()
         except DocumentError as error:
             self.latest.fail(f"{NOT_UNDERSTOOD}: {error}")
             self._wake()
 
-    def _fetch(self, client: Client) -> None:
-        """Request what is due: the complete snapshot, the visible card, or a sign of life, and the completed history slots."""
+    def _request_due(self, client: Client) -> None:
+        """Request what is due: a complete snapshot, the visible card, or only the health; then new slots of the history."""
         now, focus = time.monotonic(), self._focus
-        pause = _WHOLE_SECONDS.get(focus.view, _SELDOM_SECONDS) if self._has_stream else _WITHOUT_STREAM_SECONDS
+        pause = _COMPLETE_SECONDS.get(focus.view, _BACKGROUND_SECONDS) if self._has_stream else _WITHOUT_STREAM_SECONDS
         if now - self._fetched >= pause:
             self._fetched = now
-            self._put(self._snapshot_at(client, SNAPSHOT))
+            self._set_snapshot(self._snapshot_at(client, SNAPSHOT))
         elif focus.view is View.CARD and self._snapshot is not None:
             self._fetch_card(client, self._card_in(self._snapshot))
         else:
-            with self.latest.waiting():  # so that the screen shows a hanging daemon within two seconds
+            with self.latest.waiting():  # the screen shows within two seconds if the daemon hangs
                 client.get(HEALTH)
         if self._has_past and now - self._past_fetched >= SLOT_SECONDS:
             self._past_fetched = now
@@ -166,16 +166,16 @@ class Follower(Feed):
 
     def _fetch_card(self, client: Client, card: str) -> None:
         try:
-            found = self._snapshot_at(client, f"{SNAPSHOT}?device={quote(card)}") if card else None
+            answer = self._snapshot_at(client, f"{SNAPSHOT}?device={quote(card)}") if card else None
         except NodeError as error:
             if error.status != _NOT_FOUND:
                 raise
-            self._fetched = NEVER  # the card is gone, so request a complete snapshot
+            self._fetched = NEVER  # the card is missing now, so request a complete snapshot
             return
         with self._lock:
             shown = self._snapshot
-        if shown is not None and found is not None:
-            self._put(_with_device_of(shown, found, card))
+        if shown is not None and answer is not None:
+            self._set_snapshot(_with_device_from(shown, answer, card))
 
     def _fetch_past(self, client: Client) -> None:
         past = self._past
@@ -184,7 +184,7 @@ class Follower(Feed):
             with self.latest.waiting():
                 answer = client.get(f"{HISTORY}{since}")
         except NodeError as error:
-            self._has_past = error.status != _NOT_FOUND  # an older daemon keeps no history
+            self._has_past = error.status != _NOT_FOUND  # an older daemon has no history
             if self._has_past:
                 raise
             return
@@ -196,23 +196,23 @@ class Follower(Feed):
             answer = client.get(target)
         return snapshot_of(document_in(answer.body))
 
-    def _put(self, snapshot: Snapshot) -> None:
+    def _set_snapshot(self, snapshot: Snapshot) -> None:
         with self._lock:
             self._snapshot = self._complete = snapshot
             self.latest.put(snapshot)
         self._wake()
 
 
-def _with_device_of(snapshot: Snapshot, other: Snapshot, card: str) -> Snapshot:
-    """Return `snapshot` with this card as in `other`."""
-    kept = {device.id: device for device in other.devices if device.id == card}
-    return replace(snapshot, devices=tuple(kept.get(device.id, device) for device in snapshot.devices))
+def _with_device_from(snapshot: Snapshot, other: Snapshot, card: str) -> Snapshot:
+    """Return `snapshot` with this card replaced by the one in `other`."""
+    devices_by_id = {device.id: device for device in other.devices if device.id == card}
+    return replace(snapshot, devices=tuple(devices_by_id.get(device.id, device) for device in snapshot.devices))
 
 
 def with_readings(
     snapshot: Snapshot, reported: ReadingsJson, columns: Sequence[str], scales: Sequence[float]
 ) -> Snapshot:
-    """Return the snapshot with the newest numbers, or unchanged if the stream reports other devices."""
+    """Return the snapshot with the newest numbers. It is unchanged if the stream has other devices."""
     if len(reported.values) != len(snapshot.devices) or tuple(columns) != KEPT or len(scales) != len(KEPT):
         return snapshot
     devices = tuple(
@@ -229,11 +229,11 @@ def with_readings(
 
 
 def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: Sequence[float]) -> MergedDevice:
-    """Return the device with these numbers. Of several sensors that count as one, only the highest is reported."""
+    """Return the device with these numbers. For a metric with several sensors, the row has only the highest number."""
     readings = Readings.of(device.readings)
-    given = (None,) * len(KEPT) if row is None else row
+    row_values = (None,) * len(KEPT) if row is None else row
     values: list[Value] = list(readings.values)
-    for positions, value, scale in zip(kept_positions(readings.shape), given, scales, strict=False):
+    for positions, value, scale in zip(kept_positions(readings.shape), row_values, scales, strict=False):
         for position in positions:
             before = values[position]
             values[position] = before if isinstance(before, Absent) else Absent.NOT_REPORTED
@@ -242,27 +242,28 @@ def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: 
     return replace(device, readings=Readings(readings.shape, tuple(values), readings.origins))
 
 
-_UNKNOWN = "not reported"
+_NOT_REPORTED = "not reported"
 
 
 def joined(before: Past | None, after: Past) -> Past:
-    """Return the newest slots of both histories, or only the later history if there is a gap between the two."""
+    """Return both histories joined, at most SLOTS slots. If there is a gap between the two, return only the later history."""
     if before is None or before.slot_seconds != after.slot_seconds:
         return after
     offset = round((after.start - before.start) / before.slot_seconds)
     if not 0 <= offset <= before.slots:
         return after
-    kept_from = max(0, offset + after.slots - SLOTS)
+    first_kept = max(0, offset + after.slots - SLOTS)
+    first_of_after = max(0, first_kept - offset)
     ids = dict.fromkeys((*after.devices, *before.devices))
     devices = {
-        key: _device(_cut(before, key, kept_from, offset), _cut(after, key, max(0, kept_from - offset), after.slots))
+        key: _joined_device(_part(before, key, first_kept, offset), _part(after, key, first_of_after, after.slots))
         for key in ids
     }
     events = [event for event in before.events if event not in after.events]
     return replace(
         after,
-        start=before.start + kept_from * before.slot_seconds,
-        slots=offset + after.slots - kept_from,
+        start=before.start + first_kept * before.slot_seconds,
+        slots=offset + after.slots - first_kept,
         devices=devices,
         events=(*events, *after.events)[-MOST_EVENTS:],
     )
@@ -271,13 +272,13 @@ def joined(before: Past | None, after: Past) -> Past:
 _Part = tuple[int, Mapping[str, Series]]
 
 
-def _cut(past: Past, device: str, first: int, end: int) -> _Part:
-    """Return the number of slots from `first` up to `end`, and the device's series cut to them."""
+def _part(past: Past, device: str, first: int, end: int) -> _Part:
+    """Return the number of slots from `first` up to `end`, and the device's series in these slots."""
     series = past.devices.get(device, {})
-    return max(0, end - first), {metric: _slice(kept, first, max(first, end)) for metric, kept in series.items()}
+    return max(0, end - first), {key: _sliced(all_slots, first, max(first, end)) for key, all_slots in series.items()}
 
 
-def _slice(series: Series, first: int, end: int) -> Series:
+def _sliced(series: Series, first: int, end: int) -> Series:
     gaps = (
         Gap(max(gap.first, first) - first, min(gap.first + gap.slots, end) - max(gap.first, first), gap.reason)
         for gap in series.gaps
@@ -285,22 +286,20 @@ def _slice(series: Series, first: int, end: int) -> Series:
     return Series(series.last[first:end], series.highest[first:end], tuple(gap for gap in gaps if gap.slots > 0))
 
 
-def _device(*parts: _Part) -> Mapping[str, Series]:
-    """Return the series of each metric, concatenated from the parts."""
+def _joined_device(*parts: _Part) -> Mapping[str, Series]:
+    """Return the series of each metric, joined from the parts."""
     present = {metric for _, series in parts for metric in series}
-    return {
-        metric: _join([(slots, series.get(metric)) for slots, series in parts]) for metric in KEPT if metric in present
-    }
+    return {key: _concatenated([(slots, series.get(key)) for slots, series in parts]) for key in KEPT if key in present}
 
 
-def _join(parts: Sequence[tuple[int, Series | None]]) -> Series:
+def _concatenated(parts: Sequence[tuple[int, Series | None]]) -> Series:
     last, highest, gaps = array("f"), array("f"), list[Gap]()
     for slots, series in parts:
         begin = len(last)
         last += series.last if series is not None else array("f", [math.nan]) * slots
         highest += series.highest if series is not None else array("f", [math.nan]) * slots
-        found = series.gaps if series is not None else (Gap(0, slots, _UNKNOWN),) if slots else ()
-        gaps += [replace(gap, first=gap.first + begin) for gap in found]
+        part_gaps = series.gaps if series is not None else (Gap(0, slots, _NOT_REPORTED),) if slots else ()
+        gaps += [replace(gap, first=gap.first + begin) for gap in part_gaps]
     return Series(last, highest, tuple(_merged(gaps)))
 
 

@@ -1,4 +1,4 @@
-"""Polls many daemons with sixteen threads. A hanging daemon does not delay the others."""
+"""Polls many daemons with sixteen threads, so that hanging daemons do not delay the others."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.dataclass import dataclass
 
 THREADS = 16
-# The threads that may wait for nodes without an answer to the last request, and the interval of requests to such a node.
-_THREADS_FOR_SILENT = 4
-_SILENT_SECONDS = 15.0
+# For nodes that did not answer the last request: the number of threads that may wait for them, and their interval.
+_SILENT_NODE_THREADS = 4
+_SILENT_NODE_SECONDS = 15.0
 INTERVAL_SECONDS = 2.0
-# The limit for all nodes together: with many nodes, the interval of requests to a node is longer.
+# The limit for all nodes together. It makes the interval longer if there are many nodes.
 REQUESTS_PER_SECOND = 32.0
 
 
@@ -30,7 +30,7 @@ class _Turn:
 
 
 class ManyNodes(Feed):
-    """Requests the snapshot of each node periodically, and follows the node that the user looks at."""
+    """Requests the snapshot of each node periodically, and follows the node that the screen shows."""
 
     def __init__(self, addresses: Sequence[Address], credentials: Credentials) -> None:
         self.title = "polled over the network"
@@ -43,7 +43,7 @@ class ManyNodes(Feed):
         self._interval = max(INTERVAL_SECONDS, len(addresses) / REQUESTS_PER_SECOND)
         self._turns = [_Turn(time.monotonic(), name) for name in self._addresses]
         self._changed = threading.Condition()
-        self._for_silent = 0
+        self._silent_requests = 0
         self._followed: Follower | None = None
         self._wake: Callable[[], None] = lambda: None
         self._is_over = False
@@ -62,18 +62,18 @@ class ManyNodes(Feed):
             states[state.name] = state
         return tuple(states.values())
 
-    def look_at(self, focus: Focus) -> None:
-        """Follow the node whose cards are looked at."""
+    def set_focus(self, focus: Focus) -> None:
+        """Follow the node that the screen shows."""
         name = "" if focus.view is View.NODES else focus.node
-        before = self._followed
-        if before is not None and before.latest.state().name != name:
-            before.close()
+        previous = self._followed
+        if previous is not None and previous.latest.state().name != name:
+            previous.close()
             self._followed = None
         if self._followed is None and name in self._addresses:
             self._followed = Follower(self.title, name, self._addresses[name], self._credentials)
             self._followed.start(self._wake)
         if self._followed is not None:
-            self._followed.look_at(focus)
+            self._followed.set_focus(focus)
 
     def close(self) -> None:
         """Stop. A thread that waits for a node ends with the process."""
@@ -84,31 +84,32 @@ class ManyNodes(Feed):
             self._followed.close()
 
     def _run(self) -> None:
-        while (turn := self._next()) is not None:
+        while (turn := self._next_turn()) is not None:
             is_silent = not self._request(turn.name)
             self._wake()
-            pause = max(self._interval, _SILENT_SECONDS) if is_silent else self._interval
+            pause = max(self._interval, _SILENT_NODE_SECONDS) if is_silent else self._interval
             with self._changed:
-                self._for_silent -= turn.was_silent
+                self._silent_requests -= turn.was_silent
                 self._turns.append(_Turn(time.monotonic() + pause, turn.name, is_silent))
                 self._changed.notify()
 
-    def _next(self) -> _Turn | None:
-        """Wait for the next node's turn and return it, or None when the feed is closed."""
+    def _next_turn(self) -> _Turn | None:
+        """Wait until a request to a node is due and return it. Return None if the feed is closed."""
         with self._changed:
             while not self._is_over:
-                may = [turn for turn in self._turns if not turn.was_silent or self._for_silent < _THREADS_FOR_SILENT]
-                first = min(may, key=lambda turn: turn.due, default=None)
-                left = None if first is None else first.due - time.monotonic()
-                if first is not None and left is not None and left <= 0:
+                may_wait = self._silent_requests < _SILENT_NODE_THREADS
+                candidates = [turn for turn in self._turns if may_wait or not turn.was_silent]
+                first = min(candidates, key=lambda turn: turn.due, default=None)
+                wait_seconds = None if first is None else first.due - time.monotonic()
+                if first is not None and wait_seconds is not None and wait_seconds <= 0:
                     self._turns.remove(first)
-                    self._for_silent += first.was_silent
+                    self._silent_requests += first.was_silent
                     return first
-                self._changed.wait(left)
+                self._changed.wait(wait_seconds)
             return None
 
     def _request(self, name: str) -> bool:
-        """Request the node's snapshot; return whether the node answered."""
+        """Request the node's snapshot. Return whether the node answered."""
         latest = self._latest[name]
         try:
             with latest.waiting():

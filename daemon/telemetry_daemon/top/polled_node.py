@@ -1,4 +1,4 @@
-"""A node that this process polls itself, like the daemon: this node without a daemon, or a simulated or recorded node."""
+"""A node that `top` polls itself: this node if it has no daemon, or a simulated or recorded node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from telemetry_exporters.terminal.frames.model import NodeState
 from telemetry_parsers.past import SLOT_SECONDS, Past
 
 _LONGEST_END_SECONDS = 2.5
-# The pause between frames while a simulation plays its past, so that the frames do not take most of the time.
+# The pause between frames while a simulation computes its past, so that drawing does not slow it down.
 _FRAME_SECONDS = 0.25
 
 
@@ -58,7 +58,7 @@ class PolledNode:
         self._is_ready, self._next_wake = False, 0.0
 
     def start(self, wake: Callable[[], None]) -> None:
-        """Start polling. A simulation first plays its past on a separate thread, while the screen shows the progress."""
+        """Start polling. A simulation first computes its past in another thread, and the screen shows the progress."""
         self._store.set_change_callback(partial(self._wake_screen, wake))
         self._starting = threading.Thread(
             target=self._start_polling, args=(self._node.sources(self._settings),), name="start", daemon=True
@@ -70,20 +70,20 @@ class PolledNode:
         snapshot, now = self._store.snapshot(), time.monotonic()
         if now >= self._past_until:
             self._past, self._past_until = self._history.past(), now + 1.0
-        ready, words = self._store.readiness()
+        ready, reason = self._store.readiness()
         age = max(0.0, self._clock.monotonic() - snapshot.monotonic_time)
-        trouble = "" if ready or snapshot.devices else words
+        trouble = "" if ready or snapshot.devices else reason
         self._state = NodeState(self._state.name, snapshot, self._past, trouble, age, cache=self._state.cache)
         return (self._state,)
 
-    def look_at(self, focus: Focus) -> None:
+    def set_focus(self, focus: Focus) -> None:
         """Ignore the focus: everything is polled."""
 
     def close(self) -> None:
-        """Stop polling within a time limit. A tool that hangs in a driver is left behind."""
-        ending = threading.Thread(target=self._end, name="end", daemon=True)
-        ending.start()
-        ending.join(_LONGEST_END_SECONDS)
+        """Stop polling within a time limit. Do not wait for a tool that hangs in a driver."""
+        thread = threading.Thread(target=self._close_all, name="end", daemon=True)
+        thread.start()
+        thread.join(_LONGEST_END_SECONDS)
 
     def _wake_screen(self, wake: Callable[[], None]) -> None:
         now = time.monotonic()
@@ -97,7 +97,7 @@ class PolledNode:
         self._poller.start(sources)
         self._poller.run_every("history", SLOT_SECONDS, lambda: self._history.end_slots(self._store.snapshot))
 
-    def _end(self) -> None:
+    def _close_all(self) -> None:
         if self._starting is not None:
             self._starting.join()
         self._poller.stop()

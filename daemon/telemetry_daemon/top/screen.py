@@ -1,4 +1,4 @@
-"""The terminal of `top`: the event loop, frames painted with curses, keys, size changes, and restoring the terminal."""
+"""The screen of `top`: runs the event loop, paints frames with curses, reads keys, and restores the terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from telemetry_exporters.terminal.style import Style
 
 _INSTEAD = "use `telemetry snapshot --watch`"
 _ESCAPE_MILLISECONDS = 25
-# curses takes no names of arguments.
+# The functions of curses accept no keyword arguments, so the flags get names here.
 _ON, _OFF = True, False
 _PAIRS: Mapping[Style, int] = {
     Style.BAD: curses.COLOR_RED,
@@ -31,7 +31,7 @@ _PAIRS: Mapping[Style, int] = {
     Style.WARNING: curses.COLOR_YELLOW,
     Style.ACCENT: curses.COLOR_CYAN,
 }
-# Without colours, the most severe styles are still visible.
+# Styles for terminals without colours. The most severe ones must still be visible.
 _PLAIN: Mapping[Style, int] = {
     Style.BOLD: curses.A_BOLD,
     Style.DIM: curses.A_DIM,
@@ -62,7 +62,8 @@ _CHARACTERS: Mapping[str, Key] = {
     "\t": Key.TAB,
 }
 _Painted = tuple[Line, bool]
-# Ages on the screen grow without changes. Changes usually come each second: a tick of 1 s would double the frames.
+# Without changes, the screen is painted at this interval, because ages grow. Changes usually arrive each second: with an
+# interval of 1 s, the number of frames would double.
 TICK_SECONDS = 1.2
 
 
@@ -72,12 +73,12 @@ def run(feed: Feed, environment: Mapping[str, str]) -> None:
         exits.raise_on_signals()
         feed.start(waker.wake)
         try:
-            _show(feed, screen, waker, UNICODE if _is_unicode(environment) else ASCII)
+            _loop(feed, screen, waker, UNICODE if _is_unicode(environment) else ASCII)
         finally:
             feed.close()
 
 
-def _show(feed: Feed, screen: _Screen, waker: _Waker, glyphs: Glyphs) -> None:
+def _loop(feed: Feed, screen: _Screen, waker: _Waker, glyphs: Glyphs) -> None:
     nodes = feed.nodes()
     view = View.CARDS if len(nodes) == 1 else View.NODES
     state = State(nodes=nodes, title=feed.title, view=view, glyphs=glyphs)
@@ -87,7 +88,7 @@ def _show(feed: Feed, screen: _Screen, waker: _Waker, glyphs: Glyphs) -> None:
         for key in screen.pressed():
             if state.is_typing or not isinstance(key, str) or not feed.press(key):
                 state = press(state, key, screen.size())
-        feed.look_at(Focus(state.view, state.node, state.card, state.shows_processes))
+        feed.set_focus(Focus(state.view, state.node, state.card, state.shows_processes))
         state = with_nodes(state, feed.nodes())
 
 
@@ -98,10 +99,10 @@ class _Screen:
         self._window = window
         self._attributes = attributes
         self._shown: tuple[_Painted, ...] = ()
-        self._is_in_disorder = False
+        self._needs_redraw = False
 
     def size(self) -> Size:
-        """Return the terminal's current size, and set it in curses: between two frames."""
+        """Return the terminal's size. If it has changed, update curses."""
         with contextlib.suppress(OSError, curses.error):  # the terminal may be gone
             columns, rows = os.get_terminal_size(sys.stdout.fileno())
             if (rows, columns) != self._window.getmaxyx() and rows > 0 and columns > 0:
@@ -111,26 +112,26 @@ class _Screen:
         return Size(columns, rows)
 
     def resized(self) -> None:
-        """Redraw everything, because a terminal moves and cuts its content on every change of size."""
-        self._is_in_disorder = True
+        """Redraw everything with the next frame, because terminals move and cut their content when they are resized."""
+        self._needs_redraw = True
 
-    def stopped(self, number: int, _frame: FrameType | None) -> None:
-        """Restore the shell's terminal modes and stop on ^Z; redraw everything on continuing."""
+    def suspend(self, number: int, _frame: FrameType | None) -> None:
+        """On ^Z, restore the terminal for the shell and stop this process. When it continues, redraw everything."""
         with contextlib.suppress(curses.error):  # the terminal may be gone
             curses.def_prog_mode()
             curses.endwin()
-        ours = signal.signal(number, signal.SIG_DFL)
+        handler = signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
-        signal.signal(number, ours)
-        with contextlib.suppress(curses.error):  # the next paint finds out that the terminal is gone
+        signal.signal(number, handler)
+        with contextlib.suppress(curses.error):  # if the terminal is gone, the next paint raises an error
             curses.reset_prog_mode()
             self._window.clearok(_ON)
             self._window.refresh()
 
     def paint(self, frame: Frame) -> None:
-        """Show the frame. Curses writes only the differences."""
-        if self._is_in_disorder:
-            self._is_in_disorder, self._shown = False, ()
+        """Show the frame. Only changed lines are written."""
+        if self._needs_redraw:
+            self._needs_redraw, self._shown = False, ()
             self._window.clearok(_ON)
         lines = tuple((line, row == frame.selected) for row, line in enumerate(frame.lines))
         if len(lines) != len(self._shown):
@@ -156,14 +157,14 @@ class _Screen:
                 yield _KEYS[pressed]
 
     def _show_cursor(self, frame: Frame) -> None:
-        with contextlib.suppress(curses.error):  # the terminal cannot hide its cursor, or has become smaller
+        with contextlib.suppress(curses.error):  # the terminal cannot hide its cursor, or is smaller now
             curses.curs_set(0 if frame.cursor is None else 1)
             if frame.cursor is not None:
                 self._window.move(*frame.cursor)
 
     def _paint_line(self, row: int, painted: _Painted) -> None:
         line, is_selected = painted
-        # Filling the last row raises an error after the whole row was painted.
+        # Curses raises an error after it has filled the last row of the terminal.
         with contextlib.suppress(curses.error):
             self._window.move(row, 0)
             self._window.clrtoeol()
@@ -174,20 +175,20 @@ class _Screen:
 
 @contextlib.contextmanager
 def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
-    """Yield the terminal, and restore it afterwards. Raises CommandError if the terminal cannot show a screen."""
+    """Yield the screen, and restore the terminal afterwards. Raises CommandError if the terminal is not suitable."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError(f"`telemetry top` needs a terminal; {_INSTEAD}")
     locale.setlocale(locale.LC_ALL, "")
     try:
         curses.setupterm(environment.get("TERM") or "dumb", sys.stdout.fileno())
-        is_able = curses.tigetstr("cup") is not None
+        can_show_frames = curses.tigetstr("cup") is not None
     except curses.error:
-        is_able = False
-    if not is_able:
+        can_show_frames = False
+    if not can_show_frames:
         name = environment.get("TERM") or "no name"
-        raise CommandError(f"this terminal ({name}) cannot place text; set TERM, or {_INSTEAD}")
+        raise CommandError(f"this terminal ({name}) cannot position text; set TERM, or {_INSTEAD}")
     os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
-    # Curses would ignore ^Z while it writes a frame. It installs no handler if the process has one.
+    # Curses installs a handler for ^Z that ignores it while a frame is written, but not if the process has a handler.
     before = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
     window = curses.initscr()
     try:
@@ -196,7 +197,7 @@ def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
         window.keypad(_ON)
         window.nodelay(_ON)
         screen = _Screen(window, _attributes(environment))
-        signal.signal(signal.SIGTSTP, screen.stopped if before == signal.SIG_DFL else before)
+        signal.signal(signal.SIGTSTP, screen.suspend if before == signal.SIG_DFL else before)
         yield screen
     finally:
         signal.signal(signal.SIGTSTP, before)
@@ -210,7 +211,7 @@ def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
 def _attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
     if environment.get("NO_COLOR"):
         return _PLAIN
-    with contextlib.suppress(curses.error):  # some terminals claim colours without support
+    with contextlib.suppress(curses.error):  # some terminals report colours that they do not support
         curses.start_color()
         if curses.has_colors():
             curses.use_default_colors()
@@ -221,14 +222,14 @@ def _attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
 
 
 def _is_unicode(environment: Mapping[str, str]) -> bool:
-    """Return whether the terminal's locale can show more than ASCII."""
-    # With the locale C, Python sets LC_CTYPE and enables its UTF-8 mode (PEP 538).
+    """Return whether the locale of the terminal is UTF-8."""
+    # In the locale C, Python itself enables UTF-8 (PEP 538), although the terminal may not support it.
     is_c = sys.flags.utf8_mode == 1 and environment.get("LC_CTYPE") == "C.UTF-8"
     return not is_c and locale.nl_langinfo(locale.CODESET).upper().replace("-", "") == "UTF8"
 
 
 class _Waker:
-    """Wakes the screen from any thread and from signal handlers."""
+    """Wakes the event loop. May be used in any thread and in signal handlers."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -240,7 +241,7 @@ class _Waker:
 
     def wake(self) -> None:
         """End the current or the next wait."""
-        with contextlib.suppress(OSError):  # the pipe is full and the wait ends anyway, or the pipe is closed
+        with contextlib.suppress(OSError):  # the pipe is full, so the wait ends anyway, or the pipe is closed
             os.write(self._write, b"!")
 
     def wait(self, seconds: float) -> None:
@@ -248,8 +249,8 @@ class _Waker:
         poll = select.poll()
         poll.register(self._read, select.POLLIN)
         poll.register(sys.stdin.fileno(), select.POLLIN)
-        for descriptor, happened in poll.poll(1e3 * seconds):
-            if descriptor == sys.stdin.fileno() and happened & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
+        for descriptor, events in poll.poll(1e3 * seconds):
+            if descriptor == sys.stdin.fileno() and events & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
                 raise SignalledError(signal.SIGHUP)
         with contextlib.suppress(BlockingIOError):  # nothing woke the screen
             os.read(self._read, 1 << 16)
@@ -257,7 +258,7 @@ class _Waker:
 
 @contextlib.contextmanager
 def _resizes(screen: _Screen, waker: _Waker) -> Iterator[None]:
-    """Within this context, redraw when the terminal changes its size."""
+    """Within this context, redraw everything when the terminal is resized."""
 
     def resized(_number: int, _frame: FrameType | None) -> None:
         screen.resized()
