@@ -1,4 +1,4 @@
-"""Masks the identities of cards, hosts and people in captures, documents and texts: each has the same stand-in everywhere."""
+"""Masks the identities of cards, hosts and people in captures, documents and texts, with the same stand-in everywhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from telemetry_daemon.masking.secrets import Kind, Known, WholeWords, secrets
 from telemetry_daemon.masking.shapes import Treatment, is_identifying, is_private, treatment_of_key
 from telemetry_parsers.model import Capture, Command, Files, Library, Output, Plain, Report, Request
 
-# Shorter identities are masked only beside their key: `7` is not replaced in a whole text.
+# Shorter identities are masked only after their key. For example, `7` is not replaced in a whole text.
 _SHORTEST_LEARNT = 6
 _BYTES = "base64"
 _ONE_WORD = re.compile(r"[\w.:+-]{1,40}\Z")
@@ -27,17 +27,17 @@ _HOSTS = Path("/etc/hosts")
 _USERS = Path("/etc/passwd")
 _GROUPS = Path("/etc/group")
 _LARGEST_FILE_BYTES = 64 << 20
-# The UIDs of people in Linux distributions. UIDs below are of services; UIDs above are of numbered services and
-# `nobody`, then of directories.
-_OF_PEOPLE = (range(1000, 60_000), range(65_536, 1 << 32))
+# The user IDs of people on Linux distributions: local users, and users in directories such as LDAP. Other IDs belong to
+# services and `nobody`.
+_PEOPLE_IDS = (range(1000, 60_000), range(65_536, 1 << 32))
 _LOGINS = ("USER", "LOGNAME", "SUDO_USER")
 
 
 class Mask:
-    """Masks the captures of one recording. Thread-safe. Identities found by a parser, and `names` of hosts and people, are masked everywhere."""
+    """Masks identities that parsers found, `names` of hosts and people, and texts that look like identities. Thread-safe."""
 
     def __init__(self, key: bytes, names: Iterable[str]) -> None:
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._disguise = Disguise(key)
         self._known = Known(names=WholeWords(name for name in names if words.may_be_name(name)))
         self._places = 0
@@ -49,37 +49,37 @@ class Mask:
 
     @property
     def values(self) -> int:
-        """Return how many different values have been replaced."""
+        """Return the number of different values that were replaced."""
         return self._disguise.values
 
     @property
     def places(self) -> int:
-        """Return how many occurrences have been replaced."""
+        """Return the number of replaced occurrences."""
         return self._places
 
     def learn(self, report: Report) -> None:
-        """Record the identities in this report: texts masked before its capture may contain them, too."""
-        with self._turn:
+        """Add the identities in a report, so that they are masked in all later texts."""
+        with self._lock:
             self._known = self._learn(report)
 
     def text(self, text: str, key: str = "") -> str:
-        """Return any other text without identities; `key` is the key before the text, if it is not part of it."""
-        with self._turn:
+        """Return a text without identities. `key` is the key of the text if it is not part of the text."""
+        with self._lock:
             return self._text(text, treatment_of_key(key) if key else None)
 
     def name(self, text: str) -> str:
-        """Return a name in which all but harmless words is replaced."""
-        with self._turn:
+        """Return a name in which all words except harmless words are replaced."""
+        with self._lock:
             return self._text(text, "names")
 
     def plain(self, plain: Plain) -> Plain:
         """Return a document without identities."""
-        with self._turn:
+        with self._lock:
             return self._plain(plain, None)
 
     def capture(self, capture: Capture, report: Report | None) -> Capture:
-        """Return the capture without identities; `report` is its parsed report, or None."""
-        with self._turn:
+        """Return a capture without identities. `report` is the report of the capture, if it could be parsed."""
+        with self._lock:
             self._known = self._learn(Report() if report is None else report)
             return self._masked(capture)
 
@@ -93,14 +93,14 @@ class Mask:
         )
 
     def _learn(self, report: Report) -> Known:
-        """Return the identities so far, and this capture's processes, readings and models."""
+        """Return the identities so far, with the processes, readings and models of this report."""
         identities = {text for device in report.devices for text in (device.uuid, device.serial) if text}
         self._known.ids.add(text for text in identities if len(text) >= _SHORTEST_LEARNT and is_identifying(text))
         return replace(
             self._known,
             processes=tuple({(str(process.pid), process.name) for process in report.processes if process.name}),
             harmless=frozenset((*_measured(report), *_versions(report))),
-            models=frozenset(_of_models(report)),
+            models=frozenset(_model_words(report)),
         )
 
     def _request(self, request: Request) -> Request:
@@ -117,7 +117,7 @@ class Mask:
         return tuple(self._text(text) for text in texts)
 
     def _line(self, line: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the masked words of a command line: a flag announces the next word."""
+        """Return the masked words of a command line. The words are masked together, because a flag is the key of its value."""
         masked = self._text("\t".join(line)).split("\t")
         return tuple(masked) if len(masked) == len(line) else self._texts(line)
 
@@ -134,7 +134,7 @@ class Mask:
 
     def _plain(self, plain: Plain, announced: Treatment | None) -> Plain:
         if isinstance(plain, dict):
-            # Of a job's owner only the user is a name: see the shapes of jobs.
+            # The name of a job is not the name of a person; see the shapes of jobs.
             inherited = announced if announced == "names" and plain.get("kind") != "job" else None
             return {
                 self._text(key): value if key == _BYTES else self._plain(value, treatment_of_key(key) or inherited)
@@ -166,7 +166,7 @@ def _calls(request: Request) -> Collection[str]:
 
 
 def _versions(report: Report) -> Iterator[str]:
-    """Yield the versions of four numbers in the report, such as 1.2.3.4, unless they could be private IP addresses."""
+    """Yield versions in the report that look like IP addresses, such as 1.2.3.4, except private addresses."""
     texts = [device.driver or "" for device in report.devices]
     texts += [text for facts in (report.facts, *(device.facts for device in report.devices)) for _, text in facts]
     for quad in _QUAD.findall(" ".join(text for text in texts if _ONE_WORD.match(text))):
@@ -174,8 +174,8 @@ def _versions(report: Report) -> Iterator[str]:
             yield quad
 
 
-def _of_models(report: Report) -> Iterator[str]:
-    """Yield the words of model names: a host may be called `h100`."""
+def _model_words(report: Report) -> Iterator[str]:
+    """Yield the words of model names, which are not masked even if a host is called `h100`."""
     for device in report.devices:
         yield from _WORD_OF_A_MODEL.findall(device.model or "")
 
@@ -189,22 +189,22 @@ def _measured(report: Report) -> Iterator[str]:
 def names_here(
     hosts: Path = _HOSTS, users: Path = _USERS, environment: Mapping[str, str] = os.environ, groups: Path = _GROUPS
 ) -> frozenset[str]:
-    """Return all these names; a host name also without its domain."""
+    """Return the names of this node's hosts, users and groups. Host names are included with and without domain."""
     own_name = os.uname().nodename
-    hosts_known = (own_name, *(name for line in _lines(hosts) for name in line.partition("#")[0].split()[1:]))
+    host_names = (own_name, *(name for line in _lines(hosts) for name in line.partition("#")[0].split()[1:]))
     people = (*_people(_lines(users)), *_people(_lines(groups)), *(environment.get(name, "") for name in _LOGINS))
-    return frozenset((*hosts_known, *(name.partition(".")[0] for name in hosts_known), *people)) - {""}
+    return frozenset((*host_names, *(name.partition(".")[0] for name in host_names), *people)) - {""}
 
 
 def _lines(path: Path) -> list[str]:
     try:
         return read_file(str(path), _LARGEST_FILE_BYTES).decode("utf-8", "replace").splitlines()
-    except OSError:  # missing in some images; then no names are known
+    except OSError:  # missing in some container images
         return []
 
 
 def _people(lines: list[str]) -> Iterator[str]:
     for line in lines:
         name, *fields = line.split(":")
-        if len(fields) > 1 and fields[1].isdecimal() and any(int(fields[1][:10]) in ids for ids in _OF_PEOPLE):
+        if len(fields) > 1 and fields[1].isdecimal() and any(int(fields[1][:10]) in ids for ids in _PEOPLE_IDS):
             yield name

@@ -1,4 +1,4 @@
-"""Finds the identities in a text, in this order: recorded identities, values after a key, shapes, and unusual words."""
+"""Finds the identities in a text: first recorded identities, then values after a key, shapes and unusual words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from telemetry_parsers.dataclass import dataclass, field
 
 Kind = Literal["whole", "whole_number", "address"]
 
-# These treatments also apply to a span of which a part was judged before.
+# Treatments that also apply if a part of the span was already examined.
 _WORD_BY_WORD = ("names", "odd")
 _WORD = re.compile(r"\S+")
 # Keys and words of documents recur in each capture.
@@ -29,13 +29,13 @@ _BLANK_HEADING = re.compile(r"[^\d:|,;\t]*[^\s\d:|,;\t] {2,}[^\d:|,;\t]+\Z")
 _NAME_IN_A_CELL = re.compile(r"[\w.-]*[^\W\d_][\w.-]*\Z")
 # Words are indexed by their beginning: the first letters and digits, or one character of another script.
 _HEAD = re.compile(r"[0-9a-zA-Z]+|(?<![0-9a-zA-Z])[^\x00-\x7f]")
-# A log writes a line end or tab as two characters, and the following text begins a word.
+# Logs write a line end or tab as two characters, after which a new word begins.
 _ESCAPE = re.compile(r"\\[nrt][0-9a-zA-Z]")
 _NO_END = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 
 
 class WholeWords:
-    """A set of words to find in a text, case-insensitively and not within longer words. Tens of thousands are as fast as one."""
+    """A set of words that is searched in texts, ignoring case. The time does not depend on the number of words."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         self._by_head: dict[str, set[str]] = {}
@@ -43,7 +43,7 @@ class WholeWords:
         self.add(words)
 
     def add(self, words: Iterable[str]) -> None:
-        """Add words; characters before a word's first letter or digit are ignored."""
+        """Add words. Characters before the first letter or digit of a word are ignored."""
         for word in words:
             if head := _HEAD.search(word):
                 self._add(head[0].lower(), word[head.start() :])
@@ -57,7 +57,7 @@ class WholeWords:
             lengths.sort(reverse=True)
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the spans of the words in the text: the longest at each position, none within another."""
+        """Yield the positions of the words in a text. At each position, the longest word is chosen."""
         end = 0
         for match in _HEAD.finditer(text) if self._lengths else ():
             for start in (
@@ -89,7 +89,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The knowledge beside the text: identities and names, processes with PIDs, harmless numbers, models' words."""
+    """Known identities and names, processes with PIDs, harmless numbers, and words of model names."""
 
     ids: WholeWords = field(default_factory=WholeWords)
     names: WholeWords = field(default_factory=WholeWords)
@@ -104,7 +104,7 @@ class Known:
 
 
 def secrets(text: str, identities: Known, key_treatment: Treatment | None = None) -> list[Secret]:
-    """Return the secrets of a text in order, none within another; `key_treatment` is the treatment of the text's key."""
+    """Return the secrets of a text in order, without overlaps. `key_treatment` is the treatment of the text's key."""
     if len(text) <= _SHORT and _is_nothing(text, key_treatment) and not identities.may_be_in(text):
         return []
     return sorted(_searched(text, identities, key_treatment).found, key=lambda secret: secret.start)
@@ -112,7 +112,7 @@ def secrets(text: str, identities: Known, key_treatment: Treatment | None = None
 
 @lru_cache(maxsize=1 << 14)
 def _is_nothing(text: str, key_treatment: Treatment | None) -> bool:
-    """Return whether no part of the text is judged by its key or shape; harmless words are ignored."""
+    """Return whether no key and no shape applies to the text. Harmless words are ignored."""
     search = _searched(text, Known(), key_treatment)
     return not search.found and not search.has_judged
 
@@ -141,7 +141,7 @@ def _searched(text: str, identities: Known, key_treatment: Treatment | None) -> 
 
 
 class _Search:
-    """The secrets found so far in a text; each part of the text is judged once."""
+    """The secrets found so far in a text. Each part of the text is examined once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -150,18 +150,18 @@ class _Search:
 
     @property
     def has_judged(self) -> bool:
-        """Return whether any part of the text was judged."""
+        """Return whether any part of the text was examined."""
         return any(self._judged)
 
     def judge(self, places: Iterable[tuple[int, int, Treatment]]) -> None:
-        """Keep the secrets in these spans, unless judged before, and mark the spans as judged."""
+        """Add the secrets in spans that were not examined before, and mark the spans as examined."""
         for start, end, treatment in places:
             if treatment in _WORD_BY_WORD or not any(self._judged[start:end]):
                 self.keep(self._parts(start, end, treatment))
                 self._judged[start:end] = b"\1" * (end - start)
 
     def keep(self, parts: Iterable[tuple[int, int, Kind]]) -> None:
-        """Keep the parts that were not judged before."""
+        """Add the parts that were not examined before as secrets."""
         for start, end, kind in parts:
             if not any(self._judged[start:end]):
                 self.found.append(Secret(start, end, kind))
@@ -186,7 +186,7 @@ def _of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterator[tup
 
 
 def _of_processes(text: str, processes: Iterable[tuple[str, str]]) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the spans of process names that have their PID in the same line, or a key directly before them."""
+    """Yield the positions of process names after a key or in a line with their PID."""
     for pid, name in processes:
         start = text.find(name)
         while start >= 0:
@@ -206,7 +206,7 @@ class _Heading:
 
 
 def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the span of each cell below a heading that announces an identity, with its treatment."""
+    """Yield the position and treatment of each cell below a heading of an identity."""
     heading: _Heading | None = None
     below: list[tuple[int, int]] = []
     start = 0
@@ -221,19 +221,19 @@ def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
 
 
 def _blank_heading(line: str) -> list[tuple[int, int]]:
-    """Return the spans of the words in a heading that announce names, between words that are two blanks apart."""
+    """Return the positions of headings of names in a line whose headings are at least two blanks apart."""
     if len(line) > _LONGEST_LINE or not _BLANK_HEADING.match(line):
         return []
     return [word.span() for word in _WORD.finditer(line) if _announces_names(word[0])]
 
 
 def _announces_names(word: str) -> bool:
-    """Return whether a heading is one word for hosts or people; `Node` alone may also announce a number."""
+    """Return whether a heading is a word for hosts or people. `Node` alone may also be the heading of a number."""
     return word == "Node" or (word.isalpha() and treatment_of_key(word) == "names")
 
 
 def _words_below(line: str, start: int, below: list[tuple[int, int]]) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the words that are at least partly below a word of the heading: columns are aligned left or right."""
+    """Yield the words that are at least partly below a heading, because columns may be aligned left or right."""
     for word in _WORD.finditer(line) if below and len(line) <= _LONGEST_LINE else ():
         is_below = any(word.start() < end and begin < word.end() for begin, end in below)
         if is_below and _NAME_IN_A_CELL.match(word[0]):  # other identities have a recognizable shape

@@ -1,4 +1,4 @@
-"""A table of the shapes of identities and the keys that announce them: each row has the treatment of a match."""
+"""The table of the shapes and keys of identities, with the treatment of each match."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from telemetry_daemon.masking.words import KNOWN, looks_like_identity
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, replace
 
-# The treatments of a value: a stand-in for the whole, for each word, for each word that is not harmless (names), or for
-# each word that looks like an identity (odd).
+# The treatments of a value: replace the whole value, each word, each word that is not harmless (names), or each word that
+# looks like an identity (odd).
 Treatment = Literal["whole", "whole_number", "address", "each", "names", "odd", "keep"]
 
 _SERIALS = (
@@ -73,7 +73,7 @@ _MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A row of the table: a pattern, the treatment of its value, a condition, and words of which a matching text has one."""
+    """A row of the table. Only texts with one of the words in `needs` are searched; `counts` is an extra condition."""
 
     pattern: re.Pattern[str]
     treatment: Treatment
@@ -81,12 +81,12 @@ class Shape:
     needs: tuple[str, ...] = ()
 
     def may_be_in(self, lower: str) -> bool:
-        """Return whether a text in small letters has a required word, because a case-insensitive search is slow."""
+        """Return whether a lower-case text has a required word. This check saves a slow case-insensitive search."""
         return not self.needs or any(word in lower for word in self.needs)
 
 
 def is_identifying(value: str) -> bool:
-    """Return whether a value after such a key is an identity: not `N/A`, `GPU-XX`, zeros, or a masked value."""
+    """Return whether a value after a key is an identity, unlike `N/A`, `GPU-XX`, zeros or a masked value."""
     if len(value) > 1 and len(set(value.lower().removeprefix("0x")) - set("-: ")) == 1 and not value.isdigit():
         return False
     words = re.findall(r"[^\W_]+", value.lower())
@@ -94,13 +94,13 @@ def is_identifying(value: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Return whether the text is an IP address that identifies a machine: not loopback, a netmask or 0.0.0.0."""
+    """Return whether the text is an IP address of a machine, unlike loopback addresses, netmasks and 0.0.0.0."""
     address = _address(text)
     return address is not None and not (address.is_loopback or address.is_unspecified or text.startswith("255."))
 
 
 def is_private(text: str) -> bool:
-    """Return whether the text is an IP address of a private network, such as 10.1.2.3, unlike any version."""
+    """Return whether the text is an IP address of a private network, such as 10.1.2.3."""
     address = _address(text)
     return address is not None and address.is_private and not text.startswith("0.")
 
@@ -121,8 +121,8 @@ def _numbered(match: re.Match[str]) -> bool:
     return len(match["value"]) >= 5 and any(sign in "123456789" for sign in match["value"])
 
 
-def _no_version(match: re.Match[str]) -> bool:
-    """Return whether four numbers are not a version: not directly after a word for a version, or a private address."""
+def _is_not_version(match: re.Match[str]) -> bool:
+    """Return whether four numbers are an IP address: a private address, or without a word for a version before them."""
     value = match["value"]
     if not is_address(value):
         return False
@@ -133,20 +133,20 @@ def _no_version(match: re.Match[str]) -> bool:
 
 
 def _many_digits(match: re.Match[str]) -> bool:
-    """Return whether a hexadecimal number has more than 32 bits and at least three different digits, unlike a mask."""
+    """Return whether a hexadecimal number has more than 32 bits and, unlike masks, at least three different digits."""
     digits = match["value"].lower().removeprefix("0x").lstrip("0")
     return len(digits) > 8 and len(set(digits)) > 2  # eight digits are a word of 32 bits
 
 
 def _is_base64(match: re.Match[str]) -> bool:
-    """Return whether the text has capitals, small letters and digits, as keys and tokens have; absolute paths are excluded."""
+    """Return whether a text has upper-case and lower-case letters and digits, as keys have, and is no absolute path."""
     return not match["value"].startswith("/") and all(
         re.search(signs, match["value"]) for signs in ("[a-z]", "[A-Z]", "[0-9]")
     )
 
 
 def _begins_a_uuid(match: re.Match[str]) -> bool:
-    """Return whether the beginning of a UUID is one, and not two numbers with a hyphen."""
+    """Return whether a text is the beginning of a UUID, and not two numbers with a hyphen."""
     head = match["value"].partition("-")[0]
     return (head.isupper() and head.isalpha()) or (_telling_id(match) and not head.isdigit() and not head.isalpha())
 
@@ -218,7 +218,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (rf"(?<![0-9a-fA-F.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![0-9a-zA-Z])", "whole", _telling_id),
     (rf"(?<![0-9a-fA-F:])(?P<value>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})(?![0-9a-zA-Z:])", "whole", _telling_id),
     (r"(?<![0-9a-zA-Z:.])(?P<value>[0-9a-fA-F:]{0,39}:[0-9a-fA-F:]{0,39}:(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}))(?![0-9a-zA-Z])", "address", lambda match: is_address(match["value"])),
-    (r"(?<![0-9.])(?P<value>[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?![0-9]|\.[0-9])", "address", _no_version),
+    (r"(?<![0-9.])(?P<value>[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?![0-9]|\.[0-9])", "address", _is_not_version),
     (r"(?<![\w/+.-])(?P<value>[A-Za-z0-9+/]{32,}={0,2})", "whole", _is_base64),
     (rf"(?P<value>0[xX]{_HEX}+)", "whole", _many_digits),
     (rf"(?<![0-9a-zA-Z])(?P<value>0[xX]{_HEX}+)(?![0-9a-zA-Z])", "keep"),

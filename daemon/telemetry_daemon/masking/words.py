@@ -1,4 +1,4 @@
-"""Decides which words are masked: in the position of names all but harmless words; elsewhere words that look like an identity."""
+"""Decides which words are masked: all words in names except harmless words, and words that look like an identity."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from telemetry_parsers.sentinels import ALL_BITS
 from telemetry_parsers.text.tool_marks import TOOL_MARKS
 from telemetry_parsers.vendors import VENDORS
 
-# The words of metric names occur in every vendor's output, so they do not identify a host of that name.
-_OF_METRICS = {
+# The words of metric names occur in every vendor's output, so they identify no host.
+_METRIC_WORDS = {
     part for metric in CATALOGUE for text in (metric.name, metric.label, *metric.words) for part in text.split("_")
 }
-# The words of vendors and of their tools' names, as in `hy-smi`.
-_OF_VENDORS = {
+# The words in the names of vendors and their tools, such as `hy-smi`.
+_VENDOR_WORDS = {
     part
     for name in (*TOOL_MARKS, *(name for vendor in VENDORS for name in (vendor.word, vendor.demo.source)))
     for part in re.split("[-_ ]", name)
@@ -31,13 +31,13 @@ def _listed(name: str) -> frozenset[str]:
     return _words(Path(__file__).with_name(name).read_text("utf-8"))
 
 
-# Words in the position of names that identify no person: paths, programs, environments and tools.
-KNOWN = _listed("harmless_words.txt").union(_OF_METRICS, _OF_VENDORS)
-# Other words that tools print: a host with such a name keeps it, because a stand-in could change a value's meaning.
+# Words in paths, programs, environments and tools that identify no person.
+KNOWN = _listed("harmless_words.txt").union(_METRIC_WORDS, _VENDOR_WORDS)
+# Other words that tools print. A host with such a name is not masked, because a stand-in could change a value.
 TOOL_WORDS = KNOWN.union(
     _listed("tool_words.txt"), ("amdhsa", "base64", "bif", "hdp", "front", "lm75a", "lm75b", "lm75c", "wafl")
 )
-# Words that make a host name with a number: `node17`, `dgx-a100-03`.
+# Words that are a host name if a number follows, such as `node17` or `dgx-a100-03`.
 HOST_WORDS = _words(
     """node nodes host server srv svr worker wrk rack dgx hgx compute comp login head master slave blade pod cn vm kube k8s
     desktop laptop workstation hpc slurm job ip ec2 ctrl storage nas bastion"""
@@ -56,13 +56,13 @@ Span = tuple[int, int]
 _NAME = re.compile(r"[^\W_]+")
 # A number, optionally with its unit.
 _NUMBER = re.compile(r"(?:[vVxX]?[0-9]+(?:\.[0-9]+)*\D{0,4}|0[xX][0-9a-fA-F]+|gfx[0-9a-f]+)\Z")
-# `Gpu` and `Clock` of `GpuClock`; other words are not split.
+# The parts of capitalized words, such as `Gpu` and `Clock` in `GpuClock`.
 _CAPITALIZED = re.compile(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*(?![a-z])|[^\W_]+")
 _TOKEN = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 _LABEL = re.compile(r"[^.]+")
 _PARTS = re.compile(r"[0-9]+|[^\W\d_]+")
 _HOST = re.compile(
-    # Also by rack and unit: `gpu-a77-u31`.
+    # Names with rack and unit are included, such as `gpu-a77-u31`.
     rf"(?:[a-z0-9]+[-.])*(?:(?:{'|'.join(sorted(HOST_WORDS))})-?[0-9]+|[a-z][0-9]{{1,3}}-u[0-9]{{1,2}})(?:[-.][a-z0-9]+)*\Z",
     re.IGNORECASE,
 )
@@ -71,7 +71,7 @@ _QUANTITY = re.compile(r"[0-9]+[A-Za-z%]{1,3}\Z")
 _SENTINELS = frozenset(map(str, ALL_BITS))
 _LONGEST_INDEX = 4
 _SHORTEST_NAME_LEARNT = 3
-# The highest number of a card's partition on a node.
+# The indices of partitions on a node.
 _INDICES = frozenset(("", *map(str, range(64))))
 _SHORTEST_SERIAL = 8
 _MOST_PARTS = 3
@@ -82,14 +82,14 @@ _SHORTEST_NAME = 5
 
 
 def names(text: str) -> Iterator[Span]:
-    """Yield the words of a path, an address or a command line that are not harmless."""
+    """Yield the positions of words in a path, an address or a command line that are not harmless."""
     for match in _NAME.finditer(text):
         if not is_harmless(match[0]):
             yield match.span()
 
 
 def is_harmless(word: str) -> bool:
-    """Return whether a word identifies no person or host: a listed word, a short number or a letter."""
+    """Return whether a word identifies no person or host, such as a listed word, a short number or a letter."""
     if word.isdigit():
         return len(word) <= _LONGEST_INDEX
     if len(word) == 1 or word.lower() in KNOWN or not word.lower().strip("x"):
@@ -99,17 +99,17 @@ def is_harmless(word: str) -> bool:
 
 
 def may_be_name(word: str) -> bool:
-    """Return whether a word may be masked as the name of a host or person: not numbers, `gpu`, `card0`, `max` or `GpuClock`."""
+    """Return whether a word may be masked as a name, unlike numbers, `gpu`, `card0`, `max` or `GpuClock`."""
     if len(word) < _SHORTEST_NAME_LEARNT or _NUMBER.match(word):
         return False
     parts = _NAME.findall(word)
-    of_tools = [part for part in parts if _is_of_tools(part)]
-    if of_tools and "_" in word:  # a key that may be in no table, such as `temperature_vrsoc`
+    tool_parts = [part for part in parts if _is_tool_part(part)]
+    if tool_parts and "_" in word:  # a key of a tool, such as `temperature_vrsoc`
         return False
-    return not of_tools or any(len(part) >= _SHORTEST_NAME_LEARNT for part in parts if part not in of_tools)
+    return not tool_parts or any(len(part) >= _SHORTEST_NAME_LEARNT for part in parts if part not in tool_parts)
 
 
-def _is_of_tools(part: str) -> bool:
+def _is_tool_part(part: str) -> bool:
     """Return whether a part of a name is a word, an index or a number that tools print."""
     if _NUMBER.match(part):
         return True
@@ -118,16 +118,16 @@ def _is_of_tools(part: str) -> bool:
 
 
 def _is_tool_word(word: str) -> bool:
-    """Return whether a word is in the tools' output, optionally with an index; `node17` is a host."""
+    """Return whether tools print this word, optionally with an index. Names such as `node17` are hosts."""
     stem = word.rstrip("0123456789")
     return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _INDICES)
 
 
 def odd(text: str, harmless: frozenset[str]) -> Iterator[Span]:
-    """Yield the words of a tool's output that look like an identity and are not harmless."""
+    """Yield the positions of words in a tool's output that look like an identity and are not harmless."""
     for match in _TOKEN.finditer(text):
         token = match[0]
-        if len(token) < 4 or token.isalpha():  # shorter words are an index or a unit
+        if len(token) < 4 or token.isalpha():  # shorter words are indices or units
             continue
         if token in harmless:
             continue
@@ -146,14 +146,14 @@ def _odd_parts(token: str) -> Iterator[Span]:
 
 
 def _is_harmless_label(label: str, token: str) -> bool:
-    """Return whether a label of a domain is harmless; a label of a file or unit may have several words, as in `user-1000.slice`."""
+    """Return whether a label of a domain, or of a file name such as `user-1000.slice`, is harmless."""
     if token.rpartition(".")[2].lower() not in SUFFIXES:
         return is_harmless(label)
     return all(is_harmless(word) and word.lower() not in HOST_WORDS for word in _NAME.findall(label))
 
 
 def _is_coded(token: str) -> bool:
-    """Return whether a name with dashes has numbers and an unknown word: `train-llm-7d9f8`, `PPK-1234-ABCD`."""
+    """Return whether a name with dashes has numbers and an unknown word, such as `train-llm-7d9f8`."""
     words = re.findall(r"[^\W\d_]{3,}", token)
     return any(sign.isdigit() for sign in token) and any(word.lower() not in KNOWN for word in words)
 
@@ -166,7 +166,7 @@ def _is_domain(token: str) -> bool:
 
 
 def looks_like_identity(word: str) -> bool:
-    """Return whether a word looks like a serial number: a very long number, or letters and digits mixed unlike a model's name."""
+    """Return whether a word looks like a serial number: a very long number, or letters and digits unlike a model's name."""
     if word.isdigit():
         return len(word) > _MOST_DIGITS and word not in _SENTINELS and len(set(word)) > 1
     parts = _PARTS.findall(word)
