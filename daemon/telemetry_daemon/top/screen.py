@@ -186,7 +186,7 @@ def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
         can_show_frames = False
     if not can_show_frames:
         name = environment.get("TERM") or "no name"
-        raise CommandError(f"this terminal ({name}) cannot position text; set TERM, or {_INSTEAD}")
+        raise CommandError(f"terminal {name} cannot move a cursor; set TERM, or {_INSTEAD}")
     os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
     # Curses installs a handler for ^Z that ignores it while a frame is written, but not if the process has a handler.
     before = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
