@@ -58,8 +58,8 @@ def tool_words() -> str:
 
 def _constants(path: Path) -> Iterator[str]:
     """Yield the string constants of a module without its docstrings."""
-    tree = ast.parse(path.read_text("utf-8"))
-    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
             yield node.value

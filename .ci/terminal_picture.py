@@ -48,9 +48,12 @@ def courses(node: str, faults: Faults, step_seconds: float) -> Iterator[tuple[Sn
     sources = simulated_sources(parse_demo(node), faults=faults, clock=clock)
     for source in sources:
         store.add_source(SourceFacts(source.parser.name, source.parser.vendor, source.parser.gives))
+    polls = [(source, poll) for source in sources for poll in source.parser.polls]
+    due = [0.0] * len(polls)
     while True:
-        for source in sources:
-            for poll in source.parser.polls:
+        for number, (source, poll) in enumerate(polls):
+            if times["now"] >= due[number]:
+                due[number] = times["now"] + poll.interval
                 capture = source.reader.read(poll, Targets())
                 report = source.parser.parse(capture)
                 store.put(source.parser.name, poll, capture, report, judge(capture, report, 0), poll.interval)

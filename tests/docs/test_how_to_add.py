@@ -278,7 +278,7 @@ def test_the_tests_of_what_was_added_pass(house: House) -> None:
         "tests/helm/test_chart.py",
         "tests/simulate/test_demo.py",
         "tests/simulate/test_source.py",
-        f"{alerts}test_each_alert_fires_where_it_must_and_only_there",
+        f"{alerts}test_each_alert_fires_in_its_cases_only",
         f"{alerts}test_every_alert_has_a_case_that_fires_it",
         "tests/grafana/test_verdict_agrees.py",
         "tests/exporters/test_verdict.py",

@@ -72,15 +72,16 @@ def assert_firing(
     series_of_scenes: Mapping[str, Series],
     firing: Mapping[str, Mapping[int, Mapping[str, int]]],
     rules: Sequence[Group] = (),
+    evaluated_every: str = "1m",
 ) -> None:
-    """Of each scene these alerts fire at these minutes, under the rules of all alerts or these, and no others."""
+    """Assert that exactly these alerts fire in each scene at these minutes, under the given rules or those of all alerts."""
     series: dict[str, str] = {}
     for name, of_scene in series_of_scenes.items():
         series |= within(name, of_scene)
     minutes = sorted({minute for of_scene in firing.values() for minute in of_scene})
     query = 'count by (cluster, alertname) (ALERTS{alertstate="firing"})'
     queries = [(query, f"{minute}m") for minute in minutes]
-    given = answers(folder, rules or needed_by(), series, queries)
+    given = answers(folder, rules or needed_by(), series, queries, evaluated_every)
     found = dict(zip(minutes, map(by_cluster, given), strict=True))
     wrong = [
         f"{name}, minute {minute}: {dict(found[minute].get(name, {}))} fire, not {dict(alerts)}"

@@ -162,7 +162,7 @@ QUICK = (
 )
 
 
-def assert_scenes(folder: Path, is_wanted: Callable[[str], bool]) -> None:
+def assert_scenes(folder: Path, is_wanted: Callable[[str], bool], evaluated_every: str) -> None:
     series, firing = {}, {}
     for name, nodes in healthy().items():
         series[name], firing[name] = nodes, {minute: {} for minute in MINUTES}
@@ -179,15 +179,15 @@ def assert_scenes(folder: Path, is_wanted: Callable[[str], bool]) -> None:
         for name, nodes in series.items()
         if is_wanted(name)
     }
-    assert_firing(folder, played, {name: firing[name] for name in played}, of_full_load())
+    assert_firing(folder, played, {name: firing[name] for name in played}, of_full_load(), evaluated_every)
 
 
 @pytest.mark.needs("promtool")
 def test_alerts_fire_for_what_hangs_or_is_slow_and_for_nothing_that_looks_so(tmp_path: Path) -> None:
-    assert_scenes(tmp_path, lambda name: name in QUICK)
+    assert_scenes(tmp_path, lambda name: name in QUICK, "2m")
 
 
 @pytest.mark.long
 @pytest.mark.needs("promtool")
 def test_so_they_do_in_variations(tmp_path: Path) -> None:
-    assert_scenes(tmp_path, lambda name: name not in QUICK)
+    assert_scenes(tmp_path, lambda name: name not in QUICK, "1m")

@@ -88,7 +88,7 @@ def test_one_trouble_of_a_card_is_one_alert(tmp_path: Path) -> None:
         name: {key: node.series[key] for key in node.found("accelerator_")} for name, (node, _) in scenes().items()
     }
     firing = {name: {minute: {alert: 1} for minute, alert in alerts.items()} for name, (_, alerts) in scenes().items()}
-    assert_firing(tmp_path, series, firing, rules)
+    assert_firing(tmp_path, series, firing, rules, "2m")
 
 
 def test_who_holds_back_is_an_alert_of_a_card_that_is_held_for_a_shorter_time() -> None:

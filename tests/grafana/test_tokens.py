@@ -1,34 +1,14 @@
-"""Joules per token by hand: pages of inference servers, pods that share cards, and jobs that count their steps."""
+"""Joules per token by hand: inference servers, pods that share cards, and jobs that count their steps."""
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
-import yaml
 
 from grafana.promtool import RECORDING, Question, Series, Story, assert_answers, groups_of
-from kits.prometheus import ConfiguredPrometheus, impatient
-from kits.waiting import until
 
 GROUPS = [group for group in groups_of(RECORDING) if group["name"] == "telemetry-tokens"]
 CARD = 'job="telemetry",instance="n1",namespace="monitoring",pod="telemetry-1",vendor="nvidia",device="{0}",id="GPU-{0}",model="m"'
-VLLM = """# HELP vllm:generation_tokens_total Number of generation tokens processed.
-# TYPE vllm:generation_tokens_total counter
-vllm:generation_tokens_total{{engine="0",model_name="llama"}} {tokens}
-# TYPE vllm:prompt_tokens_total counter
-vllm:prompt_tokens_total{{engine="0",model_name="llama"}} {prompts}
-"""
-SGLANG = """# HELP sglang:generation_tokens_total Number of generation tokens processed.
-# TYPE sglang:generation_tokens_total counter
-sglang:generation_tokens_total{{model_name="qwen"}} {tokens}
-# TYPE sglang:prompt_tokens_total counter
-sglang:prompt_tokens_total{{model_name="qwen"}} {prompts}
-"""
 
 
 def energy(device: int, watts: float, **owner: str) -> dict[str, str]:
@@ -131,81 +111,21 @@ def labelled(record: str, words: str) -> str:
 
 
 @pytest.mark.needs("promtool")
-@pytest.mark.parametrize("name", CASES)
-def test_joules_per_token_are_those_by_hand(name: str, tmp_path: Path) -> None:
-    series, expected = CASES[name]
-    # In thousandths, since the last digits of a quotient are not those by hand.
-    questions = [
-        Question(
-            f"round({record} * 1000)",
-            "20m",
-            {labelled(record, words): round(value * 1000) for words, value in rows.items()},
+def test_joules_per_token(tmp_path: Path) -> None:
+    # In thousandths, because the last digits of a quotient are uncertain.
+    stories = [
+        Story(
+            series,
+            [
+                Question(
+                    f"round({record} * 1000)",
+                    "20m",
+                    {labelled(record, words): round(value * 1000) for words, value in rows.items()},
+                )
+                for record, rows in expected.items()
+            ],
+            name,
         )
-        for record, rows in expected.items()
+        for name, (series, expected) in CASES.items()
     ]
-    assert_answers(tmp_path, GROUPS, [Story(series, questions, name)])
-
-
-@contextmanager
-def served(page: Callable[[], str]) -> Iterator[str]:
-    """Serve a page at an address of its own."""
-
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = page().encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            """Nothing is logged."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-@pytest.mark.needs("prometheus")
-@pytest.mark.timeout(300)
-def test_two_pods_on_a_shared_card_on_a_real_prometheus(tmp_path: Path) -> None:
-    """Pod a draws 300 W for 50 tokens a second, pod b 100 W for 10: 6 and 10 joules for a token."""
-    began = time.monotonic()
-
-    def server(page: str, per_second: float) -> Callable[[], str]:
-        return lambda: page.format(tokens=1e6 + per_second * (time.monotonic() - began), prompts=5e6)
-
-    def cards() -> str:
-        shares = {
-            series.split(" ")[0]: watts
-            for watts, pod in ((300, "a"), (100, "b"))
-            for series in pod_energy(0, watts, pod)
-        }
-        seconds = 1e5 + time.monotonic() - began
-        return "".join(f"{series} {watts * seconds}\n" for series, watts in shares.items()).replace(
-            'job="telemetry",instance="n1",namespace="monitoring",pod="telemetry-1",', ""
-        )
-
-    with served(cards) as node, served(server(VLLM, 50)) as first, served(server(SGLANG, 10)) as second:
-        targets = [(node, "monitoring", "telemetry-1"), (first, "serve", "a"), (second, "serve", "b")]
-        jobs = [{"targets": [address], "labels": {"namespace": space, "pod": pod}} for address, space, pod in targets]
-        config = {
-            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-            "rule_files": [str(file) for file in impatient([RECORDING], tmp_path)],
-            "scrape_configs": [{"job_name": "all", "static_configs": jobs}],
-        }
-        (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
-        with ConfiguredPrometheus(tmp_path / "prometheus.yml") as prometheus:
-
-            def found() -> dict[str, float]:
-                return {row["metric"]["pod"]: float(row["value"][1]) for row in prometheus.query(JOULES)[1]}
-
-            # Targets are scraped one after the other: a rate of a few samples is off by a scrape.
-            until(lambda: found() == pytest.approx({"a": 6.0, "b": 10.0}, rel=0.05), "joules per token by hand")
+    assert_answers(tmp_path, GROUPS, stories)

@@ -96,7 +96,8 @@ def assert_agree(folder: Path, node: Snapshot, silent: Sequence[str] = ()) -> No
         if device_id not in silent
     }
     firing = f'group by (alertname, id) (ALERTS{{alertstate="firing",alertname=~"{"|".join(sorted(COMPARED))}"}})'
-    assert_answers(folder, rules(), [Story(series_of(node), [Question(firing, f"{MINUTES - 1}m", answers)])])
+    story = Story(series_of(node), [Question(firing, f"{MINUTES - 1}m", answers)])
+    assert_answers(folder, rules(), [story], evaluated_every="2m")
 
 
 def rules() -> list[Mapping[str, object]]:
