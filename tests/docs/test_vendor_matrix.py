@@ -16,8 +16,3 @@ def test_every_hole_has_a_reason_and_every_reason_a_hole() -> None:
 
 def test_every_vendor_has_a_page() -> None:
     assert [vendor.word for vendor in VENDORS if not (ROOT / f"docs/vendors/{vendor.word}.md").exists()] == []
-
-
-def test_the_page_is_what_the_captures_give() -> None:
-    assert (ROOT / "docs/vendors/README.md").read_text() == vendor_matrix.matrix(), "run make docs"
-    assert "`amdgpu-sysfs`" in vendor_matrix.matrix()

@@ -1,7 +1,6 @@
 """Page after page of one renderer: byte for byte those of a renderer that has seen nothing before, whatever changes in between."""
 
 import math
-import re
 from dataclasses import replace
 from itertools import cycle
 
@@ -174,28 +173,6 @@ def test_a_number_that_becomes_unfit_is_left_out_and_said_and_is_back_afterwards
     assert page.count("accelerator_power_watts{") == 2
     assert 'telemetry_source_problems{source="nvml"} 4.0\n' in page
     assert renderer.text(fit) == before
-
-
-def test_a_number_that_takes_the_place_of_an_absence_and_an_absence_that_takes_that_of_a_number_change_the_lines():
-    renderer = Renderer()
-    start = kit.snapshot(replace(CARDS[0], readings=Readings.of(CARDS[0].readings[:6])))
-    for sensors, values in (
-        (["core"], (41.0, Absent.NOT_REPORTED)),
-        (["core", "memory"], (41.0, 50.0)),
-        (["memory"], (Absent.NOT_SUPPORTED, 51.0)),
-        (["core"], (42.0, Absent.NOT_REPORTED)),
-    ):
-        page = renderer.text(with_value(with_value(start, 0, 1, values[0]), 0, 2, values[1])).decode()
-        assert re.findall(r'sensor="(\w+)"', page) == sensors
-
-
-@pytest.mark.parametrize("again", [kit.poll(attempted=0.0), kit.poll()])
-def test_a_poll_that_comes_twice_counts_as_a_problem_though_it_may_have_no_series(again):
-    renderer = Renderer()
-    once = kit.snapshot(sources=(kit.source(),))
-    twice = kit.snapshot(sources=(kit.source(polls=(kit.poll(), again)),))
-    for snapshot, problems in ((once, 0), (twice, 1), (twice, 1), (once, 0)):
-        assert f'telemetry_source_problems{{source="nvml"}} {problems}.0\n' in renderer.text(snapshot).decode()
 
 
 def test_a_plugin_that_is_loaded_later_has_its_lines_from_then_on():

@@ -2,22 +2,18 @@
 
 import pickle
 import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
-from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from kits import page_oracle
 from kits import snapshots as kit
 from kits.page_lint import complaints
 from kits.snapshots import openmetrics_page
-from telemetry_exporters.documents.metrics_doc import metrics_list, metrics_markdown
-from telemetry_exporters.prometheus.renderer import EOF, Renderer, Syntax, text_page
+from telemetry_exporters.documents.metrics_doc import metrics_list
+from telemetry_exporters.prometheus.renderer import Renderer, text_page
 from telemetry_parsers.metrics import CATALOGUE
 from telemetry_parsers.model import MergedReading, Metric, Sample
 
@@ -34,39 +30,6 @@ def test_both_syntaxes_are_those_of_prometheus_client_byte_for_byte(snapshot):
 def test_every_finite_number_is_printed_as_prometheus_client_prints_it(value):
     snapshot = kit.snapshot(own=(Sample("telemetry_config_last_reload_successful", value),))
     assert text_page(snapshot) == page_oracle.text(snapshot)
-
-
-@given(st.lists(kit.snapshots(), min_size=2, max_size=4))
-@settings(max_examples=10)
-def test_a_renderer_that_has_rendered_before_gives_the_same_page_as_a_new_one(snapshots):
-    renderer = Renderer()
-    for snapshot in snapshots:
-        assert renderer.text(snapshot) == text_page(snapshot)
-        assert renderer.page(snapshot, Syntax.OPENMETRICS) + EOF == openmetrics_page(snapshot)
-
-
-@given(kit.snapshots())
-@settings(max_examples=20)
-def test_what_is_read_back_is_what_was_given(snapshot):
-    wanted = {
-        (metric.name, frozenset(labels), value)
-        for metric, series in page_oracle.shown_families(snapshot)
-        for labels, value in series
-    }
-    for page, read in ((text_page(snapshot), read_text), (openmetrics_page(snapshot), read_openmetrics)):
-        got = [
-            (sample.name, frozenset(sample.labels.items()), float(sample.value))
-            for family in read(page.decode())
-            for sample in family.samples
-        ]
-        assert len(got) == len(wanted)
-        assert set(got) == wanted
-
-
-@given(kit.snapshots())
-@settings(max_examples=20)
-def test_no_page_has_anything_that_the_lint_complains_of(snapshot):
-    assert complaints(text_page(snapshot)) == []
 
 
 @pytest.mark.parametrize(
@@ -107,21 +70,6 @@ def test_the_lint_sees_what_it_is_there_for(page, complaint):
 def test_promtool_has_nothing_to_say_of_a_page(page):
     done = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-
-def test_every_metric_of_the_catalogue_keeps_the_rules_of_names():
-    heads = "".join(
-        f"# HELP {metric.name} x\n# TYPE {metric.name} {'gauge' if metric.kind == 'info' else metric.kind}\n"
-        for metric in CATALOGUE
-    )
-    assert complaints(heads.encode()) == []
-    assert all(
-        not metric.unit or metric.name.removesuffix("_total").endswith("_" + metric.unit) for metric in CATALOGUE
-    )
-
-
-def test_openmetrics_of_a_renderer_is_open_ended_so_that_process_metrics_can_follow():
-    assert not Renderer().page(kit.snapshot(kit.full_device()), Syntax.OPENMETRICS).endswith(EOF)
 
 
 @pytest.mark.parametrize(
@@ -170,29 +118,6 @@ def test_series_that_are_gone_are_forgotten():
     for drawer in (renderer, new):
         drawer.text(kit.snapshot())
     assert kept_bytes(renderer) == kept_bytes(new)
-
-
-def test_a_series_that_comes_back_is_rendered_as_before():
-    renderer, full, empty = Renderer(), kit.snapshot(kit.full_device()), kit.snapshot()
-    first = renderer.text(full)
-    assert renderer.text(empty) == b""
-    assert renderer.text(full) == first
-
-
-PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
-
-
-def test_the_page_in_docs_is_the_generated_one():
-    assert PAGE.read_text(encoding="utf-8") == metrics_markdown(), (
-        "run: python -m telemetry_exporters.documents.metrics_doc > docs/metrics.md"
-    )
-
-
-def test_the_command_that_writes_the_page_prints_it():
-    done = subprocess.run(
-        [sys.executable, "-m", "telemetry_exporters.documents.metrics_doc"], capture_output=True, check=True
-    )
-    assert done.stdout.decode() == metrics_markdown()
 
 
 def test_the_list_has_a_line_for_each_metric_and_its_columns_line_up():

@@ -13,12 +13,10 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from grafana.boards import SOURCE, panels_of
-from kits.captures import ROOT
 from telemetry_grafana.dashboards.query import query
 from telemetry_grafana.outputs import PAGES
 from telemetry_grafana.promql import QueryError
 
-FOLDER = ROOT / "grafana" / "dashboards"
 UIDS = [page.uid for page in PAGES]
 # Tables of what there should be none of say so themselves.
 NONE_IS_WELL = {
@@ -60,10 +58,6 @@ def panels(kind: str = "") -> dict[str, dict[str, Any]]:
 
 def targets() -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     return [(name, panel, target) for name, panel in panels().items() for target in panel["targets"]]
-
-
-def test_the_files_are_what_the_code_makes() -> None:
-    assert {path.stem: path.read_text() for path in FOLDER.glob("*.json")} == texts(), "run make docs"
 
 
 @pytest.mark.parametrize("uid", UIDS)

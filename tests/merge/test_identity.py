@@ -93,15 +93,6 @@ def test_identity_survives_a_restart():
     assert [(d.id, d.device) for d in after.devices] == [(d.id, d.device) for d in before.devices]
 
 
-def test_another_card_in_the_same_slot_is_another_device():
-    """The new uuid gets its own id once it was reported twice; the old card is lost."""
-    node = Node()
-    node.see(reported("tool", [(card(0, uuid=UUID0, bus_id=BUS0), {})]))
-    node.see(reported("tool", [(card(0, uuid=UUID1, bus_id=BUS0), {})], taken=1.0))
-    merged = node.see(reported("tool", [(card(0, uuid=UUID1, bus_id=BUS0), {})], taken=2.0))
-    assert {device.id: device.up for device in merged.devices} == {UUID0: False, UUID1: True}
-
-
 def test_no_identity_of_its_own():
     """A second device that cannot be distinguished from the first is omitted and reported."""
     merged = Node().see(reported("tool", [(card(0), {}), (card(0), {})]))

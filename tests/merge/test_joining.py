@@ -3,8 +3,7 @@
 import pytest
 
 from merge.reports import Node, card, numbers, reported
-from telemetry_parsers.combining import combine_reports
-from telemetry_parsers.model import Device, Report, SourceReport
+from telemetry_parsers.model import Device, SourceReport
 
 BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"
 UUID0, UUID1 = "GPU-399282a8-ba01-1475-893c-2eeca9e302f5", "GPU-5ebdeb63-ba7a-5904-4f16-495b3e1de6c8"
@@ -152,14 +151,6 @@ def test_inventory_fills_what_the_fast_poll_does_not_say():
         (UUID0, "X", 50.0),
         (UUID1, "X", 60.0),
     ]
-
-
-def test_indices_that_shifted_are_not_matched():
-    """After a card is lost the tool may renumber the rest: its old inventory then says nothing about index 0."""
-    inventory = reported("tool", [(card(0, uuid=UUID0), {}), (card(1, uuid=UUID1), {})], poll="inventory", life=900)
-    fast = reported("tool", [(card(0), {"power_watts": 60.0})], taken=5.0)
-    merged = Node().see(inventory, fast, now=6.0)
-    assert [device.uuid for device in merged.devices if device.up] == [None]
 
 
 def test_readings_of_a_device_that_the_newest_list_lacks_are_dropped():
@@ -310,11 +301,6 @@ def test_a_device_of_which_nothing_is_known_is_shown_once_and_under_one_name() -
         assert [(device.id, device.index) for device in merged.devices] == [("nvidia:unnumbered", None)]
 
 
-def test_outputs_of_two_chips_in_one_place_that_contradict_each_other_are_two_devices() -> None:
-    reports = [Report(devices=(chip("0", "0", 0, f"0000:0{bus}:00.0"),)) for bus in (1, 2)]
-    assert len(combine_reports(reports).devices) == 2
-
-
 PARENT = card(0, "amd", bus_id="0000:05:00.0")
 PART = card(1, "amd", bus_id="0000:05:00.1", partition="1", parent=0)
 
@@ -344,28 +330,3 @@ def test_a_number_that_stands_for_several_says_nothing_without_the_partition() -
     plain = reported("tool", [(card(0, "nvidia", partition="1"), {"power_watts": 9.0})], poll="metric", taken=1.0)
     merged = Node().see(lists, plain, now=3.0)
     assert [len(device.readings) for device in merged.devices] == [0, 0]
-
-
-def test_outputs_of_one_capture_are_joined_alike() -> None:
-    reports = [partition_list(0.0).report, partition_metric(0.0).report]
-    for order in (reports, reports[::-1]):
-        found: list[Device] = list(combine_reports(order).devices)
-        assert [(one.index, one.bus_id, one.partition, one.parent) for one in found] == [
-            (0, "0000:05:00.0", None, None),
-            (1, "0000:05:00.1", "1", 0),
-        ]
-
-
-def test_a_partition_is_one_device_whether_or_not_its_address_counts_partitions() -> None:
-    """sysfs gives each partition its card's address, rocm-smi and amd-smi count partitions in the function."""
-    bus = "0000:05:00.0"
-    files = reported(
-        "amdgpu-sysfs",
-        [
-            (card(None, "amd", bus_id=bus), {}),
-            (card(None, "amd", bus_id=bus, partition="1", parent=0), {"compute_units": 38.0}),
-        ],
-    )
-    tool = reported("rocm-smi", [(PARENT, {}), (PART, {"utilization_ratio": 0.5})])
-    merged = Node().see(files, tool, now=3.0)
-    assert [(one.id, len(one.readings)) for one in merged.devices] == [(bus, 0), (f"{bus}/1", 2)]

@@ -76,12 +76,6 @@ def test_still_listed_by_one_of_two_sources():
     assert ups(node.see(reported("a", []), reported("b", [(device, {})]))) == {BUS0: True}
 
 
-def test_no_devices_at_all_is_a_list_too():
-    node = Node()
-    node.see(both())
-    assert ups(node.see(reported("tool", [], taken=2.0), now=2.0)) == {BUS0: False, BUS1: False}
-
-
 def test_lost_over_a_restart_and_forgotten_after_a_week():
     """A lost device stays at 0 over a restart, also while its source fails, and for seven days."""
     node = Node()
@@ -91,13 +85,6 @@ def test_lost_over_a_restart_and_forgotten_after_a_week():
     assert ups(restarted.see(wall=1.0)) == {BUS1: False}
     assert ups(restarted.see(first_only(), wall=7 * DAY - 1)) == {BUS0: True, BUS1: False}
     assert ups(restarted.see(first_only(), wall=7 * DAY)) == {BUS0: True}
-
-
-def test_gone_while_the_daemon_was_down():
-    node = Node()
-    node.see(both())
-    restarted = Node(MergeState(identities=node.state.identities))
-    assert ups(restarted.see(first_only())) == {BUS0: True, BUS1: False}
 
 
 def test_a_partition_that_goes_while_its_parent_stays_is_removed():

@@ -11,7 +11,8 @@ from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Report
 
 PAGES = Path(__file__).parent / "pages"
-UTILIZATION = "nvmlDeviceGetUtilizationRates"
+
+
 # What the daemon makes of the readings, and what needs events, two samples of GPM or a structure of the library's own.
 NOT_HERE = re.compile(
     "accelerator_(info|up|event_watch|memory_used_ratio|flops_per_cycle|peak_|(graphics|sm|tensor|pipe)_active|sm_occupancy"
@@ -62,33 +63,6 @@ def test_a_lost_gpu_is_down_and_the_others_go_on(tmp_path: Path) -> None:
         assert value(bench.report(), "utilization_ratio", device=1) == 0.98
 
 
-@pytest.mark.parametrize(
-    ("code", "absent"), [(3, Absent.NOT_SUPPORTED), (4, Absent.NOT_PERMITTED), (6, Absent.NOT_REPORTED)]
-)
-def test_an_error_of_one_call_costs_that_reading_of_that_gpu(tmp_path: Path, code: int, absent: Absent) -> None:
-    node = StandIn("h100")
-    node.answers[f"gpu.2.{UTILIZATION}"] = node.answers["gpu.2.field.82.0"] = f"!{code}"
-    with reading(node, tmp_path) as bench:
-        report = bench.report()
-        node.answers[f"gpu.2.{UTILIZATION}"] = "10 20"
-        again = [value(bench.report(), "utilization_ratio", device=2) for _ in range(2)]
-    assert value(report, "utilization_ratio", device=2) is value(report, "memory_activity_ratio", device=2) is absent
-    assert value(report, "temperature_celsius", "memory", device=2) is absent
-    assert (value(report, "temperature_celsius", "core", device=2), value(report, "utilization_ratio")) == (54.0, 0.98)
-    assert again == ([0.1] * 2 if code == 6 else [absent] * 2), (
-        "what is not there, or not permitted, is not asked again"
-    )
-
-
-def test_a_library_without_a_driver_says_what_to_do(tmp_path: Path) -> None:
-    node = StandIn("t4")
-    node.init_fails = 9
-    with reading(node, tmp_path) as bench:
-        refusal = bench.refusal()
-        assert (refusal.state, refusal.reason) == ("failed", "driver_gone")
-        assert "modprobe nvidia" in refusal.text
-
-
 def test_a_card_in_parts(tmp_path: Path) -> None:
     with reading(StandIn("a100-mig"), tmp_path) as bench:
         report, processes = bench.report(), bench.report("processes")
@@ -101,25 +75,3 @@ def test_a_card_in_parts(tmp_path: Path) -> None:
     assert value(report, "memory_total_bytes", device=1) == 9856 * 2.0**20
     assert value(report, "utilization_ratio") is Absent.NOT_SUPPORTED
     assert [(process.device, process.pid) for process in processes.processes] == [(1, 70311), (2, 70512), (3, 70513)]
-
-
-def test_processes_have_their_memory_and_kind(tmp_path: Path) -> None:
-    node = StandIn("h100")
-    node.answers["gpu.0.nvmlDeviceGetComputeRunningProcesses"] = "71:5:-:- 72:-:-:-"
-    node.answers["gpu.0.nvmlDeviceGetGraphicsRunningProcesses"] = "71:5:-:- 74:4:-:-"
-    with reading(node, tmp_path) as bench:
-        found = [each for each in bench.report("processes").processes if each.device == 0]
-    assert [(each.pid, each.kind, each.memory_used_bytes) for each in found] == [
-        (71, "compute", 5.0),
-        (72, "compute", None),
-        (74, "graphics", 4.0),
-    ]
-
-
-@pytest.mark.parametrize("driver", ["450.80.02", "470.57.02", "535.183.06"])
-def test_an_older_driver_is_asked_by_its_own_calls(driver: str, tmp_path: Path) -> None:
-    with reading(StandIn("a100", driver), tmp_path) as bench:
-        fast, links = bench.report(), bench.report("links")
-    assert value(fast, "memory_total_bytes") == 80 * 2.0**30
-    assert (value(fast, "temperature_celsius", "core"), value(fast, "power_watts")) == (49.0, 271.34)
-    assert value(links, "link_up", "11") == 1.0

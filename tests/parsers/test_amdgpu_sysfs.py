@@ -13,10 +13,8 @@ from kits.fake_sysfs import (
     LINKS,
     PARSER,
     Sysfs,
-    apu,
     blob,
     gpu_node,
-    hygon,
     mi210,
     mi300x,
     radeon,
@@ -103,27 +101,6 @@ def test_a_card_that_sleeps_is_listed_and_left_alone(sysfs: Sysfs) -> None:
     assert sysfs.report(1).devices[0].bus_id == "0000:03:00.0"
 
 
-def test_partitions_stand_below_their_card_and_its_power_counts_once(sysfs: Sysfs) -> None:
-    places = {12: ("H", 31), 306: ("H", 3), 312 + 168: ("I", 90), 312 + 2 * 168: ("I", 4)}
-    sysfs.card("0000:05:00.0", mi300x(blob(1, 6, 1664, places)))
-    sysfs.node(0, "0", simd_count=0)
-    for partition in range(3):
-        sysfs.node(2 + partition, str(100 + partition), 24 << 30, **gpu_node(0x500 + partition, 16404954838206258737))
-    sysfs.process(4242, "101", 1048576)
-    report = sysfs.report()
-    assert [(device.partition, device.parent) for device in report.devices] == [(None, None), ("1", 0), ("2", 0)]
-    assert dict(report.devices[0].facts)["gfx_version"] == "gfx942"
-    assert [values(report, position).get("power_watts") for position in range(3)] == [141.0, None, None]
-    assert [values(report, position)["compute_units"] for position in range(3)] == [38.0, 38.0, 38.0]
-    assert [values(report, position)["utilization_ratio"] for position in range(3)] == [0.31, 0.9, 0.04]
-    processes = sysfs.report(2)
-    assert [(process.pid, processes.devices[process.device].partition) for process in processes.processes] == [
-        (4242, "1")
-    ]
-    facts = sysfs.report(3)
-    assert [values(facts, position) for position in range(3)] == [{}, *2 * [{"memory_total_bytes": float(24 << 30)}]]
-
-
 def test_a_list_of_processes_without_any_is_a_number_and_no_list_is_none(sysfs: Sysfs) -> None:
     sysfs.card(BUS, mi210())
     sysfs.node(2, "5521", **gpu_node(0xC100, 777))
@@ -136,17 +113,6 @@ def test_a_list_of_processes_without_any_is_a_number_and_no_list_is_none(sysfs: 
     report = sysfs.report(2)
     assert values(report) == {"processes": 1.0}
     assert [(process.pid, process.memory_used_bytes) for process in report.processes] == [(4243, 4096.0)]
-
-
-def test_the_blob_fills_what_no_file_tells(sysfs: Sysfs) -> None:
-    sysfs.card("0000:05:00.0", mi300x())
-    found = values(sysfs.report())
-    assert found["utilization_ratio"] == 0.03
-    assert found["memory_activity_ratio"] == 0.01
-    assert found["energy_joules_total"] == 10.0
-    assert found["clock_hertz graphics"] == 2100e6
-    assert found["power_instant_watts"] == found["power_watts"] == 141.0
-    assert "temperature_celsius edge" not in found
 
 
 def test_the_main_power_is_a_files_rather_than_the_blobs(sysfs: Sysfs) -> None:
@@ -180,28 +146,6 @@ def test_both_kinds_of_power_are_told_and_one_is_the_main_one(
 def test_no_power_under_a_limit_is_a_real_zero(sysfs: Sysfs) -> None:
     sysfs.card(BUS, {**mi210(), **sensors(power1_average="0")})
     assert values(sysfs.report())["power_watts"] == 0.0
-
-
-def test_a_processors_graphics_have_the_memory_that_was_carved_out(sysfs: Sysfs) -> None:
-    sysfs.card("0000:c5:00.0", apu())
-    report = sysfs.report()
-    found = values(report)
-    assert (found["memory_total_bytes"], found["memory_used_bytes"]) == (536870912.0, 104857600.0)
-    assert (found["memory_gtt_total_bytes"], found["memory_gtt_used_bytes"]) == (33285996544.0, 2147483648.0)
-    assert (found["power_watts"], found["power_average_watts"]) == (9.023, 9.123)
-    assert (found["temperature_celsius edge"], found["temperature_celsius soc"]) == (41.0, 39.4)
-    assert found["clock_hertz graphics"] == 600e6
-    assert dict(report.devices[0].facts)["power_kind"] == "instant"
-
-
-def test_hygons_cards_are_hygons(sysfs: Sysfs) -> None:
-    sysfs.card("0000:33:00.0", hygon(), driver="hycu")
-    sysfs.module("hycu", "6.3.28-V1.3.0b")
-    report = sysfs.report()
-    assert (report.devices[0].vendor, report.devices[0].bus_id) == ("hygon", "0000:33:00.0")
-    found = values(report)
-    assert (found["utilization_ratio"], found["power_watts"], found["temperature_celsius edge"]) == (1.0, 183.0, 57.0)
-    assert sysfs.report(3).devices[0].driver == "6.3.28-V1.3.0b"
 
 
 def test_cards_of_other_drivers_are_not_touched(sysfs: Sysfs) -> None:

@@ -218,14 +218,6 @@ def test_what_is_unknown_is_named(content: bytes, words: str) -> None:
         read_blob(content)
 
 
-def test_an_unknown_version_is_counted_as_a_field(tmp_path: Path) -> None:
-    sysfs = Sysfs(tmp_path)
-    sysfs.card("0000:05:00.0", {"vendor": "0x1002", "gpu_busy_percent": "5", "gpu_metrics": blob(4, 0, 264, {})})
-    report = sysfs.report()
-    assert report.unknown_fields == ("gpu_metrics version 4.0",)
-    assert [item.value for item in report.readings if item.metric == "utilization_ratio"] == [0.05]
-
-
 def test_a_blob_that_knows_nothing_gives_no_number() -> None:
     for version in sorted(SIZES):
         assert {item.value for item in read_blob(blob(*version, SIZES[version], {}))} <= {Absent.NOT_SUPPORTED}

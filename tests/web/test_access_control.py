@@ -248,12 +248,6 @@ def test_a_reload_takes_another_file_at_once_and_a_bad_one_not_at_all(web_file: 
         assert fetch(running.port).status == 200
 
 
-def test_a_server_does_not_start_with_a_bad_file(web_file: WebFile) -> None:
-    server = running_server(config_file=web_file("unknown: 1\n"))
-    with pytest.raises(WebConfigError, match=r"web\.yml: line 1: unknown: unknown key"), server:
-        pass
-
-
 def test_a_file_that_names_itself_or_one_file_twice_is_read_once_more_and_not_for_ever(
     pki: Pki, web_file: WebFile
 ) -> None:
