@@ -8,7 +8,7 @@ import pytest
 
 from doctor.played import Played
 from kits.command_line import run_main
-from kits.daemon import Daemon, bare_config
+from kits.daemon import bare_config
 from kits.fake_kubelet import SOCKET, RawServer
 
 
@@ -50,11 +50,3 @@ def test_a_source_of_owners_alone_is_held_against_the_cards_that_others_list(
     assert ("does not match exactly one device" in asked.words) == (status == 2)
     assert "amdgpu-sysfs" not in asked.output
     node.close()
-
-
-def test_of_a_simulated_node_it_says_that_its_cards_are_not_judged(tmp_path: Path) -> None:
-    with Daemon(tmp_path, arguments=("--demo", "2xnvidia")) as daemon:
-        daemon.until(lambda: len(daemon.document()["devices"]) == 2)
-        status, output, _ = run_main("doctor", "--node", daemon.address)
-    assert "the cards are simulated or recorded: their faults are not findings" in output
-    assert status == 0

@@ -15,8 +15,8 @@ from kits.waiting import comes_true
     ("command", "number"),
     [
         pytest.param("snapshot", signal.SIGTERM, id="timeout 20 telemetry snapshot"),
-        pytest.param("snapshot", signal.SIGHUP, id="the terminal of a snapshot is closed"),
-        pytest.param("doctor", signal.SIGTERM, id="timeout 20 telemetry doctor"),
+        pytest.param("snapshot", signal.SIGHUP, id="closed terminal", marks=pytest.mark.long),
+        pytest.param("doctor", signal.SIGTERM, id="timeout 20 telemetry doctor", marks=pytest.mark.long),
         pytest.param("record", signal.SIGINT, id="Ctrl-C ends a recording"),
     ],
 )
@@ -24,14 +24,8 @@ def test_no_tool_outlives_a_command_that_a_signal_ends(command: str, number: int
     tools = ToolFolder(tmp_path / "tools")
     tools.hangs("mthreads-gmi")
     running = subprocess.Popen(
-        [
-            "env",
-            "--default-signal",
-            *COMMAND,
-            command,
-            "--config",
-            bare_config(tmp_path),
-        ],  # pytest may run without some signals
+        # pytest may run without some signals
+        ["env", "--default-signal", *COMMAND, command, "--config", bare_config(tmp_path)],
         env=clean_environment(tools.environment),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -127,33 +127,6 @@ def test_on_a_terminal_it_names_who_lets_it_wait(tools: ToolFolder, config: str)
     assert re.fullmatch(r"(\r\x1b\[Kwaiting for [a-z, -]*mthreads-gmi[a-z, -]*)+\r\x1b\[K", shown)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (("--why", "--format", "json"), "--why is only for tables"),
-        (("--width", "80", "--format", "csv"), "--width is only for tables"),
-        (("--width", "8"), "--width: must be a number from 20 to 10000"),
-        (("--all", "temp*", "--format", "json"), "--all selects metrics only in tables"),
-        (("--all", "temprature_celsius", "--demo"), "did you mean temperature_celsius or"),
-        (("--node", "x", "--source", "nvml"), "a daemon reports all"),
-        (("--node", "x", "--format", "prometheus"), "/metrics"),
-        (("--node", "x", "--demo"), "not allowed with argument"),
-        (("--node", "user:secret@x"), "--password-file"),
-        (("--demo", "2xnvdia"), "did you mean 2xnvidia?"),
-        (("--replay", "/no/such/file"), "/no/such/file: No such file or directory"),
-        (("--processes", "--format", "prometheus"), "--processes is only for tables, JSON and CSV"),
-        (("--source", "nvidia-smi"), "did you mean 'nvml'?"),
-        (("--source", "rocm_smi"), "did you mean 'rocm-smi'?"),
-        (("--source", "ascend-dmi"), "did you mean 'npu-smi'?"),
-        (("--vendor", "nvdia"), "did you mean 'nvidia'?"),
-    ],
-)
-def test_what_cannot_be_shown_is_reported_in_one_line(arguments: tuple[str, ...], named: str) -> None:
-    status, out, error = run_main("snapshot", *arguments)
-    assert (status, out, len(error.splitlines())) == (64, "", 1)
-    assert named in error
-
-
 @pytest.fixture
 def worker() -> Iterator[subprocess.Popen[bytes]]:
     """A process with a secret and a colour in its command line, as one on a card would have them."""
@@ -206,9 +179,3 @@ def test_of_the_processes_here_it_reports_what_it_may_read_itself(
             assert "hunter2" not in json.dumps(daemon.document())
             for form in ("table", "json", "csv"):
                 assert "hunter2" not in output_of("--node", daemon.address, "--format", form)
-
-
-def test_a_daemon_that_is_not_there_is_reported(config: str) -> None:
-    for arguments in (("--from", "daemon", "--config", config), ("--node", "127.0.0.1:1")):
-        status, out, error = run_main("snapshot", *arguments)
-        assert (status, out, len(error.splitlines())) == (69, "", 1)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -189,6 +190,7 @@ def shown(table: ExporterTable, snapshot: Snapshot, *, with_pods: bool) -> str:
     return CompatRenderer(table, node).page(snapshot, Syntax.TEXT).decode()
 
 
+@cache
 def ours(name: str, *, with_pods: bool) -> dict[str, Printed]:
     """Return our families, of simulated cards as they are and with all readings."""
     table, found = load_table(name), dict[str, Printed]()

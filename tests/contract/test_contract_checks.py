@@ -15,8 +15,6 @@ from telemetry_parsers.model import (
     Command,
     Device,
     Event,
-    Files,
-    Library,
     Metric,
     Output,
     Poll,
@@ -206,37 +204,10 @@ def test_numbers_in_data_count_as_input() -> None:
 
 
 OWN = Metric("accelerator_foo_wobble", "gauge", "", "Wobble of a card.", 0, 10)
+# Which declarations are broken is in plugins/test_declaration.py.
 BROKEN_SHAPES = {
     "contract_version is 2": parser(careful, contract_version=2),
-    "name 'Foo SMI'": parser(careful, name="Foo SMI"),
-    "vendor 'Foo!'": parser(careful, vendor="Foo!"),
     "parse is not a function": parser("parse"),  # type: ignore[arg-type]  # that is the point
-    "`gives` is empty": parser(careful, gives=()),
-    "contains a metric twice": parser(careful, gives=("power_watts", "power_watts")),
-    "contains wobble_per_minute": parser(careful, gives=("wobble_per_minute",)),
-    "contains telemetry_source_up": parser(careful, gives=("telemetry_source_up",)),
-    "its name must begin with accelerator_foo_": parser(careful, metrics=(replace(OWN, name="accelerator_wobble"),)),
-    "the catalogue has a metric of that name": parser(careful, metrics=(replace(OWN, name="accelerator_power_watts"),)),
-    "must end in _total": parser(careful, metrics=(replace(OWN, kind="counter"),)),
-    "must be a gauge or counter of scope": parser(careful, metrics=(replace(OWN, scope="host"),)),
-    "needs a help text of one line": parser(careful, metrics=(replace(OWN, help=" "),)),
-    "label 'Big Word'": parser(careful, metrics=(replace(OWN, label="Big Word"),)),
-    "at least one poll": parser(careful, polls=()),
-    "unique names": parser(careful, polls=(POLL, POLL)),
-    "no poll that lists devices": parser(careful, polls=(replace(POLL, lists_devices=False),)),
-    "poll Read It: its name": parser(careful, polls=(replace(POLL, name="Read It"),)),
-    "tier 'sometimes'": parser(careful, polls=(replace(POLL, tier="sometimes"),)),  # type: ignore[arg-type]  # as above
-    "interval 0 is not a valid time": parser(careful, polls=(replace(POLL, interval=0),)),
-    "deadline nan is not a valid time": parser(careful, polls=(replace(POLL, deadline=float("nan")),)),
-    "not Command, Files or Library": parser(careful, polls=(replace(POLL, request="foo-smi"),)),  # type: ignore[arg-type]  # as above
-    "without blank words": parser(careful, polls=(replace(POLL, request=Command((("foo-smi", ""),))),)),
-    "must not be a path": parser(careful, polls=(replace(POLL, request=Command((("/bin/foo",),))),)),
-    "folders must be absolute": parser(
-        careful, polls=(replace(POLL, request=Command((("foo",),), folders=("opt/foo",))),)
-    ),
-    "has no {card}": parser(careful, polls=(replace(POLL, request=Command((("foo", "-i"),), per="card")),)),
-    "all absolute": parser(careful, polls=(replace(POLL, request=Files(("sys/x",))),)),
-    "needs a reader and calls": parser(careful, polls=(replace(POLL, request=Library("foo")),)),
     "is not a Parser; missing attributes": object(),
 }
 

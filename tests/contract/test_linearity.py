@@ -12,7 +12,7 @@ from telemetry_parsers.text.lines import MOST_LINES
 
 PARSERS = registered_parsers()
 KIB = 1024
-SMALL, LARGE = 32 * KIB, 128 * KIB
+SMALL, LARGE = 16 * KIB, 64 * KIB
 # Generous: it takes a tenth of this where nothing else runs. What matters is that it is not minutes.
 MOST_SECONDS = 3.0
 MOST_GROWTH = 8.0

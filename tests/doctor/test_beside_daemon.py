@@ -13,7 +13,6 @@ import pytest
 from doctor.played import Played, checked, healthy, unit_of
 from kits.command_line import run_main
 from kits.daemon import Daemon, run
-from kits.ports import free_address
 from kits.tool_node import TOOL, tool_text
 
 SNAPSHOT = {
@@ -164,11 +163,6 @@ def test_another_node_is_asked(node: Played, daemon: Daemon) -> None:
         "1 nvidia device is expected, 0 found",
     ]
     daemon.until_state(TOOL, "ok")
-
-
-def test_no_daemon_on_the_node_that_is_asked() -> None:
-    status, output, error = run_main("doctor", "--node", free_address())
-    assert (status, output, "no daemon answers there; start it" in error) == (69, "", True)
 
 
 def test_beside_a_daemon_its_view_is_in_a_bundle(node: Played, daemon: Daemon) -> None:

@@ -99,7 +99,13 @@ def place_of(path: Path) -> tuple[int, ...]:
     return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
 
 
-@pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
+@pytest.mark.parametrize(
+    "plant",
+    [
+        pytest.param(plant, id=name, marks=pytest.mark.long if name == "a pipe" else ())
+        for name, plant in PLANTED.items()
+    ],
+)
 def test_what_is_no_bundle_is_left_alone(tmp_path: Path, plant: Callable[[Path], object]) -> None:
     path = tmp_path / "bundle.tar.gz"
     plant(path)

@@ -3,15 +3,14 @@
 import contextlib
 import errno
 import fcntl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
 
 from doctor.played import SCHEMA, Played, checked, healthy, unit_of
-from kits.command_line import run_main
 from kits.fake_mthreads_gmi import install
 
 
@@ -43,9 +42,18 @@ MEMBERS = {
 }
 
 
-def fault(what: str, remedy: str, spoil: Spoil, **evidence: str) -> Any:
-    """A fault that a function plays: what the finding says, its remedy, and what else support finds in a member of the bundle."""
-    return pytest.param(spoil, what, remedy, evidence, id=what)
+@dataclass(frozen=True)
+class Fault:
+    """A fault that `spoil` causes: words of its finding and of its remedy, and words in members of the bundle."""
+
+    what: str
+    remedy: str
+    spoil: Spoil
+    evidence: Mapping[str, str]
+
+
+def fault(what: str, remedy: str, spoil: Spoil, **evidence: str) -> Fault:
+    return Fault(what, remedy, spoil, evidence)
 
 
 def container_without_devices(node: Played) -> None:
@@ -68,14 +76,14 @@ def without_its_tool(node: Played) -> None:
 def with_a_plugin_that_fails(node: Played) -> None:
     (node.folder / "parsers").mkdir()
     (node.folder / "parsers/broken.py").write_text("raise ValueError('no')\n")
-    node.config = f'[parsers]\npaths = ["{node.folder}/parsers"]\n'
+    node.config += f'[parsers]\npaths = ["{node.folder}/parsers"]\n'
 
 
 def with_a_proc_that_hides_processes(node: Played) -> None:
     node.tools.script("systemctl", unit_of(User="nobody", ActiveState="inactive", UnitFileState="disabled"))
     (node.root / "proc/self").mkdir(parents=True)
     (node.root / "proc/self/mounts").write_text("proc /proc proc rw,nosuid,hidepid=invisible 0 0\n")
-    node.config = "[attribution]\nenabled = true\n"
+    node.config += "[attribution]\nenabled = true\n"
 
 
 def with_a_state_folder_for_all(node: Played) -> None:
@@ -84,7 +92,6 @@ def with_a_state_folder_for_all(node: Played) -> None:
 
 
 def with_too_little_memory(node: Played) -> None:
-    container_without_devices(node)
     (node.root / "proc/self").mkdir(parents=True)
     (node.root / "proc/self/cgroup").write_text("0::/\n")
     (node.root / "sys/fs/cgroup").mkdir(parents=True)
@@ -93,13 +100,13 @@ def with_too_little_memory(node: Played) -> None:
 
 def with_a_tool_that_hangs(node: Played) -> None:
     node.tools.hangs("cnmon")
-    node.config = "[sources.cnmon]\ndeadline = 0.5\n"
+    node.config += "[sources.cnmon]\ndeadline = 0.5\n"
 
 
 def with_a_tool_that_another_process_holds(node: Played) -> None:
     """As one that hangs in the driver does: it has inherited the lock."""
     node.tools.prints("cnmon", "")
-    node.config = "[sources.cnmon]\ndeadline = 0.5\n"
+    node.config += "[sources.cnmon]\ndeadline = 0.5\n"
     locks = node.folder / "run" / "locks"
     locks.mkdir(parents=True, mode=0o700)
     node.held = (locks / "cnmon.lock").open("w")
@@ -121,66 +128,93 @@ def unit(**properties: str) -> Spoil:
 NO_DRIVER = "Error: failed to initialize mtml: driver not loaded\n"
 NO_LIBRARY = "error while loading shared libraries: libixml.so: cannot open\n"
 FAILED_UNIT = {"ActiveState": "failed", "Result": "exit-code", "ExecMainStatus": "78"}
-FAULTS = [
-    fault(
-        "but /dev/nvidiactl",
-        "add each of /dev/nvidiactl",
-        container_without_devices,
-        machine="container: Docker",
+# The faults of a group are on one node.
+FAULTS = {
+    "tools that fail": (
+        fault("failed (exit_status)", "by hand", says("cnmon", "boom\n", 9), recording="boom", versions="cnmon"),
+        fault(
+            "failed (driver_gone)", 'mode = "never"', says("mthreads-gmi", NO_DRIVER, 1), recording="driver not loaded"
+        ),
+        fault("failed (library_mismatch)", "reboot after", says("ixsmi", NO_LIBRARY, 127), recording="libixml.so"),
+        fault("failed (exit-code, status 78)", "journalctl -u", unit(**FAILED_UNIT), unit="ActiveState=failed"),
+        fault("can be written by others", "chmod go-w", with_a_state_folder_for_all, machine="folder state.directory"),
     ),
-    fault(
-        "cannot open /dev/mtgpu.0 (moorethreads): owner, group or mode",
-        "run as root, or set",
-        without_rights,
-        machine="refused: Permission denied",
-        recording="mtgpu.0",
-        text="no_permission",
+    "rights": (
+        fault("failed (not_understood)", "--bundle FILE", says("cnmon", "to come\n", 0), recording="to come"),
+        fault(
+            "cannot open /dev/mtgpu.0 (moorethreads): owner, group or mode",
+            "run as root, or set",
+            without_rights,
+            machine="refused: Permission denied",
+            recording="mtgpu.0",
+            text="no_permission",
+        ),
+        fault("1 MiB of memory", "MemoryMax= in a drop-in", unit(ActiveState="activating", MemoryMax="1048576")),
+        fault("dangling link", "create its target", lambda n: (n.folder / "state").symlink_to(n.folder / "nothing")),
     ),
-    fault("mthreads-gmi, mtml not found", "vendor's tools", without_its_tool, machine="node crw-r--r-- ", text="PATH"),
-    fault(
-        "the PCI bus is not listed", "lspci", lambda n: n.stranger(9, "0x1002", "amdgpu"), machine="0000:09:00.0 amd"
+    "a container": (
+        fault(
+            "failed (too_much_output)", "read its output", lambda n: n.tools.script("cnmon", "yes | head -c 9000000")
+        ),
+        fault(
+            "but /dev/nvidiactl",
+            "add each of /dev/nvidiactl",
+            container_without_devices,
+            machine="container: Docker",
+        ),
+        fault("limit of 32 MiB of memory; the daemon needs 128 MiB", "container's options", with_too_little_memory),
     ),
-    fault("failed (exit_status)", "by hand", says("cnmon", "boom\n", 9), recording="boom", versions="cnmon"),
-    fault("failed (driver_gone)", 'mode = "never"', says("mthreads-gmi", NO_DRIVER, 1), recording="driver not loaded"),
-    fault("failed (not_understood)", "--bundle FILE", says("cnmon", "to come\n", 0), recording="to come"),
-    fault("failed (library_mismatch)", "reboot after", says("ixsmi", NO_LIBRARY, 127), recording="libixml.so"),
-    fault("failed (too_much_output)", "read its output", lambda n: n.tools.script("cnmon", "yes | head -c 9000000")),
-    fault("failed (killed)", "out of memory", lambda n: n.tools.script("cnmon", "kill -KILL $$")),
-    fault("cnmon: failed (timeout)", "run the tool", with_a_tool_that_hangs, recording='"timeout"', versions="cnmon"),
-    fault("cnmon: stuck", "see the line above", with_a_tool_that_another_process_holds, text="another process"),
-    fault("the worker could not be started: ", "must be allowed to run Python", has(python="/dev/null")),
-    fault("not loaded", "docs/writing-a-parser.md", with_a_plugin_that_fails, configuration="[parsers]"),
-    fault("failed (exit-code, status 78)", "journalctl -u", unit(**FAILED_UNIT), unit="ActiveState=failed"),
-    fault("1 MiB of memory", "MemoryMax= in a drop-in", unit(ActiveState="activating", MemoryMax="1048576")),
-    # The folder above is the user's own.
-    fault("cannot be created in /proc/self", "set state.directory", has(state="/proc/self/nope/state")),
-    fault("dangling link", "create its target", lambda n: (n.folder / "state").symlink_to(n.folder / "nothing")),
-    fault("mounted with hidepid", "gid=", with_a_proc_that_hides_processes),
-    fault("can be written by others", "chmod go-w", with_a_state_folder_for_all, machine="folder state.directory"),
-    fault("limit of 32 MiB of memory; the daemon needs 128 MiB", "container's options", with_too_little_memory),
-    fault("log.levle", "`telemetry config check`", has(config='[log]\nlevle = "debug"\n'), file="levle"),
-]
+    "missing tools": (
+        fault("failed (killed)", "out of memory", lambda n: n.tools.script("cnmon", "kill -KILL $$")),
+        fault(
+            "mthreads-gmi, mtml not found", "vendor's tools", without_its_tool, machine="node crw-r--r-- ", text="PATH"
+        ),
+        fault("not loaded", "docs/writing-a-parser.md", with_a_plugin_that_fails, configuration="[parsers]"),
+    ),
+    "a tool that hangs": (
+        fault(
+            "cnmon: failed (timeout)", "run the tool", with_a_tool_that_hangs, recording='"timeout"', versions="cnmon"
+        ),
+        fault(
+            "the PCI bus is not listed",
+            "lspci",
+            lambda n: n.stranger(9, "0x1002", "amdgpu"),
+            machine="0000:09:00.0 amd",
+        ),
+        fault("mounted with hidepid", "gid=", with_a_proc_that_hides_processes),
+    ),
+    "a tool in use": (
+        fault("cnmon: stuck", "see the line above", with_a_tool_that_another_process_holds, text="another process"),
+        # The folder above is the user's own.
+        fault("cannot be created in /proc/self", "set state.directory", has(state="/proc/self/nope/state")),
+    ),
+    "no worker": (
+        fault("the worker could not be started: ", "must be allowed to run Python", has(python="/dev/null")),
+    ),
+    "a mistyped setting": (
+        fault("log.levle", "`telemetry config check`", has(config='[log]\nlevle = "debug"\n'), file="levle"),
+    ),
+}
 
 
-@pytest.mark.parametrize(("spoil", "what", "remedy", "evidence"), FAULTS)
-def test_a_fault_is_found_with_its_remedy_and_evidence(
-    tmp_path: Path, spoil: Spoil, what: str, remedy: str, evidence: dict[str, str]
-) -> None:
+@pytest.mark.parametrize("faults", FAULTS.values(), ids=FAULTS)
+def test_faults_are_found_with_remedy_and_evidence(tmp_path: Path, faults: tuple[Fault, ...]) -> None:
     with contextlib.closing(healthy(tmp_path)) as node:
-        spoil(node)
-        done, inside = node.bundle() if evidence else (node.doctor(), {})
+        for fault in faults:
+            fault.spoil(node)
+        done, inside = node.bundle()
     assert (done.status, done.errors) == (2, "")
-    text = " ".join(inside["doctor.txt"].decode().split()) if inside else done.words
-    findings = text[text.rindex("finding") :]
-    assert (what in findings, remedy in findings) == (True, True), findings
-    for name, words in evidence.items():
-        assert words in inside[MEMBERS[name]].decode()
-    if inside:
-        plain = checked(inside["doctor.json"])
+    text = " ".join(inside["doctor.txt"].decode().split())
+    shown = text[text.rindex("finding") :]
+    findings = checked(inside["doctor.json"])["findings"]
+    for fault in faults:
+        assert (fault.what in shown, fault.remedy in shown) == (True, True), shown
         assert any(
-            what in f"{finding['where']}: {finding['what']}" and remedy in finding["remedy"]
-            for finding in plain["findings"]
+            fault.what in f"{finding['where']}: {finding['what']}" and fault.remedy in finding["remedy"]
+            for finding in findings
         )
+        for member, words in fault.evidence.items():
+            assert words in inside[MEMBERS[member]].decode()
 
 
 def test_a_fault_is_in_the_document_and_is_none_of_another_source(tmp_path: Path) -> None:
@@ -235,17 +269,3 @@ def test_a_container_that_lost_one_of_its_cards(tmp_path: Path) -> None:
     in_a_container_with_one_of_two_cards(node)
     node.node("dev/mtgpu.1")
     assert [finding["where"] for finding in node.document()[1]["findings"]] == ["mthreads-gmi"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (("--node", "n", "--source", "nvml"), "--source and --node exclude each other"),
-        (("--bundle", "f", "--source", "nvml"), "--source and --bundle exclude each other"),
-        (("--bundle", "f", "--format", "json"), "--bundle writes both formats"),
-        (("--bundle", "f", "--node", "n"), "not allowed with"),
-    ],
-)
-def test_what_does_not_go_together(arguments: tuple[str, ...], why: str) -> None:
-    status, output, error = run_main("doctor", *arguments)
-    assert (status, output, why in error) == (64, "", True)

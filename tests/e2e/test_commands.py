@@ -41,23 +41,7 @@ def test_version():
 BAD_INPUT = {
     (): (64, "serve", "snapshot"),
     ("frobnicate",): (64, "frobnicate", "snapshot"),
-    ("snapshto",): (64, "'snapshto'; did you mean 'snapshot'?"),
     ("parse", "mth\nreads", "x"): (64, "unknown source", "mthreads-gmi"),
-    ("snapshot", "--form", "json"): (64, "--form"),
-    ("parse",): (64, "SOURCE"),
-    ("parse", "mthreads-gmu", "x"): (64, "mthreads-gmu", "did you mean 'mthreads-gmi'"),
-    ("parse", "mthreads-gmi", "/no/such/file"): (64, "/no/such/file", "No such file"),
-    ("parse", "mthreads-gmi", "/"): (64, "'/'", "directory"),
-    ("snapshot", "--format", "xml"): (64, "xml", "table"),
-    ("snapshot", "--timeout", "soon"): (64, "soon", "seconds"),
-    ("record", "--for", "0"): (64, "--for: must be greater than 0", "10m"),
-    ("record", "-o", "/no/such/folder/file"): (64, "/no/such/folder/file"),
-    ("config", "check", "--config", "/no/such/file"): (78, "/no/such/file"),
-    ("doctor", "--source", "nvmll"): (64, "unknown source 'nvmll'; did you mean 'nvml'?"),
-    ("release", "nvml"): (69, "control.sock", "start it"),
-    ("release",): (64, "SOURCE"),
-    ("release", "host", "--for", "soon"): (64, "write 90s, 10m, 1h30m or 2d"),
-    ("completions", "csh"): (64, "known: bash, fish, zsh"),
 }
 BAD_SERVE = {
     ("--demo", "8xnvidia", "--fault", "lots"): (64, "'lots' is unknown; known: lost, hot, xid, hung, flapping"),
@@ -68,7 +52,14 @@ BAD_SERVE = {
 }
 
 
-@pytest.mark.parametrize("arguments", [*BAD_INPUT, *(("serve", *flags) for flags in BAD_SERVE)])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *BAD_INPUT,
+        ("serve", "--web.config.file", "/no/such/file"),
+        *(pytest.param(("serve", *flags), marks=pytest.mark.long) for flags in BAD_SERVE),
+    ],
+)
 def test_bad_input_is_answered_by_one_line_and_a_status(arguments, tmp_path):
     """The line names the thing and the remedy; nothing is on standard output."""
     is_serve = arguments[:1] == ("serve",)
@@ -100,7 +91,7 @@ def test_a_bad_configuration_names_the_place(config, text, names):
     assert all(line.startswith("telemetry: ") for line in error.splitlines())
 
 
-@pytest.mark.parametrize("command", ["serve", "snapshot", "doctor", "record"])
+@pytest.mark.parametrize("command", [pytest.param("serve", marks=pytest.mark.long), "snapshot", "doctor", "record"])
 def test_a_bad_configuration_starts_nothing(config, command):
     Path(config).write_text('[log]\nlevle = "debug"\n')
     status, out, error = (run if command == "serve" else run_main)(command, "--config", config)
@@ -327,5 +318,7 @@ def test_a_simulated_node_is_served_and_marked(tmp_path):
         infos = [line for line in daemon.page().splitlines() if line.startswith("accelerator_info{")]
         assert all('simulated="true"' in line for line in infos)
         assert {device["simulated"] for device in daemon.document()["devices"]} == {True}
+        status, out, _ = run_main("doctor", "--node", daemon.address)
+        assert (status, "the cards are simulated or recorded: their faults are not findings" in out) == (0, True)
         assert daemon.stop()[0] == 0
     assert not (tmp_path / "state" / "devices.json").exists()

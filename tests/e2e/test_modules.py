@@ -64,22 +64,22 @@ def test_a_node_with_cards(tmp_path: Path, reports_owners: bool) -> None:
         running.until_state("amdgpu-sysfs", "ok")
         until_polled(running)
         imported = imported_by(running)
-    assert imported & UNUSED == set()
-    assert bool(imported & OF_OWNERS) == reports_owners
+        assert imported & UNUSED == set()
+        assert bool(imported & OF_OWNERS) == reports_owners
+        assert_tls_works_after_a_reload(running)
 
 
-def test_tls_after_a_reload(tmp_path: Path) -> None:
-    """What was left out of the imports is there once it is needed."""
-    pki = make_pki(tmp_path)
-    web = tmp_path / "web.yml"
+def assert_tls_works_after_a_reload(running: Daemon) -> None:
+    """A module that was left out is imported when it is needed."""
+    pki = make_pki(running.folder)
+    web = running.folder / "web.yml"
     web.write_text(pki.tls_section())
-    with Daemon(tmp_path) as running:
-        running.write_config(f'[web]\nconfig_file = "{web}"\n')
-        running.signal(signal.SIGHUP)
-        running.until(lambda: running.logged("configuration reloaded"))
-        url = f"https://{running.address}/metrics"
-        with urllib.request.urlopen(url, context=pki.trusting(), timeout=PATIENCE_SECONDS) as page:
-            assert b"process_max_fds" in page.read()
+    running.write_config(f'[web]\nconfig_file = "{web}"\n')
+    running.signal(signal.SIGHUP)
+    running.until(lambda: running.logged("configuration reloaded"))
+    url = f"https://{running.address}/metrics"
+    with urllib.request.urlopen(url, context=pki.trusting(), timeout=PATIENCE_SECONDS) as page:
+        assert b"process_max_fds" in page.read()
 
 
 def test_the_daemon_works_with_all_that_it_leaves_out(tmp_path: Path) -> None:

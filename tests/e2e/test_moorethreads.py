@@ -34,7 +34,7 @@ def card(running: Daemon) -> Any:
 @pytest.mark.parametrize(
     ("knows", "refusal", "asked", "once", "wanted"),
     [
-        pytest.param(BOTH, REFUSAL, "-q --json", [], IN_QUERY, id="json"),
+        pytest.param(BOTH, REFUSAL, "-q --json", [], IN_QUERY, id="json", marks=pytest.mark.long),
         pytest.param(("-q",), REFUSAL, "-q", ["-q --json"], IN_QUERY, id="text only", marks=pytest.mark.long),
         pytest.param((), REFUSAL, "", ["-q --json", "-q"], IN_TABLE, id="table only"),
     ],

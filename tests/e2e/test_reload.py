@@ -17,7 +17,7 @@ import pytest
 
 from kits.captures import ROOT
 from kits.command_line import run_main
-from kits.daemon import Daemon, reload_held_up
+from kits.daemon import Daemon, reload_held_up, shared_daemon
 from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
 from kits.stepped_clock import SteppedClock
@@ -62,9 +62,23 @@ def reloaded(daemon: Daemon) -> str:
     return next(line for line in daemon.page().splitlines() if line.startswith(name)).split()[1]
 
 
-def test_reload_with_good_and_bad_files_loses_no_scrape(tmp_path):
+shared = shared_daemon(HOST)
+
+
+@pytest.fixture
+def daemon(shared):
+    """Return the shared daemon with the configuration with which it was started."""
+    yield shared
+    shared.lines.clear()
+    shared.write_config(HOST)
+    shared.signal(signal.SIGHUP)
+    shared.until_state("host", "ok")
+    shared.until(lambda: shared.logged("configuration reloaded"))
+
+
+def test_reload_with_good_and_bad_files_loses_no_scrape(daemon):
     """A good file is applied, a bad one leaves all as it was and says so; every scrape meanwhile is answered."""
-    with Daemon(tmp_path, HOST) as daemon, Scraper(daemon) as scraper:
+    with Scraper(daemon) as scraper:
         daemon.until_state("host", "ok")
         daemon.write_config(HOST + "[expect.devices]\nnvidia = 8\n")
         daemon.signal(signal.SIGHUP)
@@ -88,27 +102,28 @@ def test_reload_with_good_and_bad_files_loses_no_scrape(tmp_path):
     assert scraper.good > 0
 
 
-def test_a_reload_by_the_service_manager_fails_with_a_bad_file(tmp_path):
+def test_a_reload_by_the_service_manager_fails_with_a_bad_file(daemon):
     """The unit's own command: the error is printed by the command, and logged by the daemon."""
     unit = (ROOT / "deploy" / "systemd" / "telemetry.service").read_text()
     shell, flag, script = shlex.split(re.search(r"^ExecReload=(.*)$", unit, re.MULTILINE)[1])
-    with Daemon(tmp_path, HOST) as daemon:
 
-        def reload():
-            # As systemd fills them in.
-            filled = script.replace("${MAINPID}", str(daemon.pid)).replace("$$", "$")
-            folder = Path(sys.executable).parent
-            environment = {"PATH": f"{folder}:/usr/bin:/bin", "TELEMETRY_CONFIG": str(daemon.config_path)}
-            done = subprocess.run([shell, flag, filled], env=environment, capture_output=True, text=True)
-            return done.returncode, done.stderr
+    def reload():
+        # As systemd fills them in.
+        filled = script.replace("${MAINPID}", str(daemon.pid)).replace("$$", "$")
+        environment = {
+            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+            "TELEMETRY_CONFIG": str(daemon.config_path),
+        }
+        done = subprocess.run([shell, flag, filled], env=environment, capture_output=True, text=True)
+        return done.returncode, done.stderr
 
-        daemon.write_config(HOST + "no_such_key = 1\n")
-        status, message = reload()
-        assert (status, "no_such_key" in message) == (78, True), message
-        daemon.until(lambda: reloaded(daemon) == "0.0")
-        daemon.write_config(HOST)
-        assert reload() == (0, "")
-        daemon.until(lambda: reloaded(daemon) == "1.0")
+    daemon.write_config(HOST + "no_such_key = 1\n")
+    status, message = reload()
+    assert (status, "no_such_key" in message) == (78, True), message
+    daemon.until(lambda: reloaded(daemon) == "0.0")
+    daemon.write_config(HOST)
+    assert reload() == (0, "")
+    daemon.until(lambda: reloaded(daemon) == "1.0")
 
 
 @pytest.mark.long
@@ -171,18 +186,16 @@ def test_the_end_does_not_wait_for_a_reload_that_hangs(tmp_path):
             assert daemon.stop()[0] == 0
 
 
-def test_a_host_that_a_proxy_keeps_is_answered_for_once_it_is_allowed(tmp_path):
-    """What a browser's page could ask under a name of its own is refused until the operator allows the name."""
-    allowed = '[web]\nallowed_hosts = ["gpu7.example.com"]\n'
-    with Daemon(tmp_path, HOST) as daemon:
-        for path in ("/metrics", "/api/v1/snapshot", "/", "/healthz", "/nothing"):
-            assert daemon.get(path, Host="gpu7.example.com")[0] == 421
-        daemon.logs("web.allowed_hosts")
-        daemon.write_config(HOST + allowed)
-        daemon.signal(signal.SIGHUP)
-        daemon.until(lambda: daemon.get(Host="gpu7.example.com")[0] == 200)
-        assert daemon.get(Host="evil.example")[0] == 421
-        assert daemon.get(Host="localhost")[0] == 200
+def test_a_host_name_is_answered_once_it_is_allowed(daemon):
+    """A browser may ask under the name of another site, so unknown names are refused."""
+    for path in ("/metrics", "/api/v1/snapshot", "/", "/healthz", "/nothing"):
+        assert daemon.get(path, Host="gpu7.example.com")[0] == 421
+    daemon.logs("web.allowed_hosts")
+    daemon.write_config(HOST + '[web]\nallowed_hosts = ["gpu7.example.com"]\n')
+    daemon.signal(signal.SIGHUP)
+    daemon.until(lambda: daemon.get(Host="gpu7.example.com")[0] == 200)
+    assert daemon.get(Host="evil.example")[0] == 421
+    assert daemon.get(Host="localhost")[0] == 200
 
 
 FAST = "[sources.mthreads-gmi]\ninterval = 0.5\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import COMMAND, Daemon, bare_config, clean_environment
+from kits.daemon import COMMAND, bare_config, clean_environment
 from kits.fake_mthreads_gmi import TABLE
 from kits.waiting import PATIENCE_SECONDS
 
@@ -50,7 +50,7 @@ def on_a_terminal(columns: int, environment: dict[str, str]) -> str:
 
 @pytest.mark.parametrize(
     ("environment", "coloured"),
-    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+    [({}, True), ({"NO_COLOR": "1"}, False), pytest.param({"TERM": "dumb"}, False, marks=pytest.mark.long)],
 )
 def test_colours(environment: dict[str, str], coloured: bool) -> None:  # a column of the table
     """On a terminal, unless it cannot or the user does not want them (https://no-color.org)."""
@@ -73,7 +73,7 @@ def test_a_terminal_that_knows_ascii_only_is_written_to_all_the_same() -> None:
         ('"$@" >/dev/full', 74, "standard output: No space left on device"),
         ('"$@" <&-', 64, "cannot read '-': Bad file descriptor"),
         ('"$@" 2>&- | head -c 1 >/dev/null', 0, ""),
-        ('"$@" <&- 2>&-', 64, ""),
+        pytest.param('"$@" <&- 2>&-', 64, "", marks=pytest.mark.long),
     ],
 )
 def test_a_closed_or_full_stream_is_reported_in_one_line(line: str, status: int, named: str) -> None:
@@ -81,28 +81,16 @@ def test_a_closed_or_full_stream_is_reported_in_one_line(line: str, status: int,
     assert (code, named in error, len(error.splitlines()) <= 1) == (status, True, True)
 
 
-def test_the_log_goes_into_no_file_that_got_the_number_of_a_closed_stream(tmp_path) -> None:
-    """The daemon is started with every standard stream closed, and none of its own files is found at 0, 1 or 2."""
-    with Daemon(tmp_path, "", ["--demo", "1xnvidia"]) as daemon:
-        closed = subprocess.Popen(
-            ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *COMMAND, "serve", "--demo", "1xamd",
-             "--web.listen-address", f"unix:{tmp_path}/web.sock", "--config", str(daemon.config_path)],
-            env=clean_environment({"TELEMETRY_STATE_RUNTIME_DIRECTORY": str(tmp_path / "other")}),
-        )  # fmt: skip
-        try:
-            daemon.until((tmp_path / "web.sock").exists)
-            assert {str(Path(f"/proc/{closed.pid}/fd/{number}").readlink()) for number in (0, 1, 2)} == {os.devnull}
-        finally:
-            closed.terminate()
-            assert closed.wait(PATIENCE_SECONDS) == 0
-
-
-def test_who_ends_the_daemon_as_soon_as_it_listens_ends_it_well(tmp_path) -> None:
+def test_a_daemon_without_standard_streams_opens_no_file_in_their_place(tmp_path: Path) -> None:
+    """It also exits cleanly if it is stopped as soon as it listens."""
     listening, config = tmp_path / "web.sock", bare_config(tmp_path)
     line = [*COMMAND, "serve", "--demo", "1xamd", "--web.listen-address", f"unix:{listening}", "--config", config]
-    with subprocess.Popen(line, env=clean_environment({}), stderr=subprocess.DEVNULL) as process:
+    closed = 'exec "$@" <&- >&- 2>&-'
+    with subprocess.Popen(["sh", "-c", closed, "sh", *line], env=clean_environment({})) as process:
         while not listening.exists():
             assert process.poll() is None
-            time.sleep(0.002)  # the end comes as soon after the start as can be
+            time.sleep(0.002)  # the daemon is stopped as early as possible
+        links = {str(Path(f"/proc/{process.pid}/fd/{number}").readlink()) for number in (0, 1, 2)}
         process.terminate()
         assert process.wait(PATIENCE_SECONDS) == 0
+    assert links == {os.devnull}

@@ -126,6 +126,6 @@ def test_one_incident_is_under_way_and_a_drill_has_none_in_its_past(usual: Lived
 
 
 def test_the_start_costs_the_same_polls_for_many_cards(usual: Lived) -> None:
-    many = lived("96xnvidia")
+    many = lived("48xnvidia")
     assert len(many.captures) < len(usual.captures) < SLOTS
-    assert len(many.past.devices) == 96
+    assert len(many.past.devices) == 48

@@ -26,7 +26,7 @@ def test_readings_hold_together_over_hours_of_all_that_may_happen(vendor):
     motion = FastMotion(vendor, faults=SOME_FAULTS)
     model = DEMOS[vendor].card
     polls = 0
-    for report in motion.reports(HOUR, every=10.0):
+    for report in motion.reports(HOUR, every=20.0):
         polls += 1
         for values in by_device(report).values():
             numbers = {name: value for name, value in values.items() if isinstance(value, float)}
@@ -40,14 +40,14 @@ def test_readings_hold_together_over_hours_of_all_that_may_happen(vendor):
             if "memory_free_bytes" in numbers:
                 parts = ("memory_used_bytes", "memory_free_bytes", "memory_reserved_bytes")
                 assert sum(numbers.get(part, 0.0) for part in parts) == numbers["memory_total_bytes"]
-    assert polls > 300
+    assert polls > 150
 
 
 @of_vendors
 def test_cards_work_and_rest_and_heat_and_memory_follow(vendor):
     motion = FastMotion(vendor)
     model = DEMOS[vendor].card
-    seen = [values for report in motion.reports(4 * HOUR, every=60.0) for values in by_device(report).values()]
+    seen = [values for report in motion.reports(4 * HOUR, every=90.0) for values in by_device(report).values()]
     loads = [values["utilization_ratio"] for values in seen]
     assert sum(load > 0.1 for load in loads) > 0.2 * len(loads)
     assert 0.0 in loads
@@ -64,7 +64,7 @@ def test_cards_work_and_rest_and_heat_and_memory_follow(vendor):
 @of_vendors
 def test_the_same_seed_gives_the_same_course_however_it_is_looked_at(vendor):
     often, once = FastMotion(vendor, faults=SOME_FAULTS), FastMotion(vendor, faults=SOME_FAULTS)
-    for _ in often.reports(1800.0, every=1.7):
+    for _ in often.reports(600.0, every=1.7):
         pass
     once.now = often.now
     assert [often.report(poll).readings for poll in often.polls] == [once.report(poll).readings for poll in once.polls]
@@ -81,7 +81,7 @@ def test_energy_is_the_integral_of_power():
     motion = FastMotion("nvidia")
     before = by_device(motion.report())
     joules = dict.fromkeys(before, 0.0)
-    for report in motion.reports(HOUR / 4, every=1.0):
+    for report in motion.reports(HOUR / 8, every=1.0):
         after = by_device(report)
         for index in joules:
             joules[index] += after[index]["power_watts"]
@@ -92,7 +92,7 @@ def test_energy_is_the_integral_of_power():
 
 def test_heat_holds_clock_and_power_down_until_the_card_has_cooled():
     motion = FastMotion("nvidia", 4, faults=Faults(hot_spells=6.0))
-    seen = [values for report in motion.reports(HOUR, every=2.0) for values in by_device(report).values()]
+    seen = [values for report in motion.reports(HOUR, every=5.0) for values in by_device(report).values()]
     hot = [values for values in seen if values["throttled:sw_thermal"]]
     assert hot
     assert min(values["temperature_celsius:core"] for values in hot) >= 87.0 - 4.0 - 1.0
@@ -104,7 +104,7 @@ def test_heat_holds_clock_and_power_down_until_the_card_has_cooled():
 def test_counters_never_decrease_while_a_card_stays():
     motion = FastMotion("nvidia", faults=Faults(events=1.0, corrected_errors=20.0, uncorrected_errors=2.0))
     before: dict[tuple[int, str], float] = {}
-    for report in motion.reports(2 * HOUR, every=20.0, poll="slow"):
+    for report in motion.reports(HOUR, every=20.0, poll="slow"):
         for index, values in by_device(report).items():
             for name, value in values.items():
                 if "_total" in name:
@@ -163,7 +163,7 @@ def test_a_link_goes_down_and_comes_back():
         sum(
             value == 0.0 for values in by_device(report).values() for name, value in values.items() if "link_up" in name
         )
-        for report in motion.reports(2 * HOUR, every=30.0, poll="slow")
+        for report in motion.reports(HOUR, every=60.0, poll="slow")
     ]
     assert 0 in down
     assert max(down) > 0
@@ -189,8 +189,8 @@ def test_a_source_fails_now_and_then_and_goes_on():
 @of_vendors
 def test_without_faults_nothing_goes_wrong(vendor):
     motion = FastMotion(vendor)
-    reports = list(motion.reports(HOUR, every=20.0))
-    assert len(reports) == 180, "no poll failed"
+    reports = list(motion.reports(HOUR, every=40.0))
+    assert len(reports) == 90, "no poll failed"
     assert all(len(report.devices) == 4 and not report.events for report in reports)
 
 
@@ -222,7 +222,7 @@ def test_a_hung_card_is_fully_busy_at_hardly_more_than_idle_power_and_keeps_its_
 
 def test_a_cap_holds_power_and_a_slow_card_is_as_busy_as_the_others_by_less_clock_and_power():
     motion = FastMotion("nvidia", 8, faults=Faults(slow_cards=0.1))
-    seen = [values for report in motion.reports(6 * HOUR, every=30.0) for values in by_device(report).values()]
+    seen = [values for report in motion.reports(3 * HOUR, every=60.0) for values in by_device(report).values()]
     busy = [one for one in seen if one["utilization_ratio"] > 0.93 and one["memory_activity_ratio"] > 0.5]
     slow = [one["power_watts"] for one in busy if one["clock_hertz:sm"] < 1.4e9]
     fast = [one["power_watts"] for one in busy if one["clock_hertz:sm"] > 1.8e9 and one["power_watts"] > 300.0]

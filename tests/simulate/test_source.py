@@ -24,8 +24,6 @@ from telemetry_parsers.metrics import BY_KEY, CORE_KEYS
 from telemetry_parsers.model import Absent, Capture, Command, Library, Output, Report
 from telemetry_parsers.vendors import BY_WORD, VENDOR_WORDS
 
-EVERY_VENDOR = tuple((vendor, 2) for vendor in VENDOR_WORDS)
-
 
 def all_reports(motion):
     return {poll: motion.report(poll) for poll in motion.polls}
@@ -185,7 +183,7 @@ def test_an_event_is_open_until_its_card_is_repaired(faults):
     store = Store("demo", clockwork.clock, accumulator=Accumulator())
     store.add_source(SourceFacts("nvml", "nvidia", sources[0].parser.gives))
     seen = set()
-    for _ in range(200):
+    for _ in range(120):
         clockwork.now += 2.0
         fill(store, sources)
         for device in store.snapshot().devices:
@@ -234,8 +232,8 @@ def test_an_unknown_fault_is_answered_with_the_known_ones():
 
 @pytest.mark.parametrize(
     "node",
-    [(("nvidia", 4), ("amd", 2), ("ascend", 4)), (("nvidia", 210), *EVERY_VENDOR[1:])],
-    ids=["mixed", "every vendor"],
+    [(("nvidia", 210),), tuple((vendor, 2) for vendor in VENDOR_WORDS)],
+    ids=["many cards", "every vendor"],
 )
 def test_a_node_merges_without_a_problem_and_counts_what_we_integrate(node):
     clockwork = FastMotion("nvidia")
@@ -244,7 +242,7 @@ def test_a_node_merges_without_a_problem_and_counts_what_we_integrate(node):
     for source in sources:
         parser = source.parser
         store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
-    for _ in range(3):
+    for _ in range(2):
         fill(store, sources)
         clockwork.now += 2.0
     snapshot = store.snapshot()

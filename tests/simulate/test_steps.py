@@ -27,12 +27,12 @@ OFF = {"TELEMETRY_ATTRIBUTION_ENABLED": "false", "TELEMETRY_STEPS_ENABLED": "fal
 def test_a_demo_has_a_past_owners_and_steps_unless_the_environment_switches_them_off(
     tmp_path: Path, environment: Mapping[str, str]
 ) -> None:
-    with Daemon(tmp_path, "", ("--demo", "8xnvidia,2xascend"), environment) as daemon:
-        daemon.until(lambda: len(daemon.document()["devices"]) == 10)
+    with Daemon(tmp_path, "", ("--demo", "8xnvidia"), environment) as daemon:
+        daemon.until(lambda: len(daemon.document()["devices"]) == 8)
         if not environment:
             daemon.until(lambda: 'part="communication"' in (page := daemon.page()) and "allocation_energy" in page)
         assert ("telemetry_steps_total{" in daemon.page()) == (not environment)
-        cards = [device for device in daemon.document()["devices"] if device["vendor"] == "nvidia"]
+        cards = daemon.document()["devices"]
         history = json.loads(daemon.get("/api/v1/history")[1])
     assert history["slots"] > SLOTS - 10
     kinds = [[allocation["owner"]["kind"] for allocation in card["allocations"]] for card in cards]
@@ -81,7 +81,7 @@ def test_the_counters_of_a_job_only_rise_and_its_ranks_are_in_step() -> None:
 def test_a_card_that_is_held_down_holds_up_its_job() -> None:
     def paces(faults: Faults) -> float:
         life = Life(faults)
-        return max(_pace(life.after(10.0), life.after(10.0)) for _ in range(180))
+        return max(_pace(life.after(10.0), life.after(10.0)) for _ in range(90))
 
     def _pace(before: list[StepCounts], after: list[StepCounts]) -> float:
         known = {(one.job_id, one.rank): one.steps for one in before}

@@ -14,7 +14,7 @@ from telemetry_daemon.state.history import LENGTH, MOST_DEVICES, History
 from telemetry_parsers.model import Absent, Capture, Device, Event, Reading, Report
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS, Gap, PastEvent
 
-SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 60))]
+SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 60))]
 CARD = "0000:33:00.0"
 
 

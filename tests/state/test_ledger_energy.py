@@ -147,7 +147,7 @@ OWNERS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(50, 700)), min_
 
 
 @given(OWNERS, st.integers(0, 9), st.sampled_from([0.0, 1.0]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20)
 def test_each_owner_has_the_counter_s_energy_although_it_is_read_every_ten_seconds(
     changes: list[tuple[str, int]], phase: int, lag: float
 ) -> None:
@@ -202,7 +202,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40)
 def test_all_owners_and_unallocated_use_add_up_to_the_device_s_own_counters(steps):
     node, before, previous, begun = Node(), 0.0, {}, {}
     watched, is_there = 0.0, False

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from kits.command_line import run_main
 from kits.daemon import Daemon, run
 from kits.fake_nvml.library import FakeNvml
 from kits.terminal import terminal
@@ -82,14 +81,10 @@ def test_what_is_wrong_with_a_recording_is_printed_beside_the_screen(tmp_path: P
         (("top", "--at", "5s"), "--at is for a recording: add --replay FILE"),
         (("top", "--once"), "--once is for a recording"),
         (("serve", "--speed", "3"), "--speed is for a recording"),
-        (("snapshot", "--at", "end"), "--at is for a recording"),
         (("serve", "--speed", "1000", "--replay", "x"), "'1000' is not a valid speed; give a number from 0.1 to 100"),
         (("top", "--at", "soon", "--replay", "x"), "'soon' is not a time in a recording; write 90s"),
-        (("replay", "seek"), "telemetry replay seek: give a moment"),
-        (("replay", "pause", "5s"), "telemetry replay pause: leave '5s' out"),
     ],
 )
 def test_what_does_not_go_together_is_refused(arguments: tuple[str, ...], says: str) -> None:
-    in_a_process = arguments[0] in ("top", "serve")
-    status, _, words = run(*arguments) if in_a_process else run_main(*arguments)
+    status, _, words = run(*arguments)
     assert (status, says in words) == (64, True), words

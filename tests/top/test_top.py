@@ -97,7 +97,7 @@ def test_a_card_that_is_looked_at_keeps_all_its_sensors(daemon):
         assert b"not reported" not in shown.printed[printed:]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.long), signal.SIGINT])
 def test_a_signal_leaves_the_terminal_as_it_was(daemon, number):
     with terminal(*of(daemon)) as shown:
         shown.shows("K100_AI")
@@ -117,9 +117,11 @@ def test_without_colours_and_without_unicode(daemon, environment):
         assert shown.printed.isascii()
 
 
-@pytest.mark.parametrize("term", ["dumb", "no-such-terminal", pytest.param("", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "term", ["dumb", *(pytest.param(term, marks=pytest.mark.long) for term in ("no-such-terminal", ""))]
+)
 def test_a_terminal_that_cannot_show_it_is_refused(daemon, term):
-    with terminal(*of(daemon), environment={"TERM": term}) as shown:
+    with terminal(*of(daemon), environment={"TERM": term}, columns=120) as shown:
         assert shown.ended() == 64
         assert "telemetry snapshot" in shown.text
         assert shown.is_as_it_was
@@ -167,14 +169,9 @@ def test_the_first_frame_needs_few_imports(daemon, tmp_path, is_simulated, unuse
     arguments = ("top", "--demo", CARDS) if is_simulated else of(daemon)
     written = tmp_path / "modules"
     with terminal(*arguments, str(written), command=(sys.executable, "-c", _NAMES_MODULES)) as shown:
-        shown.shows("K100_AI")
+        shown.shows("K100_AI", *["Simulated"] * is_simulated)
         quit_well(shown)
     assert unused.intersection(written.read_text().split()) == set()
-
-
-def test_a_simulation_is_shown_as_such():
-    with terminal("top", "--demo", CARDS) as shown:
-        shown.shows("Simulated", "K100_AI")
 
 
 def test_the_screen_does_not_wait_until_a_simulation_has_played_its_past():
@@ -200,10 +197,10 @@ def test_the_screen_does_not_wait_until_a_simulation_has_played_its_past():
     ("arguments", "why"),
     [
         (("user:secret@node1",), "--password-file"),
-        (("--nodes", "/nowhere/nodes"), "/nowhere/nodes"),
-        pytest.param(("--demo", "2xnvidia", "node1"), "--demo", marks=pytest.mark.long),
-        pytest.param(("--demo", "2xnobody"), "nobody", marks=pytest.mark.long),
-        pytest.param(("--replay", "/nowhere/recording"), "/nowhere/recording", marks=pytest.mark.long),
+        *(
+            pytest.param(arguments, arguments[1], marks=pytest.mark.long)
+            for arguments in (("--nodes", "/nowhere/nodes"), ("--demo", "2xnone"), ("--replay", "/nowhere/recording"))
+        ),
     ],
 )
 def test_what_cannot_be_shown_is_refused_in_one_line(arguments, why):
@@ -233,7 +230,7 @@ def test_a_daemon_that_hangs_is_named_and_its_last_values_stay(daemon):
 
 
 def test_a_daemon_that_goes_leaves_its_last_values_and_is_followed_again_when_it_is_back(tmp_path):
-    with Daemon(tmp_path, arguments=("--demo", CARDS)) as daemon:
+    with Daemon(tmp_path, arguments=("--demo", "1xhygon")) as daemon:
         daemon.until(lambda: daemon.document()["devices"])
         with terminal(*of(daemon)) as shown:
             shown.shows("K100_AI")
