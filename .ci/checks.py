@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-LONGEST_MODULE_LINES = 400
-LONGEST_FUNCTION_LINES = 60
+MAX_MODULE_LINES = 400
+MAX_FUNCTION_LINES = 60
 FOLDERS = frozenset({".ci", "benchmarks", "daemon", "deploy", "docs", "exporters", "grafana", "parsers", "tests"})
 ROOTS = ("daemon", "exporters", "parsers")
 
@@ -24,7 +24,7 @@ _BARE_EXCUSE = re.compile(r"#\s*(?:noqa(?::[\sA-Z0-9,]+)?|type:\s*ignore(?:\[[^\
 
 # Commits before this one have the words and subjects of earlier releases.
 _CHECKED_SINCE = "bc5e98fcdbac100426749c7d5911c0c3c25ebe73"
-LONGEST_SUBJECT = 72
+MAX_SUBJECT_LENGTH = 72
 _STANDARD_WORDS = {
     "told": "reported, printed, shown or returned",
     "anew": "again, rebuilt or reset",
@@ -60,8 +60,8 @@ class File:
 def long_modules(file: File) -> Iterator[str]:
     """Report a module that is too long to have one topic."""
     count = sum(1 for _ in file.lines())
-    if file.is_python and count > LONGEST_MODULE_LINES:
-        yield f"{file.name}:1: {count} lines, at most {LONGEST_MODULE_LINES}; split the module"
+    if file.is_python and count > MAX_MODULE_LINES:
+        yield f"{file.name}:1: {count} lines, at most {MAX_MODULE_LINES}; split the module"
 
 
 def long_functions(file: File) -> Iterator[str]:
@@ -71,8 +71,8 @@ def long_functions(file: File) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.text or "")):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
-            if length > LONGEST_FUNCTION_LINES:
-                yield f"{file.name}:{node.lineno}: {node.name} has {length} lines, at most {LONGEST_FUNCTION_LINES}"
+            if length > MAX_FUNCTION_LINES:
+                yield f"{file.name}:{node.lineno}: {node.name} has {length} lines, at most {MAX_FUNCTION_LINES}"
 
 
 def stray_packages(file: File) -> Iterator[str]:
@@ -134,8 +134,8 @@ def old_words(commit_range: str, checkout: Path) -> Iterator[str]:
 def long_subjects(commit_range: str, checkout: Path) -> Iterator[str]:
     """Report subjects of these commits that exceed 72 characters or end with a full stop."""
     for subject in (_git(checkout, "log", "--format=%s", commit_range) or "").splitlines():
-        if len(subject) > LONGEST_SUBJECT or subject.endswith("."):
-            yield f"commit '{subject}': at most {LONGEST_SUBJECT} characters, without a full stop"
+        if len(subject) > MAX_SUBJECT_LENGTH or subject.endswith("."):
+            yield f"commit '{subject}': at most {MAX_SUBJECT_LENGTH} characters, without a full stop"
 
 
 CHECKS: tuple[Callable[[File], Iterator[str]], ...] = (

@@ -27,7 +27,7 @@ NODE = "2xamd,2xascend,1xhygon,1xmoorethreads,2xnvidia"
 FAULTS = Faults(lost_cards=1.0)
 COLUMNS = 110
 _CARDS, _SIZE = "8xnvidia", Size(120, 24)
-_LONGEST_STEPS = 24 * 60 * 12
+_MAX_STEPS = 24 * 60 * 12
 _FONT_SIZE, _ADVANCE, _LINE, _MARGIN = 14, 8.4, 20, 18
 # Colours by the parameter of the escape sequence.
 _CLASSES = {"1": "bold", "2": "dim", "31": "bad", "32": "good", "33": "warning", "36": "accent"}
@@ -69,7 +69,7 @@ def snapshots(node: str, faults: Faults = NO_FAULTS, step_seconds: float = 60.0)
 
 def picture() -> str:
     """Return the picture of the first step after half an hour at which a card is lost."""
-    steps = itertools.islice(courses(_CARDS, FAULTS, SLOT_SECONDS), SLOTS, _LONGEST_STEPS)
+    steps = itertools.islice(courses(_CARDS, FAULTS, SLOT_SECONDS), SLOTS, _MAX_STEPS)
     snapshot, history = next(step for step in steps if any(device.up is False for device in step[0].devices))
     state = NodeState("node7", snapshot, history.past(), age_seconds=0.0)
     shown = frame(State(nodes=(state,), title="the daemon of this node"), _SIZE)

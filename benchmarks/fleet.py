@@ -28,7 +28,7 @@ from fleet_parts import density, queries, report, series
 from fleet_parts.measure import Load, Outcome, page_size, running_fleet, watched
 from fleet_parts.nodes import STEP_SECONDS, make_fleet
 from fleet_parts.servers import SERVERS, Disk, PrometheusWithRules, Server
-from fleet_parts.serving import MOST_NODES, serve
+from fleet_parts.serving import MAX_NODES, serve
 
 from telemetry_daemon.simulate.demo import DemoError, parse_demo
 
@@ -128,8 +128,8 @@ def add_fleet(parser: argparse.ArgumentParser) -> None:
 
 
 def nodes_number(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_NODES:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MOST_NODES}")
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_NODES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MAX_NODES}")
     return int(text)
 
 

@@ -15,8 +15,8 @@ from telemetry_daemon.site.negotiation import accepts_gzip, choose
 
 # 127.0.0.1 itself is left to other programs.
 _NODES_PER_NET = 250
-MOST_NODES = 60 * _NODES_PER_NET
-_LONGEST_HEAD = 16384
+MAX_NODES = 60 * _NODES_PER_NET
+_MAX_HEAD_LENGTH = 16384
 
 
 def address(number: int) -> str:
@@ -41,7 +41,7 @@ class _Connection(asyncio.Protocol):
         while b"\r\n\r\n" in self._received:
             head, _, self._received = self._received.partition(b"\r\n\r\n")
             self._transport.write(_answer(head.decode("latin-1"), self._node))
-        if len(self._received) > _LONGEST_HEAD:
+        if len(self._received) > _MAX_HEAD_LENGTH:
             self._transport.close()
 
 

@@ -10,7 +10,7 @@ from fleet_parts.series import CARDS_PER_NODE, MANY_CARDS, SERIES_OF_A_SCRAPE, V
 SCRAPE_SECONDS = 15
 DAY_SECONDS = 86_400
 KEPT_DAYS = 90
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 ONE_PROMETHEUS_CARDS = 10_000
 
 
@@ -64,7 +64,7 @@ def waiting(rows: Sequence[VendorSeries]) -> str:
     """Return the disk space that an agent uses for a node of the main vendors while its store is away."""
     heads = ["node", "series"]
     heads += [head for agent in WAITING_BYTES for head in (f"{agent}, a day", "1 GB lasts")]
-    return table(heads, [_waiting_row(row) for row in rows[:MOST_SHOWN]])
+    return table(heads, [_waiting_row(row) for row in rows[:MAX_SHOWN]])
 
 
 def _waiting_row(row: VendorSeries) -> list[str]:
@@ -76,7 +76,7 @@ def _waiting_row(row: VendorSeries) -> list[str]:
 
 def sizes(rows: Sequence[VendorSeries]) -> str:
     """Return a table for each server with the vendors that have the most cards, its arithmetic, and the figures for any fleet."""
-    tables = [f"{server.title}:\n\n{cost_table(server.plan, rows[:MOST_SHOWN])}" for server in SERVERS]
+    tables = [f"{server.title}:\n\n{cost_table(server.plan, rows[:MAX_SHOWN])}" for server in SERVERS]
     first, *other_tables = tables
     worked_out = f"```\n{arithmetic(SERVERS[0].plan, rows[0])}```\n"
     return "\n".join((planned(), first, worked_out, *other_tables, _disk_usage(rows[0]), _formula()))

@@ -11,17 +11,17 @@ class Extent:
     """The number of rounds and their maximum seconds, and the number of starts and polls whose median is reported."""
 
     rounds: int
-    most_seconds: int
+    max_seconds: int
     starts: int
     polls: int
 
     def seconds(self, wanted: int) -> int:
         """Return the seconds of a round, at most the limit."""
-        return min(wanted, self.most_seconds)
+        return min(wanted, self.max_seconds)
 
 
-THOROUGH = Extent(rounds=3, most_seconds=60, starts=9, polls=60)
-QUICK = Extent(rounds=1, most_seconds=8, starts=2, polls=10)
+THOROUGH = Extent(rounds=3, max_seconds=60, starts=9, polls=60)
+QUICK = Extent(rounds=1, max_seconds=8, starts=2, polls=10)
 
 
 def extent(description: str) -> Extent:

@@ -21,7 +21,7 @@ _PATH = "/api/v1/snapshot"
 _EXACT_PATH = f"{_PATH}?counters=now"
 _BAD_REQUEST = 400
 _COMMAND = (sys.executable, "-m", "telemetry_daemon.cli", "snapshot", "--format", "json", "--from", "tools")
-_SHORTEST_SECONDS, _INTERVAL_SECONDS = 0.1, 2.0
+_MIN_SECONDS, _INTERVAL_SECONDS = 0.1, 2.0
 
 # A function that waits at most so many seconds, and returns whether counters must be read at once.
 Pause = Callable[[float], bool]
@@ -48,8 +48,8 @@ def nodes(interval: float | str, url: str | float | None, pause: Pause) -> Itera
     """Yield the node after each pause. Raises TelemetryError if reading fails."""
     if isinstance(interval, str) or (url is not None and not isinstance(url, str)):
         raise TypeError(f"pass one address and one interval in seconds, not {interval!r} and {url!r}")
-    if not interval >= _SHORTEST_SECONDS:
-        raise ValueError(f"interval must be at least {_SHORTEST_SECONDS} seconds, not {interval}")
+    if not interval >= _MIN_SECONDS:
+        raise ValueError(f"interval must be at least {_MIN_SECONDS} seconds, not {interval}")
     return map(node_of, documents(interval, url, pause))
 
 

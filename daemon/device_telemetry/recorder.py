@@ -24,7 +24,7 @@ _COUNTERS_SECONDS = 2.0
 # The least interval at which a daemon reads counters on request, and the time that it needs for it.
 _EXACT_APART_SECONDS, _EXACT_AFTER_SECONDS = 1.0, 0.25
 # A larger age means that the document is from a node whose clock differs.
-_LONGEST_AGE_SECONDS = 60.0
+_MAX_AGE_SECONDS = 60.0
 _ROOT = ""
 
 Devices = str | Sequence[str | int]
@@ -222,7 +222,7 @@ def _names(device: Device) -> set[str]:
 def _document_age(node: Node) -> float:
     """Return the age of the document, or 0 if the clocks of this node and the other node differ."""
     age = time.time() - node.time.timestamp()
-    return age if 0.0 <= age <= _LONGEST_AGE_SECONDS else 0.0
+    return age if 0.0 <= age <= _MAX_AGE_SECONDS else 0.0
 
 
 @final

@@ -30,8 +30,8 @@ EXAMPLES = {
     "telemetry profile traces/ --flops-per-step 2.1e14 --dtype bf16": "Compare the ranks of a job with each other and the peak.",
 }
 
-_MOST_NAMED = 3
-_LEAST_WIDTH, _MOST_WIDTH = 60, 1000
+_MAX_NAMED = 3
+_MIN_WIDTH, _MAX_WIDTH = 60, 1000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -144,7 +144,7 @@ def _print_unread(unread: Sequence[Outcome], *, was_interrupted: bool) -> None:
         sys.stderr.write(f"telemetry: {clean(f'{outcome.file.display_name}: {outcome.error}')}\n")
     if others:
         count = "1 file is not a result" if len(others) == 1 else f"{len(others)} files are not results"
-        names = clean(first_names(others, ", ", _MOST_NAMED))
+        names = clean(first_names(others, ", ", _MAX_NAMED))
         sys.stderr.write(f"telemetry: {count} of a supported profiler: {names}\n")
     if was_interrupted:
         sys.stderr.write("telemetry: interrupted before all files were read; the files read so far are shown\n")
@@ -154,7 +154,7 @@ def _rendered(profile: Profile, arguments: argparse.Namespace) -> str:
     answer = _answer(profile, arguments)
     if arguments.format == "json":
         return profile_document.render(answer)
-    return screen(answer, min(max(_LEAST_WIDTH, columns()), _MOST_WIDTH), colour())
+    return screen(answer, min(max(_MIN_WIDTH, columns()), _MAX_WIDTH), colour())
 
 
 def _publish(profile: Profile, arguments: argparse.Namespace) -> None:

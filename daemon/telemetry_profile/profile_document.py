@@ -17,7 +17,7 @@ from telemetry_profile.verdict.slowest_rank import Reason, rank_spread_of, slow_
 from telemetry_profile.verdict.summary import Achieved, Answer, CardTelemetry, KernelSum, kernel_sums
 from telemetry_profile.verdict.usual_step import UsualStep
 
-_MOST_KERNELS = 100
+_MAX_KERNELS = 100
 _NANO = 1e9
 _SEVERAL_RUNS = "the files are from {} unrelated runs: each run has its own verdict"
 _MISSING = object()
@@ -233,7 +233,7 @@ def document(answer: Answer) -> dict[str, Any]:
         job_ranks=profile.ranks,
         ranks=runs[0].ranks if len(runs) == 1 else None,
         devices=tuple(_device(rank, achieved, telemetry) for rank, achieved, telemetry in members),
-        kernels=tuple(_kernel(kernel.longest, kernel) for kernel in kernel_sums(profile.members)[:_MOST_KERNELS]),
+        kernels=tuple(_kernel(kernel.longest, kernel) for kernel in kernel_sums(profile.members)[:_MAX_KERNELS]),
         links=tuple(
             _build(LinkJson, link, bytes=link.bytes_moved, seconds=link.busy_ns / _NANO) for link in profile.links
         ),
@@ -305,7 +305,7 @@ def _device(rank: UsualStep, achieved: Achieved | None, telemetry: CardTelemetry
         whole=_split(device.split),
         without_first_collective=_split(device.without_first_collective()),
         every_step=tuple(_build(StepJson, step, **vars(_build(SplitJson, step.split))) for step in device.steps),
-        kernels=tuple(_kernel(kernel, kernel) for kernel in device.kernels[:_MOST_KERNELS]),
+        kernels=tuple(_kernel(kernel, kernel) for kernel in device.kernels[:_MAX_KERNELS]),
         achieved=achieved,
         telemetry=telemetry,
         gaps=tuple(GapJson(gap.since_ns / _NANO, gap.length_ns / _NANO) for gap in device.gaps),

@@ -19,14 +19,14 @@ from telemetry_profile.verdict.summary import Answer, CardTelemetry, KernelSum, 
 from telemetry_profile.verdict.usual_step import UsualStep, mean_split
 
 LINES, COLUMNS = 24, 80
-_FEWEST_KERNELS, _MOST_KERNELS = 2, 10
+_MIN_KERNELS, _MAX_KERNELS = 2, 10
 _MATCHES = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "a guess by its number"}
 _BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
-_LEAST_SECONDS = 10**9
-_LEAST_RATE = 1e9  # FLOP/s
+_MIN_SECONDS = 10**9
+_MIN_RATE = 1e9  # FLOP/s
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")
 _WIDE, _NARROW_COLUMNS = 120, 5  # from this width on, the table also has the launch shape
-_LEAST_NAME = 20
+_MIN_NAME = 20
 # The shortest length for which a unit is used, its name, and its nanoseconds.
 _UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (0, "µs", 10**3))
 _PARTS = (
@@ -61,7 +61,7 @@ def screen(answer: Answer, width: int, colour: Colour) -> str:
     evidence = [*_parts_line(answer.ranks, width), *_rank_table(answer.ranks, width)]
     foot = [line for text in _notes(answer) for line in _wrapped(text, width, 2)]
     free_lines = LINES - len(head) - len(evidence) - len(foot) - 1
-    kernels = _kernel_table(answer.profile.members, max(_FEWEST_KERNELS, min(_MOST_KERNELS, free_lines)), width)
+    kernels = _kernel_table(answer.profile.members, max(_MIN_KERNELS, min(_MAX_KERNELS, free_lines)), width)
     lines = [*head, *evidence, *kernels, *foot][:LINES]
     return _painted(lines, frozenset({0, len(head) + len(evidence)} if kernels else {0}), width, colour)
 
@@ -133,9 +133,9 @@ def _cards_text(answer: Answer) -> str:
 
 def _time_text(answer: Answer) -> str:
     begins = [member.begin_unix_ns for member in answer.profile.members if member.begin_unix_ns is not None]
-    if not begins or not human.is_valid_time(min(begins) / _LEAST_SECONDS):
+    if not begins or not human.is_valid_time(min(begins) / _MIN_SECONDS):
         return ""
-    return human.utc(min(begins) / _LEAST_SECONDS)
+    return human.utc(min(begins) / _MIN_SECONDS)
 
 
 def _parts_line(ranks: Sequence[UsualStep], width: int) -> list[str]:
@@ -236,7 +236,7 @@ def _kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]
     total_ns = sum(kernel.total_ns for kernel in sums)
     heading, rows = _KERNEL_HEADINGS[:columns], [_cells(kernel, total_ns)[: columns - 1] for kernel in sums[: most - 1]]
     widths = [max(len(row[column]) for row in [heading[1:], *rows]) for column in range(len(heading) - 1)]
-    name_width = max(_LEAST_NAME, width - sum(widths) - 2 * len(widths))
+    name_width = max(_MIN_NAME, width - sum(widths) - 2 * len(widths))
     names = shorten_distinctly([short_name(clean(kernel.longest.name)) for kernel in sums[: most - 1]], name_width)
     lines = [
         _aligned([name, *row], [name_width, *widths])
@@ -305,7 +305,7 @@ def _achieved(answer: Answer) -> str:
         return f"achieved {ABSENT}  (no FLOPs in the file; set --flops-per-step)"
     (first, model), basis = figures[0], _BASES[figures[0][0].basis]
     rate = sum(achieved.flops_per_second for achieved, _ in figures) / len(figures)
-    if rate < _LEAST_RATE:
+    if rate < _MIN_RATE:
         return f"achieved FLOP/s are negligible ({basis})"
     shares = [achieved.peak_share_ratio for achieved, _ in figures if achieved.peak_share_ratio is not None]
     dtype = f" {first.dtype}" if first.dtype else ""

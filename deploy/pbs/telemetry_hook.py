@@ -9,7 +9,7 @@ import subprocess
 
 import pbs
 
-_LONGEST_SECONDS = 1.8
+_MAX_SECONDS = 1.8
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK")
 
@@ -42,7 +42,7 @@ def _run(action: str, environment: "dict[str, str]") -> None:
     nothing = subprocess.DEVNULL
     called = subprocess.Popen([program, "job", action], env=environment, stdin=nothing, stdout=nothing, stderr=nothing)
     try:
-        called.wait(timeout=_LONGEST_SECONDS)
+        called.wait(timeout=_MAX_SECONDS)
     except subprocess.TimeoutExpired:
         called.kill()
 

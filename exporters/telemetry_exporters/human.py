@@ -16,7 +16,7 @@ _DECIMAL = ("", "k", "M", "G", "T", "P")
 _YEAR_10000 = 253402300800.0
 # For a duration of at least so many nanoseconds: its unit, and the length of the unit in nanoseconds.
 _DURATION_UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (10**3, "µs", 10**3))
-_LONGEST_NAME = 48
+_MAX_NAME_LENGTH = 48
 _BASES: Mapping[Basis, str] = {
     "whole": "the whole card",
     "partition": "of the card, as its partition",
@@ -190,8 +190,8 @@ def owner_text(owner: Owner) -> str:
     """Return an owner: `job 1234 (alice)` or `pod ml/train-0/main`. If the name is hidden, only the kind is returned."""
     if owner.kind == "others":
         return "others"
-    text = cut(f"{owner.kind} {owner.name}".rstrip(), _LONGEST_NAME)
-    return f"{text} ({cut(owner.user, _LONGEST_NAME // 2)})" if owner.user and owner.kind != "user" else text
+    text = cut(f"{owner.kind} {owner.name}".rstrip(), _MAX_NAME_LENGTH)
+    return f"{text} ({cut(owner.user, _MAX_NAME_LENGTH // 2)})" if owner.user and owner.kind != "user" else text
 
 
 def owners_summary(allocations: Sequence[Allocation]) -> str:
@@ -246,7 +246,7 @@ def process_owner(process: Process) -> str:
     """Return the owner of a process, else its container, else an empty text."""
     if process.owner is not None:
         return owner_text(process.owner)
-    return f"container {cut(process.container, _LONGEST_NAME)}" if process.container else ""
+    return f"container {cut(process.container, _MAX_NAME_LENGTH)}" if process.container else ""
 
 
 def process_details(process: Process) -> str:

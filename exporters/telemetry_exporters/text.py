@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 _REPLACEMENT = "\ufffd"
 _ELLIPSIS = "…"
-_MOST_NAMES = 4
+_MAX_NAMES = 4
 
 _T = TypeVar("_T")
 _BLANKS = frozenset("\t\n\v\f\r\x85\u2028\u2029")
@@ -53,7 +53,7 @@ def _changes(value: Any) -> dict[str, Any]:
     return {name: new for name, old in pairs if (new := cleaned(old)) is not old}
 
 
-def first_names(names: Sequence[str], separator: str = " ", limit: int = _MOST_NAMES) -> str:
+def first_names(names: Sequence[str], separator: str = " ", limit: int = _MAX_NAMES) -> str:
     """Return the first names up to the limit, and the number of others: `a b c d and 3 more`."""
     others = f" and {len(names) - limit} more" if len(names) > limit else ""
     return separator.join(names[:limit]) + others

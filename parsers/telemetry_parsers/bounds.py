@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 # Limits of one report. The largest known nodes have 64 whole devices, or eight devices with 72 links each.
-MOST_DEVICES = 256
-MOST_READINGS = 32_768
-MOST_WORDS = 128  # label values of one metric on one device
-MOST_EVENTS = 1024
-MOST_PROCESSES = 4096
-MOST_CLAIMS = 4096
-MOST_PROBLEMS = 64
-MOST_UNKNOWN_FIELDS = 256
-MOST_FACTS = 64  # of one device, or of the report itself
+MAX_DEVICES = 256
+MAX_READINGS = 32_768
+MAX_WORDS = 128  # label values of one metric on one device
+MAX_EVENTS = 1024
+MAX_PROCESSES = 4096
+MAX_CLAIMS = 4096
+MAX_PROBLEMS = 64
+MAX_UNKNOWN_FIELDS = 256
+MAX_FACTS = 64  # of one device, or of the report itself
 
 # The most devices and the most unknown names in one printed output.
-MOST_LISTED = 1024
+MAX_LISTED = 1024
 
 # The most characters of a label or a name, and of a problem's text.
-LONGEST_NAME = 256
-LONGEST_TEXT = 1024
+MAX_NAME_LENGTH = 256
+MAX_TEXT_LENGTH = 1024
 
 # The most missing devices of one vendor that are remembered: lost devices, and devices whose sources all fail.
-MOST_LOST = 128
-MOST_UNKNOWN = 256
-MOST_REMEMBERED = 2048  # missing devices of all vendors, in the state file
+MAX_LOST = 128
+MAX_UNKNOWN = 256
+MAX_REMEMBERED = 2048  # missing devices of all vendors, in the state file
 
 # Limits of other state that merge keeps.
-MOST_EVENT_CODES = 64  # of one device
-MOST_PINNED_COUNTERS = 16_384
-MOST_INDEX_SPACES = 16  # of one vendor
+MAX_EVENT_CODES = 64  # of one device
+MAX_PINNED_COUNTERS = 16_384
+MAX_INDEX_SPACES = 16  # of one vendor

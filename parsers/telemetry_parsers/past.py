@@ -13,8 +13,8 @@ from telemetry_parsers.readings import Readings, Shape
 
 SLOT_SECONDS = 5.0
 SLOTS = 360
-MOST_EVENTS = 256
-_MOST_SHAPES = 64
+MAX_EVENTS = 256
+_MAX_SHAPES = 64
 
 
 def _abnormal_reasons(reasons: Sequence[str]) -> Sequence[str]:
@@ -57,7 +57,7 @@ def kept_value(device: MergedDevice, metric: str) -> Value | None:
     return _highest(readings.values, kept_positions(readings.shape)[KEPT.index(metric)])
 
 
-@lru_cache(maxsize=_MOST_SHAPES)
+@lru_cache(maxsize=_MAX_SHAPES)
 def kept_positions(shape: Shape) -> tuple[tuple[int, ...], ...]:
     """Return the positions of the values of each kept metric in readings of this shape."""
     labels = {kept: [label for metric, label in shape.keys if metric == kept] for kept in KEPT}

@@ -10,7 +10,7 @@ from telemetry_parsers.model import MergedReading, Value
 
 ReadingKey = tuple[str, str]
 # The size of the cache of extended shapes.
-_MOST_EXTENDED = 32
+_MAX_EXTENDED = 32
 
 
 class Origin(NamedTuple):
@@ -37,7 +37,7 @@ class Shape:
         """Return the shape with more keys at the end, each of which has a new origin after the existing `origins`."""
         shape = self._extended.get((keys, origins))
         if shape is None:
-            if len(self._extended) >= _MOST_EXTENDED:
+            if len(self._extended) >= _MAX_EXTENDED:
                 self._extended.clear()
             shape = Shape((*self.keys, *keys), (*self.origins, *range(origins, origins + len(keys))))
             self._extended[(keys, origins)] = shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from telemetry_parsers.bounds import LONGEST_NAME
+from telemetry_parsers.bounds import MAX_NAME_LENGTH
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.merge.device_names import DeviceNames
@@ -17,8 +17,8 @@ from telemetry_parsers.text.lines import quote
 SCHEMA = "telemetry.steps/1"
 SOURCE = READER = "steps"
 PARTS = ("compute", "communication", "copy", "data", "idle", "other")
-MOST_FILES, MOST_FILES_OF_A_USER = 1024, 256
-_LONGEST_LABEL = 64
+MAX_FILES, MAX_FILES_OF_A_USER = 1024, 256
+_MAX_LABEL_LENGTH = 64
 _LARGEST = 1e24
 
 
@@ -41,7 +41,7 @@ def parse(capture: Capture) -> Report:
             counts.append(parse_file(file))
         except _BadStepsError as error:  # noqa: PERF203  # other files are still read
             name = file.get("file") if isinstance(file, dict) else ""
-            problems.append(Problem(quote(str(name)[:LONGEST_NAME]), str(error)))
+            problems.append(Problem(quote(str(name)[:MAX_NAME_LENGTH]), str(error)))
     selected, ignored = _select_files(counts)
     return Report(steps=tuple(selected), problems=capped([*problems, *ignored]), form="data")
 
@@ -61,7 +61,7 @@ def parse_file(file: Plain) -> StepCounts:
     if not isinstance(seconds, dict) or not seconds.keys() <= set(PARTS):
         raise _BadStepsError(f"the parts in `seconds` must be among {', '.join(PARTS)}")
     return StepCounts(
-        file=str(file.get("file", ""))[:LONGEST_NAME],
+        file=str(file.get("file", ""))[:MAX_NAME_LENGTH],
         user_id=_user_id(file.get("uid")),
         job_id=_label(file, "job_id"),
         rank=_label(file, "rank"),
@@ -91,8 +91,8 @@ def _number(data: Mapping[str, Plain], key: str) -> float | None:
 def _label(data: Mapping[str, Plain], key: str) -> str:
     value = data.get(key)
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    if not isinstance(text, str) or not text or len(text) > _LONGEST_LABEL or not text.isprintable():
-        raise _BadStepsError(f"`{key}` must be a text of 1 to {_LONGEST_LABEL} characters")
+    if not isinstance(text, str) or not text or len(text) > _MAX_LABEL_LENGTH or not text.isprintable():
+        raise _BadStepsError(f"`{key}` must be a text of 1 to {_MAX_LABEL_LENGTH} characters")
     return text
 
 
@@ -100,7 +100,7 @@ def _card(data: Plain) -> DeviceName:
     """Return the name of the card. `index` is a position in `visible` if given, else the index on the node."""
     card = data if isinstance(data, dict) else {}
     uuid, bus_id = (
-        value if isinstance(value := card.get(key), str) and len(value) <= LONGEST_NAME else ""
+        value if isinstance(value := card.get(key), str) and len(value) <= MAX_NAME_LENGTH else ""
         for key in ("uuid", "bus_id")
     )
     if uuid:
@@ -119,7 +119,7 @@ def _visible(index: int, visible: str) -> DeviceName:
         return DeviceName(str(index), "index", str(index))
     if index >= len(names):
         raise _BadStepsError("`card` has an `index` beyond the end of `visible`")
-    name = names[index][:LONGEST_NAME]
+    name = names[index][:MAX_NAME_LENGTH]
     return DeviceName(name, "index", name) if name.isascii() and name.isdigit() else DeviceName(name, "uuid", name)
 
 
@@ -145,8 +145,8 @@ def _select_files(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[
             problems.append(Problem(quote(item.file), "reports a job that another user already reports"))
         elif key in selected:
             problems.append(Problem(quote(item.file), f"reports the same rank as {quote(selected[key].file)}"))
-        elif files_of_user[item.user_id] >= MOST_FILES_OF_A_USER or len(selected) >= MOST_FILES:
-            limits = f"at most {MOST_FILES_OF_A_USER} files of a user are read, and {MOST_FILES} in total"
+        elif files_of_user[item.user_id] >= MAX_FILES_OF_A_USER or len(selected) >= MAX_FILES:
+            limits = f"at most {MAX_FILES_OF_A_USER} files of a user are read, and {MAX_FILES} in total"
             problems.append(Problem(quote(item.file), f"is ignored: {limits}"))
         else:
             selected[key] = item
@@ -173,7 +173,7 @@ def resolve(counts: Sequence[StepCounts], devices: Sequence[MergedDevice]) -> Re
         if device is None:
             text = item.card.text if item.card else ""
             problems.append(
-                Problem(quote(item.file), f"names the card {quote(text[:LONGEST_NAME])}, which is not on this node")
+                Problem(quote(item.file), f"names the card {quote(text[:MAX_NAME_LENGTH])}, which is not on this node")
             )
             continue
         labels = (("id", device.id), ("job_id", item.job_id), ("rank", item.rank))

@@ -82,7 +82,7 @@ def steps_of_a_page(load: Load) -> int:
 
 
 @pytest.mark.parametrize(
-    ("work", "load", "most_for_a_reading"),
+    ("work", "load", "max_for_a_reading"),
     [
         pytest.param(steps_of_taking_in, Load(MANY, 40), 18, id="a poll of one source"),
         pytest.param(steps_of_taking_in, Load(MANY, 40, sources=4), 15, id="a poll of one of four sources"),
@@ -90,16 +90,16 @@ def steps_of_a_page(load: Load) -> int:
     ],
 )
 def test_work_grows_with_the_readings_and_no_faster(
-    work: Callable[[Load], int], load: Load, most_for_a_reading: int
+    work: Callable[[Load], int], load: Load, max_for_a_reading: int
 ) -> None:
     """Eight times the devices, at most eight times the steps; and few for each reading."""
     few, many = work(replace(load, devices=FEW)), work(load)
     assert many <= few * MANY / FEW * 1.05
-    assert many <= load.devices * load.readings * most_for_a_reading
+    assert many <= load.devices * load.readings * max_for_a_reading
 
 
 @pytest.mark.parametrize(
-    ("change", "most_for_a_reading"),
+    ("change", "max_for_a_reading"),
     [
         pytest.param(lambda node, _: (node.poll_all(), node.store.snapshot())[1], 1.6, id="every number is another"),
         pytest.param(lambda _, snapshot: replace(snapshot), 0.16, id="no number is another"),
@@ -107,14 +107,14 @@ def test_work_grows_with_the_readings_and_no_faster(
     ],
 )
 def test_a_page_costs_what_has_changed(
-    change: Callable[[MadeUpNode, Snapshot], Snapshot], most_for_a_reading: float
+    change: Callable[[MadeUpNode, Snapshot], Snapshot], max_for_a_reading: float
 ) -> None:
     """One text for each number that changed; only other names or labels rebuild the lines."""
     load = Load(MANY, 40)
     node, renderer = settled(load), Renderer()
     renderer.text(node.store.snapshot())
     snapshot = change(node, node.store.snapshot())
-    assert calls_of(lambda: renderer.text(snapshot)) <= load.devices * load.readings * most_for_a_reading
+    assert calls_of(lambda: renderer.text(snapshot)) <= load.devices * load.readings * max_for_a_reading
 
 
 def with_other_first_device(snapshot: Snapshot) -> Snapshot:

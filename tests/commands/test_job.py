@@ -18,7 +18,7 @@ import pytest
 
 from kits.waiting import PATIENCE_SECONDS, PATIENT_JOB
 from telemetry_daemon.readers.jobs import harmless
-from telemetry_daemon.readers.jobs.files import MOST_FILES
+from telemetry_daemon.readers.jobs.files import MAX_FILES
 
 TELEMETRY = str(Path(sys.executable).with_name("telemetry"))
 JOB = {"SLURM_JOB_ID": "1234", "SLURM_JOB_USER": "anna", "SLURM_JOB_GPUS": "0,1"}
@@ -42,7 +42,7 @@ def ended_well(command: Sequence[str], environment: Mapping[str, str], **more: A
 
 def test_the_work_may_not_take_longer_than_schedulers_wait() -> None:
     """The law is two seconds, with the start of Python."""
-    assert harmless._LONGEST_SECONDS < 1.5  # noqa: SLF001  # no interface has it
+    assert harmless._MAX_SECONDS < 1.5  # noqa: SLF001  # no interface has it
 
 
 def record(folder: Path, name: str = "slurm-1234.json") -> dict[str, Any]:
@@ -151,7 +151,7 @@ def anybodys(folder: Path) -> None:
 
 def full(folder: Path) -> None:
     folder.mkdir(parents=True)
-    for number in range(MOST_FILES):
+    for number in range(MAX_FILES):
         (folder / f"slurm-{number}x.json").touch()
 
 

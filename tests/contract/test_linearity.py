@@ -8,16 +8,16 @@ import pytest
 
 from kits.captures import own_cases, registered_parsers, text_capture, text_of
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.text.lines import MOST_LINES
+from telemetry_parsers.text.lines import MAX_LINES
 
 PARSERS = registered_parsers()
 KIB = 1024
 SMALL, LARGE = 16 * KIB, 64 * KIB
 # Generous: it takes a tenth of this where nothing else runs. What matters is that it is not minutes.
-MOST_SECONDS = 3.0
-MOST_GROWTH = 8.0
+MAX_SECONDS = 3.0
+MAX_GROWTH = 8.0
 # Below this a ratio of times says nothing.
-SHORTEST_SECONDS = 0.05
+MIN_SECONDS = 0.05
 
 
 TABLE = text_of("mthreads-gmi", "table-new-busy")
@@ -79,7 +79,7 @@ def seconds(parser: Parser, text: str, runs: int) -> float:
 
 def repeated(text: str, size: int) -> str:
     """Repeat the text up to the size, but not beyond the number of lines that a parser accepts."""
-    return text * max(1, min(size // len(text), (MOST_LINES - 1) // max(1, text.count("\n"))))
+    return text * max(1, min(size // len(text), (MAX_LINES - 1) // max(1, text.count("\n"))))
 
 
 def assert_read_in_time(parser: Parser, text_of_size: Callable[[int], str]) -> None:
@@ -87,9 +87,9 @@ def assert_read_in_time(parser: Parser, text_of_size: Callable[[int], str]) -> N
 
     def holds(runs: int) -> bool:
         longest = seconds(parser, text_of_size(LARGE), runs)
-        if longest < SHORTEST_SECONDS * MOST_GROWTH:
+        if longest < MIN_SECONDS * MAX_GROWTH:
             return True
-        return longest < MOST_SECONDS and longest < MOST_GROWTH * seconds(parser, text_of_size(SMALL), runs)
+        return longest < MAX_SECONDS and longest < MAX_GROWTH * seconds(parser, text_of_size(SMALL), runs)
 
     assert holds(1) or holds(3) or holds(5)
 

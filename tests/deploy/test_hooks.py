@@ -40,7 +40,7 @@ def logmsg(level, text):
 
 
 HOOKS = ("slurm/prolog.sh", "slurm/epilog.sh", "flux/prolog.sh", "flux/epilog.sh", "pbs/telemetry_hook.py")
-MOST_SECONDS = 2.0
+MAX_SECONDS = 2.0
 _DEADLINE = r"(?:(?<=timeout -s KILL )|(?<=\n_LONGEST_SECONDS = ))[0-9.]+"
 
 
@@ -57,7 +57,7 @@ def hook(folder: Path, path: str, waits_for: str = "") -> Path:
 @pytest.mark.parametrize("path", HOOKS)
 def test_the_deadlines_of_a_hook_add_up_to_two_seconds_at_most(path: str) -> None:
     found = re.findall(_DEADLINE, (ROOT / "deploy" / path).read_text())
-    assert 0 < sum(map(float, found)) <= MOST_SECONDS
+    assert 0 < sum(map(float, found)) <= MAX_SECONDS
 
 
 def put(folder: Path, name: str, text: str) -> None:

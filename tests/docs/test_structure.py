@@ -17,7 +17,7 @@ PACKAGES = {
     }.items()
     for name in names
 }
-MOST_ROOMS, MOST_FLOORS, MOST_MODULES = 24, 12, 560
+MAX_ROOMS, MAX_FLOORS, MAX_MODULES = 24, 12, 560
 
 
 def modules() -> dict[str, Path]:
@@ -91,9 +91,9 @@ def test_the_daemon_has_few_rooms_on_few_floors_and_no_arrow_goes_up() -> None:
     floors: dict[str, int] = {}
     for room in TopologicalSorter(graph).static_order():
         floors[room] = 1 + max((floors[below] for below in graph.get(room, ())), default=0)
-    assert len(floors) <= MOST_ROOMS
-    assert max(floors.values()) <= MOST_FLOORS
+    assert len(floors) <= MAX_ROOMS
+    assert max(floors.values()) <= MAX_FLOORS
 
 
 def test_the_product_has_few_modules() -> None:
-    assert len(MODULES) <= MOST_MODULES
+    assert len(MODULES) <= MAX_MODULES

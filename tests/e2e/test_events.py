@@ -12,7 +12,7 @@ from kits.daemon import Daemon
 from kits.followers import PATH, Follower, followers
 from kits.waiting import PATIENCE_SECONDS
 from kits.web_server import read_to_end
-from telemetry_daemon.site.stream import MOST_STREAMS
+from telemetry_daemon.site.stream import MAX_STREAMS
 
 pytestmark = pytest.mark.installed
 
@@ -27,7 +27,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory):
 
 
 def test_all_who_follow_get_the_same_bytes_and_one_more_is_reported_to_come_later(daemon: Daemon) -> None:
-    with followers(daemon.address, MOST_STREAMS) as all_of_them:
+    with followers(daemon.address, MAX_STREAMS) as all_of_them:
         readings = [[client.next("readings") for _ in range(4)] for client in all_of_them]
         # The first was made for each; later ones are one event for all, and somebody may have missed the first of them.
         common = set.intersection(*({event.raw for event in mine[1:]} for mine in readings))
@@ -74,7 +74,7 @@ def test_a_client_of_http_1_0_gets_it_without_chunks(daemon: Daemon) -> None:
 
 def test_the_head_is_that_of_the_stream_and_follows_nothing(daemon: Daemon) -> None:
     request = f"HEAD {PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    for _ in range(MOST_STREAMS + 1):
+    for _ in range(MAX_STREAMS + 1):
         head = exchanged(daemon, request).lower()
         assert head.startswith(b"http/1.1 200")
         assert b"content-type: text/event-stream" in head

@@ -99,7 +99,7 @@ def test_any_line_gives_one_kind_of_error(line):
 
 def test_a_line_that_is_too_long_is_not_parsed():
     with pytest.raises(CodecError, match="too long"):
-        job_json.read(" " * job_json.LONGEST_LINE_BYTES + job_json.line(record()))
+        job_json.read(" " * job_json.MAX_LINE_BYTES + job_json.line(record()))
 
 
 def test_bills_in_every_form(assert_golden):

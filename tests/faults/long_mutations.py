@@ -23,7 +23,7 @@ from telemetry_parsers.model import Capture
 MINUTES = float(os.environ.get("FAULT_MINUTES", "30"))
 SEED = int(os.environ.get("FAULT_SEED", "17"))
 STEP_SECONDS = 5.0
-LONGEST_TEXT = 100_000
+MAX_TEXT_LENGTH = 100_000
 
 
 class DamagedNode(FedNode):
@@ -68,7 +68,7 @@ class DamagedNode(FedNode):
         for output in capture.outputs:
             text = output.text
             for damage in self.dice.sample(DAMAGES, self.dice.randint(0, 3)):
-                text = damage(text, self.dice, texts)[:LONGEST_TEXT] if text else text
+                text = damage(text, self.dice, texts)[:MAX_TEXT_LENGTH] if text else text
             outputs.append(replace(output, text=text))
         return replace(capture, outputs=tuple(outputs))
 
@@ -76,8 +76,8 @@ class DamagedNode(FedNode):
 @pytest.mark.timeout(1800)
 def test_half_an_hour_of_damaged_outputs_is_held_in_flat_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     # Few lost devices fill their places in the first half hour.
-    monkeypatch.setattr(bounds, "MOST_LOST", 2)
-    monkeypatch.setattr(bounds, "MOST_UNKNOWN", 2)
+    monkeypatch.setattr(bounds, "MAX_LOST", 2)
+    monkeypatch.setattr(bounds, "MAX_UNKNOWN", 2)
     node = DamagedNode()
     before = max(node.live(MINUTES / 2), node.live(MINUTES / 2))
     after = node.live(MINUTES)

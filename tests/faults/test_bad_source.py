@@ -13,7 +13,7 @@ from telemetry_parsers import bounds
 
 pytestmark = pytest.mark.installed
 
-SHOWN_AT_MOST = bounds.MOST_DEVICES + bounds.MOST_LOST
+SHOWN_AT_MOST = bounds.MAX_DEVICES + bounds.MAX_LOST
 
 
 def refused(daemon: Daemon) -> float:
@@ -32,10 +32,10 @@ def test_a_plugin_that_invents_hundreds_of_devices_at_each_poll(tmp_path: Path) 
         assert len(invented(daemon)) <= SHOWN_AT_MOST
         assert [line for line in readings if line.startswith("accelerator_temperature_celsius")]
         document = daemon.source(FLOOD)
-        assert len(document["problems"]) <= bounds.MOST_PROBLEMS + 1
+        assert len(document["problems"]) <= bounds.MAX_PROBLEMS + 1
         daemon.until(lambda: daemon.logged("too many kinds of problems"))
         before = len(daemon.lines)
-        daemon.until(lambda: refused(daemon) > 6 * bounds.MOST_DEVICES)
+        daemon.until(lambda: refused(daemon) > 6 * bounds.MAX_DEVICES)
         daemon.logs("devices, of which")
         assert len(daemon.lines) - before < 10
         assert daemon.stop()[0] == 0
@@ -51,11 +51,11 @@ def test_a_state_file_of_many_devices_is_pruned_and_forgotten(tmp_path: Path, de
     with daemon:
         daemon.until(lambda: honest_readings(daemon))
         daemon.logs("too many recorded devices")
-        assert len(invented(daemon)) == bounds.MOST_LOST
+        assert len(invented(daemon)) == bounds.MAX_LOST
         assert [line for line in invented(daemon) if 'id="ACME-000000000"' in line]
         assert run_main("forget", "--all-lost", "--vendor", "amd", *config)[:2] == (0, "forgot 0 lost devices\n")
         assert run_main("forget", "ACME-000000000", *config)[:2] == (0, "forgot ACME-000000000\n")
-        assert len(invented(daemon)) == bounds.MOST_LOST - 1
+        assert len(invented(daemon)) == bounds.MAX_LOST - 1
         assert run_main("forget", "--all-lost", *config)[0] == 0
         assert invented(daemon) == []
         assert series(daemon, "accelerator_up{")

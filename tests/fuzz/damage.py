@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _BLANKS = re.compile(r" {2,}")
 _HUGE = ("9" * 30, "1e308", "-1", "0.0", "1e999", "4294967295", "18446744073709551615", "65535", "00012", "1,5", "NaN")
 _ENCODINGS = ("latin-1", "gbk", "utf-16", "utf-8-sig", "cp437", "shift_jis")
-_MOST_CHARACTERS = 200_000
+_MAX_CHARACTERS = 200_000
 
 # A damage gets the text, dice that are thrown the same way for the same example, and the other texts.
 Damage = Callable[[str, random.Random, Sequence[str]], str]
@@ -135,7 +135,7 @@ def damaged(texts: Sequence[str]) -> st.SearchStrategy[str]:
 
 def _apply(text: str, steps: Sequence[tuple[Damage, int]], texts: Sequence[str]) -> str:
     for damage, seed in steps:
-        text = damage(text, random.Random(seed), texts)[:_MOST_CHARACTERS]
+        text = damage(text, random.Random(seed), texts)[:_MAX_CHARACTERS]
     return text
 
 

@@ -15,7 +15,7 @@ from telemetry_grafana.promql import FOREIGN, labels_of
 
 PREVIEW = ROOT / "grafana" / "preview"
 IMAGES = ROOT / "docs" / "images"
-MOST_BYTES = 350_000
+MAX_BYTES = 350_000
 SAMPLE = re.compile(r"([a-z0-9_:]+)\{(.*)\} (\S+) (\d+)\n\Z")
 
 
@@ -46,7 +46,7 @@ def test_every_dashboard_has_a_small_picture_that_is_shown() -> None:
         content = picture.read_bytes()
         assert content.startswith(b"\x89PNG\r\n\x1a\n"), picture
         assert struct.unpack(">I", content[16:20]) == (1600,), picture
-        assert len(content) < MOST_BYTES, picture
+        assert len(content) < MAX_BYTES, picture
         assert picture.name in (ROOT / "grafana" / "README.md").read_text()
 
 

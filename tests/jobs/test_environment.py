@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.readers.jobs.environment import MOST_DEVICES, Job, job_of
+from telemetry_daemon.readers.jobs.environment import MAX_DEVICES, Job, job_of
 
 SLURM = {"SLURM_JOB_ID": "1234"}
 FLUX = {"FLUX_JOB_ID": "ƒ2Ek8Bx", "FLUX_RANK": "1"}
@@ -131,4 +131,4 @@ VALUES = st.text(max_size=40) | st.from_regex(r"[0-9,-]{1,30}", fullmatch=True) 
 @given(st.dictionaries(st.sampled_from(NAMES), VALUES))
 def test_no_environment_breaks_it(environment: dict[str, str]) -> None:
     job = job_of(environment)
-    assert job is None or (job.id and len(job.devices) <= MOST_DEVICES)
+    assert job is None or (job.id and len(job.devices) <= MAX_DEVICES)

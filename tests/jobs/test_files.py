@@ -84,7 +84,7 @@ def test_ended_jobs_are_removed_an_hour_later(tmp_path: Path, opened: OwnFolder)
 def test_a_full_folder_has_room_for_the_next_job(
     tmp_path: Path, opened: OwnFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MOST_FILES", 3)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MAX_FILES", 3)
     for number, age in (("1", 300), ("2", 200), ("3", 10)):
         begin(opened, Job("slurm", number, number), NOW - 400)
         end(opened, Job("slurm", number, number), NOW - age)
@@ -96,8 +96,8 @@ def test_a_full_folder_has_room_for_the_next_job(
 def test_a_hook_that_finds_thousands_of_old_files_removes_some_and_the_next_one_goes_on(
     tmp_path: Path, opened: OwnFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telemetry_daemon.readers.jobs.files._MOST_REMOVED", 2)
-    monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MOST_FILES", 5)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.files._MAX_REMOVED", 2)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MAX_FILES", 5)
     for number in range(5):
         begin(opened, Job("slurm", str(number), ""), NOW - 9_000)
         end(opened, Job("slurm", str(number), ""), NOW - 8_000)
@@ -109,7 +109,7 @@ def test_a_hook_that_finds_thousands_of_old_files_removes_some_and_the_next_one_
 
 
 def test_a_folder_full_of_running_jobs_takes_no_more(opened: OwnFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MOST_FILES", 1)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MAX_FILES", 1)
     begin(opened, AGAIN, NOW)
     with pytest.raises(NoRoomError):
         begin(opened, Job("slurm", "13", "13"), NOW)

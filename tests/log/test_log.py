@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.terminal.log import LONGEST_VALUE, MOST_CHANGES_KEPT, MOST_DEFERRED, ChangeLog, deferred, setup
+from telemetry_daemon.terminal.log import MAX_CHANGES_KEPT, MAX_DEFERRED, MAX_VALUE_LENGTH, ChangeLog, deferred, setup
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 logger = logging.getLogger("telemetry_daemon.test")
@@ -177,7 +177,7 @@ def test_a_text_without_end_is_cut_in_its_middle(pipe, format):
     setup("info", format, pipe.writing)
     logger.warning("begin%send", "\x00" * 1_000_000, extra={"detail": "x" * 1_000_000})
     (line,) = pipe.lines()
-    assert len(line) < 10 * LONGEST_VALUE
+    assert len(line) < 10 * MAX_VALUE_LENGTH
     assert "begin" in line
     assert "end" in line
 
@@ -294,21 +294,21 @@ def test_each_change_is_told_once():
 
 def test_made_up_keys_do_not_fill_the_memory_and_the_latest_are_remembered():
     log = ChangeLog()
-    for number in range(3 * MOST_CHANGES_KEPT):
+    for number in range(3 * MAX_CHANGES_KEPT):
         assert log.changed(number, "failed")
-    assert not log.changed(3 * MOST_CHANGES_KEPT - 1, "failed")
-    assert not log.changed(2 * MOST_CHANGES_KEPT, "failed")
+    assert not log.changed(3 * MAX_CHANGES_KEPT - 1, "failed")
+    assert not log.changed(2 * MAX_CHANGES_KEPT, "failed")
     assert log.changed(0, "failed")
 
 
 def test_what_is_held_back_is_written_afterwards_the_first_of_it(capfd: pytest.CaptureFixture[str]) -> None:
     with deferred("error"):
-        for number in range(MOST_DEFERRED + 3):
+        for number in range(MAX_DEFERRED + 3):
             logger.warning("not so bad")
             logger.error("bad", extra={"number": number})
         assert capfd.readouterr().err == ""
     lines = capfd.readouterr().err.splitlines()
     assert [line.partition("msg=")[2] for line in lines] == [
-        *(f'"bad" number={number}' for number in range(MOST_DEFERRED)),
+        *(f'"bad" number={number}' for number in range(MAX_DEFERRED)),
         '"more log lines were omitted" lines=3',
     ]

@@ -34,12 +34,12 @@ def test_an_ordinary_report_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("part", "items", "most"),
     [
-        ("events", tuple(Event(0, f"code_{n}") for n in range(5000)), bounds.MOST_EVENTS),
-        ("processes", tuple(Process(0, n, "a") for n in range(5000)), bounds.MOST_PROCESSES),
-        ("unknown_fields", tuple(f"field {n}" for n in range(5000)), bounds.MOST_UNKNOWN_FIELDS),
-        ("facts", tuple((f"fact_{n}", "a") for n in range(5000)), bounds.MOST_FACTS),
-        ("readings", tuple(Reading(0, f"metric_{n}", 1.0) for n in range(40_000)), bounds.MOST_READINGS),
-        ("readings", tuple(Reading(0, "link_up", 1.0, f"link{n}") for n in range(5000)), bounds.MOST_WORDS),
+        ("events", tuple(Event(0, f"code_{n}") for n in range(5000)), bounds.MAX_EVENTS),
+        ("processes", tuple(Process(0, n, "a") for n in range(5000)), bounds.MAX_PROCESSES),
+        ("unknown_fields", tuple(f"field {n}" for n in range(5000)), bounds.MAX_UNKNOWN_FIELDS),
+        ("facts", tuple((f"fact_{n}", "a") for n in range(5000)), bounds.MAX_FACTS),
+        ("readings", tuple(Reading(0, f"metric_{n}", 1.0) for n in range(40_000)), bounds.MAX_READINGS),
+        ("readings", tuple(Reading(0, "link_up", 1.0, f"link{n}") for n in range(5000)), bounds.MAX_WORDS),
     ],
 )
 def test_of_too_many_the_first_are_taken_and_it_is_told(part: str, items: tuple[object, ...], most: int) -> None:
@@ -57,14 +57,14 @@ def test_of_too_many_the_first_are_taken_and_it_is_told(part: str, items: tuple[
 def test_problems_beyond_the_bound_are_one() -> None:
     problems = tuple(Problem("line", f"problem {n}") for n in range(5000))
     kept = admit(replace(ORDINARY, problems=problems), ()).report.problems
-    assert kept[:-1] == problems[: bounds.MOST_PROBLEMS]
+    assert kept[:-1] == problems[: bounds.MAX_PROBLEMS]
     assert "5000 problems" in kept[-1].text
 
 
 def test_facts_of_a_device_are_bounded_too() -> None:
     card = replace(CARDS[0], facts=tuple((f"fact_{n}", "a") for n in range(5000)))
     admitted = admit(replace(ORDINARY, devices=(card, *CARDS[1:])), ())
-    assert len(admitted.report.devices[0].facts) == bounds.MOST_FACTS
+    assert len(admitted.report.devices[0].facts) == bounds.MAX_FACTS
     assert admitted.report.devices[1:] == CARDS[1:]
 
 
@@ -80,7 +80,7 @@ def test_whatever_becomes_a_name_or_a_line_is_cut() -> None:
         index_space=LONG,
     )
     admitted = admit(report, ())
-    assert len(repr(admitted.report)) < 16 * bounds.LONGEST_NAME + 2 * bounds.LONGEST_TEXT + 2000
+    assert len(repr(admitted.report)) < 16 * bounds.MAX_NAME_LENGTH + 2 * bounds.MAX_TEXT_LENGTH + 2000
     assert "were cut" in admitted.report.problems[-1].text
     assert len(admitted.report.problems) == 2
 
@@ -111,22 +111,22 @@ def test_of_too_many_devices_those_that_were_seen_most_are_taken() -> None:
         processes=(Process(601, 4711, "train"), Process(599, 4712, "none")),
     )
     admitted = admit(report, known)
-    assert admitted.dropped_devices == 602 - bounds.MOST_DEVICES
+    assert admitted.dropped_devices == 602 - bounds.MAX_DEVICES
     taken = admitted.report
-    assert len(taken.devices) == len(taken.readings) == bounds.MOST_DEVICES
+    assert len(taken.devices) == len(taken.readings) == bounds.MAX_DEVICES
     assert taken.devices[-2:] == honest
     assert [(taken.devices[reading.device], reading.value) for reading in taken.readings[-2:]] == [
         (honest[0], 600.0),
         (honest[1], 601.0),
     ]
-    assert taken.processes == (Process(bounds.MOST_DEVICES - 1, 4711, "train"),)
+    assert taken.processes == (Process(bounds.MAX_DEVICES - 1, 4711, "train"),)
 
 
 def test_a_part_is_taken_with_its_card_only() -> None:
     parts = tuple(Device("amd", None, uuid=f"MIG-{n:08x}", partition=str(n % 7), parent=n // 7) for n in range(1400))
     taken = admit(Report(devices=(*cards(200), *parts)), ()).report.devices
-    assert len(taken) == bounds.MOST_DEVICES
+    assert len(taken) == bounds.MAX_DEVICES
     assert taken[:200] == cards(200)
     assert all(one.parent == place // 7 for place, one in enumerate(taken[200:]))
     crowded = admit(Report(devices=(*cards(300), *parts)), ()).report.devices
-    assert crowded == cards(300)[: bounds.MOST_DEVICES]
+    assert crowded == cards(300)[: bounds.MAX_DEVICES]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_parsers.merge.allocations import MOST_OWNERS, NodeOwners, billed_allocations, find_owners
+from telemetry_parsers.merge.allocations import MAX_OWNERS, NodeOwners, billed_allocations, find_owners
 from telemetry_parsers.merge.parties import SourcedClaim
 from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_parsers.ownership import Allocation, Claim, DeviceName, Owner, Process, Task, Way
@@ -332,7 +332,7 @@ def test_more_owners_than_the_bound_are_one():
     people = tuple(task(pid, user(f"u{pid:02}")) for pid in range(1, 31))
     device = card(0, *(process(pid, float(pid)) for pid in range(1, 31)))
     allocations = of((device,), (), people).devices[0].allocations
-    assert len(allocations) == MOST_OWNERS
+    assert len(allocations) == MAX_OWNERS
     assert [one.owner.kind for one in allocations].count("others") == 1
     assert sum(one.share for one in allocations) == pytest.approx(1.0)
     assert sum(one.memory_used_bytes or 0.0 for one in allocations) == pytest.approx(sum(range(1, 31)) * GIB)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_parsers.owners.cgroups import MOST_CHARACTERS, CgroupOwner, owner_in_cgroup
+from telemetry_parsers.owners.cgroups import MAX_CHARACTERS, CgroupOwner, owner_in_cgroup
 from telemetry_parsers.ownership import Owner
 
 ID = "0123456789abcdef" * 4
@@ -117,5 +117,5 @@ def test_any_text_gives_a_group(text: str) -> None:
 
 @pytest.mark.parametrize("part", ["/a", "/pod", "/job_1", "0::/", "\n", r"\x2d", "/kubepods-pod", ":"])
 def test_only_the_beginning_of_a_text_is_read(part: str) -> None:
-    beginning = ("0::" + part * (MOST_CHARACTERS // len(part)))[:MOST_CHARACTERS]
+    beginning = ("0::" + part * (MAX_CHARACTERS // len(part)))[:MAX_CHARACTERS]
     assert owner_in_cgroup(f"{beginning}\n0::/docker/{ID}") == owner_in_cgroup(beginning) == CgroupOwner()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_parsers.bounds import MOST_CLAIMS
+from telemetry_parsers.bounds import MAX_CLAIMS
 from telemetry_parsers.model import Capture, Output, Plain, Report
 from telemetry_parsers.owners.kubelet import PARSER, parse
 from telemetry_parsers.ownership import Claim, DeviceName, Owner
@@ -178,9 +178,9 @@ def test_allocatable_ids_of_unknown_form_are_problems() -> None:
 
 
 def test_claims_are_bounded_and_those_with_devices_stay() -> None:
-    idle = [pod(f"idle-{number}", container("main")) for number in range(MOST_CLAIMS)]
+    idle = [pod(f"idle-{number}", container("main")) for number in range(MAX_CLAIMS)]
     report = report_on({"pods": [*idle, pod("a", container("main", GPU))]})
-    assert len(report.claims) == MOST_CLAIMS
+    assert len(report.claims) == MAX_CLAIMS
     assert report.claims[0].owner == owner("a")
     assert report.problems
 

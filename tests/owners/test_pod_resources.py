@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kits.pod_resources import MESSAGES, allocatable, listed, message_classes, pod
 from telemetry_parsers.model import Plain
 from telemetry_parsers.owners.pod_resources import (
-    LARGEST_ANSWER_BYTES,
-    MOST_ENTRIES,
+    MAX_ANSWER_BYTES,
+    MAX_ENTRIES,
     DecodeError,
     allocatable_in,
     pods_in,
@@ -51,8 +51,8 @@ def test_only_what_is_wanted_is_kept() -> None:
         pytest.param(b"\x0f", "wire type 7", id="no kind"),
         pytest.param(b"\x80" * 11, "is too long", id="endless number"),
         pytest.param(b"\x0d\x00\x00", "longer than its message", id="half a fixed number"),
-        pytest.param(b"\x00" * (LARGEST_ANSWER_BYTES + 1), "larger than 4 MiB", id="too large"),
-        pytest.param(b"\x0a\x00" * (MOST_ENTRIES + 1), "more than 4096 pods", id="too many pods"),
+        pytest.param(b"\x00" * (MAX_ANSWER_BYTES + 1), "larger than 4 MiB", id="too large"),
+        pytest.param(b"\x0a\x00" * (MAX_ENTRIES + 1), "more than 4096 pods", id="too many pods"),
     ],
 )
 def test_what_is_no_answer_is_told(answer: bytes, words: str) -> None:
@@ -61,8 +61,8 @@ def test_what_is_no_answer_is_told(answer: bytes, words: str) -> None:
 
 
 def test_too_many_devices_are_told_and_unwanted_ones_are_not_counted() -> None:
-    answer = allocatable({"a.com/gpu": tuple(map(str, range(MOST_ENTRIES))), "b.com/kvm": ("k",) * MOST_ENTRIES})
-    assert len(allocatable_in(answer, lambda name: name == "a.com/gpu")) == MOST_ENTRIES
+    answer = allocatable({"a.com/gpu": tuple(map(str, range(MAX_ENTRIES))), "b.com/kvm": ("k",) * MAX_ENTRIES})
+    assert len(allocatable_in(answer, lambda name: name == "a.com/gpu")) == MAX_ENTRIES
     with pytest.raises(DecodeError, match="more than 4096 devices"):
         allocatable_in(answer, everything)
 

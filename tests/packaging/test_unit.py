@@ -16,7 +16,7 @@ from telemetry_daemon.terminal import exits
 FOLDER = ROOT / "deploy/systemd"
 UNIT = FOLDER / "telemetry.service"
 DROP_INS = sorted((FOLDER / "drop-ins").glob("*.conf"))
-MOST_EXPOSURE = "20"  # tenths
+MAX_EXPOSURE = "20"  # tenths
 # The name under which a driver registers nodes, where it is not the nodes' own.
 REGISTERED_AS = {"renderD": "226", "davinci": "devdrv-cdev", "nvidia": "195", "nvidiactl": "195"}
 # Would break the access to groups and devices, readings from /proc, scrapes from elsewhere.
@@ -51,7 +51,7 @@ def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.needs("systemd-analyze")
 def test_the_exposure_is_small() -> None:
-    done = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSURE}", UNIT)
+    done = analyze("security", "--offline=true", f"--threshold={MAX_EXPOSURE}", UNIT)
     assert done.returncode == 0, done.stdout.splitlines()[-1]
 
 

@@ -20,7 +20,7 @@ PAST_SECONDS = 1800.0
 INCIDENT_AFTER_SECONDS = 105.0
 CAUGHT_UP_SECONDS = 135.0
 CONFIG = "[sources.nvml]\ninterval = 0.2\n"
-MOST_BYTES = 200_000
+MAX_BYTES = 200_000
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder, chromium("--hide-scrollbars") as browser, browser.tab() as tab:
             drawn = draw(tab, picture, Path(folder))
         (IMAGES / f"{picture.name}.png").write_bytes(drawn)
-        large += len(drawn) > MOST_BYTES
+        large += len(drawn) > MAX_BYTES
         print(f"{picture.name}.png: {len(drawn) // 1000} kB")
     return min(large, 1)
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.needs("chromium")
 
 Demo = Callable[[str], str]
 FEW, MANY = "4xnvidia", "20xnvidia"
-MOST_STEPS = 60
+MAX_STEPS = 60
 IN_FOCUS = "document.activeElement"
 
 
@@ -25,7 +25,7 @@ def opened(tab: Tab, url: str) -> View:
 
 def step_to(tab: Tab, condition: str) -> None:
     """Press Tab until the element in focus is as wanted, seeing on the way where one is."""
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         tab.press("Tab")
         if tab.evaluate(f"{IN_FOCUS} !== document.body"):
             assert tab.evaluate(f"{IN_FOCUS}.checkVisibility()"), "what has the focus is in sight"

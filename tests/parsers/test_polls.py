@@ -9,7 +9,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Capture, Command, Device, Failure, Library, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft, problem_by_text
 from telemetry_parsers.reports.targets import fact, identity, metric, special, state, switch, value_of
-from telemetry_parsers.text.answers import MOST_PROBLEMS, ErrorText, capped, error_report, failed_midway, not_read
+from telemetry_parsers.text.answers import MAX_PROBLEMS, ErrorText, capped, error_report, failed_midway, not_read
 from telemetry_parsers.text.lines import lines
 
 PARSERS = registered_parsers()
@@ -117,9 +117,9 @@ def test_a_torn_list_keeps_its_problems_and_loses_the_rest(status: int, reason: 
 def test_many_problems_are_told_as_a_count() -> None:
     problems = [Problem(f"line {number}", "bad") for number in range(1000)]
     shown = capped(problems)
-    assert len(shown) == MOST_PROBLEMS
-    assert shown[-1].text == f"and {1000 - MOST_PROBLEMS + 1} more problems"
-    assert capped(problems[:MOST_PROBLEMS]) == tuple(problems[:MOST_PROBLEMS])
+    assert len(shown) == MAX_PROBLEMS
+    assert shown[-1].text == f"and {1000 - MAX_PROBLEMS + 1} more problems"
+    assert capped(problems[:MAX_PROBLEMS]) == tuple(problems[:MAX_PROBLEMS])
 
 
 BAD = Absent.NOT_UNDERSTOOD

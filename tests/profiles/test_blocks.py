@@ -15,7 +15,7 @@ from telemetry_profile.files import trace
 FOLDER = profile_captures()
 TRACES = sorted(path for path in FOLDER.rglob("*.json*") if path.suffix != ".0") if FOLDER else []
 # Larger traces show nothing else about cutting events.
-MOST_BYTES = 60_000
+MAX_BYTES = 60_000
 
 
 few = settings(deadline=None, max_examples=30)
@@ -56,7 +56,7 @@ def _whole(path: Any) -> tuple[bytes, list[Any] | None, dict[str, Any]]:
 
 
 def test_real_traces_give_the_events_that_json_gives() -> None:
-    for path in (path for path in TRACES if path.stat().st_size < MOST_BYTES):
+    for path in (path for path in TRACES if path.stat().st_size < MAX_BYTES):
         data, events, keys = _whole(path)
         collector, facts = collect(data, 2**16)
         if events is None:
@@ -191,7 +191,7 @@ def test_what_is_no_number_is_no_time() -> None:
 
 @pytest.mark.parametrize("odd", UNREADABLE)
 def test_an_unreadable_event_costs_itself(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace, "MOST_EVENT_BYTES", 2**20)
+    monkeypatch.setattr(trace, "MAX_EVENT_BYTES", 2**20)
     collector, facts = collect(_around(UNREADABLE[odd]), 2**19)
     assert facts is not None
     assert facts.problems

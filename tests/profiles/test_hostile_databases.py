@@ -135,7 +135,7 @@ def test_a_packed_file_that_is_cut_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "MOST_UNPACKED_BYTES", 1 << 16)
+    monkeypatch.setattr(database, "MAX_UNPACKED_BYTES", 1 << 16)
     packed = tmp_path / "made.gz"
     packed.write_bytes(gzip.compress(b"SQLite format 3\0" + bytes(1 << 20)))
     with pytest.raises(NotReadError, match="unpack it yourself"):

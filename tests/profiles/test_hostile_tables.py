@@ -232,7 +232,7 @@ def test_files_that_repeat_others_are_recognised_and_not_needed(name: str, conte
 
 
 def test_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mindspore_tables, "MOST_NAMES", 50)
+    monkeypatch.setattr(mindspore_tables, "MAX_NAMES", 50)
     rows = "\n".join(f"op{number},1.5" for number in range(55))
     (device,) = facts_of("aicore_intermediate_1_detail.csv", f"full_op_name,execution_time\n{rows}\n").devices
     assert len(device.kernels) == 51

@@ -12,7 +12,7 @@ from kits.captures import own_case
 from kits.command_line import run_main
 from kits.rank_tables import version_1, version_2, written
 from telemetry_daemon.config.settings import RankSettings
-from telemetry_daemon.state.ranks import LARGEST_FILE_BYTES, SMALL_FILE_BYTES, RankWatch, names_of_node, read
+from telemetry_daemon.state.ranks import MAX_FILE_BYTES, SMALL_FILE_BYTES, RankWatch, names_of_node, read
 from telemetry_exporters.documents import snapshot_json
 from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
@@ -305,7 +305,7 @@ def test_whatever_a_job_puts_there_is_told_and_neither_waited_for_nor_believed(p
 def test_a_large_table_is_read_elsewhere_and_says_the_same(path, watch, put):
     table = version_1(servers=1000, chips=8)
     path.write_text(written(table))
-    assert SMALL_FILE_BYTES < path.stat().st_size < LARGEST_FILE_BYTES
+    assert SMALL_FILE_BYTES < path.stat().st_size < MAX_FILE_BYTES
     watch.check()
     assert [(dict(ranks.by_chip), ranks.server) for ranks in put] == [({n: 8 + n for n in range(8)}, "1")]
 

@@ -179,7 +179,7 @@ def test_a_folder_in_which_others_can_write_is_refused(
 def test_no_more_files_are_read_than_there_may_be(
     tmp_path: Path, folder: OwnFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telemetry_daemon.readers.jobs.reader.MOST_FILES", 5)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.reader.MAX_FILES", 5)
     for number in range(9):
         begin(folder, Job("slurm", str(number), str(number)), LONG_AGO)
     assert len(report_of(reader(tmp_path), "slurm").claims) == 5

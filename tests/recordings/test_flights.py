@@ -99,11 +99,11 @@ def test_the_oldest_go_when_there_are_too_many_bytes_and_other_files_stay(tmp_pa
     (folder / "notes.txt").write_text("x" * 10_000)
     size = (folder / names[0]).stat().st_size
     for name in names[1:]:
-        write(folder, name, [capture_line(CAPTURE)], most_bytes=3 * size)
+        write(folder, name, [capture_line(CAPTURE)], max_bytes=3 * size)
     assert sorted(path.name for path in folder.iterdir()) == [*names[2:], "notes.txt"]
-    write(folder, flights.name_of(BEGUN + 9, "lost"), [capture_line(CAPTURE)], most_bytes=1)
+    write(folder, flights.name_of(BEGUN + 9, "lost"), [capture_line(CAPTURE)], max_bytes=1)
     assert [flight.wall_time for flight in flights.list_flights(str(tmp_path))] == [BEGUN + 9]
-    write(folder, NAME, [capture_line(CAPTURE)], most_bytes=1)
+    write(folder, NAME, [capture_line(CAPTURE)], max_bytes=1)
     assert [flight.name for flight in flights.list_flights(str(tmp_path))] == [NAME], (
         "the clock was set back: the newest stays"
     )
@@ -128,7 +128,7 @@ def test_what_a_killed_writer_left_behind_counts_and_goes_after_an_hour(tmp_path
         path.write_bytes(bytes(size))
         os.utime(path, (time.time() - age,) * 2)
     for number in (1, 2):
-        write(folder, named("lost", number), [capture_line(CAPTURE)], most_bytes=3 * size)
+        write(folder, named("lost", number), [capture_line(CAPTURE)], max_bytes=3 * size)
     assert {path.name for path in folder.iterdir()} == {named("lost", 1), named("lost", 2), young.name, others.name}
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.recordings.last_minutes import LARGEST_RAW_BYTES, MOST_RAW_BYTES, Line, RecentCaptures
+from telemetry_daemon.recordings.last_minutes import MAX_CAPTURE_BYTES, MAX_RAW_BYTES, Line, RecentCaptures
 
 
 def line(at: float, poll: str = "fast", text: str = "") -> Line:
@@ -46,7 +46,7 @@ def noise(size: int) -> bytes:
 
 
 def test_who_holds_most_loses_its_oldest_and_the_others_nothing() -> None:
-    ring = RecentCaptures(most_bytes=1 << 20)
+    ring = RecentCaptures(max_bytes=1 << 20)
     for number in range(100):
         ring.add(Line("quiet", "fast", number, f"fast {number}\n".encode()))
         ring.add(Line("loud", "fast", number, noise(30_000)))
@@ -62,16 +62,16 @@ def test_what_packs_well_is_bounded_by_what_it_takes_to_mask_it() -> None:
     ring = RecentCaptures(seconds=1e9)
     for number in range(100):
         ring.add(Line("quiet", "fast", number, b"fast\n"))
-        ring.add(Line("loud", "fast", number, bytes(LARGEST_RAW_BYTES - 1) + b"\n"))
-        ring.add(Line("too loud", "fast", number, bytes(LARGEST_RAW_BYTES) + b"\n"))
+        ring.add(Line("loud", "fast", number, bytes(MAX_CAPTURE_BYTES - 1) + b"\n"))
+        ring.add(Line("too loud", "fast", number, bytes(MAX_CAPTURE_BYTES) + b"\n"))
     unpacked = [zlib.decompress(member, 31) for member in ring.packed()]
     assert unpacked.count(b"fast\n") == 100
-    assert sum(map(len, unpacked)) <= MOST_RAW_BYTES
+    assert sum(map(len, unpacked)) <= MAX_RAW_BYTES
     assert len(unpacked) == 100 + 15
 
 
 def test_a_capture_that_would_drive_out_all_others_is_left_out() -> None:
-    ring = RecentCaptures(most_bytes=1 << 20)
+    ring = RecentCaptures(max_bytes=1 << 20)
     ring.add(line(1))
     ring.add(Line("smi", "huge", 2.0, noise(1 << 20)))
     assert polls_in(ring.packed()) == ["fast 1"]
@@ -79,7 +79,7 @@ def test_a_capture_that_would_drive_out_all_others_is_left_out() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 400), st.sampled_from("abcd"), st.integers(0, 4000)), max_size=80))
 def test_whatever_comes_the_size_is_that_of_what_is_kept(given: list[tuple[float, str, int]]) -> None:
-    ring = RecentCaptures(seconds=50.0, most_bytes=20_000)
+    ring = RecentCaptures(seconds=50.0, max_bytes=20_000)
     for at, poll, size in given:
         ring.add(Line("smi", poll, at, noise(size)))
         packed = list(ring.packed())
@@ -100,7 +100,7 @@ def test_many_threads_may_add() -> None:
 def test_what_many_small_captures_take_is_what_counts(size: int) -> None:
     tracemalloc.start()
     try:
-        ring = RecentCaptures(most_bytes=1 << 18)
+        ring = RecentCaptures(max_bytes=1 << 18)
         before = tracemalloc.get_traced_memory()[0]
         for number in range(3_000):
             ring.add(Line("smi", f"poll {number % 3}", number / 125, f"{number}\n".encode() * size))

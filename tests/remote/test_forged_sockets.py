@@ -13,7 +13,7 @@ from kits.command_line import run_main
 
 Answer = Callable[[socket.socket], None]
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
-MOST_MEBIBYTES = 300
+MAX_MEBIBYTES = 300
 
 
 def once(text: bytes) -> Answer:
@@ -136,7 +136,7 @@ def run(folder: Path, command: tuple[str, ...]) -> str:
     done = run_main(name, "--config", str(config), *words)
     grown = peak_mebibytes() - before
     assert done.status != 70, done
-    assert grown < MOST_MEBIBYTES, (command, grown)
+    assert grown < MAX_MEBIBYTES, (command, grown)
     return done.stdout + done.stderr
 
 

@@ -22,7 +22,7 @@ from telemetry_parsers.model import Absent, Problem
 
 LINKS = Links("/metrics", "/api/v1/snapshot", "/api/v1/history", "/healthz", "/readyz")
 VOID = {"meta", "link", "br"}
-MOST_BYTES, MOST_PACKED_BYTES, LONGEST_LINE = 64_000, 20_000, 140
+MAX_BYTES, MAX_PACKED_BYTES, MAX_LINE_LENGTH = 64_000, 20_000, 140
 ELEMENTS = (
     "html head title style body header div h1 h2 p span small strong code a main noscript script dl dt dd ul li table "
     "thead tbody tr th td svg rect footer"
@@ -131,9 +131,9 @@ def digest(text):
 
 def test_script_and_style_are_small_and_written_for_people():
     both = (script() + style()).encode()
-    assert len(both) <= MOST_BYTES
-    assert len(gzip.compress(both, 6)) <= MOST_PACKED_BYTES
-    assert [line for line in (script() + style()).splitlines() if len(line) > LONGEST_LINE] == []
+    assert len(both) <= MAX_BYTES
+    assert len(gzip.compress(both, 6)) <= MAX_PACKED_BYTES
+    assert [line for line in (script() + style()).splitlines() if len(line) > MAX_LINE_LENGTH] == []
 
 
 def test_a_device_and_a_source_are_shown_with_all_that_matters():

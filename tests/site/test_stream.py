@@ -8,7 +8,7 @@ import pytest
 
 from kits import snapshots as kit
 from kits.stepped_loop import SteppedLoop
-from telemetry_daemon.site.stream import MOST_LOCAL_STREAMS, MOST_STREAMS, MOST_UNREAD_BYTES, TURN_SECONDS, Streams
+from telemetry_daemon.site.stream import MAX_LOCAL_STREAMS, MAX_STREAMS, MAX_UNREAD_BYTES, TURN_SECONDS, Streams
 from telemetry_daemon.state.history import History
 from telemetry_daemon.times import Clock
 from telemetry_daemon.web.messages import LOCAL_SOCKET, Request
@@ -147,7 +147,7 @@ def test_a_heartbeat_comes_when_nothing_else_does():
 
 def test_the_number_of_streams_is_limited():
     node = Node()
-    followers = [node.follow() for _ in range(MOST_STREAMS)]
+    followers = [node.follow() for _ in range(MAX_STREAMS)]
     refused = node.streams.follow(Request("GET", "/api/v1/events"))
     assert (refused.status, dict(refused.headers)["Retry-After"]) == (503, "5")
     followers[0].close()
@@ -164,23 +164,23 @@ def asks(node, client):
 
 def test_one_client_keeps_no_other_from_following():
     node = Node()
-    greedy = [asks(node, "10.0.0.1") for _ in range(MOST_STREAMS)]
+    greedy = [asks(node, "10.0.0.1") for _ in range(MAX_STREAMS)]
     assert asks(node, "10.0.0.2")
     assert node.dropped == greedy[:1]
     assert asks(node, "10.0.0.1") is None
-    assert len(node.streams) == MOST_STREAMS
+    assert len(node.streams) == MAX_STREAMS
 
 
 def test_the_local_socket_has_streams_of_its_own():
     node = Node()
-    assert all(asks(node, f"10.0.0.{number}") for number in range(MOST_STREAMS))
-    assert all(asks(node, LOCAL_SOCKET) for _ in range(MOST_LOCAL_STREAMS))
+    assert all(asks(node, f"10.0.0.{number}") for number in range(MAX_STREAMS))
+    assert all(asks(node, LOCAL_SOCKET) for _ in range(MAX_LOCAL_STREAMS))
     assert (asks(node, LOCAL_SOCKET), asks(node, "10.0.0.99"), node.dropped) == (None, None, [])
 
 
 def test_a_stream_that_has_lasted_a_minute_makes_room_for_a_new_client():
     node = Node()
-    streams = [asks(node, f"10.0.0.{number}") for number in range(MOST_STREAMS)]
+    streams = [asks(node, f"10.0.0.{number}") for number in range(MAX_STREAMS)]
     node.loop.advance(TURN_SECONDS)
     assert asks(node, "10.0.0.99")
     assert node.dropped == streams[:1]
@@ -197,7 +197,7 @@ def test_a_client_that_does_not_read_is_dropped():
         if node.dropped:
             break
     assert node.dropped == [sleeps]
-    assert sum(len(piece) for piece in iter(sleeps.next, b"")) < 2 * MOST_UNREAD_BYTES
+    assert sum(len(piece) for piece in iter(sleeps.next, b"")) < 2 * MAX_UNREAD_BYTES
 
 
 @pytest.mark.parametrize(("last_seen", "slots"), [("abc.{}", 2), ("older.7", 3), ("abc.no number", 3)])

@@ -9,7 +9,7 @@ from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_parsers import bounds
-from telemetry_parsers.merge.allocations import MOST_OWNERS
+from telemetry_parsers.merge.allocations import MAX_OWNERS
 from telemetry_parsers.model import Process, Report
 from telemetry_parsers.ownership import Claim, DeviceName, Owner, Task
 
@@ -137,7 +137,7 @@ def test_before_all_cards_are_listed_no_name_is_called_wrong() -> None:
 
 def test_a_flood_of_claims_and_owners_stays_within_bounds(node: OwnedNode) -> None:
     for turn in range(2):
-        names = [f"{turn}-{number}" for number in range(2 * bounds.MOST_CLAIMS)]
+        names = [f"{turn}-{number}" for number in range(2 * bounds.MAX_CLAIMS)]
         lost = (Claim(job(name), names=(DeviceName(f"GPU-{name}", "uuid", f"GPU-{name}"),)) for name in names[1:])
         long = Claim(job("x" * 10_000), names=(FIRST,))
         shared = (Claim(job(name), names=(SECOND,), replica=name) for name in names[:100])
@@ -146,8 +146,8 @@ def test_a_flood_of_claims_and_owners_stays_within_bounds(node: OwnedNode) -> No
         snapshot = node.store.snapshot()
         first, second = snapshot.devices
         assert [allocation.owner.name for allocation in first.allocations] == ["41"]
-        assert len(second.allocations) == MOST_OWNERS
+        assert len(second.allocations) == MAX_OWNERS
         assert sum(allocation.share for allocation in second.allocations) == pytest.approx(1.0)
         (status,) = (source for source in snapshot.sources if source.source == "slurm")
-        assert len(status.problems) <= bounds.MOST_PROBLEMS
-        assert all(len(problem.text) <= bounds.LONGEST_TEXT for problem in status.problems)
+        assert len(status.problems) <= bounds.MAX_PROBLEMS
+        assert all(len(problem.text) <= bounds.MAX_TEXT_LENGTH for problem in status.problems)

@@ -142,17 +142,17 @@ def weight(root: object) -> int:
 
 
 # 256 devices of two lists at most and 128 lost ones, one reading each, their names and what hangs on the first one.
-MOST_SHOWN = 2 * bounds.MOST_DEVICES + bounds.MOST_LOST
-PAGE_BYTES = MOST_SHOWN * (2 * bounds.LONGEST_NAME * 4 + bounds.MOST_FACTS * 2 * bounds.LONGEST_NAME) + (2 << 20)
+MAX_SHOWN = 2 * bounds.MAX_DEVICES + bounds.MAX_LOST
+PAGE_BYTES = MAX_SHOWN * (2 * bounds.MAX_NAME_LENGTH * 4 + bounds.MAX_FACTS * 2 * bounds.MAX_NAME_LENGTH) + (2 << 20)
 HELD_BYTES = 64 << 20
 
 
 def check(node: Node) -> None:
     snapshot = node.store.snapshot()
-    assert len(snapshot.devices) <= MOST_SHOWN
-    assert len(node.store.lost_ids()) <= bounds.MOST_LOST
-    assert len(node.store.identities()) <= MOST_SHOWN + bounds.MOST_UNKNOWN
-    assert max(len(source.problems) for source in snapshot.sources) <= bounds.MOST_PROBLEMS + 1
+    assert len(snapshot.devices) <= MAX_SHOWN
+    assert len(node.store.lost_ids()) <= bounds.MAX_LOST
+    assert len(node.store.identities()) <= MAX_SHOWN + bounds.MAX_UNKNOWN
+    assert max(len(source.problems) for source in snapshot.sources) <= bounds.MAX_PROBLEMS + 1
     honest = node.honest()
     assert (honest.up, [reading.value for reading in honest.readings if reading.metric == "power_watts"]) == (
         True,
@@ -207,7 +207,7 @@ THE_REST = {
     ],
 )
 def test_what_is_held_does_not_grow_however_long_it_goes_on(evils: list[Evil], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "MOST_PINNED_COUNTERS", 1000)
+    monkeypatch.setattr(bounds, "MAX_PINNED_COUNTERS", 1000)
     node = Node()
 
     def live(reports: Iterable[int]) -> int:
@@ -222,10 +222,10 @@ def test_what_is_held_does_not_grow_however_long_it_goes_on(evils: list[Evil], m
 
 
 def test_counters_that_come_under_new_names_are_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "MOST_PINNED_COUNTERS", 1000)
+    monkeypatch.setattr(bounds, "MAX_PINNED_COUNTERS", 1000)
     node = Node()
-    words = bounds.MOST_WORDS
-    for number in range(16 * bounds.MOST_PINNED_COUNTERS // words):
+    words = bounds.MAX_WORDS
+    for number in range(16 * bounds.MAX_PINNED_COUNTERS // words):
         readings = tuple(Reading(0, "pcie_errors_total", 1.0, f"{number}w{word}") for word in range(words))
         node.now += 2.0
         node.put("evil", Report(devices=(CARD,), readings=readings))
@@ -236,8 +236,8 @@ def test_counters_that_come_under_new_names_are_not_remembered_for_ever(monkeypa
 
 def test_labels_that_come_under_new_names_are_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """What history, links and alarms keep of a device is bounded, whichever metric has the invented labels."""
-    monkeypatch.setattr(bounds, "MOST_PINNED_COUNTERS", 1000)
-    node, alarms, words = Node(), AlarmDetector(lambda _: None, float), bounds.MOST_WORDS // 2
+    monkeypatch.setattr(bounds, "MAX_PINNED_COUNTERS", 1000)
+    node, alarms, words = Node(), AlarmDetector(lambda _: None, float), bounds.MAX_WORDS // 2
     node.store = node.new_store(history=History(node.clock), watch=alarms)
     labelled = [metric.key for metric in DEVICE_METRICS if metric.label]
 
@@ -267,23 +267,23 @@ def test_invented_devices_never_push_out_one_that_is_really_lost() -> None:
         node.put("honest", HONEST)
         node.put("evil", Evil(devices=40, addresses=False).report(number // 3))
     assert "GPU-5678" in node.store.lost_ids()
-    assert len(node.store.lost_ids()) == bounds.MOST_LOST
+    assert len(node.store.lost_ids()) == bounds.MAX_LOST
 
 
 def test_what_is_refused_is_counted_and_reported_once_in_the_log_and_goes_when_it_is_mended() -> None:
     node = Node()
     taken = node.live_through(Evil(devices=300, names="same"))
-    assert node.refused() == 300 - bounds.MOST_DEVICES
+    assert node.refused() == 300 - bounds.MAX_DEVICES
     assert ["300 devices" in problem.text for problem in taken.problems] == [True]
     page = renderer.text_page(node.store.snapshot()).decode()
-    assert f'telemetry_devices_refused{{source="evil"}} {300.0 - bounds.MOST_DEVICES}\n' in page
+    assert f'telemetry_devices_refused{{source="evil"}} {300.0 - bounds.MAX_DEVICES}\n' in page
     assert 'telemetry_devices_refused{source="honest"} 0.0\n' in page
     node.live_through(Evil(devices=2, names="same"))
     assert node.refused() > 0, "more are lost than are remembered"
     assert any(
         "telemetry forget --all-lost --vendor amd" in problem.text for problem in node.put("evil", None).problems
     )
-    assert len(node.store.forget(lambda position: position.vendor == "amd")) == bounds.MOST_LOST
+    assert len(node.store.forget(lambda position: position.vendor == "amd")) == bounds.MAX_LOST
     node.live_through(Evil(devices=2, names="same"))
     assert (node.refused(), node.store.lost_ids()) == (0, ())
 

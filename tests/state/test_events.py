@@ -14,7 +14,7 @@ from telemetry_daemon.readers.pci import Machine, this_machine
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.devices_file import StoredDevices, load, path_in, save
 from telemetry_daemon.state.events import Events
-from telemetry_parsers.bounds import MOST_EVENT_CODES
+from telemetry_parsers.bounds import MAX_EVENT_CODES
 from telemetry_parsers.model import Absent, Event, Identity, MergedDevice, MergedReading, Value
 
 CARD = MergedDevice("nvidia", 0, "GPU-a", "0", "H100", bus_id="0000:3b:00.0")
@@ -194,11 +194,11 @@ def test_events_of_no_device_are_passed_over(node: Node) -> None:
 
 @pytest.mark.parametrize("is_ongoing", [False, True])
 def test_made_up_codes_are_bounded_and_no_event_is_lost(node: Node, is_ongoing: bool) -> None:
-    number = 10 * MOST_EVENT_CODES
+    number = 10 * MAX_EVENT_CODES
     many = [Event(0, f"code_{n}", is_ongoing=is_ongoing) for n in range(number)]
     node.accumulator.events.add_report(POLL, [CARD.id], many, NOON)
     totals = node.values("events_total")
-    assert (len(totals), totals["other"]) == (MOST_EVENT_CODES + 1, 9 * MOST_EVENT_CODES)
+    assert (len(totals), totals["other"]) == (MAX_EVENT_CODES + 1, 9 * MAX_EVENT_CODES)
     assert node.values().keys() == totals.keys()
 
 

@@ -10,7 +10,7 @@ from kits.fed_node import OK, FedNode
 from state.clocked_store import CARDS, FAST
 from state.past_lives import live
 from telemetry_daemon.state.health import PollResult, SourceFacts
-from telemetry_daemon.state.history import LENGTH, MOST_DEVICES, History
+from telemetry_daemon.state.history import LENGTH, MAX_DEVICES, History
 from telemetry_parsers.model import Absent, Capture, Device, Event, Reading, Report
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS, Gap, PastEvent
 
@@ -189,7 +189,7 @@ def test_the_newest_events_are_kept():
 
 def test_of_too_many_devices_those_that_came_first_have_a_past_until_they_are_gone_for_half_an_hour():
     history_of = Node().history
-    shown = [kit.device(number, kit.reading("power_watts", 1.0)) for number in range(MOST_DEVICES + 1)]
+    shown = [kit.device(number, kit.reading("power_watts", 1.0)) for number in range(MAX_DEVICES + 1)]
     history_of.update(shown, {}, math.inf)
     assert history_of.ids() == tuple(device.id for device in shown[:-1])
     node = Node()

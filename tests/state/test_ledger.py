@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kits.billed_node import START, Node, by_name, has, job, pod
-from telemetry_daemon.state.ledger import MOST_WAITING
+from telemetry_daemon.state.ledger import MAX_WAITING
 from telemetry_parsers.job_record import Gap, RecordedTime
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Claim
@@ -333,11 +333,11 @@ def test_hundreds_of_job_changes_leave_nothing_behind():
 
 def test_many_that_go_at_once_do_not_wait_together():
     node = Node()
-    for number in range(MOST_WAITING + 50):
+    for number in range(MAX_WAITING + 50):
         node.gives(has(job(str(number))))
         node.now += 0.1
         node.poll()
-    assert len(node.kept().jobs) <= MOST_WAITING + 3
+    assert len(node.kept().jobs) <= MAX_WAITING + 3
 
 
 POLLS = st.lists(

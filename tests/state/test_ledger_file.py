@@ -218,7 +218,7 @@ def test_half_a_line_of_a_power_cut_does_not_spoil_the_next_one(tmp_path):
 def test_a_full_file_becomes_the_older_one(tmp_path, monkeypatch):
     node, file = worked(), file_in(tmp_path)
     line = len(job_json.line(node.records[0])) + 1
-    monkeypatch.setattr(ledger_file, "LARGEST_JOBS_BYTES", int(2.5 * line))
+    monkeypatch.setattr(ledger_file, "MAX_JOBS_BYTES", int(2.5 * line))
     for number in range(7):
         file.write([replace(node.records[0], hostname=f"n{number}")], None)
     assert [line.hostname for line in lines_of(tmp_path, OLDER)] == ["n4", "n5"]

@@ -29,7 +29,7 @@ from telemetry_daemon.web import clients
 from telemetry_daemon.web.access import access_control
 from telemetry_daemon.web.access.access_control import AccessControl, load_rules
 from telemetry_daemon.web.addresses import WebConfigError
-from telemetry_daemon.web.clients import MOST_CLIENTS, Buckets, Caller, RateLimits, TokenBucket
+from telemetry_daemon.web.clients import MAX_CLIENTS, Buckets, Caller, RateLimits, TokenBucket
 from telemetry_daemon.web.messages import Request, Response
 from web.scraper import Scraper
 
@@ -90,7 +90,7 @@ def test_clients_beyond_the_bound_are_forgotten_the_longest_unheard_first() -> N
     buckets = Buckets(3600.0, 1)
     assert buckets.for_client("first").allow(1.0)
     assert buckets.for_client("second").allow(1.0)
-    for number in range(MOST_CLIENTS - 1):
+    for number in range(MAX_CLIENTS - 1):
         assert not buckets.for_client("first").allow(2.0)
         buckets.for_client(number)
     assert not buckets.for_client("first").allow(3.0)
@@ -263,7 +263,7 @@ def test_a_file_that_names_itself_or_one_file_twice_is_read_once_more_and_not_fo
 def test_sessions_of_clients_without_tickets_do_not_pile_up(
     pki: Pki, web_file: WebFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telemetry_daemon.web.access.access_control.MOST_TLS_SESSIONS", 4)
+    monkeypatch.setattr("telemetry_daemon.web.access.access_control.MAX_TLS_SESSIONS", 4)
     context = pki.trusting()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_TICKET

@@ -20,12 +20,12 @@ from kits.attackers import attack
 from kits.processes import peak_mib
 from kits.waiting import PATIENCE_SECONDS, until
 from kits.web_server import Pki, connect, fetch, read_to_end
-from telemetry_daemon.web.server.web_server import MOST_CLIENTS_PER_ROUND
+from telemetry_daemon.web.server.web_server import MAX_CLIENTS_PER_ROUND
 
 HERE = Path(__file__).parent
 SCRAPES = 40
 USUAL_SOFT_LIMIT = 1024
-MOST_MIB = 70
+MAX_MIB = 70
 
 
 class Served:
@@ -110,9 +110,9 @@ def test_scrapes_go_on_under_attack(
         scrapes.close()
         peak = peak_mib(server.process.pid)
     record_property("peak_mib", round(peak, 1))
-    assert peak < MOST_MIB
+    assert peak < MAX_MIB
     assert statistics.median(descriptors) < 300
-    assert max(descriptors) < 300 + MOST_CLIENTS_PER_ROUND  # these are accepted before the same number is dropped
+    assert max(descriptors) < 300 + MAX_CLIENTS_PER_ROUND  # these are accepted before the same number is dropped
 
 
 def test_an_unfinished_request_is_hung_up_on_after_five_seconds() -> None:
@@ -168,7 +168,7 @@ def test_clients_that_ask_and_do_not_read_cost_little_and_lock_nobody_out(
             client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 60)
         assert fetch(server.port, tls=tls).status == 200
         record_property("peak_mib", round(peak_mib(server.process.pid), 1))
-        assert peak_mib(server.process.pid) < MOST_MIB
+        assert peak_mib(server.process.pid) < MAX_MIB
 
 
 def test_a_plain_server_is_small_and_loads_nothing_for_tls_files_and_passwords(

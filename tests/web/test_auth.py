@@ -14,7 +14,7 @@ import pytest
 from kits.waiting import PATIENCE_SECONDS, until
 from kits.web_server import RunningServer, basic, cheap_hash, connect, fetch, read_to_end, running_server
 from telemetry_daemon.web.access import auth
-from telemetry_daemon.web.access.auth import LONGEST_QUEUE, MOST_CACHED_RESULTS, parse_basic
+from telemetry_daemon.web.access.auth import MAX_CACHED_RESULTS, MAX_QUEUE_LENGTH, parse_basic
 from telemetry_daemon.web.messages import Request, Response
 
 WebFile = Callable[[str], Path]
@@ -96,12 +96,12 @@ def test_every_path_is_protected_and_nothing_reaches_the_site(web_file: WebFile)
 def test_the_right_password_is_never_forgotten_for_wrong_ones(web_file: WebFile) -> None:
     with running_server(config_file=web_file(users(("alice", cheap_hash("secret"))))) as running:
         assert fetch(running.port, headers=basic("alice", "secret")).status == 200
-        for number in range(MOST_CACHED_RESULTS + 20):
+        for number in range(MAX_CACHED_RESULTS + 20):
             assert fetch(running.port, headers=basic("alice", f"guess {number}")).status == 401
         before = running.statistics().password_checks
-        assert before == MOST_CACHED_RESULTS + 21
+        assert before == MAX_CACHED_RESULTS + 21
         assert fetch(running.port, headers=basic("alice", "secret")).status == 200
-        assert fetch(running.port, headers=basic("alice", f"guess {MOST_CACHED_RESULTS + 19}")).status == 401
+        assert fetch(running.port, headers=basic("alice", f"guess {MAX_CACHED_RESULTS + 19}")).status == 401
         assert running.statistics().password_checks == before
         assert fetch(running.port, headers=basic("alice", "guess 0")).status == 401
         assert running.statistics().password_checks == before + 1
@@ -172,11 +172,11 @@ def answered(clients: list[socket.socket]) -> int:
 
 
 def test_one_check_runs_some_wait_and_the_rest_is_refused(held: Held) -> None:
-    clients = [held.send(guess) for guess in guesses(LONGEST_QUEUE + 21)]
+    clients = [held.send(guess) for guess in guesses(MAX_QUEUE_LENGTH + 21)]
     until(lambda: answered(clients) == 20, "that all others wait")
-    held.let_pass(LONGEST_QUEUE + 1)
-    assert Counter(statuses(clients)) == {401: LONGEST_QUEUE + 1, 429: 20}
-    assert held.checks == LONGEST_QUEUE + 1
+    held.let_pass(MAX_QUEUE_LENGTH + 1)
+    assert Counter(statuses(clients)) == {401: MAX_QUEUE_LENGTH + 1, 429: 20}
+    assert held.checks == MAX_QUEUE_LENGTH + 1
 
 
 def test_the_same_password_asked_for_at_once_is_checked_once(held: Held) -> None:
@@ -224,7 +224,7 @@ def test_one_at_the_address_of_32_guessers_gets_in_at_its_first_request(held: He
 
 
 def test_when_all_places_are_taken_the_client_with_the_most_makes_room(held: Held) -> None:
-    held.ask(*guesses(LONGEST_QUEUE), source="127.0.0.2")
+    held.ask(*guesses(MAX_QUEUE_LENGTH), source="127.0.0.2")
     newest = held.ask("the newest", source="127.0.0.2")
     assert statuses([held.send("one more", source="127.0.0.2")]) == [429]
     honest = held.send("secret", source="127.0.0.3")

@@ -61,7 +61,7 @@ def test_requests_in_bulk(pki: Pki, web_file: WebFile) -> None:
 
 
 def greet(
-    client: socket.socket, context: ssl.SSLContext, most_bytes: int
+    client: socket.socket, context: ssl.SSLContext, max_bytes: int
 ) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
     """A TLS session by hand, whose greeting goes out in pieces of so many bytes; and what came in, and is to go out."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -70,7 +70,7 @@ def greet(
         with contextlib.suppress(ssl.SSLWantReadError):  # the other side has to answer first
             tls.do_handshake()
             return tls, incoming, outgoing
-        while piece := outgoing.read(most_bytes):
+        while piece := outgoing.read(max_bytes):
             client.send(piece)
         incoming.write(client.recv(65536))
 

@@ -32,8 +32,8 @@ _ON_BUS = "telemetry_pci_devices"
 _COUNT_LINE = re.compile(rf'({_EXPECTED}|{_ON_BUS})\{{vendor="([a-z]{{1,32}})"\}} ([0-9.]{{1,9}})\n')
 # The exit status for "unknown" in formats that differ from monitoring plugins.
 _UNKNOWN_BY_FORMAT = {"nhc": 1, "npd": 2}
-_LARGEST_BYTES = 1 << 20
-_MOST_DEVICES = 4096
+_MAX_BYTES = 1 << 20
+_MAX_DEVICES = 4096
 # The thresholds that `check` evaluates. Prometheus evaluates the others.
 NUMBERS = (
     "ecc_corrected",
@@ -178,7 +178,7 @@ def read_overrides(path: str) -> Overrides:
 
     document = _read_toml(path)
     thresholds, expected = document.pop("thresholds", {}), document.pop("expect", {})
-    count_text = f"a whole number from 0 to {_MOST_DEVICES}"
+    count_text = f"a whole number from 0 to {_MAX_DEVICES}"
     problems = [
         *(f"[{name}]: no such section; the sections are thresholds and expect" for name in document),
         *_problems("thresholds", thresholds, "number", NUMBERS, _is_number, "a number of at least 0"),
@@ -192,7 +192,7 @@ def read_overrides(path: str) -> Overrides:
 def _read_toml(path: str) -> dict[str, Any]:
     from telemetry_daemon.config.inputs import parse_toml
 
-    content = options.content_of(path, _LARGEST_BYTES, "use a readable TOML file")
+    content = options.content_of(path, _MAX_BYTES, "use a readable TOML file")
     try:
         return parse_toml(content.decode())
     except ValueError as error:
@@ -219,4 +219,4 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= _MOST_DEVICES
+    return type(value) is int and 0 <= value <= _MAX_DEVICES

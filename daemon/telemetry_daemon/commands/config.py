@@ -16,7 +16,7 @@ EXAMPLES = {
     "telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'": "Print the measurements of rocprofiler-compute as a section of the file.",
 }
 
-_LARGEST_ROOFLINE_BYTES = 4 * 2**20
+_MAX_ROOFLINE_BYTES = 4 * 2**20
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +73,7 @@ def _print_measured_peaks(name: str | None, model: str | None) -> int:
         )
     try:
         heading = table.dotted(("peaks", rules.model_name(model)))
-        content = options.content_of(name, _LARGEST_ROOFLINE_BYTES, "use a readable roofline.csv")
+        content = options.content_of(name, _MAX_ROOFLINE_BYTES, "use a readable roofline.csv")
         peak = measured_peak(content.decode("utf-8-sig", "replace").splitlines())
     except NoRooflineError as error:
         raise CommandError(f"'{name}': {error}; use the roofline.csv of rocprofiler-compute") from None

@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # imported on demand: a snapshot of the daemon needs no setti
     from telemetry_daemon.config.settings import Settings
 
 _SNAPSHOT = "/api/v1/snapshot"
-_LARGEST_FILE_BYTES = 1 << 20
+_MAX_FILE_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 2.0
 # The timeout if the tools can be read instead.
 _SHORT_TIMEOUT_SECONDS = 1.0
@@ -148,7 +148,7 @@ def _address_to_connect(listen_address: str) -> str:
 
 
 def _content(path: str) -> str:
-    return options.content_of(path, _LARGEST_FILE_BYTES, "use a readable file").decode(errors="replace")
+    return options.content_of(path, _MAX_FILE_BYTES, "use a readable file").decode(errors="replace")
 
 
 def requested_address(arguments: argparse.Namespace, remedy: str) -> Address:

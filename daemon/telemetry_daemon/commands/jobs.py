@@ -26,7 +26,7 @@ EXAMPLES = {
 }
 
 _BY = ("owner", "user", "account", "namespace")
-_LARGEST_FILE_BYTES = 64 << 20
+_MAX_FILE_BYTES = 64 << 20
 _QUOTED_LINES = 3
 _LEDGER_PREFIX = b'{"schema":"telemetry.ledger/1"'
 
@@ -103,7 +103,7 @@ def _is_selected(record: JobRecord, arguments: argparse.Namespace) -> bool:
 def _contents(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
     if arguments.files:
         remedy = "use a readable jobs.jsonl"
-        yield from ((name, options.content_of(name, _LARGEST_FILE_BYTES, remedy)) for name in arguments.files)
+        yield from ((name, options.content_of(name, _MAX_FILE_BYTES, remedy)) for name in arguments.files)
         return
     settings = options.settings(arguments)
     folder = Path(settings.state.directory)
@@ -124,7 +124,7 @@ def _node_files(folder: Path) -> Iterator[tuple[str, bytes]]:
         with OwnFolder.at(folder) as opened:
             for name in (OLDER, JOBS, LEDGER):
                 with contextlib.suppress(FileNotFoundError):  # not created yet
-                    yield name, opened.read(name, _LARGEST_FILE_BYTES)
+                    yield name, opened.read(name, _MAX_FILE_BYTES)
     except FileNotFoundError:  # no record was written yet
         return
     except OSError as error:

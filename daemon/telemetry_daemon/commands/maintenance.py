@@ -8,7 +8,7 @@ import time
 from telemetry_daemon.commands import options
 from telemetry_daemon.remote.control_requests import MaintenanceEnded, MaintenanceState
 from telemetry_daemon.remote.control_socket import ask_daemon
-from telemetry_daemon.state.maintenance import LONGEST_REASON
+from telemetry_daemon.state.maintenance import MAX_REASON_LENGTH
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters import human
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reason",
         metavar="TEXT",
-        help=f"with `on`: the reason that the page and the log show, at most {LONGEST_REASON} characters",
+        help=f"with `on`: the reason that the page and the log show, at most {MAX_REASON_LENGTH} characters",
     )
     options.add_config(parser)
 
@@ -84,9 +84,9 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.action != "on" and (arguments.seconds is not None or arguments.reason is not None):
         raise CommandError("--for and --reason need 'telemetry maintenance on'", status=exits.USAGE)
     reason = arguments.reason or ""
-    if len(reason) > LONGEST_REASON or clean(reason) != reason:
+    if len(reason) > MAX_REASON_LENGTH or clean(reason) != reason:
         raise CommandError(
-            f"--reason must be one line of at most {LONGEST_REASON} printable characters", status=exits.USAGE
+            f"--reason must be one line of at most {MAX_REASON_LENGTH} printable characters", status=exits.USAGE
         )
 
 

@@ -21,7 +21,7 @@ EXAMPLES = {
     "telemetry metrics --names dcgm-exporter --dashboard 12239.json": "Check whether this node has the metrics of a dashboard.",
 }
 
-_LARGEST_DASHBOARD_BYTES = 16 << 20
+_MAX_DASHBOARD_BYTES = 16 << 20
 _TIMEOUT_SECONDS = 5.0
 
 
@@ -96,7 +96,7 @@ def _compare(arguments: argparse.Namespace, table: ExporterTable) -> int:
 
 
 def _read_dashboard(path: str) -> object:
-    content = options.content_of(path, _LARGEST_DASHBOARD_BYTES, "use a dashboard that Grafana exported")
+    content = options.content_of(path, _MAX_DASHBOARD_BYTES, "use a dashboard that Grafana exported")
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -139,12 +139,12 @@ def local_socket(arguments: argparse.Namespace) -> Path:
     return local_socket_in(settings(arguments).state.runtime_directory if directory is None else directory)
 
 
-def content_of(path: str, most_bytes: int, remedy: str) -> bytes:
+def content_of(path: str, max_bytes: int, remedy: str) -> bytes:
     """Return the content of a file, or of standard input for `-`. Raise CommandError if it cannot be read."""
     from telemetry_daemon.guarded.reading import read_file, read_stream
 
     try:
-        return read_stream(sys.stdin.buffer, most_bytes, path) if path == "-" else read_file(path, most_bytes)
+        return read_stream(sys.stdin.buffer, max_bytes, path) if path == "-" else read_file(path, max_bytes)
     except FileNotFoundError:
         raise CommandError(f"no such file: '{path}'; {remedy}") from None
     except OSError as error:

@@ -30,7 +30,7 @@ EXAMPLES = {
 }
 
 _VALID_SECONDS = 3600.0
-_LARGEST_INPUT_BYTES = 64 << 20
+_MAX_INPUT_BYTES = 64 << 20
 _HEAD_BYTES = 200
 
 
@@ -89,8 +89,8 @@ def _captures(parser: Parser, name: str) -> list[Capture]:
 def _read(name: str) -> bytes:
     try:
         if name == "-":
-            return read_stream(sys.stdin.buffer, _LARGEST_INPUT_BYTES, name)
-        return read_named(name, _LARGEST_INPUT_BYTES)
+            return read_stream(sys.stdin.buffer, _MAX_INPUT_BYTES, name)
+        return read_named(name, _MAX_INPUT_BYTES)
     except TooLargeError as error:
         raise CommandError(f"cannot read '{name}': {error.strerror}; give the output of one run of the tool") from None
     except OSError as error:

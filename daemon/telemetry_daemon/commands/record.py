@@ -28,7 +28,7 @@ from telemetry_daemon.remote.control_socket import ControlError
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log, streams
 from telemetry_daemon.terminal.exits import CommandError
-from telemetry_daemon.times import LONGEST_WAIT_SECONDS, Clock
+from telemetry_daemon.times import MAX_WAIT_SECONDS, Clock
 from telemetry_exporters import human
 from telemetry_parsers.model import Capture, Report
 
@@ -173,7 +173,7 @@ def _report_missing(daemon: DaemonCaptures, arguments: argparse.Namespace, earli
         streams.say(f"no earlier captures: {reason}")
     if daemon.lost:
         streams.say(f"{daemon.lost} captures are missing, because this command was too slow")
-    if (left := min(daemon.until - time.monotonic(), arguments.duration)) > LONGEST_WAIT_SECONDS:
+    if (left := min(daemon.until - time.monotonic(), arguments.duration)) > MAX_WAIT_SECONDS:
         streams.say(f"the daemon stopped {human.seconds(round(left))} before the end of the recording")
 
 
@@ -192,7 +192,7 @@ def _record_tools(
 
     def wait(until: float, is_over: Callable[[], bool]) -> None:
         while not is_over() and (left := until - clock.monotonic()) > 0 and not has_failed.is_set():
-            has_failed.wait(min(left, LONGEST_WAIT_SECONDS))
+            has_failed.wait(min(left, MAX_WAIT_SECONDS))
 
     clock = Clock()
     poller = Poller(Store("", clock), clock)

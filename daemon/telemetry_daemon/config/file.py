@@ -10,7 +10,7 @@ from typing import Any
 
 from telemetry_daemon.config.inputs import (
     FILE_VARIABLE,
-    LARGEST_FILE_BYTES,
+    MAX_FILE_BYTES,
     VARIABLE_PREFIX,
     ConfigError,
     ConfigInputs,
@@ -28,7 +28,7 @@ from telemetry_parsers.dataclass import dataclass, replace
 _RESERVED_VARIABLES = (FILE_VARIABLE, "TELEMETRY_DEBUG", "TELEMETRY_PASSWORD", "TELEMETRY_SHARED", "TELEMETRY_USER")
 _RESERVED_PREFIX = "TELEMETRY_TEST_"
 
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?\Z")
 # Remedies by the first words of the TOML parser's messages.
 _REMEDIES: Mapping[str, str] = {
@@ -78,7 +78,7 @@ def _read_document(inputs: ConfigInputs) -> Document:
     requested = inputs.path or inputs.variables().get(FILE_VARIABLE)
     path = requested or inputs.default_path
     try:
-        content = read_file(path, LARGEST_FILE_BYTES)
+        content = read_file(path, MAX_FILE_BYTES)
     except FileNotFoundError:
         if requested is None:
             return Document({})
@@ -221,7 +221,7 @@ def _number(text: str) -> float | str:
 
 
 def _whole_number(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else text
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else text
 
 
 def _with_value(data: Mapping[str, Any], path: KeyPath, value: object) -> dict[str, Any]:

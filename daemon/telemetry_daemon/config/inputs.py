@@ -22,16 +22,16 @@ DEFAULT_STEPS_DIRECTORY = "/run/telemetry-steps"
 # Headers of the daemon's local socket, with hashes of its settings and of the inputs of these settings.
 READS_HEADER = "X-Telemetry-Reads"
 GIVEN_HEADER = "X-Telemetry-Given"
-LARGEST_FILE_BYTES = 1 << 20
+MAX_FILE_BYTES = 1 << 20
 # The prefixes of variables that affect the readings.
 _READING_PREFIXES = tuple(
     VARIABLE_PREFIX + section for section in ("SOURCES_", "PARSERS_", "RANK_", "PRIVACY_", "ATTRIBUTION_")
 )
 
 # Names of settings have at most five parts.
-_MOST_PARTS = 64
+_MAX_PARTS = 64
 _PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
-_OVERLONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*\.[ \t]*){{{_MOST_PARTS}}}")
+_OVERLONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*\.[ \t]*){{{_MAX_PARTS}}}")
 
 KeyPath = tuple[str, ...]
 
@@ -125,7 +125,7 @@ def _content(path: str | None, environment: Mapping[str, str]) -> bytes:
     """Return the content of the requested file, or of the default file, which may be missing."""
     requested = path or environment.get(FILE_VARIABLE)
     try:
-        return read_file(requested or DEFAULT_FILE, LARGEST_FILE_BYTES)
+        return read_file(requested or DEFAULT_FILE, MAX_FILE_BYTES)
     except FileNotFoundError:
         if requested:
             raise
@@ -139,7 +139,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     else:
         import tomli as tomllib
     if _OVERLONG_KEY.search(text):  # tomllib would use gigabytes of memory
-        raise ValueError(f"a key has more than {_MOST_PARTS} parts")
+        raise ValueError(f"a key has more than {_MAX_PARTS} parts")
     try:
         return tomllib.loads(text)
     except RecursionError:

@@ -20,7 +20,7 @@ from telemetry_exporters.prometheus.compat import version_problem
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.vendors import VENDOR_WORDS
 
-_MOST_LINES = 50
+_MAX_LINES = 50
 _COUNTS: KeyPath = ("expect", "devices")
 _COUNTS_FORM = "must be a count for each vendor: { nvidia = 8, hygon = 4 } in the file, nvidia=8,hygon=4 in a variable"
 _PART = r"""(?:[A-Za-z0-9_-]+|"[^"\\]*"|'[^']*')"""
@@ -114,7 +114,7 @@ def _as_list(value: Any) -> Any:
 
 def _error_lines(error: ValidationError, document: Document) -> list[str]:
     errors = error.errors(include_url=False)
-    lines = sorted((_error_line(item, document) for item in errors[:_MOST_LINES]), key=lambda line: line[0])
+    lines = sorted((_error_line(item, document) for item in errors[:_MAX_LINES]), key=lambda line: line[0])
     others = len(errors) - len(lines)
     return [text for _, text in lines] + ([f"and {others} more errors"] if others else [])
 

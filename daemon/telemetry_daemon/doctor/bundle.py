@@ -22,16 +22,16 @@ from telemetry_exporters.text import clean
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import OWNER_LABELS
 
-MOST_BYTES = 32 << 20
+MAX_BYTES = 32 << 20
 # The limit for one member, so that no member displaces the others.
-MOST_MEMBER_BYTES = 8 << 20
+MAX_MEMBER_BYTES = 8 << 20
 _FOLDER = "telemetry-doctor"
 _CONTENTS = "CONTENTS"
 _HEAD_BYTES = 1 << 16
 # The size of headers, list and padding of an archive.
 _OVERHEAD_BYTES = 1 << 20
 # Masking takes two seconds for each MiB.
-_LONGEST_TEXT = 1 << 20
+_MAX_TEXT_LENGTH = 1 << 20
 
 _COMMENT = re.compile(r"""("(?:[^"\\\n]|\\.)*"|'[^'\n]*')|[ \t]*#[^\n]*""")
 _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
@@ -78,7 +78,7 @@ class Bundle:
         self._bytes = _OVERHEAD_BYTES
 
     def text(
-        self, name: str, title: str, text: str, mask: Callable[[str], str] | None = None, limit: int = _LONGEST_TEXT
+        self, name: str, title: str, text: str, mask: Callable[[str], str] | None = None, limit: int = _MAX_TEXT_LENGTH
     ) -> None:
         """Add a text, truncated to `limit` characters and masked by `mask` or by the general rules."""
         if not text.strip():
@@ -100,7 +100,7 @@ class Bundle:
 
     def add(self, member: Member) -> None:
         """Add a member that is already masked, unless it is too large."""
-        if len(member.content) > MOST_MEMBER_BYTES or self._bytes + len(member.content) > MOST_BYTES:
+        if len(member.content) > MAX_MEMBER_BYTES or self._bytes + len(member.content) > MAX_BYTES:
             self.add_missing(member.name, f"its {len(member.content):,} bytes exceed the size limit")
             return
         self._bytes += len(member.content)

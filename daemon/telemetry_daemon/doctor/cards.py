@@ -264,16 +264,16 @@ def contradictions(
     for first, second in combinations(listed, 2):
         if first.vendor == second.vendor and not (first.is_incomplete or second.is_incomplete):
             yield from _disagreement(first, second)
-    most_listed: dict[str, int] = {}
+    max_listed: dict[str, int] = {}
     for listing in listed:
-        most_listed[listing.vendor] = max(listing.cards, most_listed.get(listing.vendor, 0))
-    counts = {vendor: len(addresses) for vendor, addresses in on_bus.items() if vendor in most_listed}
+        max_listed[listing.vendor] = max(listing.cards, max_listed.get(listing.vendor, 0))
+    counts = {vendor: len(addresses) for vendor, addresses in on_bus.items() if vendor in max_listed}
     merged = _cards(devices)
     for vendor, cards in sorted(counts.items()):
         if merged[vendor] < cards and not any(item.is_incomplete for item in listed if item.vendor == vendor):
             what = f"{counted(cards, f'{vendor} card')} on the PCI bus, {merged[vendor]} reported"
             yield Finding(PCI_BUS, what, _TOO_FEW_REMEDY)
-    yield from _duplicates(counts, merged, most_listed)
+    yield from _duplicates(counts, merged, max_listed)
 
 
 def remote_contradictions(on_bus: Mapping[str, int], devices: Sequence[MergedDevice]) -> Iterator[Finding]:
@@ -283,14 +283,14 @@ def remote_contradictions(on_bus: Mapping[str, int], devices: Sequence[MergedDev
         for source in {reading.source for reading in device.readings}:
             devices_by_source.setdefault(source, []).append(device)
     counts_by_source = [_cards(source_devices) for source_devices in devices_by_source.values()]
-    most_listed = {vendor: max((cards[vendor] for cards in counts_by_source), default=0) for vendor in on_bus}
-    yield from _duplicates(on_bus, _cards(devices), most_listed)
+    max_listed = {vendor: max((cards[vendor] for cards in counts_by_source), default=0) for vendor in on_bus}
+    yield from _duplicates(on_bus, _cards(devices), max_listed)
 
 
-def _duplicates(on_bus: Mapping[str, int], merged: Counter[str], most_listed: Mapping[str, int]) -> Iterator[Finding]:
+def _duplicates(on_bus: Mapping[str, int], merged: Counter[str], max_listed: Mapping[str, int]) -> Iterator[Finding]:
     for vendor, cards in sorted(on_bus.items()):
         count = merged[vendor]
-        if count > cards and count > most_listed[vendor]:
+        if count > cards and count > max_listed[vendor]:
             what = f"{counted(count, f'{vendor} device')} reported, {cards} on the PCI bus: some are reported twice"
             yield Finding(PCI_BUS, what, _BUG_REMEDY)
 

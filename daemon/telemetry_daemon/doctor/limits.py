@@ -17,8 +17,8 @@ from telemetry_daemon.guarded.reading import text_at
 from telemetry_exporters.human import byte_size
 from telemetry_parsers.dataclass import dataclass
 
-_LEAST_FREE_BYTES = 1 << 20
-_LEAST_FREE_FILES = 16
+_MIN_FREE_BYTES = 1 << 20
+_MIN_FREE_FILES = 16
 # Control groups version 1 and systemd print a number near this one if there is no limit.
 _NO_LIMIT = 1 << 60
 # Values of hidepid= that hide processes from all users except the group of gid=, and from all users.
@@ -120,9 +120,9 @@ def _problem_and_remedy(folder: Folder) -> tuple[str, str]:
         return (text, remedy) if text else (folder.trouble, f"correct it, or set {folder.setting}")
     if folder.owner:
         return f"it belongs to user {folder.owner}", f"change its owner to the daemon's user, or set {folder.setting}"
-    if folder.free_bytes is not None and folder.free_bytes < _LEAST_FREE_BYTES:
+    if folder.free_bytes is not None and folder.free_bytes < _MIN_FREE_BYTES:
         return f"the disk is full: {byte_size(folder.free_bytes)} free", "free some space"
-    if folder.free_files is not None and folder.free_files < _LEAST_FREE_FILES:
+    if folder.free_files is not None and folder.free_files < _MIN_FREE_FILES:
         return "the disk has no free inodes", "remove files"
     return "", ""
 

@@ -17,7 +17,7 @@ from telemetry_daemon.config.file import Loaded
 from telemetry_daemon.config.table import show_toml
 from telemetry_daemon.doctor import examination
 from telemetry_daemon.doctor.bundle import (
-    MOST_MEMBER_BYTES,
+    MAX_MEMBER_BYTES,
     Bundle,
     Member,
     masked_page,
@@ -44,14 +44,14 @@ from telemetry_parsers.codec.captures import capture_line
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Device, Report
 
-_MOST_FLIGHTS = 3
-_LARGEST_CONFIG_BYTES = 1 << 20
+_MAX_FLIGHTS = 3
+_MAX_CONFIG_BYTES = 1 << 20
 _JOURNAL_LINES = "200"
 # The size before compression. Output of tools compresses to a tenth.
-_MOST_RECORDING_BYTES = 48 << 20
-_MOST_MASKING_SECONDS = 30.0
+_MAX_RECORDING_BYTES = 48 << 20
+_MAX_MASKING_SECONDS = 30.0
 # Larger than for other texts, because only the labels of a page are masked.
-_LONGEST_PAGE = 8 << 20
+_MAX_PAGE_LENGTH = 8 << 20
 _PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
 # Version files of some drivers.
 _DRIVER_FILES = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
@@ -93,7 +93,7 @@ def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
     lines = [capture_line(mask.capture(capture, report)) for capture, report in material.read.captures]
     past: list[bytes] = []
     try:
-        past = _past_lines(mask, material, _MOST_RECORDING_BYTES - sum(map(len, lines)))
+        past = _past_lines(mask, material, _MAX_RECORDING_BYTES - sum(map(len, lines)))
     except ControlError as error:
         bundle.add_missing("the daemon's last minutes", str(error))
     more = f", and {len(past)} earlier captures of the daemon" if past else ""
@@ -102,19 +102,19 @@ def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
     return Member("recording.jsonl.gz", what, packed, mask.places - count)
 
 
-def _past_lines(mask: Mask, material: Material, most_bytes: int) -> list[bytes]:
+def _past_lines(mask: Mask, material: Material, max_bytes: int) -> list[bytes]:
     """Return the daemon's newest captures in order, within the limits of size and time. Raise ControlError."""
     daemon = material.examined.daemon
     if daemon.is_broken:  # the control socket would not answer
         raise ControlError(daemon.why_not)
     lines: list[bytes] = []
     captures = list(recorder.recent_captures(material.loaded.settings.state.runtime_directory))
-    end = time.monotonic() + _MOST_MASKING_SECONDS
+    end = time.monotonic() + _MAX_MASKING_SECONDS
     while captures and time.monotonic() < end:
         capture = captures.pop()
         lines.append(capture_line(mask.capture(capture, _report(capture, material.read))))
-        most_bytes -= len(lines[-1])
-        if most_bytes < 0:
+        max_bytes -= len(lines[-1])
+        if max_bytes < 0:
             lines.pop()
             break
     return lines[::-1]
@@ -154,14 +154,14 @@ def _configuration(bundle: Bundle, mask: Mask, loaded: Loaded) -> None:
 
 def _text(path: str | None) -> str:
     try:
-        return read_file(path, _LARGEST_CONFIG_BYTES).decode("utf-8", "replace") if path else ""
+        return read_file(path, _MAX_CONFIG_BYTES).decode("utf-8", "replace") if path else ""
     except (OSError, ValueError):  # a finding reports this
         return ""
 
 
 def _web(path: str) -> str:
     try:
-        return redacted_web(read_file(path, _LARGEST_CONFIG_BYTES)) if path else ""
+        return redacted_web(read_file(path, _MAX_CONFIG_BYTES)) if path else ""
     except (OSError, ValueError) as error:
         return f"the file cannot be read: {getattr(error, 'strerror', None) or 'invalid file name'}"
 
@@ -226,15 +226,17 @@ def _daemon(bundle: Bundle, mask: Mask, material: Material) -> None:
     except DocumentError as error:
         bundle.add_missing("history.json", f"the document is invalid: {error}")
     page = daemon.view.page
-    bundle.text("metrics.txt", "the daemon's metrics page", page, lambda text: masked_page(text, mask), _LONGEST_PAGE)
+    bundle.text(
+        "metrics.txt", "the daemon's metrics page", page, lambda text: masked_page(text, mask), _MAX_PAGE_LENGTH
+    )
 
 
 def _flights(bundle: Bundle, flights: Sequence[Flight]) -> None:
-    for flight in flights[:_MOST_FLIGHTS]:
+    for flight in flights[:_MAX_FLIGHTS]:
         name, path = f"flights/{flight.name}", Path(flight.path)
         try:
             with OwnFolder.at(path.parent) as folder:
-                content = folder.read(path.name, MOST_MEMBER_BYTES)
+                content = folder.read(path.name, MAX_MEMBER_BYTES)
         except OSError as error:
             bundle.add_missing(name, error.strerror or str(error))
             continue

@@ -15,7 +15,7 @@ from telemetry_parsers.dataclass import dataclass
 
 ROOT = 0
 # The number of links that the kernel follows (path_resolution(7)).
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -79,7 +79,7 @@ def open_path(path: Path, visit: Callable[[Step], None]) -> int:
                 folder, current = opened, step.path
                 continue
             links += 1
-            if links > _MOST_LINKS:
+            if links > _MAX_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
             target = Path(os.readlink("", dir_fd=opened))
             if target.is_absolute():

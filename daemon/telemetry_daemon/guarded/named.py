@@ -25,7 +25,7 @@ _PROBE_SECONDS = 1.0
 _CREDENTIALS = struct.Struct("3i")
 # Python has no name for this option (socket(7), Linux 4.13).
 _SO_PEERGROUPS = 59
-_MOST_GROUPS = 256  # Python limits the size of an option to 1,024 bytes
+_MAX_GROUPS = 256  # Python limits the size of an option to 1,024 bytes
 
 
 def replace(path: Path, content: bytes, mode: int) -> None:
@@ -88,9 +88,9 @@ class Claim:
                 os.close(self._descriptor)
                 raise
 
-    def head(self, most_bytes: int) -> bytes:
+    def head(self, max_bytes: int) -> bytes:
         """Return the first bytes of the file."""
-        return os.pread(self._descriptor, most_bytes, 0)
+        return os.pread(self._descriptor, max_bytes, 0)
 
     def write_file(self, content: bytes) -> int:
         """Atomically replace the file by a new file of mode 0600. Return a descriptor to continue writing. Raises OSError."""
@@ -203,7 +203,7 @@ def is_own_user_or_group(connection: socket.socket) -> bool:
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     groups = array.array("I", [_CREDENTIALS.unpack(credentials)[2]])
     with contextlib.suppress(OSError):  # the peer has too many groups, or Linux is older than 4.13
-        groups.frombytes(connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MOST_GROUPS * groups.itemsize))
+        groups.frombytes(connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MAX_GROUPS * groups.itemsize))
     return os.getegid() in groups
 
 

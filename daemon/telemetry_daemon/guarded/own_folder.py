@@ -66,13 +66,13 @@ class OwnFolder:
             self._give_to_owner(descriptor)
             os.fsync(descriptor)  # else a power cut may leave an empty file under the name
 
-    def append(self, name: str, content: bytes, most_bytes: int, older: str) -> None:
+    def append(self, name: str, content: bytes, max_bytes: int, older: str) -> None:
         """Append complete lines to a file. If it would exceed the limit, it is first renamed to `older`."""
         with contextlib.ExitStack() as at_exit:
             descriptor = self.lock_file(name)
             at_exit.callback(os.close, descriptor)
             size = os.fstat(descriptor).st_size
-            if size and size + len(content) > most_bytes:
+            if size and size + len(content) > max_bytes:
                 os.rename(name, older, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
                 descriptor = self.lock_file(name)
                 at_exit.callback(os.close, descriptor)

@@ -20,7 +20,7 @@ _MAGIC = b"\x1f\x8b"
 _PACKED_BYTES = 1 << 18
 _PIECE_BYTES = 1 << 20
 # The limits against decompression bombs. Real traces compress ten to fifty times, a bomb a thousand times.
-MOST_TIMES, ALLOWED_BYTES = 250, 1 << 30
+MAX_TIMES, ALLOWED_BYTES = 250, 1 << 30
 
 
 class Unpacked(io.RawIOBase):
@@ -49,8 +49,8 @@ class Unpacked(io.RawIOBase):
             piece = self._read_piece(len(buffer))
             if piece:
                 self._output_bytes += len(piece)
-                if self._output_bytes > ALLOWED_BYTES and self._output_bytes > MOST_TIMES * self._read_bytes:
-                    self._stop(f"it unpacks to more than {MOST_TIMES} times its size")
+                if self._output_bytes > ALLOWED_BYTES and self._output_bytes > MAX_TIMES * self._read_bytes:
+                    self._stop(f"it unpacks to more than {MAX_TIMES} times its size")
                     return 0
                 buffer[: len(piece)] = piece
                 return len(piece)

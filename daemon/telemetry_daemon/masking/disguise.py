@@ -21,7 +21,7 @@ _LETTERS = "abcdefghjkmnpqrstvwxyz"
 # Common ideographs of equal width, one for each value of a byte.
 _IDEOGRAPHS = range(0x4E00, 0x4E00 + 256)
 # After this number of attempts, a short value may get the same stand-in as another value.
-_MOST_ATTEMPTS = 64
+_MAX_ATTEMPTS = 64
 
 _StandIn = Callable[[str, int], str]
 
@@ -73,7 +73,7 @@ class Disguise:
     def _unused_stand_in(self, value: str, replaced: Callable[[str, bytes], str]) -> str:
         """Return a stand-in that differs from all values and stand-ins so far, if such a stand-in is found."""
         used = []
-        for attempt in range(_MOST_ATTEMPTS):
+        for attempt in range(_MAX_ATTEMPTS):
             stand_in = replaced(value, self._stream(value, attempt))
             if stand_in != value:
                 if stand_in not in self._taken and stand_in not in self._stand_ins:

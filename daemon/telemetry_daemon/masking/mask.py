@@ -18,7 +18,7 @@ from telemetry_daemon.masking.shapes import Treatment, is_identifying, is_privat
 from telemetry_parsers.model import Capture, Command, Files, Library, Output, Plain, Report, Request
 
 # Shorter identities are masked only after their key. For example, `7` is not replaced in a whole text.
-_SHORTEST_LEARNT = 6
+_MIN_LEARNT = 6
 _BYTES = "base64"
 _ONE_WORD = re.compile(r"[\w.:+-]{1,40}\Z")
 _WORD_OF_A_MODEL = re.compile(r"[0-9A-Za-z]+")
@@ -26,7 +26,7 @@ _QUAD = re.compile(r"(?<![0-9.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9.:/])")
 _HOSTS = Path("/etc/hosts")
 _USERS = Path("/etc/passwd")
 _GROUPS = Path("/etc/group")
-_LARGEST_FILE_BYTES = 64 << 20
+_MAX_FILE_BYTES = 64 << 20
 # The user IDs of people on Linux distributions: local users, and users in directories such as LDAP. Other IDs belong to
 # services and `nobody`.
 _PEOPLE_IDS = (range(1000, 60_000), range(65_536, 1 << 32))
@@ -95,7 +95,7 @@ class Mask:
     def _learn(self, report: Report) -> Known:
         """Return the identities so far, with the processes, readings and models of this report."""
         identities = {text for device in report.devices for text in (device.uuid, device.serial) if text}
-        self._known.ids.add(text for text in identities if len(text) >= _SHORTEST_LEARNT and is_identifying(text))
+        self._known.ids.add(text for text in identities if len(text) >= _MIN_LEARNT and is_identifying(text))
         return replace(
             self._known,
             processes=tuple({(str(process.pid), process.name) for process in report.processes if process.name}),
@@ -198,7 +198,7 @@ def names_here(
 
 def _lines(path: Path) -> list[str]:
     try:
-        return read_file(str(path), _LARGEST_FILE_BYTES).decode("utf-8", "replace").splitlines()
+        return read_file(str(path), _MAX_FILE_BYTES).decode("utf-8", "replace").splitlines()
     except OSError:  # missing in some container images
         return []
 

@@ -22,8 +22,8 @@ _AFTER_A_KEY = re.compile(r"[:=>][ \t]{0,80}[\"']?\Z")
 _SEPARATORS = ",\t;|"
 _ROUND_A_CELL = " \t\"'"
 # A longer line is not part of a table.
-_LONGEST_LINE = 20_000
-_LONGEST_HEADING = 60
+_MAX_LINE_LENGTH = 20_000
+_MAX_HEADING_LENGTH = 60
 # At least two words, two blanks apart; a line with a number or a colon is a row.
 _BLANK_HEADING = re.compile(r"[^\d:|,;\t]*[^\s\d:|,;\t] {2,}[^\d:|,;\t]+\Z")
 _NAME_IN_A_CELL = re.compile(r"[\w.-]*[^\W\d_][\w.-]*\Z")
@@ -213,7 +213,7 @@ def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
     for line in text.split("\n"):
         yield from _words_below(line, start, below)
         below = _blank_heading(line) or (below if line.strip() else [])
-        line_heading = _heading(line) if len(line) <= _LONGEST_LINE else None
+        line_heading = _heading(line) if len(line) <= _MAX_LINE_LENGTH else None
         if line_heading is None and heading is not None:
             yield from _cells(line, start, heading)
         heading = line_heading or (heading if line.strip() else None)
@@ -222,7 +222,7 @@ def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
 
 def _blank_heading(line: str) -> list[tuple[int, int]]:
     """Return the positions of headings of names in a line whose headings are at least two blanks apart."""
-    if len(line) > _LONGEST_LINE or not _BLANK_HEADING.match(line):
+    if len(line) > _MAX_LINE_LENGTH or not _BLANK_HEADING.match(line):
         return []
     return [word.span() for word in _WORD.finditer(line) if _announces_names(word[0])]
 
@@ -234,7 +234,7 @@ def _announces_names(word: str) -> bool:
 
 def _words_below(line: str, start: int, below: list[tuple[int, int]]) -> Iterator[tuple[int, int, Treatment]]:
     """Yield the words that are at least partly below a heading, because columns may be aligned left or right."""
-    for word in _WORD.finditer(line) if below and len(line) <= _LONGEST_LINE else ():
+    for word in _WORD.finditer(line) if below and len(line) <= _MAX_LINE_LENGTH else ():
         is_below = any(word.start() < end and begin < word.end() for begin, end in below)
         if is_below and _NAME_IN_A_CELL.match(word[0]):  # other identities have a recognizable shape
             yield start + word.start(), start + word.end(), "names"
@@ -248,7 +248,7 @@ def _heading(line: str) -> _Heading | None:
         by_column = {
             column: treatment_of_key(cell.strip(_ROUND_A_CELL))
             for column, cell in enumerate(cells)
-            if len(cell) < _LONGEST_HEADING
+            if len(cell) < _MAX_HEADING_LENGTH
         }
         if separator == "|":  # a drawn table may have several heading lines: only names are certain
             by_column = {

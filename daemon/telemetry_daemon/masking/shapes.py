@@ -275,12 +275,12 @@ _KEYS: tuple[tuple[str, Treatment], ...] = (
     (rf"{_NAMES}|{_COMMANDS}|processes|partition|cluster[ _-]?name", "names"),
 )
 _KEY_PATTERNS = tuple((re.compile(rf"(?:{keys})\Z", re.IGNORECASE), treatment) for keys, treatment in _KEYS)
-_LONGEST_KEY = 60
+_MAX_KEY_LENGTH = 60
 
 
 @functools.lru_cache(maxsize=4096)
 def treatment_of_key(key: str) -> Treatment | None:
     """Return the treatment for the value of this JSON key, heading or file name, or None if it announces no identity."""
-    if len(key) > _LONGEST_KEY:
+    if len(key) > _MAX_KEY_LENGTH:
         return None
     return next((treatment for pattern, treatment in _KEY_PATTERNS if pattern.search(key)), None)

@@ -69,16 +69,16 @@ _HOST = re.compile(
 _WORD_OF_32_BITS = re.compile(r"[0-9a-fA-F]{8}\Z")
 _QUANTITY = re.compile(r"[0-9]+[A-Za-z%]{1,3}\Z")
 _SENTINELS = frozenset(map(str, ALL_BITS))
-_LONGEST_INDEX = 4
-_SHORTEST_NAME_LEARNT = 3
+_MAX_INDEX_LENGTH = 4
+_MIN_NAME_LEARNT = 3
 # The indices of partitions on a node.
 _INDICES = frozenset(("", *map(str, range(64))))
-_SHORTEST_SERIAL = 8
-_MOST_PARTS = 3
-_MOST_DIGITS = 9
-_MOST_DIGITS_OF_A_MODEL = 5
-_LONGEST_MODEL = 9
-_SHORTEST_NAME = 5
+_MIN_SERIAL = 8
+_MAX_PARTS = 3
+_MAX_DIGITS = 9
+_MAX_DIGITS_OF_A_MODEL = 5
+_MAX_MODEL_LENGTH = 9
+_MIN_NAME = 5
 
 
 def names(text: str) -> Iterator[Span]:
@@ -91,22 +91,22 @@ def names(text: str) -> Iterator[Span]:
 def is_harmless(word: str) -> bool:
     """Return whether a word identifies no person or host, such as a listed word, a short number or a letter."""
     if word.isdigit():
-        return len(word) <= _LONGEST_INDEX
+        return len(word) <= _MAX_INDEX_LENGTH
     if len(word) == 1 or word.lower() in KNOWN or not word.lower().strip("x"):
         return word.isascii()
     stem = word.lower().rstrip("0123456789")
-    return stem in KNOWN and stem not in HOST_WORDS and len(word) - len(stem) <= _LONGEST_INDEX
+    return stem in KNOWN and stem not in HOST_WORDS and len(word) - len(stem) <= _MAX_INDEX_LENGTH
 
 
 def may_be_name(word: str) -> bool:
     """Return whether a word may be masked as a name, unlike numbers, `gpu`, `card0`, `max` or `GpuClock`."""
-    if len(word) < _SHORTEST_NAME_LEARNT or _NUMBER.match(word):
+    if len(word) < _MIN_NAME_LEARNT or _NUMBER.match(word):
         return False
     parts = _NAME.findall(word)
     tool_parts = [part for part in parts if _is_tool_part(part)]
     if tool_parts and "_" in word:  # a key of a tool, such as `temperature_vrsoc`
         return False
-    return not tool_parts or any(len(part) >= _SHORTEST_NAME_LEARNT for part in parts if part not in tool_parts)
+    return not tool_parts or any(len(part) >= _MIN_NAME_LEARNT for part in parts if part not in tool_parts)
 
 
 def _is_tool_part(part: str) -> bool:
@@ -168,13 +168,13 @@ def _is_domain(token: str) -> bool:
 def looks_like_identity(word: str) -> bool:
     """Return whether a word looks like a serial number: a very long number, or letters and digits unlike a model's name."""
     if word.isdigit():
-        return len(word) > _MOST_DIGITS and word not in _SENTINELS and len(set(word)) > 1
+        return len(word) > _MAX_DIGITS and word not in _SENTINELS and len(set(word)) > 1
     parts = _PARTS.findall(word)
     if len(parts) == 1 or _WORD_OF_32_BITS.match(word) or _QUANTITY.match(word):
         return False
     longest = max((len(part) for part in parts if part.isdigit()), default=0)
-    if len(word) >= _SHORTEST_SERIAL and longest > _MOST_DIGITS_OF_A_MODEL:
+    if len(word) >= _MIN_SERIAL and longest > _MAX_DIGITS_OF_A_MODEL:
         return True
-    if len(parts) > _MOST_PARTS:
-        return len(word) >= _SHORTEST_SERIAL or (len(parts) > _MOST_PARTS + 1 and len(word) >= _SHORTEST_SERIAL - 1)
-    return len(parts) == _MOST_PARTS and len(word) > _LONGEST_MODEL and max(map(len, parts)) < _SHORTEST_NAME
+    if len(parts) > _MAX_PARTS:
+        return len(word) >= _MIN_SERIAL or (len(parts) > _MAX_PARTS + 1 and len(word) >= _MIN_SERIAL - 1)
+    return len(parts) == _MAX_PARTS and len(word) > _MAX_MODEL_LENGTH and max(map(len, parts)) < _MIN_NAME

@@ -17,7 +17,7 @@ from telemetry_parsers.metrics import in_range
 from telemetry_parsers.model import Absent, Capture, Device, Event, Metric, Problem, Process, Reading, Reason, Report
 
 # The maximum number of problems that a plugin's report may have.
-_MOST_PROBLEMS = 20
+_MAX_PROBLEMS = 20
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 
 Entry = TypeVar("Entry", Event, Process)
@@ -129,9 +129,9 @@ def _series_name(reading: Reading) -> str:
 
 
 def _problems(name: str, complaints: list[str]) -> tuple[Problem, ...]:
-    problems = tuple(Problem(f"plugin {name}", text) for text in complaints[:_MOST_PROBLEMS])
-    if len(complaints) > _MOST_PROBLEMS:
-        problems += (Problem(f"plugin {name}", f"and {len(complaints) - _MOST_PROBLEMS} more"),)
+    problems = tuple(Problem(f"plugin {name}", text) for text in complaints[:_MAX_PROBLEMS])
+    if len(complaints) > _MAX_PROBLEMS:
+        problems += (Problem(f"plugin {name}", f"and {len(complaints) - _MAX_PROBLEMS} more"),)
     return problems
 
 

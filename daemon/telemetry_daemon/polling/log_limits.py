@@ -15,7 +15,7 @@ from telemetry_parsers.model import Poll, Problem
 DAY_SECONDS = 24 * 3600.0
 HOUR_SECONDS = 3600.0
 # Repartitioning all cards of a node removes and adds up to this many devices.
-MOST_DEVICE_EVENTS = 256
+MAX_DEVICE_EVENTS = 256
 _DIGITS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
@@ -54,8 +54,8 @@ class LogLimits:
     """Decides which problems and events are logged, and with which message."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._problems = _LineLimit(clock, DAY_SECONDS, bounds.MOST_PROBLEMS)
-        self._events = _LineLimit(clock, HOUR_SECONDS, MOST_DEVICE_EVENTS)
+        self._problems = _LineLimit(clock, DAY_SECONDS, bounds.MAX_PROBLEMS)
+        self._events = _LineLimit(clock, HOUR_SECONDS, MAX_DEVICE_EVENTS)
 
     def message_of_problem(self, source: Source, poll: Poll, problem: Problem) -> str:
         """Return the message for a problem, or an empty text if it was logged within a day or the limit is reached."""

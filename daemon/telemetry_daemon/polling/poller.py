@@ -23,7 +23,7 @@ from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger, phase_of, realign_jobs
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts
-from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, Store
+from telemetry_daemon.state.store import MIN_SLEEP_SECONDS, Store
 from telemetry_daemon.state.store_state import AcceptedAttempt
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
@@ -32,7 +32,7 @@ from telemetry_parsers.model import Command, Failure, Poll, State
 
 log = logging.getLogger(__name__)
 
-LONGEST_STOP_SECONDS = 1.5
+MAX_STOP_SECONDS = 1.5
 COUNTERS_APART_SECONDS = 1.0
 
 
@@ -209,7 +209,7 @@ class Poller:
         threads = [threading.Thread(target=source.close, daemon=True) for source in self.sources().values()]
         for thread in threads:
             thread.start()
-        deadline = self._clock.monotonic() + LONGEST_STOP_SECONDS
+        deadline = self._clock.monotonic() + MAX_STOP_SECONDS
         for thread in threads:
             thread.join(timeout=max(0.0, deadline - self._clock.monotonic()))
 
@@ -256,7 +256,7 @@ class Poller:
         """Run a poll. Repeat the poll if the machine was suspended meanwhile, because parts of the answer may be outdated."""
         slept = self._clock.slept()
         answer = source.run_poll(poll, self._targets(source, poll))
-        if self._clock.slept() - slept < SHORTEST_SLEEP_SECONDS:
+        if self._clock.slept() - slept < MIN_SLEEP_SECONDS:
             return answer
         return source.run_poll(poll, self._targets(source, poll))
 

@@ -79,7 +79,7 @@ Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 _FIRST_PAUSE_SECONDS = 0.0002
 _FIRST_WAIT_SECONDS = 0.01
 # The longest pause adds to the time that closing takes: see Limits.
-_LONGEST_PAUSE_SECONDS = 0.1
+_MAX_PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,4 +179,4 @@ def _wait_for_exit(process: Process, pipes: Pipes, until: float, closing: thread
 
 
 def _doubled(pause_seconds: float) -> float:
-    return min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+    return min(2 * pause_seconds, _MAX_PAUSE_SECONDS)

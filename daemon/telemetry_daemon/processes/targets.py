@@ -9,8 +9,8 @@ from typing import Any
 
 from telemetry_daemon.guarded.reading import read_file
 
-_LONGEST_TEXT = 500
-_LARGEST_MODULE_BYTES = 8 << 20
+_MAX_TEXT_LENGTH = 500
+_MAX_MODULE_BYTES = 8 << 20
 
 
 class BrokenProtocolError(Exception):
@@ -34,7 +34,7 @@ def in_one_line(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 # `__str__` of a foreign exception may fail
         text = ""
-    line = " ".join(f"{type(error).__name__}: {text}".split())[:_LONGEST_TEXT]
+    line = " ".join(f"{type(error).__name__}: {text}".split())[:_MAX_TEXT_LENGTH]
     trace = error.__traceback__
     if trace is None or isinstance(error, BrokenProtocolError | ImportError | SyntaxError):
         return line
@@ -50,7 +50,7 @@ def _module_from_file(path: str) -> ModuleType:
     if name not in sys.modules:
         module = ModuleType(name)
         module.__file__ = path
-        code = compile(read_file(path, _LARGEST_MODULE_BYTES), path, "exec", dont_inherit=True)
+        code = compile(read_file(path, _MAX_MODULE_BYTES), path, "exec", dont_inherit=True)
         sys.modules[name] = module
         try:
             exec(code, module.__dict__)  # noqa: S102  # the worker exists to run plugins

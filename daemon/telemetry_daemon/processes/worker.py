@@ -15,7 +15,7 @@ from telemetry_parsers.codec.worker_wire import Answer, Ask, Question, answer_in
 from telemetry_parsers.model import Failure, Plain, Reason, State
 from telemetry_parsers.states import NOT_STARTED
 
-_LONGEST_BACK_OFF_SECONDS = 60.0
+_MAX_BACK_OFF_SECONDS = 60.0
 _CLOSE_SECONDS = 1.0
 
 
@@ -224,7 +224,7 @@ class Worker:
     def _back_off(self, error_type: type[WorkerError], text: str) -> None:
         """Delay the next start by 1, 2, 4 … 60 s, so that a plugin that fails at once is not restarted in a loop."""
         self._last_error_type, self._last_error = error_type, text
-        self._not_before = self._clock() + min(2.0**self._crashes, _LONGEST_BACK_OFF_SECONDS)
+        self._not_before = self._clock() + min(2.0**self._crashes, _MAX_BACK_OFF_SECONDS)
         self._crashes = min(self._crashes + 1, 10)
 
     def _count_cpu_at_exit(self, link: Link) -> None:

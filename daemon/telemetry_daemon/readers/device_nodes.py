@@ -17,9 +17,9 @@ log = logging.getLogger(__name__)
 NODES = tuple(dict.fromkeys(path for vendor in VENDORS for nodes in vendor.nodes for path in nodes.paths))
 CHECK_SECONDS = 60.0
 # Restarts are at least this long apart. There is one per node, because the unit may not allow the node at all.
-SHORTEST_LIFE_SECONDS = 600.0
+MIN_LIFE_SECONDS = 600.0
 _RECORD = "denied-nodes"
-_LARGEST_RECORD_BYTES = 1 << 20
+_MAX_RECORD_BYTES = 1 << 20
 
 
 def why_denied(path: str) -> int:
@@ -56,7 +56,7 @@ class NodeWatch:
 
     def newly_denied(self) -> tuple[str, ...]:
         """Record and return the denied nodes for which no restart was tried since the last boot."""
-        if self._monotonic() - self._started_at < SHORTEST_LIFE_SECONDS:
+        if self._monotonic() - self._started_at < MIN_LIFE_SECONDS:
             return ()
         paths = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute
         # A restart may help against EPERM, which systemd causes, but not against EACCES, which permissions cause.
@@ -70,7 +70,7 @@ class NodeWatch:
     def _recorded_keys(self) -> set[str]:
         try:
             with OwnFolder.at(self._folder) as folder:
-                return set(folder.read(_RECORD, _LARGEST_RECORD_BYTES).decode().splitlines())
+                return set(folder.read(_RECORD, _MAX_RECORD_BYTES).decode().splitlines())
         except (OSError, UnicodeDecodeError):  # without a record, each node is tried again
             return set()
 

@@ -25,19 +25,19 @@ from h2.exceptions import H2Error
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.library import ReaderRefusal
 from telemetry_parsers.model import Reason, State
-from telemetry_parsers.owners.pod_resources import LARGEST_ANSWER_BYTES
+from telemetry_parsers.owners.pod_resources import MAX_ANSWER_BYTES
 from telemetry_parsers.text.lines import quote
 
 _CHUNK_BYTES = 64 << 10
 # The limit of bytes and frames in addition to the message, in case the peer never stops sending.
-_MOST_BYTES = LARGEST_ANSWER_BYTES + (512 << 10)
-_MOST_EVENTS = 16_384
+_MAX_BYTES = MAX_ANSWER_BYTES + (512 << 10)
+_MAX_EVENTS = 16_384
 # A flag and the length before the message.
 _PREFIX_BYTES = 5
 # The first HTTP/2 frame must be a SETTINGS frame: the offset of the type byte, and its value.
 _FRAME_KIND, _SETTINGS = 3, 4
 _NO_CONTENT = bytes(_PREFIX_BYTES)
-_LONGEST_MESSAGE = 300
+_MAX_MESSAGE_LENGTH = 300
 _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _OK = 0
 # The codes of https://github.com/grpc/grpc/blob/master/doc/statuscodes.md that need a specific reaction.
@@ -102,7 +102,7 @@ def _received(connection: socket.socket, response: _Response, ends: float) -> by
     connection.settimeout(_left(ends))
     data = connection.recv(_CHUNK_BYTES)
     if len(data) > _FRAME_KIND and not response.received_bytes and data[_FRAME_KIND] != _SETTINGS:
-        raise _not_grpc(f"{_shown(data[:_LONGEST_MESSAGE])}")
+        raise _not_grpc(f"{_shown(data[:_MAX_MESSAGE_LENGTH])}")
     if not data:
         text = "the connection was closed before the answer was complete: the kubelet restarts, or something else listens there"
         raise ReaderRefusal("failed", "exit_status", text)
@@ -124,13 +124,13 @@ class _Response:
     def add_received(self, received_bytes: int) -> None:
         """Add to the number of received bytes. Raises ReaderRefusal if there are too many."""
         self.received_bytes += received_bytes
-        if self.received_bytes > _MOST_BYTES:
+        if self.received_bytes > _MAX_BYTES:
             raise _too_much()
 
     def ingest(self, event: Event) -> None:
         """Store the content of an event. Raises ReaderRefusal if the call has failed."""
         self._events += 1
-        if self._events > _MOST_EVENTS:
+        if self._events > _MAX_EVENTS:
             raise _too_much()
         if isinstance(event, ResponseReceived | TrailersReceived):
             self.headers.update(_pairs(event.headers or ()))
@@ -158,7 +158,7 @@ class _Response:
         return int.from_bytes(self.body[1:_PREFIX_BYTES], "big")
 
     def _check_length(self) -> None:
-        if len(self.body) >= _PREFIX_BYTES and self._length() > LARGEST_ANSWER_BYTES:
+        if len(self.body) >= _PREFIX_BYTES and self._length() > MAX_ANSWER_BYTES:
             raise _too_much()
 
     def _check_kind(self) -> None:
@@ -180,7 +180,7 @@ def _pairs(headers: Iterable[tuple[bytes | str, bytes | str]]) -> Iterable[tuple
 
 def _refusal(status: int, message: bytes) -> ReaderRefusal:
     state, reason, meaning = _STATUSES.get(status, ("failed", "exit_status", "the kubelet refuses"))
-    text = _PERCENT.sub(lambda match: bytes.fromhex(match[1].decode()), message[: 3 * _LONGEST_MESSAGE])
+    text = _PERCENT.sub(lambda match: bytes.fromhex(match[1].decode()), message[: 3 * _MAX_MESSAGE_LENGTH])
     return ReaderRefusal(state, reason, f"{meaning} (gRPC status {status}: {_shown(text)})")
 
 
@@ -194,5 +194,5 @@ def _not_grpc(reaction: str) -> ReaderRefusal:
 
 def _too_much() -> ReaderRefusal:
     return ReaderRefusal(
-        "failed", "too_much_output", f"the answer is larger than {LARGEST_ANSWER_BYTES >> 20} MiB, or without end"
+        "failed", "too_much_output", f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB, or without end"
     )

@@ -17,7 +17,7 @@ _KUBELETS = (
     "var/lib/rancher/k3s/agent/kubelet",
 )
 _SOCKET = "pod-resources/kubelet.sock"
-_MOST_NAMES = 8192
+_MAX_NAMES = 8192
 
 _FOLDER = re.compile(r"(?P<namespace>[^_]{1,63})_(?P<pod_name>[^_]{1,253})_(?P<pod_uid>[0-9a-f-]{32,36})", re.ASCII)
 _LINK = re.compile(
@@ -93,7 +93,7 @@ def _names(folder: str) -> list[str] | None:
         with os.scandir(folder) as entries:
             for entry in entries:
                 names.append(entry.name)
-                if len(names) > _MOST_NAMES:
+                if len(names) > _MAX_NAMES:
                     return None
     except OSError:  # owners are then determined without this folder
         return None

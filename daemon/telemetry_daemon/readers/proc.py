@@ -11,17 +11,17 @@ from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.processes.short_lived import NoAnswerError, ask
 from telemetry_daemon.readers.base import Reader, ReadStart, Targets
-from telemetry_parsers.bounds import MOST_PROCESSES
+from telemetry_parsers.bounds import MAX_PROCESSES
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
 from telemetry_parsers.owners.proc import Client, memory_by_card, parse_clients
 
-LARGEST_BYTES = 64 << 10
-_LARGEST_ENVIRONMENT_BYTES = 1 << 20
-_LARGEST_COMMAND_BYTES = 128 << 10
-_LARGEST_FDINFO_BYTES = 16 << 10
-_MOST_DESCRIPTORS = 1024
-_LONGEST_STAT = 4096
+MAX_BYTES = 64 << 10
+_MAX_ENVIRONMENT_BYTES = 1 << 20
+_MAX_COMMAND_BYTES = 128 << 10
+_MAX_FDINFO_BYTES = 16 << 10
+_MAX_DESCRIPTORS = 1024
+_MAX_STAT_LENGTH = 4096
 _CARD = b"drm-pdev"
 # The inode and change time of a process's folder. They differ between processes, and may change for the same process.
 FolderState = tuple[int, int]
@@ -31,13 +31,13 @@ VARIABLES = (
     *("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "FLUX_TASK_RANK"),
 )
 # The number of processes whose files are read per poll: a process with 63 open files takes half a millisecond.
-_MOST_READ_PER_POLL = 8
+_MAX_READ_PER_POLL = 8
 # The PID as text, and the start time.
 ProcessKey = tuple[str, int]
 _DEADLINE_SECONDS = 1.0
 _ASK_AGAIN_SECONDS = 600.0
-_LARGEST_PASSWD_BYTES = 8 << 20
-_MOST_KNOWN = 4096
+_MAX_PASSWD_BYTES = 8 << 20
+_MAX_KNOWN = 4096
 # The PID namespace that the kernel creates at boot. The driver's PIDs are valid there.
 FIRST_NAMESPACE = "pid:[4026531836]"
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -66,7 +66,7 @@ def ticks_of(folder: str) -> int | None:
     try:
         descriptor = os.open(f"{folder}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            content = os.read(descriptor, _LONGEST_STAT)  # the kernel returns the whole file at once
+            content = os.read(descriptor, _MAX_STAT_LENGTH)  # the kernel returns the whole file at once
         finally:
             os.close(descriptor)
         return int(content[content.rindex(b")") :].split(None, 21)[20])
@@ -84,7 +84,7 @@ def uid_of(folder: str) -> int:
 def named_variables(folder: str) -> dict[str, Plain]:
     """Return the variables of a process that identify its job and rank. Empty without the capability to read them."""
     try:
-        content = text_of(f"{folder}/environ", _LARGEST_ENVIRONMENT_BYTES)
+        content = text_of(f"{folder}/environ", _MAX_ENVIRONMENT_BYTES)
     except OSError:  # reading it needs a capability
         return {}
     pairs = (entry.partition("=") for entry in content.split("\0"))
@@ -97,9 +97,9 @@ def open_cards(folder: str) -> Iterator[str]:
         descriptors = os.listdir(f"{folder}/fdinfo")  # noqa: PTH208 # fast: called for each process
     except OSError:  # reading another user's files needs a capability
         return
-    for descriptor in descriptors[:_MOST_DESCRIPTORS]:
+    for descriptor in descriptors[:_MAX_DESCRIPTORS]:
         try:
-            content = bytes_of(f"{folder}/fdinfo/{descriptor}", _LARGEST_FDINFO_BYTES)
+            content = bytes_of(f"{folder}/fdinfo/{descriptor}", _MAX_FDINFO_BYTES)
         except OSError:  # closed in the meantime
             continue
         if _CARD in content:
@@ -109,22 +109,22 @@ def open_cards(folder: str) -> Iterator[str]:
 def command_line(pid: int) -> str:
     """Return the command line of a process, which may contain secrets, or an empty text if it cannot be read."""
     try:
-        return text_of(f"/proc/{pid}/cmdline", _LARGEST_COMMAND_BYTES).rstrip("\0").replace("\0", " ")
+        return text_of(f"/proc/{pid}/cmdline", _MAX_COMMAND_BYTES).rstrip("\0").replace("\0", " ")
     except OSError:  # the process has exited, or belongs to another user and is hidden
         return ""
 
 
-def text_of(path: str, most_bytes: int = LARGEST_BYTES) -> str:
+def text_of(path: str, max_bytes: int = MAX_BYTES) -> str:
     """Return the beginning of a /proc file as text."""
-    return bytes_of(path, most_bytes).decode("utf-8", errors="replace")
+    return bytes_of(path, max_bytes).decode("utf-8", errors="replace")
 
 
-def bytes_of(path: str, most_bytes: int) -> bytes:
+def bytes_of(path: str, max_bytes: int) -> bytes:
     """Return the beginning of a /proc file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         content = b""
-        while len(content) < most_bytes and (chunk := os.read(descriptor, most_bytes - len(content))):
+        while len(content) < max_bytes and (chunk := os.read(descriptor, max_bytes - len(content))):
             content += chunk
     finally:
         os.close(descriptor)
@@ -143,7 +143,7 @@ class OpenCards:
         self._without_card.intersection_update(processes)
         self._clients = {key: found for key, found in self._clients.items() if key in processes}
         unread = [key for key in processes if key not in self._without_card and key not in self._clients]
-        for key in [*unread, *self._clients][:_MOST_READ_PER_POLL]:
+        for key in [*unread, *self._clients][:_MAX_READ_PER_POLL]:
             found = tuple(parse_clients(open_cards(f"{proc}/{key[0]}")))
             if self._clients.pop(key, found):
                 self._clients[key] = found
@@ -177,7 +177,7 @@ class Users:
         unknown = {uid for uid in uids if uid not in self._names and self._nameless.get(uid, 0.0) <= now}
         if not unknown:
             return
-        if len(self._names) + len(self._nameless) + len(unknown) > _MOST_KNOWN:
+        if len(self._names) + len(self._nameless) + len(unknown) > _MAX_KNOWN:
             self._names.clear()
             self._nameless.clear()
         self._names.update((uid, name) for uid, name in self._looked_up(sorted(unknown)) if uid in unknown)
@@ -192,7 +192,7 @@ class Users:
             if self._root in ("", "/"):
                 text = ask(("getent", "passwd", *map(str, uids)), "", _DEADLINE_SECONDS).output
             else:  # the users of the node, not of the container
-                text = read_file(f"{self._root}/etc/passwd", _LARGEST_PASSWD_BYTES).decode(errors="replace")
+                text = read_file(f"{self._root}/etc/passwd", _MAX_PASSWD_BYTES).decode(errors="replace")
         except (NoAnswerError, OSError):  # these users are shown by UID until the next lookup
             return
         for line in text.splitlines():
@@ -234,7 +234,7 @@ class ProcReader(Reader):
         """Return one output for each process."""
         begun, cpu = ReadStart(), time.thread_time()
         refusal = self._refusal()
-        outputs = () if refusal is not None else (_PROC_READ, *self._processes(targets.pids[:MOST_PROCESSES]))
+        outputs = () if refusal is not None else (_PROC_READ, *self._processes(targets.pids[:MAX_PROCESSES]))
         return begun.capture("proc", poll, outputs, refusal, time.thread_time() - cpu)
 
     def _refusal(self) -> Failure | None:

@@ -16,17 +16,17 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
 from telemetry_parsers.steps import SOURCE
 
-MOST_NEW, MOST_NEW_OF_A_USER = 4096, 1024
+MAX_NEW, MAX_NEW_OF_A_USER = 4096, 1024
 _SECONDS = 3600.0
-LARGEST_BYTES = 4096
+MAX_BYTES = 4096
 # More files are listed than read, so that the files of one user do not hide those of other users.
-MOST_LISTED, MOST_READ, MOST_READ_OF_A_USER = 262_144, 4096, 2048
+MAX_LISTED, MAX_READ, MAX_READ_OF_A_USER = 262_144, 4096, 2048
 SUFFIX = ".json"
 _FIELDS = ("schema", "job_id", "rank", "card", "steps", "tokens", "flops", "seconds")
 _FUTURE_SECONDS = 60.0
 # A running job writes every few seconds.
 _QUIET_SECONDS = 60.0
-_LONGEST_NAME, _MOST_PARTS = 64, 8
+_MAX_NAME_LENGTH, _MAX_PARTS = 64, 8
 # A file that was read within a tick of its change is read again, because a later write may have the same timestamp.
 _TICK_SECONDS = 1.0
 
@@ -52,7 +52,7 @@ class NewRankLimit:
         ranks = self._last_sequence.setdefault(user, {})
         rank = hash(repr((reported.get("job_id"), reported.get("rank"), reported.get("card"))))
         if rank not in ranks:
-            if len(ranks) >= MOST_NEW_OF_A_USER or self._count >= MOST_NEW:
+            if len(ranks) >= MAX_NEW_OF_A_USER or self._count >= MAX_NEW:
                 return False
             self._count += 1
         ranks[rank] = now
@@ -109,13 +109,13 @@ class StepsReader(Reader):
     def _read_files(self, now: float) -> list[Plain]:
         self._new_ranks.forget(now)
         with Inbox.public_at(self._path) as inbox:
-            names = inbox.names(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MOST_LISTED)
+            names = inbox.names(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MAX_LISTED)
             # Files that were read before are checked even beyond the limit.
             entries = inbox.entries_of(sorted(self._known.keys() | names))
             self._known = {name: self._current(inbox, name, entry, now) for name, entry in self._fresh(entries, now)}
-        too_many = {"file": str(self._path), "problem": f"has {MOST_LISTED} files or more: some are not read"}
+        too_many = {"file": str(self._path), "problem": f"has {MAX_LISTED} files or more: some are not read"}
         return [
-            *([too_many] if len(names) == MOST_LISTED else ()),
+            *([too_many] if len(names) == MAX_LISTED else ()),
             *(
                 {**read.content, "is_quiet": now - read.entry.changed / 1e9 > _QUIET_SECONDS}
                 for read in sorted(self._known.values(), key=lambda read: read.sequence)
@@ -128,7 +128,7 @@ class StepsReader(Reader):
         count_by_user: Counter[int] = Counter()
         for name, entry in sorted(entries.items(), key=lambda item: item[1].changed, reverse=True):
             is_fresh = -_FUTURE_SECONDS < now - entry.changed / 1e9 < self._expire_after
-            if is_fresh and count_by_user[entry.owner] < MOST_READ_OF_A_USER and len(found) < MOST_READ:
+            if is_fresh and count_by_user[entry.owner] < MAX_READ_OF_A_USER and len(found) < MAX_READ:
                 count_by_user[entry.owner] += 1
                 found.append((name, entry))
         return found[::-1]
@@ -143,13 +143,13 @@ class StepsReader(Reader):
             self._last_sequence = sequence = self._last_sequence + 1
         content = _content(inbox, name)
         if "problem" not in content and not self._new_ranks.admits(entry.owner, content, now):
-            content = {"problem": f"exceeds the limit of {MOST_NEW_OF_A_USER} new ranks per user and hour"}
+            content = {"problem": f"exceeds the limit of {MAX_NEW_OF_A_USER} new ranks per user and hour"}
         return _Read(entry, now, sequence, {"file": name, "uid": entry.owner, **content})
 
 
 def _content(inbox: Inbox, name: str) -> Mapping[str, Plain]:
     try:
-        reported = json.loads(inbox.read(name, LARGEST_BYTES), parse_constant=_refuse)
+        reported = json.loads(inbox.read(name, MAX_BYTES), parse_constant=_refuse)
     except (OSError, ValueError, RecursionError) as error:
         return {"problem": str(getattr(error, "strerror", None) or error)}
     if not isinstance(reported, dict):
@@ -163,15 +163,15 @@ def _content(inbox: Inbox, name: str) -> Mapping[str, Plain]:
 def _is_small(value: Plain) -> bool:
     """Return whether the value is small: nested lists take twenty times the memory of their text."""
     if isinstance(value, dict):
-        return len(value) <= _MOST_PARTS and all(
-            len(key) <= _LONGEST_NAME and _is_scalar(item) for key, item in value.items()
+        return len(value) <= _MAX_PARTS and all(
+            len(key) <= _MAX_NAME_LENGTH and _is_scalar(item) for key, item in value.items()
         )
     return _is_scalar(value)
 
 
 def _is_scalar(value: Plain) -> bool:
     if isinstance(value, str):
-        return value.isascii() or len(value) <= _LONGEST_NAME
+        return value.isascii() or len(value) <= _MAX_NAME_LENGTH
     return value is None or isinstance(value, bool | int | float)
 
 

@@ -18,8 +18,8 @@ from telemetry_parsers.model import Failure
 from telemetry_parsers.states import BUSY
 
 _NOTE = re.compile(r"([0-9]{1,10}) ([0-9]{1,10}) ([a-z0-9-]{1,64})\n\Z")
-_LONGEST_NOTE = 100
-_LONGEST_COMMAND = 60
+_MAX_NOTE_LENGTH = 100
+_MAX_COMMAND_LENGTH = 60
 _SKIPPED = "this poll is skipped until it is due again"
 _PAUSE_SECONDS = 0.05
 _FOLDER_MODE = 0o700
@@ -46,12 +46,12 @@ def write_note(descriptor: int, source: str, tool_pid: int = 0) -> None:
     """Write the holder to the locked file: the PIDs of this process and of the tool (0 before it runs), and the source."""
     with contextlib.suppress(OSError):  # the lock also works without the note, for example on a full disk
         text = f"{os.getpid()} {tool_pid} {source}\n".encode()
-        os.pwrite(descriptor, text.ljust(_LONGEST_NOTE)[:_LONGEST_NOTE], 0)
+        os.pwrite(descriptor, text.ljust(_MAX_NOTE_LENGTH)[:_MAX_NOTE_LENGTH], 0)
 
 
 def holder_text(descriptor: int) -> str:
     """Return who holds the lock, for how long, and a remedy."""
-    note = _NOTE.match(os.pread(descriptor, _LONGEST_NOTE, 0).rstrip(b" ").decode(errors="replace"))
+    note = _NOTE.match(os.pread(descriptor, _MAX_NOTE_LENGTH, 0).rstrip(b" ").decode(errors="replace"))
     if note is None:
         return _SKIPPED
     holder, tool, source = int(note[1]), int(note[2]), note[3]
@@ -78,7 +78,7 @@ def _command(pid: int) -> str | None:
     names = [Path(argument).name for argument in arguments]
     start = names.index("telemetry") if "telemetry" in names else 0  # skips the interpreter
     line = shlex.join([names[start], *filter(None, arguments[start + 1 :])])
-    return line[:_LONGEST_COMMAND] if "telemetry" in line else None
+    return line[:_MAX_COMMAND_LENGTH] if "telemetry" in line else None
 
 
 class ToolBusyError(Exception):

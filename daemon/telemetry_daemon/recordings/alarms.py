@@ -29,7 +29,7 @@ _CAUSES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("row_remap_failed", "row_remap_failed", re.compile(".*")),
 )
 _TEMPERATURE = TEMPERATURES[0]
-_MOST_SHAPES = 64
+_MAX_SHAPES = 64
 
 
 class Rank(IntEnum):
@@ -41,24 +41,24 @@ class Rank(IntEnum):
 
 
 # A burst ends after this time without an alarm, or after the maximum duration.
-QUIET_SECONDS, LONGEST_SECONDS = 120.0, 600.0
+QUIET_SECONDS, MAX_SECONDS = 120.0, 600.0
 # A card may be lost half a minute after its first error. Alarms within this time extend the file once.
 MORE_SECONDS = 60.0
 # The largest number of files in an hour that still allows a file for an alarm of this rank: in total, of the same
 # source, and of the same card. Frequent minor alarms, a faulty source or a flapping card thus leave room for a lost card.
-MOST_AN_HOUR: Mapping[Rank, int] = {Rank.MINOR: 3, Rank.SERIOUS: 4, Rank.GRAVE: 6}
-MOST_OF_A_SOURCE: Mapping[Rank, int] = {Rank.MINOR: 2, Rank.SERIOUS: 3, Rank.GRAVE: 4}
-MOST_OF_A_CARD: Mapping[Rank, int] = {Rank.MINOR: 1, Rank.SERIOUS: 2, Rank.GRAVE: 3}
-MOST_OF_A_RANK_OF_A_CARD = 2
+MAX_AN_HOUR: Mapping[Rank, int] = {Rank.MINOR: 3, Rank.SERIOUS: 4, Rank.GRAVE: 6}
+MAX_OF_A_SOURCE: Mapping[Rank, int] = {Rank.MINOR: 2, Rank.SERIOUS: 3, Rank.GRAVE: 4}
+MAX_OF_A_CARD: Mapping[Rank, int] = {Rank.MINOR: 1, Rank.SERIOUS: 2, Rank.GRAVE: 3}
+MAX_OF_A_RANK_OF_A_CARD = 2
 # More files about the same fault would add no information.
-MOST_OF_A_FAULT_A_DAY = 6
+MAX_OF_A_FAULT_A_DAY = 6
 # The first loss of a card in a day gets a file despite the hourly limits if the card was up for this time. The number of
 # such files per source is limited, because a faulty source may report devices that do not exist.
-SETTLED_SECONDS, MOST_FIRST_LOSSES_A_DAY = 600.0, 16
+SETTLED_SECONDS, MAX_FIRST_LOSSES_A_DAY = 600.0, 16
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
-_MOST_IN_A_BURST = 4096
+_MAX_IN_A_BURST = 4096
 # The largest number of stored values for one device.
-_MOST_VALUES = 8 * bounds.MOST_WORDS
+_MAX_VALUES = 8 * bounds.MAX_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +128,13 @@ class AlarmDetector:
             known_values |= numbers
             if increase > 0.0:
                 self._on_alarm(Alarm(cause, device.id, source=source))
-        if len(known_values) > _MOST_VALUES:  # a faulty source may report new labels forever
+        if len(known_values) > _MAX_VALUES:  # a faulty source may report new labels forever
             current = (*readings.shape.keys, (OVER_CRITICAL, ""))
             self._fault_values[device.id] = {key: known_values[key] for key in current if key in known_values}
 
     def _mark_as_up(self, device_id: str) -> None:
         if device_id not in self._up_since:
-            while len(self._up_since) >= bounds.MOST_REMEMBERED:  # a faulty source may report new devices forever
+            while len(self._up_since) >= bounds.MAX_REMEMBERED:  # a faulty source may report new devices forever
                 del self._up_since[next(iter(self._up_since))]
             self._up_since[device_id] = self._monotonic()
 
@@ -155,7 +155,7 @@ def _heat(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[
         yield OVER_CRITICAL, {(OVER_CRITICAL, ""): float(bool(over_critical(view)))}
 
 
-@lru_cache(maxsize=_MOST_SHAPES)
+@lru_cache(maxsize=_MAX_SHAPES)
 def _heat_positions(shape: Shape) -> Positions:
     return {
         metric: tuple((label, position) for (name, label), position in shape.places.items() if name == metric)
@@ -163,7 +163,7 @@ def _heat_positions(shape: Shape) -> Positions:
     }
 
 
-@lru_cache(maxsize=_MOST_SHAPES)
+@lru_cache(maxsize=_MAX_SHAPES)
 def _fault_positions(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int], ...]], ...]:
     causes = (
         (cause, tuple((key, at) for key, at in shape.places.items() if key[0] == metric and labels.fullmatch(key[1])))
@@ -172,14 +172,14 @@ def _fault_positions(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, i
     return tuple((cause, keys) for cause, keys in causes if keys)
 
 
-@lru_cache(maxsize=_MOST_SHAPES)
+@lru_cache(maxsize=_MAX_SHAPES)
 def _value_selector(shape: Shape) -> Callable[[Sequence[object]], object]:
     """Return a function that selects the values of all causes from the values of readings with this shape."""
     positions = [position for _, keys in _fault_positions(shape) for _, position in keys]
     return itemgetter(*positions) if positions else lambda _: ()
 
 
-@lru_cache(maxsize=_MOST_SHAPES)
+@lru_cache(maxsize=_MAX_SHAPES)
 def _rank(code: str) -> Rank:
     if re.fullmatch(f"{pattern('xid_critical')}|{LOST}|gpu_lost", code):
         return Rank.GRAVE
@@ -211,7 +211,7 @@ class Bursts:
     def start_burst(self, alarm: Alarm, replaced: CountedFile | None = None) -> CountedFile | None:
         """Return the file of the burst that starts with this alarm, or None. The file takes the place of `replaced`."""
         now = self._monotonic()
-        is_in_burst = now - self._last < QUIET_SECONDS and now - self._first < LONGEST_SECONDS
+        is_in_burst = now - self._last < QUIET_SECONDS and now - self._first < MAX_SECONDS
         if is_in_burst and not self._needs_new_file(alarm, now, is_due=replaced is not None):
             self._last = now
             self._add_to_burst(alarm)
@@ -254,7 +254,7 @@ class Bursts:
 
     def _add_to_burst(self, alarm: Alarm) -> None:
         self._rank = max(self._rank, alarm.rank)
-        if alarm.rank is Rank.GRAVE and len(self._grave_subjects) < _MOST_IN_A_BURST:
+        if alarm.rank is Rank.GRAVE and len(self._grave_subjects) < _MAX_IN_A_BURST:
             self._grave_subjects.add(_grave_subject(alarm))
 
 
@@ -263,11 +263,11 @@ def _is_within_limits(alarm: Alarm, now: float, day: Sequence[CountedFile]) -> b
     card_files = [file for file in hour if file.alarm.subject == alarm.subject]
     same_fault_files = [file for file in day if (file.alarm.cause, file.alarm.subject) == (alarm.cause, alarm.subject)]
     return (
-        len(hour) < MOST_AN_HOUR[alarm.rank]
-        and sum(file.alarm.source == alarm.source for file in hour) < MOST_OF_A_SOURCE[alarm.rank]
-        and len(card_files) < MOST_OF_A_CARD[alarm.rank]
-        and sum(file.alarm.rank is alarm.rank for file in card_files) < MOST_OF_A_RANK_OF_A_CARD
-        and len(same_fault_files) < MOST_OF_A_FAULT_A_DAY
+        len(hour) < MAX_AN_HOUR[alarm.rank]
+        and sum(file.alarm.source == alarm.source for file in hour) < MAX_OF_A_SOURCE[alarm.rank]
+        and len(card_files) < MAX_OF_A_CARD[alarm.rank]
+        and sum(file.alarm.rank is alarm.rank for file in card_files) < MAX_OF_A_RANK_OF_A_CARD
+        and len(same_fault_files) < MAX_OF_A_FAULT_A_DAY
     )
 
 
@@ -276,7 +276,7 @@ def _is_first_loss(alarm: Alarm, day: Sequence[CountedFile]) -> bool:
         return False
     losses = [file for file in day if file.is_exempt and file.alarm.source == alarm.source]
     is_first = all((file.alarm.cause, file.alarm.subject) != (LOST, alarm.subject) for file in day)
-    return is_first and len(losses) < MOST_FIRST_LOSSES_A_DAY
+    return is_first and len(losses) < MAX_FIRST_LOSSES_A_DAY
 
 
 def _grave_subject(alarm: Alarm) -> tuple[str, bool]:

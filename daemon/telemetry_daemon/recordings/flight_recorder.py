@@ -23,9 +23,9 @@ from telemetry_parsers.dataclass import dataclass, replace
 log = logging.getLogger(__name__)
 
 # The file also has captures after the alarm. The wait for them is short, because the node may go down.
-SETTLE_SECONDS, LONGEST_SETTLE_SECONDS = 5.0, 20.0
+SETTLE_SECONDS, MAX_SETTLE_SECONDS = 5.0, 20.0
 # Masking all captures takes time, and the disk may be slow.
-_LONGEST_WRITE_SECONDS = 120.0
+_MAX_WRITE_SECONDS = 120.0
 _WRITER = "telemetry_daemon.recordings.flight_writer"
 
 
@@ -91,7 +91,7 @@ class FlightRecorder:
         counted = self._bursts.start_burst(alarm, None if first is None else first.counted)
         name = flights.name_of(self._clock.wall(), alarm.cause)
         if first is not None:
-            due = min(now + SETTLE_SECONDS, first.start + LONGEST_SETTLE_SECONDS)
+            due = min(now + SETTLE_SECONDS, first.start + MAX_SETTLE_SECONDS)
             # The most severe alarm names the file.
             self._set(replace(first, due=due) if counted is None else _PendingFile(name, first.start, due, counted))
         elif counted is not None:
@@ -135,7 +135,7 @@ class FlightRecorder:
                 return
             self._pending = None
             self._written = None if pending.is_rewrite else pending
-        self._record(pending, _LONGEST_WRITE_SECONDS)
+        self._record(pending, _MAX_WRITE_SECONDS)
 
     def _record(self, pending: _PendingFile, seconds: float) -> None:
         with self._write_lock:  # one file at a time
@@ -158,7 +158,7 @@ class Writer:
         self._folder = str(flights.folder_in(state_directory))
         self._parser_paths = parser_paths
 
-    def write(self, name: str, packed: Iterable[bytes], seconds: float = _LONGEST_WRITE_SECONDS) -> str:
+    def write(self, name: str, packed: Iterable[bytes], seconds: float = _MAX_WRITE_SECONDS) -> str:
         """Write a file. Return an error text, or "" on success."""
         request: dict[str, Any] = {"folder": self._folder, "name": name, "parser_paths": self._parser_paths}
         try:

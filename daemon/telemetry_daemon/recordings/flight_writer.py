@@ -61,14 +61,14 @@ def main() -> int:
     return exits.OK
 
 
-def write(path: Path, name: str, lines: Iterable[bytes], most_bytes: int = flights.MOST_BYTES) -> None:
+def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flights.MAX_BYTES) -> None:
     """Write the lines to a new file, and delete old files above the size limit. Raise OSError on failure."""
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
         file.writelines(lines)
     with OwnFolder.create_at(path, flights.FOLDER_MODE) as folder:
         folder.replace(name, packed.getvalue())
-        flights.make_room(path, folder, name, time.time(), most_bytes)
+        flights.make_room(path, folder, name, time.time(), max_bytes)
 
 
 def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[bytes]:

@@ -18,11 +18,11 @@ log = logging.getLogger(__name__)
 
 # Two minutes before an alarm, and the minute after the alarm in which the file is rewritten.
 SECONDS = 180.0
-MOST_BYTES = 8 << 20
+MAX_BYTES = 8 << 20
 # Sizes before compression. Masking takes a second or two for each MiB, and the time limit for a file is two minutes.
-MOST_RAW_BYTES, LARGEST_RAW_BYTES = 16 << 20, 1 << 20
+MAX_RAW_BYTES, MAX_CAPTURE_BYTES = 16 << 20, 1 << 20
 # A capture that needs more than this fraction of the memory is dropped, because it would displace all others.
-_LARGEST_FRACTION = 8
+_MAX_FRACTION = 8
 # This level compresses to a tenth of the size. One compressor for all captures would halve the result, but would use
 # 256 KiB of memory permanently.
 _LEVEL, _DEFLATED = 1, 8
@@ -98,11 +98,11 @@ class RecentCaptures:
     """The captures of the last minutes, and the newest capture of each poll, even if it is older. Thread-safe."""
 
     def __init__(
-        self, seconds: float = SECONDS, most_bytes: int = MOST_BYTES, most_raw_bytes: int = MOST_RAW_BYTES
+        self, seconds: float = SECONDS, max_bytes: int = MAX_BYTES, max_raw_bytes: int = MAX_RAW_BYTES
     ) -> None:
         self._seconds = seconds
-        self._most_bytes = most_bytes
-        self._most_raw_bytes = most_raw_bytes
+        self._max_bytes = max_bytes
+        self._max_raw_bytes = max_raw_bytes
         self._lock = threading.Lock()
         self._added = 0
         self._polls: dict[_Poll, deque[_StoredCapture]] = {}
@@ -118,22 +118,22 @@ class RecentCaptures:
 
     def add(self, line: Line) -> None:
         """Add a capture, and drop captures that are too old or exceed the memory limit."""
-        if len(line.text) > LARGEST_RAW_BYTES:
+        if len(line.text) > MAX_CAPTURE_BYTES:
             return
         packer = zlib.compressobj(_LEVEL, _DEFLATED, GZIP)
         packed = packer.compress(line.text) + packer.flush()
         with self._lock:
             self._added += 1
             stored = _StoredCapture(self._added, line.taken, packed, len(line.text))
-            if stored.size_bytes > self._most_bytes // _LARGEST_FRACTION:
+            if stored.size_bytes > self._max_bytes // _MAX_FRACTION:
                 return
             self._polls.setdefault((line.source, line.poll), deque()).append(stored)
             self._bytes[line.source] += stored.size_bytes
             self._raw_bytes[line.source] += stored.raw_bytes
             self._drop_before(line.taken - self._seconds)
-            while self._bytes.total() > self._most_bytes:
+            while self._bytes.total() > self._max_bytes:
                 self._make_room(self._bytes)
-            while self._raw_bytes.total() > self._most_raw_bytes:
+            while self._raw_bytes.total() > self._max_raw_bytes:
                 self._make_room(self._raw_bytes)
 
     def packed(self) -> Iterator[bytes]:

@@ -33,7 +33,7 @@ from telemetry_parsers.model import Capture, Report
 Keep = Callable[[Capture, "Report | None"], None]
 _FAILED = ("failed", "stuck")
 # The time limit for receiving the captures of the last two minutes.
-_LONGEST_SECONDS = 30.0
+_MAX_SECONDS = 30.0
 # A line begins with its schema.
 _HEAD_BYTES = 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -301,7 +301,7 @@ class DaemonCaptures:
 
 def recent_captures(runtime_directory: str) -> Iterator[Capture]:
     """Yield the last two minutes of captures in the daemon's flight recorder. Raise ControlError on failure."""
-    path, until = control.path_in(runtime_directory), time.monotonic() + _LONGEST_SECONDS
+    path, until = control.path_in(runtime_directory), time.monotonic() + _MAX_SECONDS
     for line in control.lines(path, "captures", lambda: until, minutes_before=True, live=False):
         item = _parse_line(line)
         if isinstance(item, Capture):

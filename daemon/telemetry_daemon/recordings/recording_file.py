@@ -16,18 +16,18 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture, Plain
 
 # A line has the escaped output of a tool's runs, each of at most 8 MiB.
-LONGEST_LINE_BYTES = 64 << 20
+MAX_LINE_BYTES = 64 << 20
 # A decoded value may use a hundred times the memory of its text. 8 MiB of tool output, even as CSV, have at most this
 # number of these characters, and the captures of 64 cards have ten thousand.
-_MARKS, _MOST_MARKS = (b"[", b"{", b","), 4_000_000
+_MARKS, _MAX_MARKS = (b"[", b"{", b","), 4_000_000
 # The start of a bundle of `telemetry doctor`.
 _BUNDLE = b"telemetry-doctor/"
 # Upper limits in seconds: the start of the year 9000 for the wall time, an uptime of 300 years, a day for a poll.
 _TIME_LIMITS = (221_845_392_000.0, 1e10, 86_400.0)
 # After this number of invalid lines in sequence, reading stops. A small compressed file may have gigabytes of them.
-_MOST_INVALID = 100_000
+_MAX_INVALID = 100_000
 _HEAD_BYTES, _BUFFER_BYTES = 2, 1 << 20
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 _REMEDY = "use a file that `telemetry record` wrote"
 _LATER_SCHEMA = re.compile(re.escape(CAPTURE_SCHEMA.rstrip("1")) + r"[0-9]{1,4}\Z")
 
@@ -91,7 +91,7 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
     packed = Unpacked(stream) if is_packed(head) else None
     lines = stream if packed is None else io.BufferedReader(packed, _BUFFER_BYTES)
     number = invalid_count = 0
-    while line := lines.readline(LONGEST_LINE_BYTES + 1):
+    while line := lines.readline(MAX_LINE_BYTES + 1):
         number += 1
         capture = _capture(line)
         if isinstance(capture, Capture):
@@ -108,16 +108,16 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
             return
         if capture:
             damage.count += 1
-            damage.invalid += [(number, capture)] * (len(damage.invalid) < _MOST_NAMED)
+            damage.invalid += [(number, capture)] * (len(damage.invalid) < _MAX_NAMED)
     if packed is not None and packed.damage:
         damage.early_end = f"the recording ends after line {number}: {packed.damage}"
 
 
 def _early_end_text(line: bytes, number: int, reason: str, invalid_count: int) -> str:
     """Return the reason to stop reading after this invalid line, or "" to continue."""
-    if len(line) > LONGEST_LINE_BYTES:
-        return f"line {number} is longer than {LONGEST_LINE_BYTES >> 20} MiB; reading stopped there"
-    if invalid_count >= _MOST_INVALID:
+    if len(line) > MAX_LINE_BYTES:
+        return f"line {number} is longer than {MAX_LINE_BYTES >> 20} MiB; reading stopped there"
+    if invalid_count >= _MAX_INVALID:
         return f"the {invalid_count:,} lines up to line {number:,} have no capture; reading stopped there"
     if reason and not line.endswith(b"\n"):
         return f"the recording is truncated in line {number}; the last complete line is {number - 1}"
@@ -129,8 +129,8 @@ def _capture(line: bytes) -> Capture | str:
         return ""
     if line.startswith(_BUNDLE):
         return "a bundle of telemetry doctor; unpack it and play telemetry-doctor/recording.jsonl.gz"
-    if sum(map(line.count, _MARKS)) > _MOST_MARKS:
-        return f"the line has more than {_MOST_MARKS:,} values"
+    if sum(map(line.count, _MARKS)) > _MAX_MARKS:
+        return f"the line has more than {_MAX_MARKS:,} values"
     try:
         plain = decode_line(line)
     except CodecError as error:

@@ -17,14 +17,14 @@ from telemetry_parsers.model import Capture
 # Smaller differences are no clock step: the clock was slewed or read slightly later.
 _STEP_SECONDS = 1.0
 # The largest number of clock steps that are followed.
-_MOST_SEGMENTS = 1000
-_MOST_POLLS = 1000
+_MAX_SEGMENTS = 1000
+_MAX_POLLS = 1000
 # A larger jump comes from the clock of another machine or boot. The recording continues there without a pause.
-_LONGEST_BACK_SECONDS, _LONGEST_FORTH_SECONDS = 60.0, 86_400.0
+_MAX_BACK_SECONDS, _MAX_FORTH_SECONDS = 60.0, 86_400.0
 _TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?\Z")
 # Users enter times in whole seconds.
 _ROUNDING_SECONDS = 1.0
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 FORMS = "90s or 5m from the beginning, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
 Key = tuple[str, str]
 
@@ -61,7 +61,7 @@ class WallTimes:
             self._candidate = None
         elif self._candidate is None or not _is_same(current, self._candidate):
             self._candidate = current
-        elif len(self._segments) < _MOST_SEGMENTS:
+        elif len(self._segments) < _MAX_SEGMENTS:
             earlier = [segment for segment in self._segments if segment.position < self._candidate.position]
             self._segments, self._candidate = [*earlier, self._candidate], None
 
@@ -104,7 +104,7 @@ def placed_captures(captures: Iterable[Capture]) -> Iterator[PlacedCapture]:
     shift, last, earlier = 0.0, -float("inf"), list[PlacedCapture]()
     for capture in captures:
         ended = capture.monotonic_time + capture.seconds + shift
-        if not last - _LONGEST_BACK_SECONDS <= ended <= last + _LONGEST_FORTH_SECONDS and math.isfinite(last):
+        if not last - _MAX_BACK_SECONDS <= ended <= last + _MAX_FORTH_SECONDS and math.isfinite(last):
             shift, ended = shift + last - ended, last
         last = max(last, ended)
         key = (capture.source, capture.poll)
@@ -144,7 +144,7 @@ class Survey:
                 survey.hostname = placed.capture.hostname
             survey.length = placed.position
             survey.wall_times.add(placed.position, placed.capture.wall_time + placed.capture.seconds + placed.age)
-            if placed.key not in survey.counts and len(survey.counts) >= _MOST_POLLS:
+            if placed.key not in survey.counts and len(survey.counts) >= _MAX_POLLS:
                 continue
             survey.examples.setdefault(placed.capture.source, placed.capture)
             survey.counts[placed.key] = survey.counts.get(placed.key, 0) + 1
@@ -219,6 +219,6 @@ def _times(survey: Survey) -> str:
         (human.utc(segment.wall_time), human.utc(segment.wall_time + segment.seconds))
         for segment in survey.wall_times.segments()
     ]
-    ranges = [f"{start} to {end}" for start, end in segments[:_MOST_NAMED]]
+    ranges = [f"{start} to {end}" for start, end in segments[:_MAX_NAMED]]
     others = len(segments) - len(ranges)
     return ", then ".join([*ranges, f"{others} more"] if others else ranges)

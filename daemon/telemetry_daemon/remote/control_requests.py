@@ -10,7 +10,7 @@ from telemetry_parsers.dataclass import dataclass
 # The schema of a line between captures: how many captures were dropped before it. `round_ended` is the monotonic time at
 # which each poll had ended once since the recording began or, if the newest captures are kept, since the daemon started.
 LOST_SCHEMA = "telemetry.lost/1"
-_LONGEST_SECONDS = 366 * 86_400.0
+_MAX_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class MaintenanceState:
     not_kept: LongText
 
     def __post_init__(self) -> None:
-        if self.ends_in is not None and not abs(self.ends_in) <= _LONGEST_SECONDS:
+        if self.ends_in is not None and not abs(self.ends_in) <= _MAX_SECONDS:
             raise CodecError("ends_in", "expected at most the seconds of a year")
 
 
@@ -126,6 +126,6 @@ class ReplayState:
 
     def __post_init__(self) -> None:
         if not is_valid_time(self.shown) or not all(
-            0 <= seconds <= _LONGEST_SECONDS for seconds in (self.place, self.length)
+            0 <= seconds <= _MAX_SECONDS for seconds in (self.place, self.length)
         ):
             raise CodecError("shown", "expected a position in a recording")

@@ -18,7 +18,7 @@ from telemetry_daemon.guarded.named import connect, is_own_user
 from telemetry_daemon.guarded.own_folder import bind_own_socket, remove_socket
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
-from telemetry_daemon.times import LONGEST_WAIT_SECONDS
+from telemetry_daemon.times import MAX_WAIT_SECONDS
 from telemetry_exporters.text import clean, cut
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.plain import CodecError, decode_foreign, decode_line
@@ -31,9 +31,9 @@ _LINE_LIMIT_BYTES = 1 << 16
 _TIMEOUT_SECONDS = 5.0
 # The size limit of an answer, because another process may listen on the socket. A tool prints at most 8 MiB.
 _ANSWER_LIMIT_BYTES = 16 << 20
-_LONGEST_LINE_BYTES = 32 << 20
+_MAX_LINE_BYTES = 32 << 20
 _BYTES_A_SECOND = 16 << 20
-_LONGEST_TEXT = 1000
+_MAX_TEXT_LENGTH = 1000
 T = TypeVar("T")
 
 
@@ -135,8 +135,8 @@ def lines(path: Path, verb: str, deadline: Callable[[], float], **arguments: Pla
         buffer = bytearray()
         for data in _received_data(connection, deadline):
             buffer += data
-            if len(buffer) > _LONGEST_LINE_BYTES:
-                raise OSError(f"a line is longer than {_LONGEST_LINE_BYTES >> 20} MiB")
+            if len(buffer) > _MAX_LINE_BYTES:
+                raise OSError(f"a line is longer than {_MAX_LINE_BYTES >> 20} MiB")
             if b"\n" not in data:
                 continue
             *complete_lines, remainder = bytes(buffer).split(b"\n")
@@ -156,7 +156,7 @@ def _received_data(connection: socket.socket, deadline: Callable[[], float]) -> 
             connection.shutdown(socket.SHUT_WR)
             end = time.monotonic() + _TIMEOUT_SECONDS
             continue
-        connection.settimeout(min(left, LONGEST_WAIT_SECONDS))
+        connection.settimeout(min(left, MAX_WAIT_SECONDS))
         try:
             data = connection.recv(1 << 16)
         except TimeoutError:  # no data yet
@@ -188,7 +188,7 @@ def _connect_and_send(path: Path, verb: str, arguments: Mapping[str, Plain]) -> 
 
 def _check_refusal(answer: Plain) -> None:
     if isinstance(answer, dict) and "error" in answer:
-        raise RefusedError(cut(clean(str(answer["error"])), _LONGEST_TEXT))
+        raise RefusedError(cut(clean(str(answer["error"])), _MAX_TEXT_LENGTH))
 
 
 def _receive_all(connection: socket.socket) -> bytes:

@@ -47,7 +47,7 @@ T = TypeVar("T")
 _ABSENT = {absent.value: absent for absent in Absent}
 # The largest value of float32.
 _LARGEST = 3.4e38
-_MOST_VALUES = 4_000_000
+_MAX_VALUES = 4_000_000
 _KINDS: frozenset[str] = frozenset(get_args(OwnerKind))
 _BASES: frozenset[str] = frozenset(get_args(Basis))
 
@@ -62,7 +62,7 @@ class DocumentError(ValueError):
 def document_in(body: bytes | str) -> Mapping[str, Any]:
     """Return the JSON object in a response. Raises DocumentError."""
     try:
-        plain = decode_foreign(body.encode() if isinstance(body, str) else body, _MOST_VALUES)
+        plain = decode_foreign(body.encode() if isinstance(body, str) else body, _MAX_VALUES)
     except CodecError as error:
         raise DocumentError("the answer", f"document: {error}") from None
     if not isinstance(plain, dict):
@@ -154,10 +154,10 @@ def _labelled(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     for metric, value in values.items():
         for label, entry in value.items() if isinstance(value, dict) else (("", value),):
             entries += 1
-            if entries > bounds.MOST_READINGS:
+            if entries > bounds.MAX_READINGS:
                 return
             if metric in BY_KEY:
-                yield metric, clean(label[: bounds.LONGEST_NAME]), entry
+                yield metric, clean(label[: bounds.MAX_NAME_LENGTH]), entry
 
 
 def _numbers(values: Mapping[str, Any], origins: Mapping[str, Any], of: str) -> Iterator[MergedReading]:
@@ -165,7 +165,7 @@ def _numbers(values: Mapping[str, Any], origins: Mapping[str, Any], of: str) -> 
         origin = origins.get(metric)
         source = origin.get(label) if isinstance(origin, dict) else origin
         try:
-            yield MergedReading(metric, label, finite(value), clean(text(source or "")[: bounds.LONGEST_NAME]))
+            yield MergedReading(metric, label, finite(value), clean(text(source or "")[: bounds.MAX_NAME_LENGTH]))
         except CodecError as error:
             raise DocumentError(f"{metric} of {of}", f"reading: {error}") from None
 

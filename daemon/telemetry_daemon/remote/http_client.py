@@ -17,8 +17,8 @@ from telemetry_parsers.dataclass import dataclass, field
 if TYPE_CHECKING:  # imported only for TLS
     from ssl import SSLContext
 
-MOST_ANSWER_BYTES = 64 << 20
-_LONGEST_REASON = 160
+MAX_ANSWER_BYTES = 64 << 20
+_MAX_REASON_LENGTH = 160
 _REASONS = {
     401: "a user and a password are required; set --password-file or $TELEMETRY_USER and $TELEMETRY_PASSWORD",
     403: "access is denied by its web configuration",
@@ -26,16 +26,16 @@ _REASONS = {
     421: "the host name is not allowed; add it to web.allowed_hosts of that daemon",
     429: "too many requests; send requests less often",
 }
-_MOST_HEAD_BYTES = 64 << 10
+_MAX_HEAD_BYTES = 64 << 10
 _READ_BYTES = 1 << 16
-MOST_NODES = 256
+MAX_NODES = 256
 _UNIX_PREFIX = "unix:"
 _PORTS = {"http": 80, "https": 443}
 _ADDRESS = re.compile(
     r"(?:(?P<scheme>https?)://)?(?:\[(?P<bracketed>[0-9A-Fa-f:.%]+)\]|(?P<plain>[A-Za-z0-9_.-]+))(?::(?P<port>[0-9]{1,5}))?"
     r"(?P<path>/[!-~]*)?\Z"
 )
-_LONGEST_SHOWN = 80
+_MAX_SHOWN_LENGTH = 80
 
 
 class AddressError(ValueError):
@@ -69,7 +69,7 @@ def address_of(text: str) -> Address:
         raise AddressError("a node's address must not contain a user and password; use --password-file")
     match = _ADDRESS.match(text)
     if match is None or not 0 < int(match["port"] or 1) <= 65535:
-        shown = cut(clean(text), _LONGEST_SHOWN)
+        shown = cut(clean(text), _MAX_SHOWN_LENGTH)
         raise AddressError(
             f"'{shown}' is not a valid node; use HOST, HOST:PORT, [IPV6]:PORT or http(s)://HOST[:PORT][/PATH]"
         )
@@ -84,8 +84,8 @@ def address_of(text: str) -> Address:
 def addresses_of(texts: list[str]) -> tuple[Address, ...]:
     """Return the addresses without duplicates, at most 256. Raises AddressError."""
     addresses = tuple(dict.fromkeys(map(address_of, texts)))
-    if len(addresses) > MOST_NODES:
-        raise AddressError(f"{len(addresses)} nodes are too many; the maximum is {MOST_NODES}")
+    if len(addresses) > MAX_NODES:
+        raise AddressError(f"{len(addresses)} nodes are too many; the maximum is {MAX_NODES}")
     return addresses
 
 
@@ -122,7 +122,7 @@ class _Connection:
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self._socket.sendall(f"GET {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1"))
         while b"\r\n\r\n" not in self._buffer:
-            if len(self._buffer) > _MOST_HEAD_BYTES or not self._receive():
+            if len(self._buffer) > _MAX_HEAD_BYTES or not self._receive():
                 raise InvalidResponseError("the answer is not HTTP")
         head, _, remainder = bytes(self._buffer).partition(b"\r\n\r\n")
         self._buffer = bytearray(remainder)
@@ -160,7 +160,7 @@ class _Connection:
 
     def _read_line(self) -> bytes:
         while b"\r\n" not in self._buffer:
-            if len(self._buffer) > _MOST_HEAD_BYTES or not self._receive():
+            if len(self._buffer) > _MAX_HEAD_BYTES or not self._receive():
                 raise InvalidResponseError("the answer was truncated")
         line, _, remainder = bytes(self._buffer).partition(b"\r\n")
         self._buffer = bytearray(remainder)
@@ -269,7 +269,7 @@ class Client:
         body = bytearray()
         for piece in connection.pieces(headers):
             body += piece
-            if len(body) > MOST_ANSWER_BYTES:
+            if len(body) > MAX_ANSWER_BYTES:
                 raise InvalidResponseError("the answer is too long")
         if headers.get("connection", "").lower() == "close" or not connection.is_persistent:
             self.close()
@@ -338,7 +338,7 @@ def _parse_events(pieces: Iterator[bytes]) -> Iterator[tuple[str, str]]:
     buffer = b""
     for piece in pieces:
         buffer += piece
-        if len(buffer) > MOST_ANSWER_BYTES:
+        if len(buffer) > MAX_ANSWER_BYTES:
             raise InvalidResponseError("an event is too long")
         *blocks, buffer = buffer.split(b"\n\n")
         for block in blocks:
@@ -360,4 +360,4 @@ def _node_error(error: Exception) -> NodeError:
         reason = "permission denied; run this as root or as the daemon's user"
     else:
         reason = getattr(error, "verify_message", "") or getattr(error, "strerror", None) or str(error)
-    return NodeError(cut(clean(reason), _LONGEST_REASON), error.status if isinstance(error, _RefusedError) else 0)
+    return NodeError(cut(clean(reason), _MAX_REASON_LENGTH), error.status if isinstance(error, _RefusedError) else 0)

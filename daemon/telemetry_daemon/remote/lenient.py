@@ -52,7 +52,7 @@ def _reader(kind: Any, most: int | None = None) -> _Read:
         (inner,) = (argument for argument in arguments if argument is not NoneType)
         return _nullable(_reader(inner, most))
     if kind is str or origin is Literal:  # a newer version may send additional words
-        return _text_reader(bounds.LONGEST_NAME if most is None else most)
+        return _text_reader(bounds.MAX_NAME_LENGTH if most is None else most)
     if origin is tuple:
         (item, *_) = arguments
         return _list_reader(_object_reader(item) if _is_object(item) else _reader(item), most)

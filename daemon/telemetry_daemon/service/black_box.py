@@ -24,7 +24,7 @@ from telemetry_parsers.dataclass import dataclass, replace
 log = logging.getLogger(__name__)
 
 # Beyond this size, captures for a slow command are dropped, and it receives their number.
-_MOST_WAITING_BYTES = 16 << 20
+_MAX_WAITING_BYTES = 16 << 20
 _CHECK_SECONDS = 0.05
 # When a reload disables the recorder, files that are being written have this much time.
 _LAST_FILE_SECONDS = 6.0
@@ -170,7 +170,7 @@ class _CaptureQueue:
         self._loop.call_soon(self._enqueue, json.dumps(line).encode() + b"\n")
 
     def _enqueue(self, text: bytes) -> None:
-        if self._waiting_bytes + len(text) > _MOST_WAITING_BYTES:
+        if self._waiting_bytes + len(text) > _MAX_WAITING_BYTES:
             self._dropped += 1
             return
         self._waiting_bytes += len(text)

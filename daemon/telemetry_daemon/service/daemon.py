@@ -64,7 +64,7 @@ HOUSEKEEPING_SECONDS = 10.0
 # How often new and ended owners are written to the ledger.
 LEDGER_SECONDS = 1.0
 # The longest duration of a stop, even while a tool hangs.
-LONGEST_END_SECONDS = 2.5
+MAX_END_SECONDS = 2.5
 # In addition, the flight recorder may finish a file. The sum is less than TimeoutStopSec of the unit.
 _LAST_FLIGHT_SECONDS = 6.0
 _NO_CONTROL_WARNING = (
@@ -241,7 +241,7 @@ class Service:
     async def _end(self) -> None:
         logger.info("stopping")
         systemd.stopping()
-        timeout = threading.Timer(LONGEST_END_SECONDS, self._exit_unfinished)
+        timeout = threading.Timer(MAX_END_SECONDS, self._exit_unfinished)
         timeout.daemon = True
         timeout.start()
         await self._control.close()
@@ -257,7 +257,7 @@ class Service:
         self._black_box.end(_LAST_FLIGHT_SECONDS)
 
     def _exit_unfinished(self) -> None:
-        logger.warning("stopped before all tasks had ended", extra={"seconds": LONGEST_END_SECONDS})
+        logger.warning("stopped before all tasks had ended", extra={"seconds": MAX_END_SECONDS})
         log.exit_at_once(self._status)
 
     async def _start_or_warn(self, server: ControlServer | LocalSite, warning: str) -> None:

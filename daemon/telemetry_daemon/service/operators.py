@@ -11,7 +11,7 @@ from telemetry_daemon.polling.source import Source
 from telemetry_daemon.remote import control_requests
 from telemetry_daemon.remote.control_socket import Verb
 from telemetry_daemon.state.devices_file import vendor_filter
-from telemetry_daemon.state.maintenance import LONGEST_SECONDS, MaintenanceBook, is_announceable
+from telemetry_daemon.state.maintenance import MAX_SECONDS, MaintenanceBook, is_announceable
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_parsers.codec.plain import CodecError
@@ -124,7 +124,7 @@ class MaintenanceDesk:
 
     def _begin(self, request: control_requests.MaintenanceOn) -> Mapping[str, Plain]:
         if not is_announceable(request.seconds):
-            raise CodecError("seconds", f"must be more than 0 and at most {LONGEST_SECONDS:.0f}")
+            raise CodecError("seconds", f"must be more than 0 and at most {MAX_SECONDS:.0f}")
         self._book.announce(request.seconds, request.reason)
         log.info("maintenance announced", extra={"seconds": request.seconds, "reason": self._book.now().reason})
         return {**self._maintenance(control_requests.NoArguments()), "not_kept": self.save()}

@@ -10,9 +10,9 @@ from telemetry_parsers.vendor import Vendor
 from telemetry_parsers.vendors import VENDORS
 
 EXAMPLE = "8xnvidia,4xhygon"
-MOST_CARDS = 256
+MAX_CARDS = 256
 _GROUP = re.compile(r"([1-9][0-9]{0,3})x([a-z][a-z0-9]*)\Z")
-_LONGEST_QUOTE = 48
+_MAX_QUOTE_LENGTH = 48
 
 
 class DemoError(ValueError):
@@ -42,9 +42,9 @@ def parse_demo(text: str) -> Groups:
                 part, f"{SIMULATED_VENDORS[word].word} is named twice; a simulated node has one model of each vendor"
             )
         counts[word] = count
-    if sum(counts.values()) > MOST_CARDS:
+    if sum(counts.values()) > MAX_CARDS:
         raise DemoError(
-            f"demo node: {sum(counts.values())} cards are more than {MOST_CARDS}; write for example {EXAMPLE}"
+            f"demo node: {sum(counts.values())} cards are more than {MAX_CARDS}; write for example {EXAMPLE}"
         )
     return tuple(counts.items())
 
@@ -64,7 +64,7 @@ def parse_faults(text: str) -> tuple[str, ...]:
     faults = tuple(filter(None, (fault.strip() for fault in text.split(","))))
     for fault in faults:
         if fault not in STAGED_FAULTS:
-            raise DemoError(f"--fault: '{fault[:_LONGEST_QUOTE]}' is unknown; known: {', '.join(STAGED_FAULTS)}")
+            raise DemoError(f"--fault: '{fault[:_MAX_QUOTE_LENGTH]}' is unknown; known: {', '.join(STAGED_FAULTS)}")
     return faults
 
 
@@ -78,7 +78,7 @@ def _group(part: str) -> tuple[str, int]:
     if match is None and part.isdecimal():
         raise _error(part, f"the vendor is missing; did you mean {part}xnvidia?")
     if match is None:
-        raise _error(part, f"expected a number of cards (1 to {MOST_CARDS}), x and a vendor")
+        raise _error(part, f"expected a number of cards (1 to {MAX_CARDS}), x and a vendor")
     if match[2] not in SIMULATED_VENDORS:
         from difflib import get_close_matches  # rarely needed, and slow to import
 
@@ -89,7 +89,7 @@ def _group(part: str) -> tuple[str, int]:
 
 
 def _error(part: str, reason: str) -> DemoError:
-    quoted = ascii(part[:_LONGEST_QUOTE])
-    if len(quoted) > _LONGEST_QUOTE or len(part) > _LONGEST_QUOTE:
-        quoted = quoted[: _LONGEST_QUOTE - 1] + "…'"
+    quoted = ascii(part[:_MAX_QUOTE_LENGTH])
+    if len(quoted) > _MAX_QUOTE_LENGTH or len(part) > _MAX_QUOTE_LENGTH:
+        quoted = quoted[: _MAX_QUOTE_LENGTH - 1] + "…'"
     return DemoError(f"demo node: {quoted}: {reason}; write for example {EXAMPLE}")

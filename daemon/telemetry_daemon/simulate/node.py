@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # `telemetry snapshot --demo` has no past
 PAST_SECONDS = SLOT_SECONDS * SLOTS
 # To fill the history, cards are polled in every third slot, or less often if there are many, so that the start takes
 # half a second of CPU for 8 cards. Metrics outside the history are polled only at the end.
-_PAST_SLOTS, _MOST_PAST_SLOTS, _CARDS_PER_SLOT = 3, 24, 5
+_PAST_SLOTS, _MAX_PAST_SLOTS, _CARDS_PER_SLOT = 3, 24, 5
 
 
 class DemoNode(Node):
@@ -92,7 +92,7 @@ class DemoNode(Node):
         for source in simulated:
             store.add_source(SourceFacts.from_parser(source.parser), source.parser.metrics)
         polls = [(source, poll) for source in simulated for poll in source.parser.polls]
-        every = min(max(_PAST_SLOTS, sum(self._counts.values()) // _CARDS_PER_SLOT), _MOST_PAST_SLOTS)
+        every = min(max(_PAST_SLOTS, sum(self._counts.values()) // _CARDS_PER_SLOT), _MAX_PAST_SLOTS)
         for left in range(int(self._behind / SLOT_SECONDS), 0, -1):
             self._behind = SLOT_SECONDS * left
             for source, poll in polls:

@@ -15,10 +15,10 @@ from telemetry_parsers.vendor import Vendor
 # The simulation starts this long before the first poll, so that the cards are already warm and busy.
 WARM_UP_SECONDS = 300
 # After a longer pause between polls, the simulation skips to this many seconds before the present.
-_MOST_SECONDS_AT_ONCE = 3600
+_MAX_SECONDS_AT_ONCE = 3600
 # The event that announces a loss precedes it by this time, so that a poll reports it while the card is present.
 _WARNING_SECONDS = 5.0
-_MOST_EVENTS_KEPT = 100
+_MAX_EVENTS_KEPT = 100
 # Staged faults begin after the daemon has found all cards.
 _STAGED_AFTER_SECONDS = 15.0
 _HANGS_AFTER_SECONDS = 45.0
@@ -95,12 +95,12 @@ class Simulation:
         self._fails_until = 0.0
         self.now = 0.0
         self.cards = [CardState(vendor.demo, position, power=vendor.demo.card.idle_watts) for position in range(count)]
-        self.events: deque[tuple[float, int, str]] = deque(maxlen=_MOST_EVENTS_KEPT)
+        self.events: deque[tuple[float, int, str]] = deque(maxlen=_MAX_EVENTS_KEPT)
 
     def advance(self, seconds: float) -> None:
         """Advance second by second until `seconds` after the first poll."""
         target = float(int(seconds)) + WARM_UP_SECONDS
-        self.now = max(self.now, target - _MOST_SECONDS_AT_ONCE)
+        self.now = max(self.now, target - _MAX_SECONDS_AT_ONCE)
         while self.now < target:
             self.now += 1.0
             self._advance_one_second()

@@ -11,13 +11,13 @@ from telemetry_exporters.text import clean, cut
 from telemetry_parsers.dataclass import dataclass
 
 _CHARSET = "charset=utf-8"
-_MOST_ELEMENTS = 32
+_MAX_ELEMENTS = 32
 # A scraper always sends the same header. The cache is small, because a header may be as long as a request.
 _cache_by_header = lru_cache(maxsize=8)
 # Escaping applies to characters outside [a-zA-Z0-9_:]. No metric has such a name, so the pages are equal.
 _ESCAPINGS = ("allow-utf-8", "underscores")
 _FAMILY_START = b"# HELP "
-_MOST_SHOWN = 80
+_MAX_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _content_type(offer: Offer, escaping: str) -> str:
 
 
 def _elements(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
-    for element in header.split(",", _MOST_ELEMENTS)[:_MOST_ELEMENTS]:
+    for element in header.split(",", _MAX_ELEMENTS)[:_MAX_ELEMENTS]:
         name, *options = (part.strip() for part in element.split(";"))
         pairs = (part.partition("=") for part in options)
         parameters = {key.strip().lower(): value.strip().strip('"') for key, _, value in pairs}
@@ -138,4 +138,4 @@ class BadQueryError(Exception):
 
 def quoted(text: str) -> str:
     """Return text from the client in quotes, shortened and without control characters."""
-    return f"'{cut(clean(text), _MOST_SHOWN)}'"
+    return f"'{cut(clean(text), _MAX_SHOWN)}'"

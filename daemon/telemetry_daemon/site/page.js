@@ -134,9 +134,9 @@ const page = document.documentElement.dataset;
 const newPast = () => new Past(Number(page.slotSeconds), Number(page.slots));
 let past = newPast();
 const model = { state: null, devices: [], places: new Map(), values: [], time: 0, host: [], until: Infinity, isChanged: false };
-const MOST_TILES = 16, AT_CAP = 0.97;
+const MAX_TILES = 16, AT_CAP = 0.97;
 const CAP = "power_cap_watts";
-const isSmall = () => model.devices.length <= MOST_TILES;
+const isSmall = () => model.devices.length <= MAX_TILES;
 const metrics = () => model.state.columns.filter((metric) => metric !== CAP);
 
 const valueOf = (place, metric) => model.values[place]?.[model.state.columns.indexOf(metric)] ?? null;
@@ -662,7 +662,7 @@ function chart(place, metric) {
   };
 }
 
-const LEAST_SLOTS = 6, ZOOMS = [["5 min", 300], ["15 min", 900], ["All", Infinity]];
+const MIN_SLOTS = 6, ZOOMS = [["5 min", 300], ["15 min", 900], ["All", Infinity]];
 
 /** The slots that charts show, the newest or those from `begin` on, with buttons. */
 function zooming(changed) {
@@ -729,7 +729,7 @@ function charts(place, output, strip) {
     if (!drag) return;
     const to = under(event), count = Math.abs(to - drag.from) + 1, first = Math.min(to, drag.from);
     ended();
-    if (count >= LEAST_SLOTS) zoom.choose(first, count);
+    if (count >= MIN_SLOTS) zoom.choose(first, count);
   });
   element.addEventListener("pointercancel", ended);
   element.addEventListener("pointerleave", () => {
@@ -737,7 +737,7 @@ function charts(place, output, strip) {
     point(null);
   });
   const zoomBy = (factor) => {
-    const { first, count } = zoom.shown(), next = Math.max(LEAST_SLOTS, Math.min(past.slots, Math.round(count * factor)));
+    const { first, count } = zoom.shown(), next = Math.max(MIN_SLOTS, Math.min(past.slots, Math.round(count * factor)));
     const begin = Math.max(past.first, Math.min((moment ?? first + count - 1) - Math.round(next / 2), past.newest - next));
     next === past.slots ? zoom.choose(null, Infinity) : zoom.choose(begin, next);
   };
@@ -950,7 +950,7 @@ function takeReadings({ time, valid_seconds, host, values }) {
 
 // ---- The daemon ----
 
-const SILENCE = 2300, PATIENCE = 2, PLAIN = 5000, LONGEST_PAUSE = 15000;
+const SILENCE = 2300, PATIENCE = 2, PLAIN = 5000, MAX_PAUSE = 15000;
 const link = { source: null, lastId: "", heard: 0, pause: 1000, timer: 0, isChecking: false };
 
 /** Returns null if the daemon does not answer. */
@@ -1011,7 +1011,7 @@ function disconnect() {
 function later(act) {
   clearTimeout(link.timer);
   link.timer = setTimeout(act, link.pause * (0.75 + Math.random() / 2));
-  link.pause = Math.min(link.pause * 2, LONGEST_PAUSE);
+  link.pause = Math.min(link.pause * 2, MAX_PAUSE);
 }
 
 function bannerSays(text) {
@@ -1057,7 +1057,7 @@ async function watch() {
   if (source !== link.source) return;
   link.heard = performance.now();
   if (!isAnswering) gone();
-  else if (now > model.until + LONGEST_PAUSE) connect();
+  else if (now > model.until + MAX_PAUSE) connect();
 }
 
 // ---- The beginning ----

@@ -24,7 +24,7 @@ _ICON = (
     "%3Cpath d='M6 1v2M10 1v2M6 13v2M10 13v2M1 6h2M1 10h2M13 6h2M13 10h2' stroke='%232b6cd4' stroke-width='1.5'/%3E"
     "%3C/svg%3E"
 )
-_MOST_FLIGHTS = 20
+_MAX_FLIGHTS = 20
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
 
@@ -303,6 +303,6 @@ def _flights(flights: tuple[Flight, ...]) -> str:
     lines = (
         f"<li>{human.utc(flight.wall_time)} {escaped(flight.cause.replace('_', ' '))}: "
         f"<code>telemetry top --replay {escaped(flight.path)}</code></li>\n"
-        for flight in flights[:_MOST_FLIGHTS]
+        for flight in flights[:_MAX_FLIGHTS]
     )
     return f"<details><summary>recordings of incidents</summary>\n<ul>\n{''.join(lines)}</ul>\n</details>\n"

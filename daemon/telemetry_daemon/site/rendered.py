@@ -20,7 +20,7 @@ _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _TRAILER = struct.Struct("<II")
 # The header of an uncompressed block in RFC 1951: 1 in the last block, the length, and the complement of the length.
 _BLOCK_HEADER = struct.Struct("<BHH")
-_LONGEST_BLOCK = 0xFFFF
+_MAX_BLOCK_LENGTH = 0xFFFF
 _LENGTH_MODULUS = 1 << 32
 
 
@@ -86,9 +86,9 @@ def compressed_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 def _uncompressed_blocks(data: bytes) -> Iterator[bytes]:
     """Yield these bytes as the last, uncompressed blocks of a deflate stream."""
-    for begin in range(0, len(data) or 1, _LONGEST_BLOCK):
-        part = data[begin : begin + _LONGEST_BLOCK]
-        yield _BLOCK_HEADER.pack(begin + len(part) == len(data), len(part), len(part) ^ _LONGEST_BLOCK)
+    for begin in range(0, len(data) or 1, _MAX_BLOCK_LENGTH):
+        part = data[begin : begin + _MAX_BLOCK_LENGTH]
+        yield _BLOCK_HEADER.pack(begin + len(part) == len(data), len(part), len(part) ^ _MAX_BLOCK_LENGTH)
         yield part
 
 

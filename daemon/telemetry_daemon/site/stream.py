@@ -19,14 +19,14 @@ from telemetry_exporters.judgement.verdict import judge
 from telemetry_parsers.model import Snapshot
 from telemetry_parsers.past import KEPT
 
-MOST_STREAMS = 32
+MAX_STREAMS = 32
 # Clients of the Unix socket have a separate limit.
-MOST_LOCAL_STREAMS = 8
+MAX_LOCAL_STREAMS = 8
 # A stream that is older may be ended for a new client. Its client may connect again.
 TURN_SECONDS = 60.0
-MOST_UNREAD_BYTES = 64 << 10
+MAX_UNREAD_BYTES = 64 << 10
 HEARTBEAT_SECONDS = 15.0
-SHORTEST_PAUSE_SECONDS = 1.0
+MIN_PAUSE_SECONDS = 1.0
 _RETRY_AFTER_SECONDS = 5
 _CONTENT_TYPE = "text/event-stream; charset=utf-8"
 # X-Accel-Buffering prevents nginx from buffering events.
@@ -78,7 +78,7 @@ class StreamClient:
         """Queue an event. Disconnect a client with too many unread bytes."""
         if not self._is_up_to_date and self._waiting and name == self._waiting[-1][0] == _READINGS:
             self._take(self._waiting.pop)
-        if self._unread_bytes > MOST_UNREAD_BYTES:
+        if self._unread_bytes > MAX_UNREAD_BYTES:
             self._disconnect()
             return
         self._waiting.append((name, event))
@@ -144,7 +144,7 @@ class Streams:
         """Return whether a stream may begin. If necessary, end a stream of the client with the most streams, or an old stream."""
         is_local = address == LOCAL_SOCKET
         streams = [stream for stream in self._clients if (stream.address == LOCAL_SOCKET) == is_local]
-        if len(streams) < (MOST_LOCAL_STREAMS if is_local else MOST_STREAMS):
+        if len(streams) < (MAX_LOCAL_STREAMS if is_local else MAX_STREAMS):
             return True
         clients = Counter(stream.address for stream in streams)
         busiest = max(clients, key=clients.__getitem__)
@@ -175,15 +175,15 @@ class Streams:
         """Schedule the next check for the end of the pause or, without a new snapshot, for its expiry."""
         if self._next_check is not None:
             self._next_check.cancel()
-        newest, due = self._newest(), self._rendered_at + SHORTEST_PAUSE_SECONDS
+        newest, due = self._newest(), self._rendered_at + MIN_PAUSE_SECONDS
         if newest is self._snapshot:
-            due = max(newest.valid_until, self._loop.time() + SHORTEST_PAUSE_SECONDS)
+            due = max(newest.valid_until, self._loop.time() + MIN_PAUSE_SECONDS)
         self._next_check = self._loop.call_at(due, self._check)
 
     def _render_if_due(self) -> Snapshot:
         """Send the events of a new snapshot, at most once a second. Return the snapshot that was sent last."""
         newest, now = self._newest(), self._loop.time()
-        is_due = newest is not self._snapshot and now - self._rendered_at >= SHORTEST_PAUSE_SECONDS
+        is_due = newest is not self._snapshot and now - self._rendered_at >= MIN_PAUSE_SECONDS
         if self._snapshot is None or is_due:
             self._snapshot, self._rendered_at = newest, now
             self._render(newest)

@@ -18,7 +18,7 @@ from telemetry_parsers.readings import Origin, Readings
 
 # Each counter with the reading whose integral it is.
 INTEGRALS = (("busy_seconds_total", "utilization_ratio"), ("energy_estimated_joules_total", "power_watts"))
-LONGEST_GAP_INTERVALS = 2.0
+MAX_GAP_INTERVALS = 2.0
 # The code of the event for lost links, and the (source, poll) under which these events are stored.
 LINK_DOWN, _LINKS_POLL = "link_down", (SOURCE, "links")
 # A device that is seen for the first time causes no event.
@@ -74,7 +74,7 @@ class Integral:
         if origin.taken <= previous_origin.taken:
             self.last = previous
             return None
-        longest = LONGEST_GAP_INTERVALS * min(origin.interval, previous_origin.interval)
+        longest = MAX_GAP_INTERVALS * min(origin.interval, previous_origin.interval)
         if origin.taken - previous_origin.taken > longest:
             return Increment(origin.taken, origin.taken, value, value)
         # A part of this time may be integrated already, from the readings of another source.

@@ -25,7 +25,7 @@ UNRESOLVED = "telemetry_claims_unresolved"
 _device_fields = attrgetter("id", "parent", "index", "uuid", "bus_id", "facts", "processes")
 log = logging.getLogger(__name__)
 NAME = "owners.key"
-_LEAST_BYTES, _MOST_BYTES = 16, 4096
+_MIN_BYTES, _MAX_BYTES = 16, 4096
 _NEW_KEY_BYTES = 32
 
 
@@ -157,14 +157,14 @@ def owner_key(key_file: str, directory: str | None) -> bytes:
 
 def _key_from_file(path: str) -> bytes:
     try:
-        key = read_file(path, _MOST_BYTES).strip()
+        key = read_file(path, _MAX_BYTES).strip()
     except OSError as error:
         raise ConfigError(
             f"attribution.hash_key_file {path}: {error.strerror or error}; let the service's user read it"
         ) from error
-    if len(key) < _LEAST_BYTES:
+    if len(key) < _MIN_BYTES:
         raise ConfigError(
-            f"attribution.hash_key_file {path} has less than {_LEAST_BYTES} characters; fill it with `openssl rand -hex 32`"
+            f"attribution.hash_key_file {path} has less than {_MIN_BYTES} characters; fill it with `openssl rand -hex 32`"
         )
     return key
 
@@ -182,10 +182,10 @@ def _key_in_directory(directory: Path) -> bytes:
 
 def _stored_key(folder: OwnFolder) -> bytes | None:
     try:
-        key = folder.read(NAME, _MOST_BYTES)
+        key = folder.read(NAME, _MAX_BYTES)
     except FileNotFoundError:  # the first start
         return None
-    return key if len(key) >= _LEAST_BYTES else None
+    return key if len(key) >= _MIN_BYTES else None
 
 
 def _create_key(folder: OwnFolder) -> bytes:

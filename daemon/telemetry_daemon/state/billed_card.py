@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from telemetry_daemon.state.accumulate import LONGEST_GAP_INTERVALS, Increment, Integral
+from telemetry_daemon.state.accumulate import MAX_GAP_INTERVALS, Increment, Integral
 from telemetry_daemon.state.tally import WIDTH, Shares, Tallies, add_area, add_increments, add_seconds, split, tally_of
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.metrics import BY_KEY
@@ -20,7 +20,7 @@ _Holder = TypeVar("_Holder")
 # A change of owners may be reported this late: a kubelet is polled every ten seconds, a tool every fifteen.
 PATIENCE_SECONDS = 60.0
 # With more changes of owners than this, all use is settled at once.
-_MOST_SPANS = 256
+_MAX_SPANS = 256
 # Readings for the means and peaks in records, in addition to those that the accumulator integrates.
 _UNLABELLED_METRICS = ("power_cap_watts", "memory_used_bytes", "memory_total_bytes", "memory_used_ratio")
 _PEAK_METRICS = ("temperature_celsius", "throttled")
@@ -29,7 +29,7 @@ _NO_NUMBERS = array("d")
 # The energy comes from the card's counter if there is one, otherwise from the integral of the power.
 POWER, ENERGY_COUNTED, ENERGY_ESTIMATED = "power_watts", "energy_counted", "energy_estimated"
 _COUNTER = "energy_joules_total"
-_MOST_WATTS = BY_KEY[POWER].high
+_MAX_WATTS = BY_KEY[POWER].high
 
 
 class BilledCard(Generic[_Holder]):
@@ -93,7 +93,7 @@ class BilledCard(Generic[_Holder]):
         if previous is not None and origin.taken <= previous[1]:
             return
         self._counter = (joules, origin.taken, origin.source)
-        longest = max(PATIENCE_SECONDS, LONGEST_GAP_INTERVALS * origin.interval)
+        longest = max(PATIENCE_SECONDS, MAX_GAP_INTERVALS * origin.interval)
         self._standstill.patience = longest
         if previous is None or previous[2] != origin.source:
             return
@@ -106,7 +106,7 @@ class BilledCard(Generic[_Holder]):
         if not self._has_counter:
             self._has_counter = watts > 0.0
             return
-        if seconds <= longest and 0.0 <= watts <= _MOST_WATTS:
+        if seconds <= longest and 0.0 <= watts <= _MAX_WATTS:
             for increment in distributed_like(Increment(previous[1], origin.taken, watts, watts), power):
                 self.add_increment(ENERGY_COUNTED, increment)
 
@@ -174,7 +174,7 @@ class BilledCard(Generic[_Holder]):
 
     def settle_old(self) -> Tallies[_Holder]:
         """Settle the use that no late report can change, or all use if the owners change too often. Return its tallies."""
-        if len(self._timeline) > _MOST_SPANS:
+        if len(self._timeline) > _MAX_SPANS:
             return self.settle(self.seen_until)
         is_due = self.seen_until - self._settled_until > 2 * self.patience
         return self.settle(self.seen_until - self.patience) if is_due else {}
@@ -197,7 +197,7 @@ class BilledCard(Generic[_Holder]):
         unsettled = [event for event in self._events if event[0] > until]
         self._count_events(tallies, [event for event in self._events if event[0] <= until])
         self._events = unsettled
-        self._timeline.forget_before(end if len(self._timeline) > _MOST_SPANS else end - self.longest_increment)
+        self._timeline.forget_before(end if len(self._timeline) > _MAX_SPANS else end - self.longest_increment)
         self._drop_preliminary()
         return tallies
 

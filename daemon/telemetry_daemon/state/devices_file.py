@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 _Schema = Literal["telemetry.devices/1"]
 SCHEMA: _Schema = "telemetry.devices/1"
 # Enough for a hundred thousand devices.
-LARGEST_FILE_BYTES = 64 << 20
+MAX_FILE_BYTES = 64 << 20
 _LOCK_TIMEOUT_SECONDS = 1.0
 # The value for files of versions that did not store `since`.
 _LONG_AGO = 0.0
@@ -62,7 +62,7 @@ def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
     """Return the content of the file. If the file is unusable, log a warning and return empty content."""
     try:
         with OwnFolder.at(path.parent) as folder:
-            content = _read(folder.read(path.name, LARGEST_FILE_BYTES))
+            content = _read(folder.read(path.name, MAX_FILE_BYTES))
     except FileNotFoundError:  # the first start
         return StoredDevices(since=now)
     except (OSError, CodecError) as error:

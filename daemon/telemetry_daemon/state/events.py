@@ -189,7 +189,7 @@ class Events:
 
     def _count(self, device_id: str, code: str, wall_time: float) -> str:
         counted = self._counted.setdefault(device_id, {})
-        if code not in counted and len(counted) >= bounds.MOST_EVENT_CODES:
+        if code not in counted and len(counted) >= bounds.MAX_EVENT_CODES:
             code = OTHER_CODE
         event = counted.setdefault(code, _EventCount())
         event.count += 1

@@ -22,7 +22,7 @@ from telemetry_parsers.model import (
 )
 from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, OF_ONE_POLL, SUCCESSFUL, is_up
 
-SHORTEST_LIFE_SECONDS = 10.0
+MIN_LIFE_SECONDS = 10.0
 LIFE_IN_INTERVALS = 3.0
 # If a poll fails with one of these reasons, the whole source has failed.
 _SOURCE_WIDE_REASONS = frozenset({"driver_gone", "library_mismatch"})
@@ -81,7 +81,7 @@ def ends_source(result: PollResult, poll: Poll) -> bool:
 
 def expiry(started: float, interval: float, seconds: float) -> float:
     """Return when a reading that was taken at `started` expires. `seconds` is the duration of the poll."""
-    return started + max(SHORTEST_LIFE_SECONDS, LIFE_IN_INTERVALS * max(interval, seconds))
+    return started + max(MIN_LIFE_SECONDS, LIFE_IN_INTERVALS * max(interval, seconds))
 
 
 def health_after(
@@ -186,10 +186,10 @@ def _deciding_polls(healths: Sequence[Health]) -> Sequence[Health]:
 
 def _distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     distinct = tuple(dict.fromkeys(problems))
-    if len(distinct) <= bounds.MOST_PROBLEMS:
+    if len(distinct) <= bounds.MAX_PROBLEMS:
         return tuple(map(cut_problem, distinct))
-    omitted = Problem(TOO_MUCH, f"and {len(distinct) - bounds.MOST_PROBLEMS} more problems")
-    return (*map(cut_problem, distinct[: bounds.MOST_PROBLEMS]), omitted)
+    omitted = Problem(TOO_MUCH, f"and {len(distinct) - bounds.MAX_PROBLEMS} more problems")
+    return (*map(cut_problem, distinct[: bounds.MAX_PROBLEMS]), omitted)
 
 
 def _problem_of_failure(health: Health) -> tuple[Problem, ...]:

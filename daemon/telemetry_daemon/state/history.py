@@ -16,7 +16,7 @@ from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, Health, MergedDevice, Snapshot, Value
 from telemetry_parsers.past import (
     KEPT,
-    MOST_EVENTS,
+    MAX_EVENTS,
     SLOT_SECONDS,
     SLOTS,
     Gap,
@@ -34,7 +34,7 @@ LENGTH = SLOTS + 12
 # The reason for slots before the first value of a metric.
 NOT_SEEN = "not seen yet"
 _HAS_VALUE = 0
-_MOST_REASONS = 255
+_MAX_REASONS = 255
 _RUN_OF_CODES = re.compile(rb"([^\x00])\1*", re.DOTALL)
 
 # Source and name of the poll that reported a value.
@@ -43,12 +43,12 @@ PollKey = tuple[str, str]
 _Attempt = tuple[str, float]
 _Slots = TypeVar("_Slots", "array[float]", bytearray)
 # On a node with more devices, only the first devices with a value have a history.
-MOST_DEVICES = bounds.MOST_DEVICES
+MAX_DEVICES = bounds.MAX_DEVICES
 # `end_slots` is called once per slot. After a longer pause, the daemon was held up.
-LONGEST_SILENCE_SECONDS = 1.5 * SLOT_SECONDS
-SHORTEST_SLEEP_SECONDS = 1.0
+MAX_SILENCE_SECONDS = 1.5 * SLOT_SECONDS
+MIN_SLEEP_SECONDS = 1.0
 # Tolerance for a wall clock that is slewed: a slot may end this much later than its timestamp.
-_LARGEST_SLEW_SECONDS = 0.5
+_MAX_SLEW_SECONDS = 0.5
 NOT_CLOSED, NOT_GIVEN, NO_LONGER_KEPT = "daemon was held up", "no source gives it", "no longer kept"
 ASLEEP, LOST, SLEPT = "asleep", "lost", "machine slept"
 
@@ -62,7 +62,7 @@ class Reasons:
 
     def code(self, text: str) -> int:
         """Return the byte of a reason. Once all bytes are used, other reasons have the byte of `unknown`."""
-        if text not in self._codes and len(self._texts) <= _MOST_REASONS:
+        if text not in self._codes and len(self._texts) <= _MAX_REASONS:
             self._codes[text] = len(self._texts)
             self._texts.append(text)
         return self._codes.get(text, 1)
@@ -200,7 +200,7 @@ class History:
         self._reasons = Reasons()
         self._devices: dict[str, DeviceHistory] = {}
         # The times of these events are seconds since boot.
-        self._events: deque[PastEvent] = deque(maxlen=MOST_EVENTS)
+        self._events: deque[PastEvent] = deque(maxlen=MAX_EVENTS)
         self._unclosed: dict[int, int] = {}
         self._outages: Mapping[PollKey, str] = {}
         self._last_call, self._slept = self._now(), clock.slept()
@@ -213,7 +213,7 @@ class History:
 
     def slot_of_time(self, wall_time: float) -> int:
         """Return the slot that contains this Unix time."""
-        return int((wall_time - self._clock.boot_time() + _LARGEST_SLEW_SECONDS) // SLOT_SECONDS)
+        return int((wall_time - self._clock.boot_time() + _MAX_SLEW_SECONDS) // SLOT_SECONDS)
 
     def update(self, devices: Sequence[MergedDevice], healths: Mapping[PollKey, Health], valid_until: float) -> None:
         """Set the current devices. Their values count until `valid_until` (monotonic) or until the next call."""
@@ -249,7 +249,7 @@ class History:
         with self._lock:
             self._devices.pop(device_id, None)
             events = [event for event in self._events if event.id != device_id]
-            self._events = deque(events, maxlen=MOST_EVENTS)
+            self._events = deque(events, maxlen=MAX_EVENTS)
 
     def clear(self) -> None:
         """Drop the history of all devices, and continue with the next slot."""
@@ -307,7 +307,7 @@ class History:
         return self._clock.monotonic() + self._clock.slept()
 
     def _update_device(self, device: MergedDevice, history: DeviceHistory, polls: Mapping[_Attempt, PollKey]) -> None:
-        if device.id not in self._devices and len(self._devices) >= MOST_DEVICES:
+        if device.id not in self._devices and len(self._devices) >= MAX_DEVICES:
             return
         history.update(device, lambda origin: polls.get((origin.source, origin.taken), (origin.source, "")), self._open)
         if any(history.lines):
@@ -316,8 +316,8 @@ class History:
     def _store_past_slots(self, now: float) -> bool:
         """Store the slots before `now`. Return whether the current values are still valid in the present slot."""
         slept = self._clock.slept()
-        has_slept = slept - self._slept >= SHORTEST_SLEEP_SECONDS
-        gap_reason = SLEPT if has_slept else NOT_CLOSED if now - self._last_call > LONGEST_SILENCE_SECONDS else ""
+        has_slept = slept - self._slept >= MIN_SLEEP_SECONDS
+        gap_reason = SLEPT if has_slept else NOT_CLOSED if now - self._last_call > MAX_SILENCE_SECONDS else ""
         self._last_call, self._slept = now, slept if has_slept else self._slept
         previous_slot, current_slot = self._open, int(now // SLOT_SECONDS)
         if current_slot <= previous_slot:

@@ -30,7 +30,7 @@ from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Readings
 
 # The most owners without cards that wait for late reports.
-MOST_WAITING = 256
+MAX_WAITING = 256
 # How long an end is remembered. The claim of an ended job is reported for a minute.
 _REMEMBERED_END_SECONDS = 300.0
 _NO_END = (-math.inf, -math.inf)
@@ -324,7 +324,7 @@ class Ledger:
             entry.add_gap(start, begin, begin - start)
 
     def _complete_waiting(self) -> None:
-        too_many = len(self._waiting) - MOST_WAITING
+        too_many = len(self._waiting) - MAX_WAITING
         for number, entry in enumerate(list(self._waiting)):
             since = self._now if entry.missing_since is None else entry.missing_since
             if number < too_many or self._now - since >= self._patience(entry):

@@ -29,7 +29,7 @@ BUSY, THROTTLED = "utilization_ratio", "throttled"
 _ENERGY = (ENERGY_COUNTED, ENERGY_ESTIMATED)
 # Not in the `readings` of a record, because the record has other fields for them.
 _NOT_READINGS = frozenset({THROTTLED, *_ENERGY})
-MOST_GAPS = 16
+MAX_GAPS = 16
 # Sources report the time of a hook with different precision.
 SAME_SECONDS = 1.0
 Key = tuple[str, str]
@@ -125,7 +125,7 @@ class Entry:
     def add_gap(self, start: float, end: float, seconds: float) -> None:
         """Record a period without measurements. It extends the last gap if that adjoins or if there are too many gaps."""
         gap = self.gaps[-1] if self.gaps else None
-        if gap is not None and (gap.end == start or len(self.gaps) >= MOST_GAPS):
+        if gap is not None and (gap.end == start or len(self.gaps) >= MAX_GAPS):
             self.gaps[-1] = Gap(gap.start, end, gap.seconds + seconds)
         else:
             self.gaps.append(Gap(start, end, seconds))
@@ -222,7 +222,7 @@ def _card_document(part: Part, recent: Tally) -> CardShare:
         _integral(sums, THROTTLED),
         part.memory_peak,
         {metric: _reading_document(metric_sum) for metric, metric_sum in sums.items() if metric not in _NOT_READINGS},
-        {clean(code)[: bounds.LONGEST_NAME]: count for code, count in sorted(tally.events.items())},
+        {clean(code)[: bounds.MAX_NAME_LENGTH]: count for code, count in sorted(tally.events.items())},
         _energy_source(sums),
     )
 

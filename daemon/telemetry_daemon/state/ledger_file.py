@@ -24,11 +24,11 @@ _Schema = Literal["telemetry.ledger/1"]
 SCHEMA: _Schema = "telemetry.ledger/1"
 LEDGER, JOBS = "ledger.json", "jobs.jsonl"
 OLDER = JOBS + ".1"
-LARGEST_LEDGER_BYTES = 64 << 20
-LARGEST_JOBS_BYTES = 16 << 20
+MAX_LEDGER_BYTES = 64 << 20
+MAX_JOBS_BYTES = 16 << 20
 WRITE_SECONDS = 60.0
 # The most records that wait while the disk is full.
-MOST_UNWRITTEN = 1024
+MAX_UNWRITTEN = 1024
 # How much of the end of `jobs.jsonl` is read. If the daemon was killed, the newest records may be in both files.
 _TAIL_BYTES = 4 << 20
 _LOCK_TIMEOUT_SECONDS = 1.0
@@ -72,7 +72,7 @@ class LedgerFile:
         path = self._folder / LEDGER
         try:
             with OwnFolder.at(self._folder) as folder:
-                saved = saved_in(folder.read(LEDGER, LARGEST_LEDGER_BYTES))
+                saved = saved_in(folder.read(LEDGER, MAX_LEDGER_BYTES))
                 completed = _newest_records(folder)
         except FileNotFoundError:  # the first start
             return None
@@ -89,10 +89,10 @@ class LedgerFile:
     def write(self, completed: Sequence[JobRecord], saved: SavedLedger | None) -> None:
         """Append the completed records, and replace the state unless it is None. Failed records are written next time."""
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
-            self._unwritten = (*self._unwritten, *completed)[-MOST_UNWRITTEN:]
+            self._unwritten = (*self._unwritten, *completed)[-MAX_UNWRITTEN:]
             return
         try:
-            self._unwritten = (*self._unwritten, *completed)[-MOST_UNWRITTEN:]
+            self._unwritten = (*self._unwritten, *completed)[-MAX_UNWRITTEN:]
             self._write(saved)
         except OSError as error:
             if self._changes.changed("files", error.errno):
@@ -109,7 +109,7 @@ class LedgerFile:
         with OwnFolder.create_at(self._folder) as folder:
             if self._unwritten:
                 lines = "".join(f"{line(record)}\n" for record in self._unwritten)
-                folder.append(JOBS, lines.encode(), LARGEST_JOBS_BYTES, OLDER)
+                folder.append(JOBS, lines.encode(), MAX_JOBS_BYTES, OLDER)
                 self._unwritten = ()
             if saved is not None:
                 folder.replace(LEDGER, content_of(saved).encode())
@@ -118,6 +118,6 @@ class LedgerFile:
 
 def _newest_records(folder: OwnFolder) -> bytes:
     try:
-        return folder.read(JOBS, 2 * LARGEST_JOBS_BYTES)[-_TAIL_BYTES:]
+        return folder.read(JOBS, 2 * MAX_JOBS_BYTES)[-_TAIL_BYTES:]
     except FileNotFoundError:  # no records yet
         return b""

@@ -13,7 +13,7 @@ from telemetry_parsers.readings import Readings, Shape
 
 # A link counts as up after this many results, because a single result may be wrong.
 _ENOUGH_RESULTS = 2
-_MOST_SHAPES = 64
+_MAX_SHAPES = 64
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Links:
                 links = self._devices.setdefault(device.id, {})
                 for label, position in places:
                     _update_link(links.setdefault(label, _Link()), readings, position)
-                if len(links) > bounds.MOST_WORDS:  # for a source that reports ever new labels
+                if len(links) > bounds.MAX_WORDS:  # for a source that reports ever new labels
                     links = self._devices[device.id] = {label: links[label] for label, _ in places}
                 lost_links[device.id] = _lost_labels(links)
         return lost_links
@@ -67,6 +67,6 @@ def _lost_labels(links: dict[str, _Link]) -> tuple[str, ...]:
     return tuple(label for label, link in links.items() if link.is_down and link.results_up >= _ENOUGH_RESULTS)
 
 
-@lru_cache(maxsize=_MOST_SHAPES)
+@lru_cache(maxsize=_MAX_SHAPES)
 def _link_positions(shape: Shape) -> tuple[tuple[str, int], ...]:
     return tuple((label, position) for (metric, label), position in shape.places.items() if metric == "link_up")

@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 _Schema = Literal["telemetry.maintenance/1"]
 SCHEMA: _Schema = "telemetry.maintenance/1"
-LONGEST_SECONDS = 30 * 86_400.0
-LONGEST_REASON = 200
+MAX_SECONDS = 30 * 86_400.0
+MAX_REASON_LENGTH = 200
 # An ended maintenance is exposed for a day, so that alert rules over the last hour ignore its events.
 _EXPOSED_AFTER_END_SECONDS = 86_400.0
-_LARGEST_FILE_BYTES = 1 << 16
+_MAX_FILE_BYTES = 1 << 16
 # The stored end is rewritten if it differs by more than this, because the wall clock was set.
 _TOLERANCE_SECONDS = 1.0
 _LOCK_TIMEOUT_SECONDS = 1.0
@@ -73,7 +73,7 @@ class MaintenanceBook:
         """Announce a maintenance. It replaces an earlier one. None keeps the reason of a current maintenance."""
         with self._lock:
             current_reason = self._announced.reason if self._announced is not None and self._now().is_on else ""
-            new_reason = current_reason if reason is None else clean(reason)[:LONGEST_REASON]
+            new_reason = current_reason if reason is None else clean(reason)[:MAX_REASON_LENGTH]
             self._announced = _Announcement(((self._uptime() + seconds, self._uptime),), new_reason)
 
     def end(self) -> None:
@@ -120,15 +120,15 @@ class MaintenanceBook:
     def _load(self, path: Path) -> None:
         try:
             with OwnFolder.at(path.parent) as folder:
-                written = from_plain(_Document, decode_line(folder.read(path.name, _LARGEST_FILE_BYTES)))
+                written = from_plain(_Document, decode_line(folder.read(path.name, _MAX_FILE_BYTES)))
         except FileNotFoundError:  # no maintenance was announced
             return
         except (OSError, CodecError) as error:
             log.warning("the maintenance file cannot be used", extra={"path": str(path), "error": error})
             return
-        seconds_left = min(written.seconds, LONGEST_SECONDS)
+        seconds_left = min(written.seconds, MAX_SECONDS)
         ends = ((self._uptime() + seconds_left, self._uptime), (written.until, self._clock.wall))
-        self._announced = _Announcement(ends, clean(written.reason)[:LONGEST_REASON])
+        self._announced = _Announcement(ends, clean(written.reason)[:MAX_REASON_LENGTH])
         self._written = written
         now = self._now()
         self._was_on = now.is_on
@@ -162,4 +162,4 @@ def path_in(directory: str) -> Path:
 
 def is_announceable(seconds: float) -> bool:
     """Return whether this is a valid duration of a maintenance."""
-    return math.isfinite(seconds) and 0 < seconds <= LONGEST_SECONDS
+    return math.isfinite(seconds) and 0 < seconds <= MAX_SECONDS

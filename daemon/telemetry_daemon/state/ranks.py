@@ -27,10 +27,10 @@ from telemetry_parsers.vendors.ascend.rank_table import COMPLETED, RankTable, Ra
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 10.0
-LARGEST_FILE_BYTES = 8 << 20
+MAX_FILE_BYTES = 8 << 20
 # A table of up to this size (250 chips) is read in the daemon, a larger table in a child process.
 SMALL_FILE_BYTES = 64 << 10
-_MOST_CHIPS = 1024
+_MAX_CHIPS = 1024
 _DEADLINE_SECONDS = 10.0
 # Parsed JSON takes up to 25 times the size of its text.
 _CHILD_MEMORY_BYTES = 384 << 20
@@ -59,7 +59,7 @@ def main() -> int:
     request = json.load(sys.stdin)
     settings = RankSettings(**request["settings"])
     try:
-        local_ranks = _local_ranks(settings, request["names"], read_file(settings.table, LARGEST_FILE_BYTES))
+        local_ranks = _local_ranks(settings, request["names"], read_file(settings.table, MAX_FILE_BYTES))
         response = {
             "server": local_ranks.ranks.server,
             "ranks": list(local_ranks.ranks.by_chip.items()),
@@ -94,8 +94,8 @@ def _local_ranks(settings: RankSettings, names: Collection[str], content: bytes)
     if table.status != COMPLETED:
         return LocalRanks(NodeRanks(), f"version {table.version}, status {table.status}: its ranks are not used yet")
     rows = ranks_of(table, names, settings.server)
-    if len(rows) > _MOST_CHIPS:
-        raise RankTableError(f"lists {len(rows)} chips of this node; a node has at most {_MOST_CHIPS}")
+    if len(rows) > _MAX_CHIPS:
+        raise RankTableError(f"lists {len(rows)} chips of this node; a node has at most {_MAX_CHIPS}")
     server = rows[0].server if rows else None
     server_name = "" if server is None else str(server.ordinal) if settings.map_addresses else server.id
     ranks = NodeRanks(server_name, MappingProxyType({rank.chip: rank.rank for rank in rows}))

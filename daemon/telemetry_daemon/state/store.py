@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # imported only if attribution is on
     from telemetry_daemon.state.steps import Steps
 
 FIRST_INVENTORY_SECONDS = 15.0
-SHORTEST_SLEEP_SECONDS = 1.0  # the clocks are read one after the other, so they differ slightly
+MIN_SLEEP_SECONDS = 1.0  # the clocks are read one after the other, so they differ slightly
 UNRESOLVED = "telemetry_claims_unresolved"
 
 
@@ -141,7 +141,7 @@ class Store:
                 return AcceptedAttempt()
             admitted = admit(report or Report(), state.merge.identities)
             report = admitted.report if report is not None else None
-            result = replace(result, detail=cut_text(result.detail, bounds.LONGEST_TEXT))
+            result = replace(result, detail=cut_text(result.detail, bounds.MAX_TEXT_LENGTH))
             previous = state.healths.get(key) or state.removed.get(key)
             state.healths[key] = health.health_after(source, poll, capture, result, interval, previous)
             state.cpu_seconds[source] = state.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
@@ -269,7 +269,7 @@ class Store:
         self._snapshot = None
 
     def _has_slept(self) -> bool:
-        return self._clock.slept() - self._state.slept >= SHORTEST_SLEEP_SECONDS
+        return self._clock.slept() - self._state.slept >= MIN_SLEEP_SECONDS
 
     def _notice_sleep(self) -> None:
         """Drop all reports if the machine was suspended, because the monotonic clock does not count that time."""

@@ -15,7 +15,7 @@ from telemetry_parsers.model import Capture, Health, Metric, Poll, Problem, Repo
 from telemetry_parsers.states import SUCCESSFUL, is_up
 
 Key = tuple[str, str]
-SHORTEST_STEP_SECONDS = 1.0
+MIN_STEP_SECONDS = 1.0
 # In other states, such as missing or disabled, a source is not expected to list devices.
 _MAY_HAVE_DEVICES = SUCCESSFUL | {"failed", "stuck", "released"}
 
@@ -61,7 +61,7 @@ class StoreState:
     def apply_clock_step(self, ahead: float, wall: float) -> None:
         """If the wall clock was set, move the times at which devices were lost since the start by the same step."""
         step = ahead - self.wall_ahead
-        if abs(step) < SHORTEST_STEP_SECONDS:
+        if abs(step) < MIN_STEP_SECONDS:
             return
         self.wall_ahead = ahead
         since_start = (self.started_wall, wall - step)

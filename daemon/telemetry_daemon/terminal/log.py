@@ -17,10 +17,10 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from datetime import datetime, timezone
 
-LONGEST_VALUE = 4096
-MOST_CHANGES_KEPT = 4096
+MAX_VALUE_LENGTH = 4096
+MAX_CHANGES_KEPT = 4096
 # The number of records that are shown after a screen was closed.
-MOST_DEFERRED = 10
+MAX_DEFERRED = 10
 _STDERR = 2
 # A pipe that poll() reports as writable accepts so many bytes without blocking (pipe(7), PIPE_BUF).
 _CHUNK_BYTES = 4096
@@ -78,7 +78,7 @@ class ChangeLog:
             if key in self._states and self._states[key] == state:
                 return False
             self._states.pop(key, None)
-            while len(self._states) >= MOST_CHANGES_KEPT:
+            while len(self._states) >= MAX_CHANGES_KEPT:
                 del self._states[next(iter(self._states))]
             self._states[key] = state
             return True
@@ -94,7 +94,7 @@ class _DeferringHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the record, or count it if there are too many."""
-        if len(self.first) < MOST_DEFERRED:
+        if len(self.first) < MAX_DEFERRED:
             self.first.append(record)
         else:
             self.omitted += 1
@@ -244,9 +244,9 @@ def _escaped(match: re.Match[str]) -> str:
 
 def _shortened(text: str) -> str:
     """Return the text, or its beginning and its end if it is too long."""
-    if len(text) <= LONGEST_VALUE:
+    if len(text) <= MAX_VALUE_LENGTH:
         return text
-    half = LONGEST_VALUE // 2
+    half = MAX_VALUE_LENGTH // 2
     return f"{text[:half]} … {text[-half:]}"
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from telemetry_parsers.vendors import VENDORS
 
 _MIN_SIMILARITY = 0.7
-_SHORTEST_BEGINNING = 3
-_MOST_NAMES = 20
+_MIN_BEGINNING = 3
+_MAX_NAMES = 20
 
 
 def nearest(name: str, names: Iterable[str]) -> list[str]:
@@ -19,7 +19,7 @@ def nearest(name: str, names: Iterable[str]) -> list[str]:
         source for vendor in VENDORS for other, source in vendor.other_tools if other == tool and source in valid
     ]
     similar = sources or [tool] * (tool in valid) or _similar(name, valid, 2)
-    longer = [key for key in sorted(valid) if len(name) >= _SHORTEST_BEGINNING and key.startswith(name)]
+    longer = [key for key in sorted(valid) if len(name) >= _MIN_BEGINNING and key.startswith(name)]
     return similar or longer[:2]
 
 
@@ -45,6 +45,6 @@ def did_you_mean(names: Iterable[str]) -> str:
 def nearest_or_all(name: str, names: Iterable[str]) -> str:
     """Return `; did you mean X?` with similar names. If there are none, return all names, unless they are too many."""
     ordered = sorted(set(names))
-    if len(ordered) > _MOST_NAMES or not ordered:
+    if len(ordered) > _MAX_NAMES or not ordered:
         return did_you_mean(nearest(name, ordered))
     return did_you_mean(nearest(name, ordered)) or f"; known: {', '.join(ordered)}"

@@ -13,7 +13,7 @@ from telemetry_parsers.model import Snapshot
 from telemetry_parsers.past import Past
 
 # The screen marks a state of this age as old.
-LONGEST_SILENCE_SECONDS = 15.0
+MAX_SILENCE_SECONDS = 15.0
 # The timeout of a request. The screen shows that a response is missing after UNNOTICED_SECONDS.
 PATIENCE_SECONDS = 4.0
 UNNOTICED_SECONDS = 0.8

@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 from telemetry_daemon.remote.foreign_documents import DocumentError, document_as, document_in, past_of, snapshot_of
 from telemetry_daemon.remote.http_client import Address, Client, Credentials, NodeError
-from telemetry_daemon.top.feed import LONGEST_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Latest
+from telemetry_daemon.top.feed import MAX_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Latest
 from telemetry_exporters.documents.stream_json import ReadingsJson, StateJson
 from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
-from telemetry_parsers.past import KEPT, MOST_EVENTS, SLOT_SECONDS, SLOTS, Gap, Past, Series, kept_positions
+from telemetry_parsers.past import KEPT, MAX_EVENTS, SLOT_SECONDS, SLOTS, Gap, Past, Series, kept_positions
 from telemetry_parsers.readings import Readings
 
 SNAPSHOT, HISTORY, _EVENTS, HEALTH = "/api/v1/snapshot", "/api/v1/history", "/api/v1/events", "/healthz"
@@ -85,7 +85,7 @@ class Follower(Feed):
 
     def _read_stream(self) -> None:
         while self._has_stream and not self._is_over:
-            client = Client(self._address, self._credentials, LONGEST_SILENCE_SECONDS + PATIENCE_SECONDS)
+            client = Client(self._address, self._credentials, MAX_SILENCE_SECONDS + PATIENCE_SECONDS)
             with contextlib.closing(client), self._showing_errors():
                 self._listen(client)
             time.sleep(_RETRY_SECONDS)
@@ -265,7 +265,7 @@ def joined(before: Past | None, after: Past) -> Past:
         start=before.start + first_kept * before.slot_seconds,
         slots=offset + after.slots - first_kept,
         devices=devices,
-        events=(*events, *after.events)[-MOST_EVENTS:],
+        events=(*events, *after.events)[-MAX_EVENTS:],
     )
 
 

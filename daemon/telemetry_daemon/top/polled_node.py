@@ -23,7 +23,7 @@ from telemetry_daemon.top.feed import Focus
 from telemetry_exporters.terminal.frames.model import NodeState
 from telemetry_parsers.past import SLOT_SECONDS, Past
 
-_LONGEST_END_SECONDS = 2.5
+_MAX_END_SECONDS = 2.5
 # The pause between frames while a simulation computes its past, so that drawing does not slow it down.
 _FRAME_SECONDS = 0.25
 
@@ -83,7 +83,7 @@ class PolledNode:
         """Stop polling within a time limit. Do not wait for a tool that hangs in a driver."""
         thread = threading.Thread(target=self._close_all, name="end", daemon=True)
         thread.start()
-        thread.join(_LONGEST_END_SECONDS)
+        thread.join(_MAX_END_SECONDS)
 
     def _wake_screen(self, wake: Callable[[], None]) -> None:
         now = time.monotonic()

@@ -9,7 +9,7 @@ from pathlib import Path
 from telemetry_parsers.dataclass import dataclass
 
 UNIX_PREFIX = "unix:"
-LONGEST_UNIX_PATH_BYTES = 107  # sun_path has 108 bytes, including the final zero byte
+MAX_UNIX_PATH_BYTES = 107  # sun_path has 108 bytes, including the final zero byte
 _EXAMPLES = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*)):(?P<port>[0-9]{1,5})")
 
@@ -69,6 +69,6 @@ def _unix_address(text: str) -> UnixAddress:
         path = path.removeprefix("//")
     if not path.startswith("/") or "\0" in path:
         raise WebError(f"{text!r}: a Unix socket needs an absolute path; write unix:/PATH")
-    if len(os.fsencode(path)) > LONGEST_UNIX_PATH_BYTES:
-        raise WebError(f"{text}: the path is longer than {LONGEST_UNIX_PATH_BYTES} bytes; choose a shorter one")
+    if len(os.fsencode(path)) > MAX_UNIX_PATH_BYTES:
+        raise WebError(f"{text}: the path is longer than {MAX_UNIX_PATH_BYTES} bytes; choose a shorter one")
     return UnixAddress(path)

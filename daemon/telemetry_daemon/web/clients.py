@@ -9,7 +9,7 @@ from collections.abc import Hashable
 
 from telemetry_parsers.dataclass import dataclass
 
-MOST_CLIENTS = 4096
+MAX_CLIENTS = 4096
 # A machine may use every address of its IPv6 network, so the last 64 bits do not identify a client.
 _HOST_BITS_OF_ONE_CLIENT = 64
 LOCAL_CLIENT = "local"
@@ -74,7 +74,7 @@ class TokenBucket:
 
 
 class Buckets:
-    """A token bucket per client. Beyond `MOST_CLIENTS`, the least recently used bucket is dropped."""
+    """A token bucket per client. Beyond `MAX_CLIENTS`, the least recently used bucket is dropped."""
 
     def __init__(self, interval_seconds: float, burst: int) -> None:
         self._interval = interval_seconds
@@ -85,7 +85,7 @@ class Buckets:
         """Return the client's bucket, which is full for a new client."""
         bucket = self._buckets.pop(client, None) or TokenBucket(self._interval, self._burst)
         self._buckets[client] = bucket
-        if len(self._buckets) > MOST_CLIENTS:
+        if len(self._buckets) > MAX_CLIENTS:
             del self._buckets[next(iter(self._buckets))]
         return bucket
 

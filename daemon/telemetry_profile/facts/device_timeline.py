@@ -27,10 +27,10 @@ from telemetry_profile.format_contract import (
 )
 
 # Names of real kernels have at most a few thousand characters. Longer names would only waste memory.
-MOST_NAME_CHARACTERS = 1 << 16
-MOST_NAMES = 100_000
+MAX_NAME_CHARACTERS = 1 << 16
+MAX_NAMES = 100_000
 OTHERS = "(others)"
-LONGEST_NS = 400 * 86_400 * 10**9  # longer than any run: only broken timestamps give such a length
+MAX_NS = 400 * 86_400 * 10**9  # longer than any run: only broken timestamps give such a length
 _EARLIEST_NS, _LATEST_NS = -(2**62), 2**62
 _WORKS: tuple[Work, ...] = ("compute", "communication", "copy", "fused")
 Launched = Literal["kernel", "graph", "copy"]
@@ -66,8 +66,8 @@ class _DeviceWork:
     sums: defaultdict[tuple[Work, str], _KernelTotals] = field(default_factory=lambda: defaultdict(_KernelTotals))
 
     def totals_of(self, work: Work, name: str) -> _KernelTotals:
-        key = (work, name[:MOST_NAME_CHARACTERS])
-        if key not in self.sums and len(self.sums) >= MOST_NAMES:
+        key = (work, name[:MAX_NAME_CHARACTERS])
+        if key not in self.sums and len(self.sums) >= MAX_NAMES:
             key = (work, OTHERS)
         return self.sums[key]
 
@@ -81,9 +81,9 @@ class LinkSums:
     def add(self, kind: str, source: str, target: str, size: int, length_ns: int | None) -> None:
         """Add a transfer. A transfer without a valid duration is ignored, because its rate is unknown."""
         key = (kind, source, target)
-        if length_ns is None or not 0 < length_ns < LONGEST_NS:
+        if length_ns is None or not 0 < length_ns < MAX_NS:
             return
-        if key in self._sums or len(self._sums) < MOST_NAMES:
+        if key in self._sums or len(self._sums) < MAX_NAMES:
             sums = self._sums.setdefault(key, [0, 0])
             sums[0] += size
             sums[1] += length_ns
@@ -144,8 +144,8 @@ class Timeline:
     def add_step(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
         """Add a step that the program marked on the host."""
         span = self._span(begin_ns, length_ns)
-        if span is not None and len(self._steps) < MOST_NAMES:
-            self._steps.append(_HostStep(process, name[:MOST_NAME_CHARACTERS], *span))
+        if span is not None and len(self._steps) < MAX_NAMES:
+            self._steps.append(_HostStep(process, name[:MAX_NAME_CHARACTERS], *span))
 
     def add_data_wait(self, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
         """Add a span in which the host waits for data."""
@@ -165,11 +165,11 @@ class Timeline:
 
     def add_call(self, name: str, length_ns: int | None, calls: int = 1) -> None:
         """Add calls of a host function."""
-        if length_ns is None or not 0 <= length_ns < LONGEST_NS:
+        if length_ns is None or not 0 <= length_ns < MAX_NS:
             self._impossible += calls
             return
-        name = name[:MOST_NAME_CHARACTERS]
-        if name not in self._calls and len(self._calls) >= MOST_NAMES:
+        name = name[:MAX_NAME_CHARACTERS]
+        if name not in self._calls and len(self._calls) >= MAX_NAMES:
             name = OTHERS
         sums = self._calls.setdefault(name, [0, 0])
         sums[0] += calls
@@ -219,7 +219,7 @@ class Timeline:
         if (
             begin_ns is None
             or length_ns is None
-            or not (0 <= length_ns < LONGEST_NS and _EARLIEST_NS < begin_ns < _LATEST_NS)
+            or not (0 <= length_ns < MAX_NS and _EARLIEST_NS < begin_ns < _LATEST_NS)
         ):
             self._impossible += 1
             return None

@@ -14,7 +14,7 @@ from typing import Any
 from telemetry_profile.facts.intervals import Interval, sorted_indices
 from telemetry_profile.format_contract import Flops
 
-_MOST_FLOPS = 10**21  # per operator; 1,000 of the fastest cards would take an hour
+_MAX_FLOPS = 10**21  # per operator; 1,000 of the fastest cards would take an hour
 _LATEST_NS = 2**62
 _NUMBER = re.compile(r"-?\d{1,9}")
 _DTYPES = {
@@ -117,7 +117,7 @@ def _flops_of(name: str, arguments: Mapping[str, Any]) -> int | None:
         return None
     texts = [str(text) for text in printed] if isinstance(printed, list) else []
     flops = _COUNTS[name](_Inputs([_shape(shape) for shape in shapes], texts))
-    return flops if flops is not None and 0 < flops < _MOST_FLOPS else None
+    return flops if flops is not None and 0 < flops < _MAX_FLOPS else None
 
 
 def _shape(printed: object) -> _Shape | None:

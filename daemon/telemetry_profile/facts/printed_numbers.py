@@ -6,8 +6,8 @@ import re
 from decimal import Decimal, InvalidOperation
 
 NS, US, MS, S = 1, 1_000, 1_000_000, 1_000_000_000
-_MOST_NS = 10**19  # the year 2286; only broken files have later times
-_MOST_DIGITS = 20
+_MAX_NS = 10**19  # the year 2286; only broken files have later times
+_MAX_DIGITS = 20
 _WHOLE = re.compile(r"\s*-?\d{1,19}\s*$", re.ASCII)
 
 
@@ -20,7 +20,7 @@ def nanoseconds(printed: str, unit: int) -> int | None:
     except InvalidOperation:  # a word instead of a time
         return None
     # Decimal raises an error for any operation on a number such as 1e400000000000.
-    is_possible = value.is_finite() and value.adjusted() < _MOST_DIGITS
+    is_possible = value.is_finite() and value.adjusted() < _MAX_DIGITS
     return _bounded(int((value * unit).to_integral_value())) if is_possible else None
 
 
@@ -41,4 +41,4 @@ def number_of(cell: str) -> int | None:
 
 
 def _bounded(value: int) -> int | None:
-    return value if abs(value) < _MOST_NS else None
+    return value if abs(value) < _MAX_NS else None

@@ -13,8 +13,8 @@ from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 
 _FAR_LONGER = 2  # times as long as any other collective: it waits for something outside of the collective
 # A long gap takes at least this share of the span. It is also longer than the gaps that a single host call causes.
-_LEAST_GAP_SHARE, _LEAST_GAP_NS = 0.05, 1_000_000
-_LEAST_LAUNCHED = 0.5  # with a smaller share, the host's clock assigns work to steps
+_MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
+_MIN_LAUNCHED = 0.5  # with a smaller share, the host's clock assigns work to steps
 
 
 class Splitter:
@@ -58,7 +58,7 @@ class Splitter:
 
     def long_gaps(self, begin: int, end: int) -> list[Interval]:
         """Return the idle intervals that are a large part of the span."""
-        least = _least_gap(begin, end)
+        least = _min_gap(begin, end)
         return [(since, until) for since, until in self._busy.uncovered(begin, end) if until - since >= least]
 
     def split_without(self, excluded: Sequence[Interval]) -> Split:
@@ -73,8 +73,8 @@ class Splitter:
         return replace(total, gaps=0, gap_ns=0)
 
 
-def _least_gap(begin: int, end: int) -> int:
-    return max(_LEAST_GAP_NS, round((end - begin) * _LEAST_GAP_SHARE))
+def _min_gap(begin: int, end: int) -> int:
+    return max(_MIN_GAP_NS, round((end - begin) * _MIN_GAP_SHARE))
 
 
 def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
@@ -130,7 +130,7 @@ class Launches:
                 if time is not None or work != "copy":  # DMA requests of MTIA have no launch
                     total, known_launches = total + 1, known_launches + (time is not None)
                 work_of_steps.add(begin, end, time)
-        return work_of_steps.step_spans() if known_launches and known_launches >= total * _LEAST_LAUNCHED else None
+        return work_of_steps.step_spans() if known_launches and known_launches >= total * _MIN_LAUNCHED else None
 
     def _time(self, number: int) -> int | None:
         if not self._is_ordered:
@@ -173,7 +173,7 @@ class _WorkOfSteps:
         tails = [end - work_end for end, work_end in zip(ends, self._work_ends, strict=True)]
         # The profiler stops during the last step: in samples of Kineto, 80 ms after the work of steps of 120 ms.
         excess = tails[-1] - max(tails[:-1], default=tails[-1])
-        if excess >= _least_gap(self._begins[-1], ends[-1]) and self._work_ends[-1] > self._begins[-1]:
+        if excess >= _min_gap(self._begins[-1], ends[-1]) and self._work_ends[-1] > self._begins[-1]:
             ends[-1] -= excess
         spans = []
         for begin, end in zip(self._begins, ends, strict=True):

@@ -21,10 +21,10 @@ if TYPE_CHECKING:  # large, and only needed for recordings
 
 # A step may be shorter than the time between two polls. Then the nearest sample within this time is used.
 _NEAREST_SECONDS = 15.0
-_MOST_ERRORS = 10
+_MAX_ERRORS = 10
 _ANSWER_SECONDS = 20.0
-_MOST_BYTES = 64 << 20
-_MOST_POINTS = 200
+_MAX_BYTES = 64 << 20
+_MAX_POINTS = 200
 _COMPUTING = 'domain=~"graphics|sm"'
 _BY_CARD = "by (instance, id)"
 _CARD_LABELS = ("instance", "device", "model", "uuid", "bus_id")
@@ -121,7 +121,7 @@ def _telemetry(profiled: ProfiledCard, history: CardHistory, match: Match) -> Ca
         power_watts=_min_mean_max([sample.power for sample in samples]),
         power_cap_watts=history.power_cap,
         throttled_seconds=_throttled_seconds(samples, profiled.end - profiled.begin),
-        errors=tuple(errors[:_MOST_ERRORS]),
+        errors=tuple(errors[:_MAX_ERRORS]),
     )
 
 
@@ -284,7 +284,7 @@ def _key(labels: _Labels) -> tuple[str, str]:
 
 def _query_range(url: str, query: str, span: tuple[float, float]) -> Iterator[tuple[_Labels, _Points]]:
     """Yield the labels and points of each series."""
-    step = max(1.0, (span[1] - span[0]) / _MOST_POINTS)
+    step = max(1.0, (span[1] - span[0]) / _MAX_POINTS)
     times = {"start": f"{span[0]:.3f}", "end": f"{span[1]:.3f}", "step": f"{step:.3f}"}
     answer = _get_json(url, f"{url.rstrip('/')}/api/v1/query_range?{urllib.parse.urlencode({'query': query, **times})}")
     try:
@@ -300,7 +300,7 @@ def _get_json(url: str, address: str) -> Any:  # JSON of any shape
         raise PrometheusError(f"'{url}' is not the address of a Prometheus, such as http://prometheus:9090")
     try:
         with urllib.request.urlopen(address, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310  # only http or https
-            document = json.loads(answer.read(_MOST_BYTES))
+            document = json.loads(answer.read(_MAX_BYTES))
     except urllib.error.HTTPError as error:
         raise PrometheusError(
             f"{url} refused the query with status {error.code}; check the password and the path in the address"

@@ -17,8 +17,8 @@ from telemetry_daemon.guarded.reading import open_file
 from telemetry_parsers.model import Problem
 from telemetry_profile.format_contract import NotReadError, Schema
 
-MOST_UNPACKED_BYTES = 8 << 30
-_MOST_COLUMNS = 200_000
+MAX_UNPACKED_BYTES = 8 << 30
+_MAX_COLUMNS = 200_000
 _STEPS_BETWEEN_CHECKS = 100_000
 _PIECE_BYTES = 1 << 20
 # Functions in the file's schema are not trusted. Nothing is written, not even next to the file.
@@ -67,7 +67,7 @@ class Database:
 
     def _read_schema(self) -> Schema:
         columns_by_table: dict[str, tuple[str, ...]] = {}
-        for table, column in self.rows(_STORED, (_MOST_COLUMNS,)):
+        for table, column in self.rows(_STORED, (_MAX_COLUMNS,)):
             if isinstance(table, str) and isinstance(column, str) and "\0" not in table + column:
                 columns_by_table[table] = (*columns_by_table.get(table, ()), column)
         return columns_by_table
@@ -145,9 +145,9 @@ def _unpack(stream: BinaryIO, target: BinaryIO) -> None:
     buffer = bytearray(_PIECE_BYTES)
     while count := unpacked.readinto(buffer):
         size += count
-        if size > MOST_UNPACKED_BYTES:
+        if size > MAX_UNPACKED_BYTES:
             raise NotReadError(
-                f"the database unpacks to more than {MOST_UNPACKED_BYTES >> 30} GiB; unpack it yourself and pass that file"
+                f"the database unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB; unpack it yourself and pass that file"
             )
         target.write(memoryview(buffer)[:count])
     if unpacked.damage:

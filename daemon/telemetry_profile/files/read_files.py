@@ -35,12 +35,12 @@ from telemetry_profile.format_contract import (
 )
 
 _SQLITE = b"SQLite format 3\0"
-_LONGEST_LINE = 1 << 20
+_MAX_LINE_LENGTH = 1 << 20
 _DATABASE_SECONDS = 120.0
-MOST_FILES, DEEPEST = 20_000, 12
+MAX_FILES, DEEPEST = 20_000, 12
 # Limits that no valid file reaches: a file of 5 GB took 90 s and 200 MiB.
-MOST_CPU_SECONDS = 900
-MOST_BYTES = 4 << 30
+MAX_CPU_SECONDS = 900
+MAX_BYTES = 4 << 30
 GROUP = "telemetry.profiles"
 _FORMAT_TYPES = (DatabaseFormat, Refusal, TextFormat, TraceFormat)
 
@@ -66,8 +66,8 @@ def find(paths: Sequence[str]) -> list[ProfileFile]:
         if Path(path).is_dir():
             for name in sorted(_files(path, 0)):
                 files.setdefault(name, ProfileFile(name, os.path.relpath(name, path), is_named=False))
-                if len(files) > MOST_FILES:
-                    raise OSError(0, f"the folder has more than {MOST_FILES:,} files; pass the folder of one run", path)
+                if len(files) > MAX_FILES:
+                    raise OSError(0, f"the folder has more than {MAX_FILES:,} files; pass the folder of one run", path)
         else:
             Path(path).stat()
             files[path] = ProfileFile(path, path, is_named=True)
@@ -158,7 +158,7 @@ def _receive_outcome(connection: Connection, file: ProfileFile, process: BasePro
 
 def _exit_message(status: int | None) -> str:
     if status == -signal.SIGXCPU:
-        return f"cannot be read: it took more than {MOST_CPU_SECONDS} s"
+        return f"cannot be read: it took more than {MAX_CPU_SECONDS} s"
     if status == -signal.SIGKILL:
         return "cannot be read: its reader was killed, perhaps because the machine ran out of memory"
     return f"cannot be read: its reader exited with status {status}; report this file's tool and version"
@@ -167,12 +167,12 @@ def _exit_message(status: int | None) -> str:
 def _run_child(file: ProfileFile, read: Read, sender: Connection) -> None:
     # The parent handles Ctrl-C: it prints the results so far.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS + 5))
-    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS + 5))
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_BYTES, MAX_BYTES))
     try:
         outcome = read(file)
     except MemoryError:
-        outcome = Outcome(file, error=f"cannot be read: it needs more than {MOST_BYTES >> 30} GiB of memory")
+        outcome = Outcome(file, error=f"cannot be read: it needs more than {MAX_BYTES >> 30} GiB of memory")
     sender.send(outcome)
     sender.close()
 
@@ -265,7 +265,7 @@ class _Content(io.BufferedReader):
     def lines(self) -> Iterator[str]:
         """Yield the lines without their line endings. Lines longer than any tool writes are cut."""
         encoding = "utf-8-sig"
-        while line := self.readline(_LONGEST_LINE):
+        while line := self.readline(_MAX_LINE_LENGTH):
             if not line.endswith(b"\n"):
                 self._skip_rest_of_line()
                 if self.damage:  # the last line is incomplete, and a number in it may be cut
@@ -274,6 +274,6 @@ class _Content(io.BufferedReader):
             encoding = "utf-8"
 
     def _skip_rest_of_line(self) -> None:
-        while piece := self.readline(_LONGEST_LINE):
+        while piece := self.readline(_MAX_LINE_LENGTH):
             if piece.endswith(b"\n"):
                 return

@@ -24,15 +24,15 @@ from telemetry_profile.files.trace_events import (
 )
 from telemetry_profile.format_contract import Clue, Device, Facts, TraceReader, TraceSample
 
-_MOST_EVENTS = 100_000_000
-MOST_EVENT_BYTES = 32 * 2**20  # no event is larger; the tests contain names of 10 MB
-_MOST_KEY_BYTES = 2**20  # larger values of keys are skipped
+_MAX_EVENTS = 100_000_000
+MAX_EVENT_BYTES = 32 * 2**20  # no event is larger; the tests contain names of 10 MB
+_MAX_KEY_BYTES = 2**20  # larger values of keys are skipped
 _NOT_READ = object()
 _EVENTS = "traceEvents"
 _STRUCTURE = re.compile(rb"[\"\[\]{},]")
 _IN_STRING = re.compile(rb"[\"\\]")
 _TAIL = 64  # enough bytes to recognise the start of the next event
-_MOST_KEYS = 1000
+_MAX_KEYS = 1000
 _Key = tuple[str, Any]
 Choose = Callable[[TraceSample], TraceReader | None]
 
@@ -68,7 +68,7 @@ def _read_key(name: str, value: Any, keys: dict[str, Any], reader: TraceReader |
     """Pass a key to the reader, or keep it until there is a reader."""
     if reader is not None:
         reader.key(name, value)
-    elif len(keys) < _MOST_KEYS:
+    elif len(keys) < _MAX_KEYS:
         keys[name] = value
 
 
@@ -151,7 +151,7 @@ def _events(window: Window, damage: Damage) -> Iterator[list[Event]]:
     """Yield the blocks of a list of events after its bracket, first an empty block."""
     count = 0
     yield []
-    while count < _MOST_EVENTS:
+    while count < _MAX_EVENTS:
         window.grow()
         window.first(b",")
         block = next_block(window)
@@ -179,7 +179,7 @@ def _stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
     if not walked.is_last:
         if window.has_ended:
             damage.is_cut = True
-        elif len(window.data) > MOST_EVENT_BYTES:
+        elif len(window.data) > MAX_EVENT_BYTES:
             damage.events += 1
             _skip_event(window)
     return walked.events, walked.is_last
@@ -193,11 +193,11 @@ def _skip_event(window: Window) -> None:
 def _value(window: Window) -> Any:
     """Return the next value, or `_NOT_READ` if it is too large or too deep to decode."""
     while True:
-        text = _text(window.data[:_MOST_KEY_BYTES])
+        text = _text(window.data[:_MAX_KEY_BYTES])
         try:
             value, end = value_at(text, 0)
         except IncompleteError:
-            if len(window.data) >= _MOST_KEY_BYTES:
+            if len(window.data) >= _MAX_KEY_BYTES:
                 return _NOT_READ
             if not window.grow():
                 raise

@@ -23,7 +23,7 @@ _NOTHING = msgspec.Raw(b"")
 _SPACE = b" \t\r\n"
 _CUT = re.compile(rb"\}(?=\s*(,\s*\{\s*[\"}]|\]))")
 _CUT_WINDOW = 64 * 2**10
-_MOST_TRIES = 3
+_MAX_TRIES = 3
 _READ_ERRORS = (OSError, EOFError, zlib.error, NotReadError)
 NEAR_THE_END = 16  # a cut number, literal or escape causes an error within this distance of the end
 
@@ -133,7 +133,7 @@ def next_block(window: Window) -> Block | None:
     """Return the events up to the last cut that can be decoded, or None if several cuts fail."""
     data = window.data
     for number, cut in enumerate(_cuts(data)):
-        if number == _MOST_TRIES:
+        if number == _MAX_TRIES:
             return None
         try:
             events = _DECODER.decode(b"[%b]" % data[: cut.end()])

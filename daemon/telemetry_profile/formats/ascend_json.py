@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from telemetry_profile.facts.device_timeline import MOST_NAME_CHARACTERS, LinkSums
+from telemetry_profile.facts.device_timeline import MAX_NAME_CHARACTERS, LinkSums
 from telemetry_profile.facts.printed_numbers import MS, NS, US, nanoseconds, number_of
 from telemetry_profile.facts.splits import index_of_long_first
 from telemetry_profile.facts.trace_facts import whole_number
@@ -44,7 +44,7 @@ _CALL = re.compile(r"(__\d+)?(_\d+)*\Z")
 _STEP = re.compile(r"step\s*(\d{1,18})\Z", re.IGNORECASE)
 _ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
 _RANK = re.compile(r"\d{1,6}\Z")
-_LARGEST_MIB, _LARGEST_SIDE_MIB, _MOST_NODES, _MOST_RANK = 256, 16, 100_000, 10**6 - 1
+_MAX_MIB, _MAX_SIDE_MIB, _MAX_NODES, _MAX_RANK = 256, 16, 100_000, 10**6 - 1
 _CLOCK_KEYS = {"collectionTimeBegin", "clockMonotonicRaw"}
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _NAMED_RANK = re.compile(r"profiler_info_(\d{1,6})\.json\Z")
@@ -99,7 +99,7 @@ class _Communication:
 
 def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
     content = _Communication()
-    for path, info in _operations(_document(lines, _LARGEST_MIB), ()):
+    for path, info in _operations(_document(lines, _MAX_MIB), ()):
         if _TIME in info:
             _add_times(path, info, content)
         else:
@@ -134,7 +134,7 @@ def _add_times(path: tuple[str, ...], info: Mapping[str, Any], content: _Communi
 
 def _collective_name(printed: str) -> str:
     """Return the name without the number of the call and the group, which may contain the address of a node."""
-    return _CALL.sub("", printed.partition("@")[0])[:MOST_NAME_CHARACTERS] or "collective"
+    return _CALL.sub("", printed.partition("@")[0])[:MAX_NAME_CHARACTERS] or "collective"
 
 
 def _add_transports(transports: Any, rank: str, content: _Communication) -> None:
@@ -204,7 +204,7 @@ def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
     document = _object(lines)
     if "server_list" in document:
         return _rank_table(document)
-    rank, size = (whole_number(document.get(key), _MOST_RANK) for key in ("rank_id", "rank_size"))
+    rank, size = (whole_number(document.get(key), _MAX_RANK) for key in ("rank_id", "rank_size"))
     if rank is None and (match := _NAMED_RANK.search(clue.name)):
         rank = int(match[1])
     return Facts("ascend-info", _TOOL, ranks=size or None, devices=_device_of_folder(clue, rank))
@@ -241,14 +241,14 @@ def _node_digest(address: str) -> str:
 
 def _read_nodes(_clue: Clue, lines: Iterable[str]) -> Facts:
     """Read the folder of each node. A line has an address and the name of a folder."""
-    pairs = [line.split() for line in islice(lines, _MOST_NODES)]
+    pairs = [line.split() for line in islice(lines, _MAX_NODES)]
     folders = tuple(NodeFolder(_node_digest(pair[0]), pair[1]) for pair in pairs if len(pair) > 1)
     return Facts("ascend-nodes", _TOOL, node_folders=folders)
 
 
 def _object(lines: Iterable[str]) -> dict[str, Any]:
     """Return the JSON object of a file, or {} if the document has another type. Raise NotReadError."""
-    document = _document(lines, _LARGEST_SIDE_MIB)
+    document = _document(lines, _MAX_SIDE_MIB)
     return document if isinstance(document, dict) else {}
 
 
@@ -259,14 +259,14 @@ def _device_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
     return () if rank is None and index is None else (Device(Card(index=index), rank=rank),)
 
 
-def _document(lines: Iterable[str], largest_mib: int) -> Any:  # JSON of any shape
+def _document(lines: Iterable[str], max_mib: int) -> Any:  # JSON of any shape
     """Return the JSON document of a file. Raise NotReadError."""
     text, length = [], 0
     for line in lines:
         text.append(line)
         length += len(line) + 1
-        if length > largest_mib << 20:
-            raise NotReadError(f"the file is larger than {largest_mib} MiB; pass the folder of fewer steps")
+        if length > max_mib << 20:
+            raise NotReadError(f"the file is larger than {max_mib} MiB; pass the folder of fewer steps")
     document = _parsed("\n".join(text))
     if document is None:
         raise NotReadError("the JSON is damaged or truncated; copy the file again")

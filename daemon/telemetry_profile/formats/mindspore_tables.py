@@ -10,7 +10,7 @@ from typing import Any
 
 from telemetry_parsers.model import Problem
 from telemetry_profile.facts.csv_tables import Rows, first_cells, first_line_test, headings_test
-from telemetry_profile.facts.device_timeline import MOST_NAMES, OTHERS, LinkSums
+from telemetry_profile.facts.device_timeline import MAX_NAMES, OTHERS, LinkSums
 from telemetry_profile.facts.intervals import Intervals
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.printed_numbers import MS, US, cell_ns, count_of
@@ -40,7 +40,7 @@ _EXPOSED = "communication_alone_time"
 _DATA_PARALLEL = {"iteration_interval", "fp_and_bp", "tail"}
 _ANY_RANK = re.compile(r"_(\d{1,6})(_\w+)?\.(csv|json|txt)")
 _SUMS_BY_TYPE = re.compile(r"ai_?core_\w*type\w*\.csv\Z")
-_LONGEST_JSON = 1 << 20
+_MAX_JSON_LENGTH = 1 << 20
 _FLOPS = {"FLOPs", "FLOPS"}
 _QUEUE_HEADINGS = headings_test("output_queue_usage_rate", "op_type")
 _LOW_FILL = 0.2
@@ -186,7 +186,7 @@ def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
         if time is None or count is None or not name:
             rows.count_damaged_row()
             continue
-        if len(sums) >= MOST_NAMES and name not in sums:
+        if len(sums) >= MAX_NAMES and name not in sums:
             name = OTHERS
         longest = cell_ns(row[layout.longest], layout.unit) if layout.longest else time if count == 1 else None
         kernel, previous = Kernel(name, work_of(name.rpartition("/")[2]), count, time, longest), sums.get(name)
@@ -227,7 +227,7 @@ def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
 def _object(text: str) -> dict[str, Any] | None:
     """Return the JSON object of a small file or of a cell, or None if it is damaged."""
     try:
-        document = json.loads(text) if len(text) < _LONGEST_JSON else None
+        document = json.loads(text) if len(text) < _MAX_JSON_LENGTH else None
     except (ValueError, RecursionError):  # the caller reports the damage
         return None
     return document if isinstance(document, dict) else None

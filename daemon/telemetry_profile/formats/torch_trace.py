@@ -50,10 +50,10 @@ _NO_DEVICE = "the trace contains no device work: the program used only the CPU, 
 _ANNOTATION = "user_annotation"
 _STEP = "ProfilerStep#"  # if the profiler marks no steps, those of the program are used
 _LOADER = "enumerate(DataLoader)"
-_LEAST_RUN = 0.5  # of the launched kernels; while a graph is captured, fewer kernels run
-_MOST_INDEX = 10_000
-_MOST_RANK = 10_000_000
-_MOST_BASE_NS = 4 * 10**18
+_MIN_RUN = 0.5  # of the launched kernels; while a graph is captured, fewer kernels run
+_MAX_INDEX = 10_000
+_MAX_RANK = 10_000_000
+_MAX_BASE_NS = 4 * 10**18
 
 
 class _Reader:
@@ -74,11 +74,11 @@ class _Reader:
         if name == "deviceProperties" and isinstance(value, list):
             self._set_cards(value)
         elif name == "distributedInfo" and isinstance(value, Mapping):
-            rank = whole_number(value.get("rank"), _MOST_RANK)
+            rank = whole_number(value.get("rank"), _MAX_RANK)
             self._rank = self._rank if rank is None else rank
-            self._ranks = whole_number(value.get("world_size"), _MOST_RANK) or None
+            self._ranks = whole_number(value.get("world_size"), _MAX_RANK) or None
         elif name == "baseTimeNanoseconds":
-            self._base_ns = whole_number(value, _MOST_BASE_NS) or 0
+            self._base_ns = whole_number(value, _MAX_BASE_NS) or 0
 
     def events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
@@ -111,14 +111,14 @@ class _Reader:
     def _flops(self, device: Device) -> Flops | None:
         """Return the FLOPs of the operators' shapes, or None if a graph was captured, since its kernels did not run."""
         runs = sum(kernel.calls for kernel in device.kernels if kernel.work != "copy")
-        if runs < (device.split.launches or 0) * _LEAST_RUN:
+        if runs < (device.split.launches or 0) * _MIN_RUN:
             return None
         steps = zip(self._timeline.host_steps(), device.steps, strict=True)
         return self._matrix.flops([span for span, step in steps if not step.is_cut])
 
     def _set_cards(self, properties: list[Any]) -> None:
-        for device in properties[:_MOST_INDEX]:
-            if isinstance(device, Mapping) and (index := whole_number(device.get("id"), _MOST_INDEX)) is not None:
+        for device in properties[:_MAX_INDEX]:
+            if isinstance(device, Mapping) and (index := whole_number(device.get("id"), _MAX_INDEX)) is not None:
                 model = device.get("name")
                 self._timeline.set_card(index, Card(index, model if isinstance(model, str) else ""))
 
@@ -133,7 +133,7 @@ class _Reader:
             self._timeline.add_step(name, event.begin_ns(), event.length_ns())
         elif name.startswith(_LOADER):
             self._timeline.add_data_wait(event.begin_ns(), event.length_ns())
-        elif event.cat == _ANNOTATION and is_step(name) and len(self._marked_steps) < _MOST_INDEX:
+        elif event.cat == _ANNOTATION and is_step(name) and len(self._marked_steps) < _MAX_INDEX:
             self._marked_steps.append((name, event.begin_ns(), event.length_ns()))
 
     def _add_runtime_call(self, event: TraceEvent) -> None:
@@ -150,7 +150,7 @@ class _Reader:
         work = self._works.get(name)
         if work is None:
             work = work_of(name)
-            if len(self._works) < _MOST_INDEX:
+            if len(self._works) < _MAX_INDEX:
                 self._works[name] = work
         return work
 
@@ -162,7 +162,7 @@ class _Reader:
         if length is None or length <= longest:
             self._timeline.add(device, work, begin, length, event.name, launch=launch)
             return
-        if len(self._longest) < _MOST_INDEX:
+        if len(self._longest) < _MAX_INDEX:
             self._longest[device, event.name] = length
         arguments = event.args()
         grid, block = _dimensions(arguments.get("grid")), _dimensions(arguments.get("block"))

@@ -19,7 +19,7 @@ Cause = Literal[
     "throttled", "straggler", "data", "communication", "copy", "host", "gap", "parallelism", "compute", "unknown"
 ]
 
-_LEAST_PART, _LEAST_DATA = 0.10, 0.05  # the smallest shares of a step that are reported
+_MIN_PART, _MIN_DATA = 0.10, 0.05  # the smallest shares of a step that are reported
 _FEW_KERNELS = 10  # with fewer kernels, no cause is reported
 _FEW_BLOCKS = 8  # no card for training has fewer multiprocessors
 _MOSTLY = 0.5
@@ -119,7 +119,7 @@ class _CauseRow(NamedTuple):
     """A row of the table of causes: the cause, the smallest reported share, and functions of the evidence."""
 
     cause: Cause
-    least_share: float
+    min_share: float
     share: Callable[[Evidence], float | None]
     sentence: Callable[[Evidence, float], str]
     advice: Callable[[Evidence], str]
@@ -152,7 +152,7 @@ def _largest_data_hint(evidence: Evidence) -> Hint | None:
 
 def _hint_share(evidence: Evidence) -> float | None:
     hint = _largest_data_hint(evidence)
-    return None if hint is None else hint.share or _LEAST_DATA
+    return None if hint is None else hint.share or _MIN_DATA
 
 
 def _hint_sentence(evidence: Evidence, _share: float) -> str:
@@ -204,22 +204,22 @@ def _small_kernels_sentence(evidence: Evidence, share: float) -> str:
 _FUSED_SENTENCE = "kernels that communicate and compute at once take {share} {share_base}; the files do not show which of the two takes longer"
 
 _ROWS = (
-    _CauseRow("parallelism", _LEAST_PART, lambda evidence: evidence.small_ratio, _small_kernels_sentence,
+    _CauseRow("parallelism", _MIN_PART, lambda evidence: evidence.small_ratio, _small_kernels_sentence,
          lambda _: "launch more blocks, or more work at once"),
-    _CauseRow("data", _LEAST_DATA, lambda evidence: evidence.data_ratio, _data_sentence,
+    _CauseRow("data", _MIN_DATA, lambda evidence: evidence.data_ratio, _data_sentence,
          lambda evidence: f"more loader workers: the loader takes {evidence.mean_text('data_wait_ns')} of {evidence.mean_text('span_ns')}"),
-    _CauseRow("data", _LEAST_DATA, _hint_share, _hint_sentence, lambda _: "try more workers in the data pipeline"),
-    _CauseRow("communication", _LEAST_PART, lambda evidence: evidence.ratio("exposed_communication_ns"), _communication_sentence,
+    _CauseRow("data", _MIN_DATA, _hint_share, _hint_sentence, lambda _: "try more workers in the data pipeline"),
+    _CauseRow("communication", _MIN_PART, lambda evidence: evidence.ratio("exposed_communication_ns"), _communication_sentence,
          _communication_advice),
-    _CauseRow("communication", _LEAST_PART, lambda evidence: evidence.ratio("fused_ns"),
+    _CauseRow("communication", _MIN_PART, lambda evidence: evidence.ratio("fused_ns"),
          lambda evidence, share: _FUSED_SENTENCE.format(share=human.percent(share), share_base=evidence.share_base),
          lambda _: "compare with the same step without fused kernels, or with the other ranks"),
-    _CauseRow("copy", _LEAST_PART, lambda evidence: evidence.ratio("exposed_copy_ns"),
+    _CauseRow("copy", _MIN_PART, lambda evidence: evidence.ratio("exposed_copy_ns"),
          lambda evidence, share: f"copies without overlapping work take {human.percent(share)} {evidence.share_base}",
          lambda _: "pin the host's memory and copy asynchronously, or keep the data on the card"),
-    _CauseRow("gap", _LEAST_PART, lambda evidence: _idle_without_data(evidence, in_gaps=True), _gap_sentence,
+    _CauseRow("gap", _MIN_PART, lambda evidence: _idle_without_data(evidence, in_gaps=True), _gap_sentence,
          lambda _: "check what the program does in these gaps: checkpoint, evaluation, logging, or a wait for a result"),
-    _CauseRow("host", _LEAST_PART, lambda evidence: _idle_without_data(evidence, in_gaps=False), _launch_sentence,
+    _CauseRow("host", _MIN_PART, lambda evidence: _idle_without_data(evidence, in_gaps=False), _launch_sentence,
          lambda _: "launch less often: graphs, a compiled model, or a larger batch"),
 )  # fmt: skip
 
@@ -254,7 +254,7 @@ def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
     causes = [
         Candidate(row.cause, share, row.sentence(evidence, share), row.advice(evidence))
         for row, share in shares
-        if share is not None and share >= row.least_share
+        if share is not None and share >= row.min_share
     ]
     return tuple(sorted(causes, key=lambda candidate: -(candidate.share or 0.0)))
 

@@ -12,10 +12,10 @@ from telemetry_profile.format_contract import Link
 from telemetry_profile.verdict.usual_step import UsualStep
 
 # Cards of one model and one node differed by 8 % in matrix rate without any fault (rocprofiler-compute on 8 x MI300X).
-_LEAST_EXCESS = 0.10
+_MIN_EXCESS = 0.10
 _NOISE_FACTOR = 3.0
 _SLOW_LINK = 0.5
-_LARGEST_PERCENT = 3.0
+_MAX_PERCENT = 3.0
 _EQUAL = 1.05  # waits up to this ratio are considered equal
 
 
@@ -69,11 +69,7 @@ class SlowLink:
 
 def excess_text(excess: float) -> str:
     """Return an excess in words before the compared thing, such as "20 % longer than"."""
-    return (
-        f"{human.percent(excess)} longer than"
-        if excess <= _LARGEST_PERCENT
-        else f"{1.0 + excess:,.1f} times as long as"
-    )
+    return f"{human.percent(excess)} longer than" if excess <= _MAX_PERCENT else f"{1.0 + excess:,.1f} times as long as"
 
 
 def rank_spread_of(ranks: Sequence[UsualStep]) -> RankSpread | None:
@@ -104,7 +100,7 @@ def _outlier(ranks: Sequence[UsualStep], lengths: Sequence[int], reason: Reason)
     longest, position = ordered[-1]
     median = statistics.median(length for length, _ in ordered[:-1])
     excess, other_ranks = longest / median - 1.0, [*ranks[:position], *ranks[position + 1 :]]
-    if excess < max(_LEAST_EXCESS, _NOISE_FACTOR * _noise(ranks)) or not _waits_least(ranks[position], other_ranks):
+    if excess < max(_MIN_EXCESS, _NOISE_FACTOR * _noise(ranks)) or not _waits_least(ranks[position], other_ranks):
         return None
     return Straggler(ranks[position].member.device.rank or 0, excess, longest, round(median), reason)
 

@@ -12,9 +12,9 @@ from telemetry_profile.verdict.slowest_rank import Straggler
 from telemetry_profile.verdict.summary import CardTelemetry
 from telemetry_profile.verdict.usual_step import UsualStep
 
-_LEAST_THROTTLED = 0.10
+_MIN_THROTTLED = 0.10
 # An H200 that waits for its host most of the time reports `sw_power_cap` all the time, at 1,950 of 1,980 MHz (tests/h200).
-_LEAST_LOST = 0.05
+_MIN_LOST = 0.05
 _IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "app_clock"})
 
 
@@ -55,7 +55,7 @@ def _throttling_of(rank: UsualStep, card: CardTelemetry) -> Throttling | None:
     reason, seconds = reasons[0]
     share = min(1.0, seconds * 1e9 / (end - begin))
     loss = _largest_loss(rank, card, share)
-    if share < _LEAST_THROTTLED or loss < _LEAST_LOST:
+    if share < _MIN_THROTTLED or loss < _MIN_LOST:
         return None
     clock = ""
     if card.clock_hertz is not None and card.clock_max_hertz:

@@ -10,7 +10,7 @@ from telemetry_exporters.text import first_names
 from telemetry_profile.format_contract import Gap, Split, Step
 from telemetry_profile.verdict.combine import Member
 
-_FEWEST_FOR_WARM_UP = 3
+_MIN_FOR_WARM_UP = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _usable_steps(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
     """Return the complete steps after the warm-up, and the excluded steps with reasons."""
     complete_steps = [step for step in steps if not step.is_cut]
     left_out = [f"{step.name} (cut off)" for step in steps if step.is_cut]
-    if len(complete_steps) >= _FEWEST_FOR_WARM_UP:
+    if len(complete_steps) >= _MIN_FOR_WARM_UP:
         left_out.insert(0, f"{complete_steps[0].name} (first step: profiler and caches start)")
         complete_steps = complete_steps[1:]
     return complete_steps, left_out

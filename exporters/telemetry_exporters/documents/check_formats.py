@@ -19,10 +19,10 @@ from telemetry_parsers.model import MergedDevice
 # node-problem-detector cuts longer outputs of plugins.
 _NPD_BYTES = 80
 # Icinga keeps only some kilobytes of the first line.
-_MOST_IN_FIRST_LINE = 4
-_LONGEST_LINE = 400
+_MAX_IN_FIRST_LINE = 4
+_MAX_LINE_LENGTH = 400
 # Performance data of more devices would exceed the limits of monitoring systems.
-_MOST_DEVICES = 64
+_MAX_DEVICES = 64
 _NOT_IN_LABEL = re.compile(r"[^A-Za-z0-9_.:-]+")
 _PERCENT = 100.0
 _StatusWord = Annotated[str, Schema({"enum": ["ok", "warning", "critical", "unknown"]})]
@@ -132,14 +132,14 @@ def _summary(checkup: Checkup) -> str:
         return "this node has no accelerators"
     if not failing:
         return f"{len(checkup.devices)} device{'s' * (len(checkup.devices) != 1)} ok"
-    shown = "; ".join(f"{check.name}: {check.words}" for check in failing[:_MOST_IN_FIRST_LINE])
-    others = len(failing) - _MOST_IN_FIRST_LINE
+    shown = "; ".join(f"{check.name}: {check.words}" for check in failing[:_MAX_IN_FIRST_LINE])
+    others = len(failing) - _MAX_IN_FIRST_LINE
     return f"{shown}; and {others} more" if others > 0 else shown
 
 
 def _plain(text: str) -> str:
     """Return the text in one line without `|`, which would begin performance data."""
-    return cut(clean(text).replace("|", "/"), _LONGEST_LINE)
+    return cut(clean(text).replace("|", "/"), _MAX_LINE_LENGTH)
 
 
 def _cut_bytes(text: str, limit: int) -> str:
@@ -148,7 +148,7 @@ def _cut_bytes(text: str, limit: int) -> str:
 
 
 def _perf_data_texts(checkup: Checkup) -> Iterator[str]:
-    cards = [device for device in checkup.devices if device.parent is None and device.up][:_MOST_DEVICES]
+    cards = [device for device in checkup.devices if device.parent is None and device.up][:_MAX_DEVICES]
     for device in cards:
         label = _NOT_IN_LABEL.sub("_", f"{device.vendor}_{device.device}")
         for item in _perf_data(device):

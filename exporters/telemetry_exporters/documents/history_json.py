@@ -12,7 +12,7 @@ from telemetry_parsers import bounds
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.codec.json_types import AtMost, Count, LongTextOrNull, Schema, TextOrNull, Time, Word
 from telemetry_parsers.dataclass import dataclass
-from telemetry_parsers.past import KEPT, MOST_EVENTS, SLOTS, Past, PastEvent, Series
+from telemetry_parsers.past import KEPT, MAX_EVENTS, SLOTS, Past, PastEvent, Series
 
 _DIGITS = "%.7g"
 
@@ -83,8 +83,8 @@ class HistoryJson:
     """The length of a slot."""
     slots: Annotated[int, Schema({"minimum": 0, "maximum": SLOTS})]
     """The number of slots; every array of numbers has this length, oldest first."""
-    devices: Annotated[tuple[DeviceSeriesJson, ...], AtMost(4 * bounds.MOST_DEVICES)]
-    events: Annotated[tuple[EventJson, ...], Schema({"maxItems": MOST_EVENTS}), AtMost(MOST_EVENTS)]
+    devices: Annotated[tuple[DeviceSeriesJson, ...], AtMost(4 * bounds.MAX_DEVICES)]
+    events: Annotated[tuple[EventJson, ...], Schema({"maxItems": MAX_EVENTS}), AtMost(MAX_EVENTS)]
     """The latest events, in the order in which they were reported; with `since` only later ones."""
 
 

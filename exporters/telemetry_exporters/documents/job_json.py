@@ -7,9 +7,9 @@ from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line
 from telemetry_parsers.job_record import CardShare, JobRecord
 
-LONGEST_LINE_BYTES = 1 << 20
+MAX_LINE_BYTES = 1 << 20
 # Larger than any sum of seconds or joules that cards can reach.
-_LARGEST_SUM = 1e18
+_MAX_SUM = 1e18
 
 
 def line(record: JobRecord) -> str:
@@ -19,7 +19,7 @@ def line(record: JobRecord) -> str:
 
 def read(text: str | bytes) -> JobRecord:
     """Return the record that the line contains. Raises CodecError."""
-    if len(text) > LONGEST_LINE_BYTES:
+    if len(text) > MAX_LINE_BYTES:
         raise CodecError("", "the line is too long")
     return checked(from_plain(JobRecord, decode_line(text)))
 
@@ -28,6 +28,6 @@ def checked(record: JobRecord) -> JobRecord:
     """Return the record with clean texts. Raises CodecError if a sum is impossible."""
     records: tuple[JobRecord | CardShare, ...] = (record, *record.cards)
     sums = ((item.seconds, item.measured_seconds, item.busy_seconds, item.energy_joules) for item in records)
-    if not all(0.0 <= number <= _LARGEST_SUM for numbers in sums for number in numbers if number is not None):
+    if not all(0.0 <= number <= _MAX_SUM for numbers in sums for number in numbers if number is not None):
         raise CodecError("", "a sum is negative or too large")
     return cleaned(record)

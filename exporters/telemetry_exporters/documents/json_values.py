@@ -9,7 +9,7 @@ from typing import Any
 
 from telemetry_exporters.human import is_valid_time
 
-_LONGEST_LINE = 118
+_MAX_LINE_LENGTH = 118
 encoded = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _spaced = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
@@ -62,7 +62,7 @@ def _text(value: Any, indent: str) -> str:
         opening, closing = "[", "]"
         entries = [_text(entry, deeper) for entry in value]
     line = f"{opening}{', '.join(entries)}{closing}"
-    if len(line) + len(indent) <= _LONGEST_LINE and "\n" not in line:
+    if len(line) + len(indent) <= _MAX_LINE_LENGTH and "\n" not in line:
         return line
     inner = f",\n{deeper}".join(entries)
     return f"{opening}\n{deeper}{inner}\n{indent}{closing}"

@@ -114,9 +114,9 @@ class SourceJson:
     detail: LongTextOrNull
     """More about the reason, in words."""
     version: TextOrNull
-    problems: Annotated[tuple[ProblemJson, ...], AtMost(bounds.MOST_PROBLEMS)]
+    problems: Annotated[tuple[ProblemJson, ...], AtMost(bounds.MAX_PROBLEMS)]
     """Parts of the last outputs that were not understood."""
-    unknown_fields: Annotated[tuple[str, ...], AtMost(bounds.MOST_UNKNOWN_FIELDS)]
+    unknown_fields: Annotated[tuple[str, ...], AtMost(bounds.MAX_UNKNOWN_FIELDS)]
     """Unknown fields in the last outputs; their values are not read."""
     polls: Annotated[tuple[PollJson, ...], AtMost(64)]
 
@@ -238,9 +238,9 @@ class DeviceJson:
     """Readings that are possible but absent, with the reason."""
     origin: _Origins
     """The source of each reading; an object by label if the sources differ."""
-    allocations: Annotated[tuple[AllocationJson, ...], AtMost(bounds.MOST_CLAIMS)]
+    allocations: Annotated[tuple[AllocationJson, ...], AtMost(bounds.MAX_CLAIMS)]
     """The owners of the device, the largest share first; empty without an owner, or if owners are not reported."""
-    processes: Annotated[tuple[ProcessJson, ...], AtMost(bounds.MOST_PROCESSES)]
+    processes: Annotated[tuple[ProcessJson, ...], AtMost(bounds.MAX_PROCESSES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,4 +257,4 @@ class SnapshotJson:
     """Null unless a recording is being replayed."""
     host: HostJson
     sources: Annotated[tuple[SourceJson, ...], AtMost(256)]
-    devices: Annotated[tuple[DeviceJson, ...], AtMost(4 * bounds.MOST_DEVICES)]
+    devices: Annotated[tuple[DeviceJson, ...], AtMost(4 * bounds.MAX_DEVICES)]

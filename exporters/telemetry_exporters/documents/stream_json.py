@@ -28,7 +28,7 @@ _HOST = (
     "telemetry_host_memory_total_bytes",
 )
 _ALL_DIGITS_FROM = 1000.0
-_MOST_ROWS = 4096
+_MAX_ROWS = 4096
 
 Entry = dict[str, Any]
 _Row = Annotated[tuple[float | None, ...], AtMost(len(KEPT))]
@@ -153,7 +153,7 @@ class ReadingsJson:
     """How long the readings stay valid; null without a limit."""
     host: Annotated[tuple[float | None, ...], Schema({"minItems": 3})]
     """The node's CPU utilization (0 to 1), used memory and total memory in bytes."""
-    values: Annotated[tuple[_Row | None, ...], AtMost(_MOST_ROWS)]
+    values: Annotated[tuple[_Row | None, ...], AtMost(_MAX_ROWS)]
     """A row for each device, in the order of the last `state`; null for a device without any number."""
 
 

@@ -128,7 +128,7 @@ _XIDS: Mapping[str, str] = {
 # fmt: on
 _ID = "{id}"
 # Codes come from tools and can have any length.
-_LONGEST_WORD = 26
+_MAX_WORD_LENGTH = 26
 _OK = (Finding("ok", Severity.GOOD, rank=len(CONDITIONS)),)
 _READ = frozenset(metric for condition in CONDITIONS for metric in condition.metrics) | frozenset(
     evidence.PROOF_OF_READING
@@ -158,7 +158,7 @@ def _findings(view: DeviceView, conditions: tuple[tuple[int, Condition], ...]) -
     for rank, condition in conditions:
         for word in condition.evidence(view):
             remedy = _filled(condition.remedy, view.device.id)
-            yield Finding(cut(clean(word), _LONGEST_WORD), condition.severity, remedy, condition.meaning, rank)
+            yield Finding(cut(clean(word), _MAX_WORD_LENGTH), condition.severity, remedy, condition.meaning, rank)
 
 
 def remedy_of_several(remedy: str, device_id: str) -> str:

@@ -43,7 +43,7 @@ def owner_labels(allocation: Allocation) -> Labels:
     return tuple((label, text) for label, text in texts if text)
 
 
-_MOST_PROCESSES = 16
+_MAX_PROCESSES = 16
 _PROCESS_METRIC = "process_memory_bytes"
 
 
@@ -57,10 +57,10 @@ def process_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
         ]
         sizes.sort(key=lambda pair: (-pair[0], pair[1].pid))
         identity = identity_labels(device)
-        for size, process in sizes[:_MOST_PROCESSES]:
+        for size, process in sizes[:_MAX_PROCESSES]:
             yield Sample(_PROCESS_METRIC, size, (*identity, *_labels(process)))
-        others = sum(size for size, _ in sizes[_MOST_PROCESSES:])
-        if len(sizes) > _MOST_PROCESSES:
+        others = sum(size for size, _ in sizes[_MAX_PROCESSES:])
+        if len(sizes) > _MAX_PROCESSES:
             yield Sample(_PROCESS_METRIC, others, (*identity, ("name", "others")))
 
 

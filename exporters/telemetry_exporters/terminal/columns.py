@@ -22,7 +22,7 @@ GAP = "  "
 # A column with this priority number or a higher one is omitted if no visible row has a value.
 OPTIONAL = 11
 # Names and states are cut to the second width before other columns are dropped, and to the first only after that.
-_SHORTEST_NAME, _NAME_WIDTH = 8, 24
+_MIN_NAME, _NAME_WIDTH = 8, 24
 # A sort key: a number, or the words and numbers of a text, so that 2 comes before 10.
 Rank = float | tuple[str | int, ...]
 
@@ -121,7 +121,7 @@ def name_column(
     heading: str, read: _ReadText[_T], priority: int, group: str = "", *, has_history: bool = False
 ) -> Column[_T]:
     """Return a column of names, which are cut last."""
-    column = text_column(heading, read, priority, _SHORTEST_NAME, group, has_history=has_history)
+    column = text_column(heading, read, priority, _MIN_NAME, group, has_history=has_history)
     return replace(column, name_width=_NAME_WIDTH)
 
 
@@ -132,7 +132,7 @@ def condition_column(read: Callable[[_T], Finding], priority: int) -> Column[_T]
         lambda row: Cell(read(row).word, SEVERITY_STYLES[read(row).severity]),
         lambda row: text_rank(read(row).word),
         priority,
-        min_width=_SHORTEST_NAME,
+        min_width=_MIN_NAME,
         name_width=_NAME_WIDTH,
         is_text=True,
     )
@@ -274,7 +274,7 @@ def fit_columns(
         if room < (0 if column.name_width else column.min_width or max(column.usual_width, len(column.heading))):
             continue
         full_widths[index] = width_of(index)
-        width = _least_width(column, full_widths[index], room)
+        width = _min_width(column, full_widths[index], room)
         if column.name_width and not widths:  # the first name is shown in every terminal
             width = min(width, max(room, 1))
         if 0 < width <= room:
@@ -285,7 +285,7 @@ def fit_columns(
     return dict(sorted(widths.items()))
 
 
-def _least_width(column: Column[_T], full_width: int, room: int) -> int:
+def _min_width(column: Column[_T], full_width: int, room: int) -> int:
     """Return the width to which the column may be cut. Names are cut only if there is not enough room."""
     min_width = min(full_width, column.min_width or full_width)
     return max(min_width, min(full_width, column.name_width, room))

@@ -17,7 +17,7 @@ from telemetry_parsers.dataclass import dataclass, field, fields, replace
 from telemetry_parsers.job_record import NOBODY, JobRecord
 
 _HOUR, _KWH = 3600.0, 3.6e6
-_LONGEST_TEXT = 48
+_MAX_TEXT_LENGTH = 48
 # Marks a key that the document has only for some groupings.
 _GROUPING_KEY = {"left_out": True}
 # CSV keeps its older name, because programs read it.
@@ -201,7 +201,7 @@ class Bill:
         rows = [*self.rows(), *self._unallocated_rows(_UNALLOCATED), self._total]
         lines = [
             [*(name.upper() for name in self._columns), *_NUMBERS],
-            *([*(cut(name or ABSENT, _LONGEST_TEXT) for name in row.names), *_cells(row)] for row in rows),
+            *([*(cut(name or ABSENT, _MAX_TEXT_LENGTH) for name in row.names), *_cells(row)] for row in rows),
         ]
         texts = aligned(lines, range(len(self._columns), len(lines[0])))
         texts[0] = paint(texts[0], Style.BOLD, colour)

@@ -36,7 +36,7 @@ _LINKS = (
             ("accelerator_pcie_transmit_bytes_per_second{$cards}", "sent, measured"),
             ("accelerator_pcie_bandwidth_bytes_per_second{$cards}", "both ways, measured"),
         ),
-        least_step=_TRAFFIC_STEP,
+        min_step=_TRAFFIC_STEP,
     ).with_size(width=8),
     lines(
         "PCIe link",
@@ -57,7 +57,7 @@ _LINKS = (
             ("60 * rate(accelerator_pcie_replays_total{$cards}[$__rate_interval])", "sent again"),
             ("60 * rate(accelerator_pcie_errors_total{$cards}[$__rate_interval])", "{{kind}}"),
         ),
-        least_step=_ERRORS_STEP,
+        min_step=_ERRORS_STEP,
     ).with_size(width=8),
     lines(
         "Traffic between cards",
@@ -67,7 +67,7 @@ _LINKS = (
             ("rate(accelerator_link_receive_bytes_total{$cards}[$__rate_interval])", "{{link}} received"),
             ("rate(accelerator_link_transmit_bytes_total{$cards}[$__rate_interval])", "{{link}} sent"),
         ),
-        least_step=_TRAFFIC_STEP,
+        min_step=_TRAFFIC_STEP,
     ),
     lines(
         "Link errors",
@@ -80,7 +80,7 @@ _LINKS = (
             ("60 * rate(accelerator_link_receive_errors_total{$cards}[$__rate_interval])", "{{link}} received wrong"),
             ("60 * rate(accelerator_link_transmit_errors_total{$cards}[$__rate_interval])", "{{link}} sent wrong"),
         ),
-        least_step=_ERRORS_STEP,
+        min_step=_ERRORS_STEP,
     ),
 )
 _LINKS_UP = states(

@@ -21,7 +21,7 @@ from telemetry_grafana.dashboards.query import by_card, by_model, query, top_nod
 _NODE = "cluster, job, instance, vendor"
 _NODE_POWER = "instance:accelerator_power_watts:sum{$vendors}"
 _OF_LIMIT = "instance:accelerator_power_cap_used_ratio:avg{$vendors}"
-_MOST_WITHOUT_LIMIT = 10
+_MAX_WITHOUT_LIMIT = 10
 _BUSY, _IDLE = "accelerator:utilization_ratio:rate5m{$cards}", 0.02
 # A small share of memory is used by the driver itself.
 _HELD = (
@@ -111,7 +111,7 @@ FLEET = Page(
                 top_nodes(_OF_LIMIT),
                 query(
                     with_node_label(
-                        f"0 / 0 * topk({_MOST_WITHOUT_LIMIT}, {_NODE_POWER} @ end() unless on ({_NODE}) {_OF_LIMIT} @ end())"
+                        f"0 / 0 * topk({_MAX_WITHOUT_LIMIT}, {_NODE_POWER} @ end() unless on ({_NODE}) {_OF_LIMIT} @ end())"
                     ),
                     "{{node}}: no limit reported",
                 ),

@@ -44,7 +44,7 @@ _MISSING = (
 )
 _SOURCE = f"{NODE}, source"
 _OURS = " and on (cluster, job, instance) telemetry_build_info"
-_MOST_ROWS = 20
+_MAX_ROWS = 20
 _POLL = "{{instance}} {{source}} {{poll}}"
 
 MONITOR = Page(
@@ -80,11 +80,11 @@ MONITOR = Page(
             with_few_points(
                 states(
                     "State of each source",
-                    f"The state of each tool or library: the {_MOST_ROWS} that were not ok for the longest time, then healthy and missing sources.",
+                    f"The state of each tool or library: the {_MAX_ROWS} that were not ok for the longest time, then healthy and missing sources.",
                     {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
                     query(
                         f"max without (state) (({_STATE}) and on ({_SOURCE})"
-                        f" bottomk({_MOST_ROWS}, {_WELL_OR_NOT_THERE}))",
+                        f" bottomk({_MAX_ROWS}, {_WELL_OR_NOT_THERE}))",
                         "{{instance}} {{source}}",
                     ),
                 ).with_size(height=11)

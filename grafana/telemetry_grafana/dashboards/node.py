@@ -177,7 +177,7 @@ NODE = Page(
                 *node_queries(
                     ("sum without (link) (rate(accelerator_link_receive_bytes_total{$cards}[$__rate_interval]))", "")
                 ),
-                least_step="2m",
+                min_step="2m",
             ),
             lines(
                 "PCIe and link errors",
@@ -190,7 +190,7 @@ NODE = Page(
                         "links",
                     ),
                 ),
-                least_step="5m",
+                min_step="5m",
             ),
         ),
         "Host": (

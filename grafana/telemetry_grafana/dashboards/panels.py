@@ -55,7 +55,7 @@ _LIMIT: Mapping[str, object] = {
     "color": {"mode": "fixed", "fixedColor": RED},
 }
 # Grafana shows an error if a status history has more points than half of its pixels.
-_MOST_CELLS = 240
+_MAX_CELLS = 240
 _ROWS_ON_A_PAGE = 32
 
 
@@ -101,9 +101,9 @@ def lines(
     *queries: Query,
     limits: Sequence[Query] = (),
     axis: Axis | None = None,
-    least_step: str = "",
+    min_step: str = "",
 ) -> Panel:
-    """Return a panel of series over time with dashed `limits`. `least_step` is for rates of values that are polled rarely."""
+    """Return a panel of series over time with dashed `limits`. `min_step` is for rates of values that are polled rarely."""
     panel = (
         timeseries.Panel()
         .span_nulls(False)
@@ -116,7 +116,7 @@ def lines(
     panel = _with_axis(panel, axis or _AXES.get(unit, _FROM_ZERO))
     for position in range(len(queries), len(queries) + len(limits)):
         panel = panel.override_by_query(_query_name(position), _overrides(_LIMIT))
-    return Panel(_with_settings(panel, title, description, unit, (*queries, *limits), least_step), 12, 8)
+    return Panel(_with_settings(panel, title, description, unit, (*queries, *limits), min_step), 12, 8)
 
 
 def _with_axis(panel: _Builder, axis: Axis) -> _Builder:
@@ -214,7 +214,7 @@ def heatmap(title: str, description: str, unit: str, series: Query) -> Panel:
         .show_value(common.VisibilityMode.NEVER)
         .col_width(1.0)
         .per_page(_ROWS_ON_A_PAGE)
-        .max_data_points(_MOST_CELLS)
+        .max_data_points(_MAX_CELLS)
         .min(0)
         .max(1.0)
     )
@@ -236,17 +236,17 @@ def states(title: str, description: str, words: Words, *queries: Query) -> Panel
 
 def with_few_points(panel: Panel) -> Panel:
     """Return the panel with as few points as a heat map, for queries over tens of thousands of series."""
-    return replace(panel, builder=panel.builder.max_data_points(_MOST_CELLS))
+    return replace(panel, builder=panel.builder.max_data_points(_MAX_CELLS))
 
 
 def _with_settings(
-    panel: _Builder, title: str, description: str, unit: str, queries: Sequence[Query], least_step: str = ""
+    panel: _Builder, title: str, description: str, unit: str, queries: Sequence[Query], min_step: str = ""
 ) -> _Builder:
     """Return the panel with the settings that all panels have in common."""
     panel = panel.title(title).description(description).unit(unit).datasource(DATA_SOURCE).no_value(_NOT_COLLECTED)
     for position, panel_query in enumerate(queries):
         target = _target(panel_query, _query_name(position))
-        panel = panel.with_target(target.interval(least_step) if least_step else target)
+        panel = panel.with_target(target.interval(min_step) if min_step else target)
     return panel
 
 
@@ -305,7 +305,7 @@ _CARD_LINK = (
 )
 # A table with eight numbers fits into 1,280 pixels. Sort arrows and long units need more.
 _FIGURE_PIXELS, _EXTRA_PIXELS = 98, 20
-_LONG_UNITS, _LONGEST_HEADING = frozenset({"flops"}), 12
+_LONG_UNITS, _MAX_HEADING_LENGTH = frozenset({"flops"}), 12
 _LABEL_PIXELS = {"card": 70, "vendor": 112, "device": 80, "driver": 130, "power_kind": 130, "partition": 100}
 _WIDE_LABEL_PIXELS = {"alertname": 260, "uuid": 365, "model": 180, "serial": 170, "bus_id": 130}
 _NAME_PIXELS, _NARROWEST_PIXELS = 100, 60
@@ -352,7 +352,7 @@ def card_table(
     )
     sorted_headings = {name.removeprefix("-") for name in sort}
     for column in (column for column in columns if column.heading):
-        is_long = column.unit in _LONG_UNITS or len(column.heading) > _LONGEST_HEADING
+        is_long = column.unit in _LONG_UNITS or len(column.heading) > _MAX_HEADING_LENGTH
         width = _FIGURE_PIXELS + _EXTRA_PIXELS * ((column.heading in sorted_headings) + is_long)
         panel = panel.override_by_name(column.heading, _overrides({**_column_settings(column), "custom.width": width}))
     for label in labels:

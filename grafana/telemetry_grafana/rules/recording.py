@@ -230,13 +230,13 @@ _COMPARED = (
     ("power_watts", "accelerator:power_watts:rate5m", "10"),
     ("clock_hertz", "accelerator:clock_hertz:avg5m", "3e7"),
 )
-_FEWEST_PEERS = 3
+_MIN_PEERS = 3
 # The factor from the median absolute deviation to the standard deviation of a normal distribution. A plain standard
 # deviation grows with the outlier: among eight cards, no card could be three standard deviations away.
 _SPREAD_OF_MEDIAN = 1.4826
 
 
-def _straggler_rules(name: str, series: str, least_spread: str) -> tuple[Recording, ...]:
+def _straggler_rules(name: str, series: str, min_spread: str) -> tuple[Recording, ...]:
     deviation = f"accelerator:{name}:deviation"
     spread = f"{_SPREAD_OF_MEDIAN} * quantile by ({MODEL}) (0.5, abs({deviation}))"
     return (
@@ -247,8 +247,8 @@ def _straggler_rules(name: str, series: str, least_spread: str) -> tuple[Recordi
         ),
         Recording(
             f"accelerator:{name}:zscore",
-            f"{deviation} / on ({MODEL}) group_left () clamp_min({spread}, {least_spread})"
-            f" and on ({MODEL}) count by ({MODEL}) ({deviation}) >= {_FEWEST_PEERS}",
+            f"{deviation} / on ({MODEL}) group_left () clamp_min({spread}, {min_spread})"
+            f" and on ({MODEL}) count by ({MODEL}) ({deviation}) >= {_MIN_PEERS}",
             "The distance from the median in robust standard deviations of the peers, if there are at least three.",
         ),
     )

@@ -64,7 +64,7 @@ _WORD = re.compile(r"[a-z0-9_]{1,64}\Z")
 _LABEL = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
 _UNITS = frozenset(metric.unit for metric in CATALOGUE if metric.unit)
 _TIERS = get_args(Tier)
-_LONGEST_NAME = 40
+_MAX_NAME_LENGTH = 40
 
 
 def violations(parser: Parser | DescribedParser) -> tuple[str, ...]:
@@ -99,8 +99,8 @@ def is_valid_label_for(metric: Metric, label: str) -> bool:
 
 
 def _check_names(parser: Parser | DescribedParser) -> Iterator[str]:
-    if _NAME.match(parser.name) is None or len(parser.name) > _LONGEST_NAME:
-        yield f"name {parser.name!r} must be lower-case letters, digits, single hyphens; at most {_LONGEST_NAME}"
+    if _NAME.match(parser.name) is None or len(parser.name) > _MAX_NAME_LENGTH:
+        yield f"name {parser.name!r} must be lower-case letters, digits, single hyphens; at most {_MAX_NAME_LENGTH}"
     is_host_only = all(key in BY_KEY and BY_KEY[key].scope == "host" for key in parser.gives)
     if _VENDOR.match(parser.vendor) is None and not (parser.vendor == "" and is_host_only):
         yield f"vendor {parser.vendor!r} must be lower-case letters and digits"

@@ -14,8 +14,8 @@ from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Capture, Output, Report
 
 # The number of positions at which each sample is cut, and the most violations that are returned.
-_MOST_CUTS = 128
-_MOST_VIOLATIONS = 50
+_MAX_CUTS = 128
+_MAX_VIOLATIONS = 50
 
 Sample = str | Capture
 
@@ -25,9 +25,9 @@ def check(parser: Parser, samples: Iterable[Sample]) -> list[str]:
     violations = declared_violations(parser)
     for position, sample in enumerate(samples):
         violations.extend(f"sample {position}: {text}" for text in sample_violations(parser, sample))
-        if len(violations) >= _MOST_VIOLATIONS:
+        if len(violations) >= _MAX_VIOLATIONS:
             break
-    return violations[:_MOST_VIOLATIONS]
+    return violations[:_MAX_VIOLATIONS]
 
 
 def sample_violations(parser: Parser, sample: Sample) -> list[str]:
@@ -84,7 +84,7 @@ def _parse(parser: Parser, capture: Capture) -> Report | _Raised:
 def cut_violations(
     parser: Parser,
     capture: Capture,
-    positions: Callable[[str], Iterable[int]] = lambda text: cut_positions(text, _MOST_CUTS),
+    positions: Callable[[str], Iterable[int]] = lambda text: cut_positions(text, _MAX_CUTS),
 ) -> list[str]:
     """Return the numbers in reports on truncated texts that are not in the report on the whole text."""
     if len(capture.outputs) != 1 or not capture.outputs[0].text:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # workers import this module, and the model would need 2.6 MiB in each of them
     from telemetry_parsers.model import Plain
 
-_LONGEST_QUOTE = 40
-_LARGEST_WHOLE = 2**63
-_LARGEST_NUMBER = sys.float_info.max
+_MAX_QUOTE_LENGTH = 40
+_MAX_WHOLE = 2**63
+_MAX_NUMBER = sys.float_info.max
 
 
 class CodecError(ValueError):
@@ -32,8 +32,8 @@ def unexpected(expected: str, value: Plain) -> CodecError:
     """Return the error for a value of the wrong type. It quotes simple values, and contains the type of others."""
     is_simple = isinstance(value, str | float | None) or (isinstance(value, int) and value.bit_length() <= 64)
     quoted = repr(value) if is_simple else type(value).__name__
-    if len(quoted) > _LONGEST_QUOTE:
-        quoted = quoted[:_LONGEST_QUOTE] + "…"
+    if len(quoted) > _MAX_QUOTE_LENGTH:
+        quoted = quoted[:_MAX_QUOTE_LENGTH] + "…"
     return CodecError("", f"expected {expected}, found {quoted}")
 
 
@@ -55,10 +55,10 @@ def decode_line(line: str | bytes) -> Plain:
         raise CodecError("", f"not JSON: {error}") from None
 
 
-def decode_foreign(line: bytes, most_values: int = 1_000_000) -> Plain:
+def decode_foreign(line: bytes, max_values: int = 1_000_000) -> Plain:
     """Return the plain data in untrusted JSON. Raise CodecError if it has too many values, which need much memory."""
-    if line.count(b",") + line.count(b"[") + line.count(b"{") > most_values:
-        raise CodecError("", f"more than {most_values:,} values")
+    if line.count(b",") + line.count(b"[") + line.count(b"{") > max_values:
+        raise CodecError("", f"more than {max_values:,} values")
     return decode_line(line)
 
 
@@ -78,7 +78,7 @@ def flag(value: Plain) -> bool:
 
 def whole(value: Plain) -> int:
     """Return the value if it is an integer of at most 64 bits, else raise CodecError."""
-    if not isinstance(value, int) or isinstance(value, bool) or not -_LARGEST_WHOLE <= value < _LARGEST_WHOLE:
+    if not isinstance(value, int) or isinstance(value, bool) or not -_MAX_WHOLE <= value < _MAX_WHOLE:
         raise unexpected("a whole number of at most 64 bits", value)
     return value
 
@@ -87,7 +87,7 @@ def finite(value: Plain) -> float:
     """Return the value as a float if it is a finite number, else raise CodecError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise unexpected("a number", value)
-    if not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER:  # false for NaN; an int can be larger than all floats
+    if not -_MAX_NUMBER <= value <= _MAX_NUMBER:  # false for NaN; an int can be larger than all floats
         raise CodecError("", "expected a finite number")
     return float(value)
 

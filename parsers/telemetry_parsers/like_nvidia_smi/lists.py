@@ -12,7 +12,7 @@ from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, identity
 from telemetry_parsers.reports.tool import Shape, Text
 from telemetry_parsers.text.answers import CUT_LINE, listed_twice, value_without_key, wrong_count
-from telemetry_parsers.text.lines import MOST_LINES, Line, quote
+from telemetry_parsers.text.lines import MAX_LINES, Line, quote
 
 Key = tuple[str, str]
 _SEPARATOR = re.compile(r"[ \t]{0,120}:(?:[ \t]|\Z)")
@@ -192,7 +192,7 @@ _TAG = re.compile(r"<(/?)([a-z_][a-z0-9_]{0,60})(?: id=\"([^\"<>]{1,40})\")?>([^
 # The value of an empty element.
 _EMPTY = "none"
 # A card has about 150 tags. No tool prints a text with more tags than this.
-_MOST_TAGS = 2 * MOST_LINES
+_MAX_TAGS = 2 * MAX_LINES
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +225,8 @@ def xml_log(shape: CardList) -> Shape:
 
 def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
     """Return the elements as lines `key : value` below sections, and the names of the elements that are not closed."""
-    tags = list(islice((tag for line in lines for tag in _tags(line)), _MOST_TAGS + 1))
-    if len(tags) > _MOST_TAGS:
+    tags = list(islice((tag for line in lines for tag in _tags(line)), _MAX_TAGS + 1))
+    if len(tags) > _MAX_TAGS:
         return [], []
     result: list[Line] = []
     open_elements: list[str] = []

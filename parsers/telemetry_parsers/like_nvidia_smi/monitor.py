@@ -95,8 +95,8 @@ def _read_row(line: Line, headings: Sequence[Sequence[str]], shape: Monitor, dra
 _IDENTITIES = ("index", "deviceid", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid")
 _NAME = re.compile(r"([a-z][a-z0-9_.]{0,60})(?:[ \t]{0,4}[\[(]([^\])]{1,12})[\])])?\Z", re.IGNORECASE)
 _ALIGNED = re.compile(r"[^\s\[(,]{1,60}(?:[ \t]?[\[(][^\])]{1,12}[\])])?")
-_LONGEST_ROW = 4000
-_MOST_CELLS = 200
+_MAX_ROW_LENGTH = 4000
+_MAX_CELLS = 200
 # The names of the fields, each with the unit in brackets after it.
 _Headings = Sequence[tuple[str, str]]
 # The newest row of each card: its line, the headings above it, its cells.
@@ -147,10 +147,10 @@ def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
 
 def query_names(line: Line, query: Query) -> _Headings:
     """Return the fields and units in a heading line with an identity of the card; empty for any other line."""
-    if not line.ended or len(line.text) > _LONGEST_ROW:
+    if not line.ended or len(line.text) > _MAX_ROW_LENGTH:
         return ()
     cells = comma_cells(line.text) if "," in line.text else _ALIGNED.findall(line.text)
-    matches = [_NAME.match(cell) for cell in cells[:_MOST_CELLS]]
+    matches = [_NAME.match(cell) for cell in cells[:_MAX_CELLS]]
     if len(matches) < 2 or not all(matches):
         return ()
     fields = [(match[1].lower(), match[2] or "") for match in matches if match]
@@ -162,7 +162,7 @@ def query_names(line: Line, query: Query) -> _Headings:
 
 def _keep_row(draft: Draft, headings: _Headings, line: Line, newest: _Newest) -> None:
     """Keep a row as the newest of its card. A truncated row is kept only if the card has no other."""
-    text = line.text[: _LONGEST_ROW + 1]
+    text = line.text[: _MAX_ROW_LENGTH + 1]
     cells = comma_cells(text) if "," in text else text.split()
     if "," not in text and len(cells) == len(headings) + 1 and headings[0][0] == "timestamp":
         cells = [" ".join(cells[:2]), *cells[2:]]
@@ -177,9 +177,9 @@ def _keep_row(draft: Draft, headings: _Headings, line: Line, newest: _Newest) ->
         newest[card] = (line, headings, [*cells[:-1], ""])  # the last cell may be a fragment
 
 
-def comma_cells(text: str, longest: int = _LONGEST_ROW, most_commas: int = _MOST_CELLS) -> list[str]:
+def comma_cells(text: str, longest: int = _MAX_ROW_LENGTH, max_commas: int = _MAX_CELLS) -> list[str]:
     """Return the cells of a CSV row; empty if the line is too long or not valid CSV."""
-    if len(text) > longest or text.count(",") > most_commas:
+    if len(text) > longest or text.count(",") > max_commas:
         return []
     try:
         # Before Python 3.11, the module refuses NUL. NUL is replaced, not removed: `1<NUL>2` must not become 12.

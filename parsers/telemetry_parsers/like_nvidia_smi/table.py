@@ -17,7 +17,7 @@ from telemetry_parsers.text.answers import CUT_TABLE, listed_twice, not_a_row, n
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, bus_address, quote
 
-_MOST_CELLS = 16
+_MAX_CELLS = 16
 _LONGEST = 400
 _MODEL = identity("model")
 _ADDRESS = identity("bus_id")
@@ -116,7 +116,7 @@ def _read_versions(lines: Sequence[Line], shape: CardTable, draft: Draft) -> Non
 
 
 def _is_first_heading(line: Line, shape: CardTable) -> bool:
-    if not line.ended or not 1 <= line.text.count("|") <= _MOST_CELLS:
+    if not line.ended or not 1 <= line.text.count("|") <= _MAX_CELLS:
         return False
     text = line.text[:_LONGEST].lower()
     if not all(name.split(" ", 1)[0] in text for name in shape.opening):
@@ -142,7 +142,7 @@ def _read_line(scan: _Scan, line: Line) -> None:
         _add_headings(scan, line)
     elif scan.is_in_headings and "|" in text and not _starts_record(scan, line):
         _add_headings(scan, line)
-    elif scan.headings and "|" in text and text.count("|") <= _MOST_CELLS:
+    elif scan.headings and "|" in text and text.count("|") <= _MAX_CELLS:
         scan.is_in_headings = scan.is_closed = False
         _add_row(scan, line)
     elif scan.headings and not _is_expected(text, scan.shape):

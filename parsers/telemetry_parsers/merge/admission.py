@@ -46,20 +46,20 @@ def _is_within(report: Report) -> bool:
     names = (*labels, *report.unknown_fields, *(process.name for process in report.processes), report.index_space)
     texts = (*(event.code for event in report.events), *(text for pair in report.facts for text in pair))
     return (
-        len(report.devices) <= bounds.MOST_DEVICES
-        and len(report.readings) <= bounds.MOST_READINGS
-        and len(labels) <= bounds.MOST_WORDS
-        and len(report.events) <= bounds.MOST_EVENTS
-        and len(report.processes) <= bounds.MOST_PROCESSES
-        and len(report.claims) <= bounds.MOST_CLAIMS
-        and len(report.tasks) <= bounds.MOST_PROCESSES
+        len(report.devices) <= bounds.MAX_DEVICES
+        and len(report.readings) <= bounds.MAX_READINGS
+        and len(labels) <= bounds.MAX_WORDS
+        and len(report.events) <= bounds.MAX_EVENTS
+        and len(report.processes) <= bounds.MAX_PROCESSES
+        and len(report.claims) <= bounds.MAX_CLAIMS
+        and len(report.tasks) <= bounds.MAX_PROCESSES
         and all(_has_short_owner_names(claim) for claim in report.claims)
         and all(_has_short_owner_names(task) for task in report.tasks)
-        and len(report.problems) <= bounds.MOST_PROBLEMS
-        and len(report.unknown_fields) <= bounds.MOST_UNKNOWN_FIELDS
-        and len(report.facts) <= bounds.MOST_FACTS
-        and max(map(len, (*names, *texts))) <= bounds.LONGEST_NAME
-        and all(len(problem.where) + len(problem.text) <= bounds.LONGEST_TEXT for problem in report.problems)
+        and len(report.problems) <= bounds.MAX_PROBLEMS
+        and len(report.unknown_fields) <= bounds.MAX_UNKNOWN_FIELDS
+        and len(report.facts) <= bounds.MAX_FACTS
+        and max(map(len, (*names, *texts))) <= bounds.MAX_NAME_LENGTH
+        and all(len(problem.where) + len(problem.text) <= bounds.MAX_TEXT_LENGTH for problem in report.problems)
         and all(map(_has_short_texts, report.devices))
     )
 
@@ -67,14 +67,14 @@ def _is_within(report: Report) -> bool:
 def _has_short_owner_names(item: Claim | Task) -> bool:
     """Return whether all names of an owner are short enough. They are never cut, since a cut name may be another owner's."""
     texts = (*item.keys, *(() if item.owner is None else _OWNER_TEXTS(item.owner)))
-    return max(map(len, texts), default=0) <= bounds.LONGEST_TEXT and len(item.keys) <= bounds.MOST_FACTS
+    return max(map(len, texts), default=0) <= bounds.MAX_TEXT_LENGTH and len(item.keys) <= bounds.MAX_FACTS
 
 
 def _has_short_texts(device: Device) -> bool:
     """Return whether all texts of a device are short enough. The total length is checked first, which is faster."""
     texts = (*_printed_names(device), *(text for pair in device.facts for text in pair))
-    return len(device.facts) <= bounds.MOST_FACTS and (
-        len("".join(texts)) <= bounds.LONGEST_NAME or max(map(len, texts)) <= bounds.LONGEST_NAME
+    return len(device.facts) <= bounds.MAX_FACTS and (
+        len("".join(texts)) <= bounds.MAX_NAME_LENGTH or max(map(len, texts)) <= bounds.MAX_NAME_LENGTH
     )
 
 
@@ -86,14 +86,14 @@ def _printed_names(device: Device) -> tuple[str, ...]:
 def _limit_devices(report: Report, identities: Iterable[Identity], problems: list[str]) -> Report:
     """Return the report with the devices that were seen in most polls, in their order. Partitions are dropped first."""
     devices = report.devices
-    if len(devices) <= bounds.MOST_DEVICES:
+    if len(devices) <= bounds.MAX_DEVICES:
         return report
     polls_of = {name: identity.polls for identity in identities for name in _identity_keys(identity)}
     times_seen = [max((polls_of.get(name, 0) for name in _identity_keys(device)), default=0) for device in devices]
     order = sorted(
         range(len(devices)), key=lambda position: (devices[position].parent is not None, -times_seen[position])
     )
-    kept = set(order[: bounds.MOST_DEVICES])
+    kept = set(order[: bounds.MAX_DEVICES])
     kept = {position for position in kept if devices[position].parent is None or devices[position].parent in kept}
     problems.append(f"{len(devices)} devices reported; only the {len(kept)} seen in most polls are kept")
     return reduce_to_devices(report, {position: number for number, position in enumerate(sorted(kept))})
@@ -137,22 +137,24 @@ def _limit_items(report: Report, problems: list[str]) -> Report:
     def with_short_names(items: tuple[_ClaimOrTask, ...], name: str) -> tuple[_ClaimOrTask, ...]:
         kept = tuple(item for item in items if _has_short_owner_names(item))
         if len(kept) < len(items):
-            problems.append(f"dropped {len(items) - len(kept)} {name} with texts over {bounds.LONGEST_TEXT} characters")
+            problems.append(
+                f"dropped {len(items) - len(kept)} {name} with texts over {bounds.MAX_TEXT_LENGTH} characters"
+            )
         return kept
 
     return replace(
         report,
         devices=tuple(
-            replace(device, facts=limited_to(device.facts, bounds.MOST_FACTS, "facts")) for device in report.devices
+            replace(device, facts=limited_to(device.facts, bounds.MAX_FACTS, "facts")) for device in report.devices
         ),
-        readings=limited_to(_limit_labels(report.readings, problems), bounds.MOST_READINGS, "readings"),
-        events=limited_to(report.events, bounds.MOST_EVENTS, "events"),
-        processes=limited_to(report.processes, bounds.MOST_PROCESSES, "processes"),
-        claims=limited_to(with_short_names(report.claims, "claims"), bounds.MOST_CLAIMS, "claims"),
-        tasks=limited_to(with_short_names(report.tasks, "processes"), bounds.MOST_PROCESSES, "processes"),
-        problems=limited_to(report.problems, bounds.MOST_PROBLEMS, "problems"),
-        unknown_fields=limited_to(report.unknown_fields, bounds.MOST_UNKNOWN_FIELDS, "unknown fields"),
-        facts=limited_to(report.facts, bounds.MOST_FACTS, "facts"),
+        readings=limited_to(_limit_labels(report.readings, problems), bounds.MAX_READINGS, "readings"),
+        events=limited_to(report.events, bounds.MAX_EVENTS, "events"),
+        processes=limited_to(report.processes, bounds.MAX_PROCESSES, "processes"),
+        claims=limited_to(with_short_names(report.claims, "claims"), bounds.MAX_CLAIMS, "claims"),
+        tasks=limited_to(with_short_names(report.tasks, "processes"), bounds.MAX_PROCESSES, "processes"),
+        problems=limited_to(report.problems, bounds.MAX_PROBLEMS, "problems"),
+        unknown_fields=limited_to(report.unknown_fields, bounds.MAX_UNKNOWN_FIELDS, "unknown fields"),
+        facts=limited_to(report.facts, bounds.MAX_FACTS, "facts"),
     )
 
 
@@ -161,12 +163,12 @@ def _limit_labels(readings: tuple[Reading, ...], problems: list[str]) -> tuple[R
     kept = []
     for reading in readings:
         labels_seen[reading.device, reading.metric] += 1
-        if labels_seen[reading.device, reading.metric] <= bounds.MOST_WORDS:
+        if labels_seen[reading.device, reading.metric] <= bounds.MAX_WORDS:
             kept.append(reading)
     if len(kept) < len(readings):
         metric = labels_seen.most_common(1)[0][0][1]
         problems.append(
-            f"dropped {len(readings) - len(kept)} readings with more than {bounds.MOST_WORDS} labels of a metric: {metric}"
+            f"dropped {len(readings) - len(kept)} readings with more than {bounds.MAX_WORDS} labels of a metric: {metric}"
         )
     return tuple(kept)
 
@@ -184,7 +186,7 @@ def _cut_texts(report: Report, problems: list[str]) -> Report:
         index_space=cut_text(report.index_space),
     )
     if shortened != report:
-        problems.append(f"texts over {bounds.LONGEST_NAME} characters were cut")
+        problems.append(f"texts over {bounds.MAX_NAME_LENGTH} characters were cut")
     return shortened
 
 
@@ -205,11 +207,11 @@ def _cut_facts(pairs: Iterable[tuple[str, str]]) -> _Pairs:
     return tuple((cut_text(key), cut_text(text)) for key, text in pairs)
 
 
-def cut_text(text: str, longest: int = bounds.LONGEST_NAME) -> str:
+def cut_text(text: str, longest: int = bounds.MAX_NAME_LENGTH) -> str:
     """Return the text, cut to `longest` characters."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def cut_problem(problem: Problem) -> Problem:
     """Return the problem with its texts cut to the lengths that are shown."""
-    return Problem(cut_text(problem.where), cut_text(problem.text, bounds.LONGEST_TEXT - bounds.LONGEST_NAME))
+    return Problem(cut_text(problem.where), cut_text(problem.text, bounds.MAX_TEXT_LENGTH - bounds.MAX_NAME_LENGTH))

@@ -15,9 +15,9 @@ from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Problem
 from telemetry_parsers.ownership import Allocation, Owner, Process, Task
 from telemetry_parsers.readings import Readings
 
-MOST_OWNERS = 16
+MAX_OWNERS = 16
 # The number of problems with claims that are shown for each source.
-_MOST_COMPLAINTS = 12
+_MAX_COMPLAINTS = 12
 _FOREIGN = "foreign_memory_bytes"
 SOURCE = "telemetry"
 # MPS servers, which run work on behalf of other processes.
@@ -173,7 +173,7 @@ class _Assignment:
         names = sourced.claim.names
         text = names[0].text if names else ""
         self._complaints[sourced.source] += 1
-        if self._complaints[sourced.source] <= _MOST_COMPLAINTS:
+        if self._complaints[sourced.source] <= _MAX_COMPLAINTS:
             where = cut_text(f"{party.owner.kind} {party.owner.name}")
             self.problems.append((sourced.source, Problem(where, f"{cut_text(text)!r}: {problem}")))
 
@@ -343,9 +343,9 @@ def _combined(first: Allocation, second: Allocation) -> Allocation:
 
 
 def _limit_owners(allocations: tuple[Allocation, ...]) -> tuple[Allocation, ...]:
-    if len(allocations) <= MOST_OWNERS:
+    if len(allocations) <= MAX_OWNERS:
         return allocations
-    largest, smallest = allocations[: MOST_OWNERS - 1], allocations[MOST_OWNERS - 1 :]
+    largest, smallest = allocations[: MAX_OWNERS - 1], allocations[MAX_OWNERS - 1 :]
     (others,) = _one_per_owner([replace(allocation, owner=_OTHERS) for allocation in smallest])
     return (*largest, others)
 

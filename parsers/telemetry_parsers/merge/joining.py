@@ -173,7 +173,7 @@ def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
     return sorted(unordered, key=lambda sighting: (sighting.attached, sighting.rank))
 
 
-_MOST_NAMED = 4
+_MAX_NAMED = 4
 
 
 @dataclass(slots=True, eq=False)
@@ -273,8 +273,8 @@ class _Joiner:
 
 
 def _ambiguity_text(candidates: Sequence[Group]) -> str:
-    names = ", ".join(name_of(group.device) for group in candidates[:_MOST_NAMED])
-    rest_text = f" and {len(candidates) - _MOST_NAMED} more" if len(candidates) > _MOST_NAMED else ""
+    names = ", ".join(name_of(group.device) for group in candidates[:_MAX_NAMED])
+    rest_text = f" and {len(candidates) - _MAX_NAMED} more" if len(candidates) > _MAX_NAMED else ""
     return f"could be any of {names}{rest_text}, so it is shown as a separate device"
 
 

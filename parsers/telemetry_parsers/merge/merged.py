@@ -35,7 +35,7 @@ def with_readings(device: MergedDevice, facts: tuple[tuple[str, str], ...], read
 
 
 # Arrangements recur when the polls of a source expire and return in turn.
-_MOST_PREVIOUS = 7
+_MAX_PREVIOUS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def merge(
     fresh, pending = FreshReports.from_reports(reports, now), frozenset(pending_vendors)
     arrangements = (before.arrangement, *before.previous) if before is not None else ()
     reused = next((item for item in arrangements if item.is_valid_for(fresh, state, wall, pending)), None)
-    previous = tuple(item for item in arrangements if item is not reused and item.is_reusable(state))[:_MOST_PREVIOUS]
+    previous = tuple(item for item in arrangements if item is not reused and item.is_reusable(state))[:_MAX_PREVIOUS]
     if reused is None:
         new = arrange(fresh, state, wall, pending, before.shapes() if before is not None else ())
         return replace(_with_values(new, fresh, new.after), events=new.events, previous=previous)

@@ -86,13 +86,13 @@ def learn_addresses(groups: Iterable[Group]) -> dict[_IndexSpace, dict[int, Devi
 def remember_learnt(learnt: Learnt, now: Learnt) -> Learnt:
     """Return the devices learnt before and now. Old index spaces of a vendor with too many of them are dropped."""
     combined = {**learnt, **now}
-    if len(combined) <= bounds.MOST_INDEX_SPACES:
+    if len(combined) <= bounds.MAX_INDEX_SPACES:
         return combined
     spaces = Counter(vendor for vendor, _ in combined)
     return {
         space: devices
         for space, devices in combined.items()
-        if space in now or spaces[space[0]] <= bounds.MOST_INDEX_SPACES
+        if space in now or spaces[space[0]] <= bounds.MAX_INDEX_SPACES
     }
 
 

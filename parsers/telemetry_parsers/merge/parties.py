@@ -10,7 +10,7 @@ from telemetry_parsers.merge.ranks import RANK_METRIC
 from telemetry_parsers.model import MergedDevice, MergedReading, Process
 from telemetry_parsers.ownership import Claim, Owner, OwnerKind, Task
 
-_MOST_RANKS = 16
+_MAX_RANKS = 16
 SOURCE = "proc"
 
 
@@ -27,7 +27,7 @@ def rank_readings(processes: Sequence[Process], tasks: Mapping[int, Task]) -> tu
     """Return a reading for each rank of these processes. Child processes inherit the rank, so that duplicates are dropped."""
     ranks_of_tasks = {tasks[process.pid].rank for process in processes if process.pid in tasks}
     distinct = sorted(rank for rank in ranks_of_tasks if rank is not None)
-    return tuple(MergedReading(RANK_METRIC, str(rank), 1.0, SOURCE) for rank in distinct[:_MOST_RANKS])
+    return tuple(MergedReading(RANK_METRIC, str(rank), 1.0, SOURCE) for rank in distinct[:_MAX_RANKS])
 
 
 def _with_kernel_memory(device: MergedDevice, tasks: Mapping[int, Task]) -> MergedDevice:

@@ -15,7 +15,7 @@ FLOPS, FLOPS_PER_CYCLE, MEMORY = "peak_flops", "flops_per_cycle", "peak_memory_b
 _SOURCE = "peaks"
 _UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
 # The size of the cache. Cards of one model can have different facts, such as the firmware.
-_MOST_CACHED = 1024
+_MAX_CACHED = 1024
 Configured = Mapping[str, Peak]
 _NOTHING_CONFIGURED: Configured = MappingProxyType({})
 _Found = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
@@ -45,7 +45,7 @@ class Peaks:
         key = properties if device is card else (*properties, _model(card), card.facts, _number(card, _MEMORY_TOTAL))
         result = self._cache.get(key)
         if result is None:
-            if len(self._cache) >= _MOST_CACHED:
+            if len(self._cache) >= _MAX_CACHED:
                 self._cache.clear()
             result = self._cache[key] = self._look_up(device, card)
         facts, readings = result

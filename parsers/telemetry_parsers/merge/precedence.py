@@ -89,7 +89,7 @@ def _is_pinned_to(counters: Pins, counter: tuple[str, str, str], source: str, *,
 def remember_pins(counters: Pins, ids: Collection[str], current: Iterable[tuple[str, Iterable[ReadingKey]]]) -> Pins:
     """Return the pinned counters of these devices. If there are too many, keep only those with `current` readings."""
     kept = {pin: source for pin, source in counters.items() if pin[0] in ids}
-    if len(kept) <= bounds.MOST_PINNED_COUNTERS:
+    if len(kept) <= bounds.MAX_PINNED_COUNTERS:
         return kept
     reported = {(device, *key) for device, keys in current for key in keys}
     return {pin: source for pin, source in kept.items() if pin in reported}

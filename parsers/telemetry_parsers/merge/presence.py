@@ -45,7 +45,7 @@ class Presence:
     def problems(self) -> tuple[tuple[str, Problem], ...]:
         """Return a problem for each source with lost devices that were forgotten because there are too many."""
         text = (
-            f"{{count}} lost {{vendor}} devices were forgotten, because at most {bounds.MOST_LOST} are remembered. "
+            f"{{count}} lost {{vendor}} devices were forgotten, because at most {bounds.MAX_LOST} are remembered. "
             "To forget all lost devices, run `telemetry forget --all-lost --vendor {vendor}`."
         )
         return tuple(
@@ -174,11 +174,11 @@ def _updated_listed(named: Named) -> Identity:
 def _limit_missing(
     missing: Sequence[Identity], forgotten: Mapping[tuple[str, str], int]
 ) -> tuple[Sequence[Identity], Mapping[tuple[str, str], int]]:
-    kept = within_limits(missing) if len(missing) > bounds.MOST_LOST else missing
+    kept = within_limits(missing) if len(missing) > bounds.MAX_LOST else missing
     if len(kept) == len(missing) and not forgotten:
         return kept, {}
     lost = Counter(identity.vendor for identity in kept if identity.lost_since is not None)
-    counts = Counter({key: count for key, count in forgotten.items() if lost[key[0]] >= bounds.MOST_LOST})
+    counts = Counter({key: count for key, count in forgotten.items() if lost[key[0]] >= bounds.MAX_LOST})
     ids = {identity.id for identity in kept}
     counts.update(
         (identity.vendor, source) for identity in missing if identity.id not in ids for source in identity.listed_by[:1]
@@ -192,8 +192,8 @@ def within_limits(missing: Iterable[Identity]) -> list[Identity]:
     kept: list[Identity] = []
     for identity in sorted(missing, key=lambda identity: (-identity.polls, identity.lost_since or 0.0)):
         key = (identity.vendor, identity.lost_since is not None)
-        remaining = free.setdefault(key, bounds.MOST_LOST if identity.lost_since is not None else bounds.MOST_UNKNOWN)
-        if remaining > 0 and len(kept) < bounds.MOST_REMEMBERED:
+        remaining = free.setdefault(key, bounds.MAX_LOST if identity.lost_since is not None else bounds.MAX_UNKNOWN)
+        if remaining > 0 and len(kept) < bounds.MAX_REMEMBERED:
             free[key] = remaining - 1
             kept.append(identity)
     return kept

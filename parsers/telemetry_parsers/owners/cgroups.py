@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.ownership import Owner
 
-MOST_CHARACTERS = 65_536
-_LONGEST_NAME = 256
-_MOST_PARTS = 64
+MAX_CHARACTERS = 65_536
+_MAX_NAME_LENGTH = 256
+_MAX_PARTS = 64
 _SHORT_ID = 12
 _DELETED = " (deleted)"
 _ESCAPED = re.compile(r"\\x([0-9a-fA-F]{2})")
@@ -99,7 +99,7 @@ def owner_in_cgroup(text: str) -> CgroupOwner:
 
 def _paths(text: str) -> Iterator[tuple[str, str]]:
     """Yield each hierarchy with its path. The name of version 2 is empty."""
-    for line in text[:MOST_CHARACTERS].splitlines():
+    for line in text[:MAX_CHARACTERS].splitlines():
         number, colon, rest = line.partition(":")
         controllers, second_colon, path = rest.partition(":")
         if colon and second_colon and number.isdecimal() and path.startswith("/"):
@@ -109,8 +109,8 @@ def _paths(text: str) -> Iterator[tuple[str, str]]:
 def _matched_parts(path: str) -> list[_MatchedPart]:
     matches = []
     above = ""
-    for raw in path.split("/", _MOST_PARTS)[:_MOST_PARTS]:
-        part = _unescaped(raw[:_LONGEST_NAME])
+    for raw in path.split("/", _MAX_PARTS)[:_MAX_PARTS]:
+        part = _unescaped(raw[:_MAX_NAME_LENGTH])
         for pattern in _PATTERNS:
             match = pattern.pattern.match(part)
             if match is not None and (pattern.above is None or pattern.above.search(above)):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from telemetry_parsers.bounds import LONGEST_NAME, MOST_CLAIMS, MOST_DEVICES
+from telemetry_parsers.bounds import MAX_CLAIMS, MAX_DEVICES, MAX_NAME_LENGTH
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Library, Plain, Poll, Problem, Report
 from telemetry_parsers.ownership import Claim, DeviceName, Owner, Way
@@ -41,10 +41,10 @@ def _parse_jobs(scheduler: str, capture: Capture) -> Report:
             problems.append(Problem(quote(_text(job, "file")), "contains no job id"))
         else:
             claims += job_claims
-    if len(claims) > MOST_CLAIMS:
-        problems.append(Problem(scheduler, f"{len(claims)} claims reported; only {MOST_CLAIMS} are kept"))
+    if len(claims) > MAX_CLAIMS:
+        problems.append(Problem(scheduler, f"{len(claims)} claims reported; only {MAX_CLAIMS} are kept"))
         claims.sort(key=lambda claim: claim.lives is False)  # jobs that have ended are dropped first
-    return Report(claims=tuple(claims[:MOST_CLAIMS]), problems=capped(problems), form="data")
+    return Report(claims=tuple(claims[:MAX_CLAIMS]), problems=capped(problems), form="data")
 
 
 def job_keys(scheduler: str, job_id: str) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ def device_name(text: str, number_means: Way) -> DeviceName:
     """Return the device with this number or UUID; `number_means` is the meaning of a number."""
     if text.isascii() and text.isdigit() and len(text) <= 4:
         return DeviceName(text, number_means, str(int(text)))
-    return DeviceName(text[:LONGEST_NAME], "uuid", text[:LONGEST_NAME])
+    return DeviceName(text[:MAX_NAME_LENGTH], "uuid", text[:MAX_NAME_LENGTH])
 
 
 def _claims(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
@@ -115,12 +115,12 @@ def _problem(scheduler: str, job: Plain) -> Problem:
 
 def _text(data: Mapping[str, Plain], key: str) -> str:
     value = data.get(key)
-    return value[:LONGEST_NAME] if isinstance(value, str) else ""
+    return value[:MAX_NAME_LENGTH] if isinstance(value, str) else ""
 
 
 def _texts(data: Mapping[str, Plain], key: str) -> list[str]:
     value = data.get(key)
-    return [text for text in value if isinstance(text, str)][:MOST_DEVICES] if isinstance(value, list) else []
+    return [text for text in value if isinstance(text, str)][:MAX_DEVICES] if isinstance(value, list) else []
 
 
 def _seconds(data: Mapping[str, Plain], key: str) -> float | None:

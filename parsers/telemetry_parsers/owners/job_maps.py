@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from telemetry_parsers.bounds import LONGEST_NAME, MOST_CLAIMS
+from telemetry_parsers.bounds import MAX_CLAIMS, MAX_NAME_LENGTH
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Library, Output, Plain, Poll, Problem, Report
 from telemetry_parsers.owners.job_files import READER, device_name, job_keys, scheduler_of
@@ -38,7 +38,7 @@ def parse(capture: Capture) -> Report:
     claims: list[Claim] = []
     for output in folders:
         claims += _claims_of(output, problems)
-    return Report(claims=tuple(claims[:MOST_CLAIMS]), problems=capped(problems), form="data")
+    return Report(claims=tuple(claims[:MAX_CLAIMS]), problems=capped(problems), form="data")
 
 
 def _claims_of(output: Output, problems: list[Problem]) -> Iterator[Claim]:
@@ -121,7 +121,7 @@ def _users(file: Plain) -> Mapping[str, str]:
 
 def _text(data: Plain, key: str) -> str:
     value = data.get(key) if isinstance(data, dict) else None
-    return value[:LONGEST_NAME] if isinstance(value, str) else ""
+    return value[:MAX_NAME_LENGTH] if isinstance(value, str) else ""
 
 
 PARSER = SourceParser(

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
-from telemetry_parsers.bounds import MOST_CLAIMS
+from telemetry_parsers.bounds import MAX_CLAIMS
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.library_answers import items, mapping, objects
@@ -16,7 +16,7 @@ from telemetry_parsers.ownership import Claim, DeviceName, Owner
 from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
-_LONGEST_ID = 256
+_MAX_ID_LENGTH = 256
 # The name of a namespace, a pod (with dots) or a container.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 # The UID of a static pod has no hyphens.
@@ -47,10 +47,10 @@ def _pods(output: Output) -> Report:
     claims: list[Claim] = []
     for pod in objects(data["pods"]):
         claims += _claims_of_pod(pod, node, problems)
-    if len(claims) > MOST_CLAIMS:
+    if len(claims) > MAX_CLAIMS:
         claims.sort(key=lambda claim: not claim.names)
-        problems.append(Problem("pods", f"{len(claims)} claims reported; only the first {MOST_CLAIMS} are kept"))
-    return Report(claims=tuple(claims[:MOST_CLAIMS]), problems=capped(problems), form="data")
+        problems.append(Problem("pods", f"{len(claims)} claims reported; only the first {MAX_CLAIMS} are kept"))
+    return Report(claims=tuple(claims[:MAX_CLAIMS]), problems=capped(problems), form="data")
 
 
 def _allocatable(output: Output) -> Report:
@@ -143,7 +143,7 @@ def _valid_name(plain: dict[str, Plain], key: str, problems: list[Problem]) -> s
     if isinstance(name, str) and _NAME.fullmatch(name):
         return name
     problems.append(
-        Problem("pods", f"{quote(str(name)[:_LONGEST_ID])} is not a valid name of a pod, namespace or container")
+        Problem("pods", f"{quote(str(name)[:_MAX_ID_LENGTH])} is not a valid name of a pod, namespace or container")
     )
     return None
 
@@ -166,7 +166,7 @@ def _device(
 ) -> device_ids.AllocatedDevice | None:
     """Return a device, or None if it is not a card. An id of unknown form becomes a problem."""
     resource, text = device.get(key), device.get("device")
-    if not isinstance(resource, str) or not isinstance(text, str) or not 0 < len(text) <= _LONGEST_ID:
+    if not isinstance(resource, str) or not isinstance(text, str) or not 0 < len(text) <= _MAX_ID_LENGTH:
         problems.append(Problem("devices", "a device without a resource name or an id"))
         return None
     if not device_ids.may_be_card(resource, text, node.configured):

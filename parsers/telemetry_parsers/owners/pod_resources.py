@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Plain
 
-LARGEST_ANSWER_BYTES = 4 << 20
+MAX_ANSWER_BYTES = 4 << 20
 # The limits for pods, for containers and for devices, which no real node reaches.
-MOST_ENTRIES = 4096
+MAX_ENTRIES = 4096
 
 # Returns whether devices with this resource name or driver are wanted.
 IsWanted = Callable[[str], bool]
 _Span = tuple[int, int]
 
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
-_MOST_VARINT_BYTES = 10
+_MAX_VARINT_BYTES = 10
 
 
 class DecodeError(ValueError):
@@ -42,8 +42,8 @@ def allocatable_in(answer: bytes, is_wanted: IsWanted) -> list[Plain]:
 
 
 def _checked(answer: bytes) -> bytes:
-    if len(answer) > LARGEST_ANSWER_BYTES:
-        raise DecodeError(f"the answer is larger than {LARGEST_ANSWER_BYTES >> 20} MiB")
+    if len(answer) > MAX_ANSWER_BYTES:
+        raise DecodeError(f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB")
     return answer
 
 
@@ -92,8 +92,8 @@ class _Answer:
 
     def _count(self, kind: str) -> None:
         count = self.counts[kind] = self.counts.get(kind, 0) + 1
-        if count > MOST_ENTRIES:
-            raise DecodeError(f"the answer has more than {MOST_ENTRIES} {kind}")
+        if count > MAX_ENTRIES:
+            raise DecodeError(f"the answer has more than {MAX_ENTRIES} {kind}")
 
     def _messages(self, span: _Span, number: int) -> Iterator[_Span]:
         return (inner for field_number, inner in _length_delimited_fields(self.data, span) if field_number == number)
@@ -139,7 +139,7 @@ def _length_delimited_fields(data: bytes, span: _Span) -> Iterator[tuple[int, _S
 
 def _varint(data: bytes, offset: int, end: int) -> tuple[int, int]:
     value = 0
-    for shift in range(0, 7 * _MOST_VARINT_BYTES, 7):
+    for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
         if offset >= end:
             raise DecodeError("the message ends inside an integer")
         byte = data[offset]

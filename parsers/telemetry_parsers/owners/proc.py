@@ -14,9 +14,9 @@ from telemetry_parsers.ownership import Hold, Owner, Task
 from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
-_MOST_CHARACTERS = 16_384
+_MAX_CHARACTERS = 16_384
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_MOST_BYTES = 1 << 60
+_MAX_BYTES = 1 << 60
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 # Memory on the card: amdgpu and xe print `vram`, i915 prints `local`. The key `resident` replaced `memory`.
 _MEMORY = re.compile(r"drm-(resident|memory)-((?:vram|local)\d*)")
@@ -50,7 +50,7 @@ def memory_by_card(clients: Iterable[Client]) -> list[Plain]:
 
 
 def _fields(text: str) -> Iterator[tuple[str, str]]:
-    for line in text[:_MOST_CHARACTERS].split("\n"):
+    for line in text[:_MAX_CHARACTERS].split("\n"):
         key, colon, value = line.partition(":")
         if colon:
             yield key, value.strip()
@@ -60,7 +60,7 @@ def _memory(fields: dict[str, str]) -> int | None:
     regions: dict[str, dict[str, int]] = {}
     for key, value in fields.items():
         match, quantity = _MEMORY.fullmatch(key), _QUANTITY.fullmatch(value)
-        if match and quantity and (size := int(quantity[1]) * _UNITS[quantity[2] or ""]) < _MOST_BYTES:
+        if match and quantity and (size := int(quantity[1]) * _UNITS[quantity[2] or ""]) < _MAX_BYTES:
             regions.setdefault(match[2], {})[match[1]] = size
     sizes = [region.get("resident", region.get("memory", 0)) for region in regions.values()]
     return sum(sizes) if sizes else None
@@ -69,9 +69,9 @@ def _memory(fields: dict[str, str]) -> int | None:
 _CALL = "processes"
 # The reader adds an output with this name, so that an empty list differs from a missing one.
 _LIST_OUTPUT = "/proc"
-_LARGEST_PID = 1 << 22
-_LARGEST_NUMBER = 1e18
-_LONGEST_KEY = 128
+_MAX_PID = 1 << 22
+_MAX_NUMBER = 1e18
+_MAX_KEY_LENGTH = 128
 # Environment variables with a job id, and the prefix of the job's key. Below: variables with the rank of a process.
 _JOB_VARIABLES = (
     ("SLURM_JOB_ID", "slurm"),
@@ -105,7 +105,7 @@ def parse(capture: Capture) -> Report:
 def _task(data: Plain) -> Task | None:
     if not isinstance(data, dict):
         return None
-    pid, ticks = _whole(data.get("pid"), _LARGEST_PID), _whole(data.get("ticks"), _LARGEST_NUMBER)
+    pid, ticks = _whole(data.get("pid"), _MAX_PID), _whole(data.get("ticks"), _MAX_NUMBER)
     if pid is None or ticks is None:
         return None
     cgroup = owner_in_cgroup(_text(data, "cgroup"))
@@ -124,7 +124,9 @@ def _with_environment(task: Task, environment: Plain) -> Task:
     if not isinstance(environment, dict):
         return task
     values = {name: value for name in environment if (value := _text(environment, name))}
-    jobs = [(key, values[name]) for name, key in _JOB_VARIABLES if len(values.get(name, "")) in range(1, _LONGEST_KEY)]
+    jobs = [
+        (key, values[name]) for name, key in _JOB_VARIABLES if len(values.get(name, "")) in range(1, _MAX_KEY_LENGTH)
+    ]
     rank = next((int(values[name]) for name in _RANK_VARIABLES if _is_rank(values.get(name, ""))), None)
     task = replace(task, rank=rank)
     if not jobs or (task.owner is not None and task.owner.kind not in ("user", "service", "job")):
@@ -153,7 +155,7 @@ def _text(data: Mapping[str, Plain], key: str) -> str:
 def _number(value: Plain) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value <= _LARGEST_NUMBER else None
+    return float(value) if 0 <= value <= _MAX_NUMBER else None
 
 
 def _whole(value: Plain, most: float) -> int | None:

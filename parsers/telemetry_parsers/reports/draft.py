@@ -200,7 +200,7 @@ class Draft:
 
     def report(self, form: Form = "text") -> Report:
         """Return the report with the content of this draft."""
-        if len(self._devices) > bounds.MOST_LISTED:
+        if len(self._devices) > bounds.MAX_LISTED:
             text = f"{len(self._devices)} devices in one output are more than any tool prints"
             return failed("not_understood", "text", text)
         version = (("tool_version", self.tool_version),) if self.tool_version else ()
@@ -212,7 +212,7 @@ class Draft:
             events=tuple(self.events),
             processes=tuple(self.processes),
             problems=capped(tuple(dict.fromkeys(self.problems))),
-            unknown_fields=tuple(self.unknown)[: bounds.MOST_LISTED],
+            unknown_fields=tuple(self.unknown)[: bounds.MAX_LISTED],
             facts=(*version, *self.facts.items()),
             index_space=self.index_space,
             form=form,

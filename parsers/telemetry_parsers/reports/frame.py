@@ -21,7 +21,7 @@ from telemetry_parsers.text.echoes import (
     without_notes,
     without_prefix,
 )
-from telemetry_parsers.text.lines import MOST_LINES, Line, lines, quote
+from telemetry_parsers.text.lines import MAX_LINES, Line, lines, quote
 from telemetry_parsers.text.tool_marks import foreign_tool
 
 
@@ -65,7 +65,7 @@ def _with_status(report: Report, output: Output, quiet_statuses: Container[int])
 
 def _report_on_long_output(output: Output, tool: str) -> Report | None:
     count = output.text.count("\n") + output.stderr.count("\n")
-    if count <= MOST_LINES:
+    if count <= MAX_LINES:
         return None
     return failed("not_understood", "text", f"{count} lines are more than {tool} prints")
 

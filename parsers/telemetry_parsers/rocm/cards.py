@@ -12,7 +12,7 @@ from telemetry_parsers.model import Absent, Device, Reading
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.rocm import keys
-from telemetry_parsers.rocm.keys import MOST_KEYS
+from telemetry_parsers.rocm.keys import MAX_KEYS
 from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.rocm.saved import key_text_pairs
 from telemetry_parsers.rocm.values import level_of
@@ -82,7 +82,7 @@ def _devices_of(entries_by_card: Mapping[int, Sequence[Entry]], default_vendor: 
 def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
     """Return the first text of each normalized key, without placeholders."""
     texts: dict[str, str] = {}
-    for entry in entries[: keys.MOST_KEYS]:
+    for entry in entries[: keys.MAX_KEYS]:
         if units.placeholder(entry.text) is None:
             texts.setdefault(keys.key_of(entry.key).name, entry.text.strip())
     return texts
@@ -184,7 +184,7 @@ def _partitions_by_function(cards: Sequence[_Card], same_uuid: Iterable[Sequence
 
 # One of these alone may be missing for other reasons, such as the power of a second die.
 _BASIC_METRICS = frozenset({"temperature_celsius", "power_watts", "utilization_ratio"})
-_FEWEST_BASIC_METRICS = 2
+_MIN_BASIC_METRICS = 2
 # The tool prints zeros for these metrics of a card that does not answer.
 _ZEROED_METRICS = frozenset(
     {"utilization_ratio", "fan_ratio", "fan_rpm", "memory_used_ratio", "memory_used_bytes", "memory_activity_ratio", "clock_hertz"}
@@ -206,14 +206,14 @@ def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
 
 def _read_card(device: int, where: str, entries: Sequence[Entry], gives: Collection[str], draft: Draft) -> None:
     """Put a card's readings into the draft. Set whether the card answers, and which kind of power it reports."""
-    for entry in entries[:MOST_KEYS]:
+    for entry in entries[:MAX_KEYS]:
         for key, text in key_text_pairs(entry.key, entry.text):
             _read_entry(Entry(key, text, entry.where), device, gives, draft)
     kind = _store_main_power(device, draft)
     readings = draft.readings_of(device)
     _discard_zeros(readings, draft)
-    if len(entries) > MOST_KEYS:
-        draft.complain(where, f"{len(entries)} values; only the first {MOST_KEYS} are read")
+    if len(entries) > MAX_KEYS:
+        draft.complain(where, f"{len(entries)} values; only the first {MAX_KEYS} are read")
     description = draft.device_at(device)
     # In some versions, only the first partition of a card has readings (MI300A in TPX, ROCm 6.4).
     is_up = description.parent is not None or _may_be_up(readings, _BASIC_METRICS)
@@ -268,4 +268,4 @@ def _may_be_up(readings: Iterable[Reading], metrics: Collection[str]) -> bool:
     """Return whether one of these metrics could be read, or too few of them were printed to decide."""
     basic_readings = [item for item in readings if item.metric in metrics]
     kinds = {item.metric for item in basic_readings}
-    return len(kinds) < _FEWEST_BASIC_METRICS or any(item.value is not Absent.NOT_REPORTED for item in basic_readings)
+    return len(kinds) < _MIN_BASIC_METRICS or any(item.value is not Absent.NOT_REPORTED for item in basic_readings)

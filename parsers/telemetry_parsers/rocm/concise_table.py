@@ -30,7 +30,7 @@ _LANES = re.compile(rf"(?:[0-9]{{1,3}}(?:\.[0-9])?GB, x[0-9]{{1,2}}|{_NOTHING})(
 _BUS = re.compile(r"(?:[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]|N/A)(?=\s|\Z)")
 _ON = re.compile(rf"(?:ENABLED|DISABLED|{_NOTHING})(?=\s|\Z)")
 _SEVERAL_WORDS = frozenset({_IDS, _REVISION, _PARTITIONS, _LANES})
-_LONGEST_LINE = 400
+_MAX_LINE_LENGTH = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ _TYPICAL = ("temperature (sensor ", "temp", "device id", "average graphics", "gp
 
 def _headings_in(line: str) -> tuple[_Heading, ...]:
     """Return the headings in a heading line; empty for any other line."""
-    if len(line) > _LONGEST_LINE:
+    if len(line) > _MAX_LINE_LENGTH:
         return ()
     headings: list[_Heading] = []
     position = _after_blanks(line, 0)
@@ -135,7 +135,7 @@ def _heading_at(line: str, start: int) -> _Heading:
 
 def _cells_of(line: str, headings: Sequence[_Heading]) -> list[str] | None:
     """Return the cells of a row, separated by pattern, position or count, or None if they cannot be separated."""
-    if len(line) > _LONGEST_LINE:
+    if len(line) > _MAX_LINE_LENGTH:
         return None
     return _cells_by_pattern(line, headings) or _cells_by_position(line, headings) or _cells_by_count(line, headings)
 

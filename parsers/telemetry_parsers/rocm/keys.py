@@ -13,7 +13,7 @@ from telemetry_parsers.reports.targets import ON_OFF, Target, metric, only, spec
 from telemetry_parsers.rocm import saved, values
 
 # The longest output has about 200 keys for a card. Text with many more is not from these tools.
-MOST_KEYS = 2000
+MAX_KEYS = 2000
 
 
 @dataclass(frozen=True, slots=True)

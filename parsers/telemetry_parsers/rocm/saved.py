@@ -64,7 +64,7 @@ QUIET = (
 )
 SENSOR = re.compile(r"temperature_([a-z0-9_]{1,20})\Z")
 
-_MOST_STACKS = 16
+_MAX_STACKS = 16
 # A row of the table of hy-smi --showrasinfo: `Block umc is: ENABLED (ue: 0, ce: 3)`.
 _BLOCK_COUNTS = re.compile(
     r"Block ([A-Za-z0-9_]{2,16}) is: {0,4}([A-Za-z]{2,16}) {0,4}\(ue: {0,4}([0-9]{1,20}), {0,4}ce: {0,4}([0-9]{1,20})\)\s{0,8}\Z"
@@ -85,7 +85,7 @@ def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
     stacks = values.list_items(text) if key.lower().startswith("temperature_hbm") else None
     if stacks is None:
         return ((key, text),)
-    numbered = enumerate(stacks[:_MOST_STACKS])
+    numbered = enumerate(stacks[:_MAX_STACKS])
     return tuple((key.lower().replace("hbm", f"hbm{number}", 1), stack) for number, stack in numbered)
 
 

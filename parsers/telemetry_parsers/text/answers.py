@@ -56,7 +56,7 @@ def several_runs(runs: int) -> str:
 
 
 # The most problems in a report.
-MOST_PROBLEMS = 12
+MAX_PROBLEMS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequenc
 
 def capped(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     """Return all problems, or the first eleven and the number of other problems: `and 31 more problems`."""
-    if len(problems) <= MOST_PROBLEMS:
+    if len(problems) <= MAX_PROBLEMS:
         return tuple(problems)
-    rest = len(problems) - MOST_PROBLEMS + 1
-    return (*problems[: MOST_PROBLEMS - 1], Problem("text", f"and {rest} more problems"))
+    rest = len(problems) - MAX_PROBLEMS + 1
+    return (*problems[: MAX_PROBLEMS - 1], Problem("text", f"and {rest} more problems"))

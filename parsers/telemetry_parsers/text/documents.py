@@ -19,9 +19,9 @@ _LINE_STARTS = re.compile(r"^[ \t]{0,200}(?=[\[{])", re.MULTILINE)
 OBJECTS = re.compile(r"(?=\{)")
 # `amd-smi --file` appends the next list on the same line.
 _NEXT = re.compile(r"[ \t]{0,200}(?=[\[{])")
-_MOST_APPENDED = 1000
+_MAX_APPENDED = 1000
 # A text with more brackets that do not begin JSON contains no JSON.
-_MOST_FAILURES = 16
+_MAX_FAILURES = 16
 # Does not match `[sudo] password`, `[1,0]<stdout>:` and `config {x} ignored`.
 _JSON_START = re.compile(r"[\[{]\s*[\"\[{]")
 _LIST_START = re.compile(r"\[\s*(?=\{)")
@@ -100,8 +100,8 @@ def ignore_foreign_lines(
 def _find_documents(text: str, starts: re.Pattern[str]) -> Documents:
     documents: list[Document] = []
     position, failures, appended, end = 0, 0, 0, -1
-    while failures < _MOST_FAILURES:
-        match = _NEXT.match(text, position) if position == end and appended < _MOST_APPENDED else None
+    while failures < _MAX_FAILURES:
+        match = _NEXT.match(text, position) if position == end and appended < _MAX_APPENDED else None
         appended += match is not None
         match = match or starts.search(text, position)
         if match is None:

@@ -20,15 +20,15 @@ _LOG_PREFIX = re.compile(
 )
 # The beginning of a document, but not of a value: a frame or a rule, markup, or a bracket on its own line.
 _BEGINS_A_DOCUMENT = re.compile(r"[ \t]*(?:[-+=]{8,}|\+-|<[?!/A-Za-z]|[{\[][ \t]*\Z)")
-_FEWEST_LINES = 2
+_MIN_LINES = 2
 # Lines that a launcher prints before the output, such as `srun: job 17 queued and waiting for resources`.
-_MOST_LAUNCHER_LINES = 4
+_MAX_LAUNCHER_LINES = 4
 
 
 def without_prefix(lines: Sequence[Line]) -> list[Line]:
     """Return the lines without a common prefix. A few lines of a launcher at the start may have no prefix."""
     texts = [line.text for line in lines if line.text.strip()]
-    starts = range(min(_MOST_LAUNCHER_LINES, len(texts) - _FEWEST_LINES) + 1)
+    starts = range(min(_MAX_LAUNCHER_LINES, len(texts) - _MIN_LINES) + 1)
     for pattern, start in product((_PREFIX, _LOG_PREFIX), starts):
         match = pattern.match(texts[start])
         if match is not None and all(text.startswith(match[0].rstrip()) for text in texts[start:]):
@@ -69,7 +69,7 @@ _NOTE = re.compile(
 )
 # Fast check: a text without these beginnings of lines contains no echoes.
 _ANY_ECHO = re.compile(rf"^(?:{_PROMPT.pattern}|{_NOTE.pattern}|\S{{1,12}} [0-9]{{1,6}}[.,][0-9]s: )", re.MULTILINE)
-_MOST_WORDS = 40
+_MAX_WORDS = 40
 _LONGEST = 400
 
 
@@ -129,7 +129,7 @@ def _echoed_command(text: str, commands: Collection[str]) -> str | None:
         return watch_header[1]
     if not any(command in text for command in commands):
         return None
-    words = text[:_LONGEST].split(maxsplit=_MOST_WORDS)
+    words = text[:_LONGEST].split(maxsplit=_MAX_WORDS)
     start = next((position for position, word in enumerate(words) if word.rpartition("/")[2] in commands), None)
     if start is None or "|" in words[:start]:
         return None
@@ -170,7 +170,7 @@ def without_commands(lines: Sequence[Line], tool: str) -> list[Line]:
 
 def arguments_of(text: str, tool: str) -> tuple[str, ...] | None:
     """Return the arguments of a command line of this tool, with or without a prompt, or None for any other text."""
-    words = (_echoed_command(text, (tool,)) or "").split(maxsplit=_MOST_WORDS)
+    words = (_echoed_command(text, (tool,)) or "").split(maxsplit=_MAX_WORDS)
     start = next((position for position, word in enumerate(words) if word.rpartition("/")[2] == tool), None)
     return None if start is None else tuple(words[start + 1 :])
 
@@ -182,5 +182,5 @@ def _append_run(outputs: list[Run], arguments: tuple[str, ...] | None, body: Seq
 
 def _is_other_command(text: str) -> bool:
     """Return whether a line is a command of another tool: `> cat /etc/hosts`, `# lspci`, `cat file`."""
-    words = text[:_LONGEST].split(maxsplit=_MOST_WORDS)
+    words = text[:_LONGEST].split(maxsplit=_MAX_WORDS)
     return len(words) > 1 and (words[0] == "cat" or words[0] in _SIGNS)

@@ -11,9 +11,9 @@ from telemetry_parsers.text.lines import Line
 _RULE_SIGNS = frozenset("-+=| \t")
 _RULE = re.compile(r"-{3}|={3}")
 _GAP = re.compile(r"[ \t]{2,}|\t")
-_LONGEST_CELL = 400  # a longer cell has no headings
-_MOST_WORDS = 4  # in a heading
-_MOST_CELLS = 64  # a line with more cells is not a row
+_MAX_CELL_LENGTH = 400  # a longer cell has no headings
+_MAX_WORDS = 4  # in a heading
+_MAX_CELLS = 64  # a line with more cells is not a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def is_rule(text: str) -> bool:
 def headings_in(text: str, all_headings: frozenset[str]) -> tuple[str, ...]:
     """Return the headings in a cell. They are separated by several blanks, or by one if blanks were collapsed."""
     names: list[str] = []
-    for piece in _split_at_gaps(text[:_LONGEST_CELL]):
+    for piece in _split_at_gaps(text[:_MAX_CELL_LENGTH]):
         words = piece.lower().split()
         known_headings = _split_headings(words, all_headings)
         names.extend(known_headings if known_headings else (" ".join(words),))
@@ -114,7 +114,7 @@ class _TableReader:
             return
         if is_rule(line.text):
             self._read_rule(line)
-        elif not 1 <= line.text.count("|") <= _MOST_CELLS:
+        elif not 1 <= line.text.count("|") <= _MAX_CELLS:
             self.unread.append(line)
         elif self._opens_headings(line):
             self._start_headings(line)
@@ -205,7 +205,7 @@ def _split_headings(words: Sequence[str], all_headings: frozenset[str]) -> list[
     headings: list[str] = []
     start = 0
     while start < len(words):
-        ends = range(min(len(words), start + _MOST_WORDS), start, -1)
+        ends = range(min(len(words), start + _MAX_WORDS), start, -1)
         end = next((end for end in ends if " ".join(words[start:end]) in all_headings), None)
         if end is None:
             return []

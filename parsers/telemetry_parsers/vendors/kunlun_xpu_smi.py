@@ -111,7 +111,7 @@ _POSITIONS: Mapping[int, Target] = {
 POWER, MODEL = 8, 21
 # The unit of power in `-m`, by the first word of the model. The unit of other models is unknown.
 _POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
-_FEWEST_FIELDS = 22
+_MIN_FIELDS = 22
 
 _START = re.compile(
     r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7][ \t]{1,8}[0-9]{1,4}[ \t]{1,8}[0-9]{1,4}[ \t]"
@@ -137,7 +137,7 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
         fields = [match[1] if match[1] is not None else match[2] for match in matches]
         if not line.ended:
             fields = fields[:-1]  # the last field may be a fragment
-        if _START.match(text) is None or len(fields) < _FEWEST_FIELDS or quoted_positions != [MODEL]:
+        if _START.match(text) is None or len(fields) < _MIN_FIELDS or quoted_positions != [MODEL]:
             draft.complain(line.where, f"not a line of -m: {quote(line.text)}")
         else:
             _read_fields(fields, line, draft)

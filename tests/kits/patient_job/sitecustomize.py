@@ -2,4 +2,4 @@
 
 from telemetry_daemon.readers.jobs import harmless
 
-harmless._LONGEST_SECONDS = 60.0  # noqa: SLF001  # no interface has it
+harmless._MAX_SECONDS = 60.0  # noqa: SLF001  # no interface has it

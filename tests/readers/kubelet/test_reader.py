@@ -19,7 +19,7 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.kubelet import KubeletReader, reader
 from telemetry_parsers.model import Capture, Command
 from telemetry_parsers.owners.kubelet import PARSER
-from telemetry_parsers.owners.pod_resources import LARGEST_ANSWER_BYTES
+from telemetry_parsers.owners.pod_resources import MAX_ANSWER_BYTES
 
 PODS, ALLOCATABLE = PARSER.polls
 GPU = "GPU-1a2b3c4d-0001-0002-0003-0123456789ab"
@@ -127,7 +127,7 @@ def test_resource_names_of_the_configuration_are_asked_for(kubelet: FakeKubelet,
 def test_an_answer_of_more_than_four_mebibytes_or_of_something_else_is_refused(
     kubelet: FakeKubelet, tmp_path: Path
 ) -> None:
-    kubelet.list = lambda _context: b"\x0a\x00" * (LARGEST_ANSWER_BYTES // 2 + 1)
+    kubelet.list = lambda _context: b"\x0a\x00" * (MAX_ANSWER_BYTES // 2 + 1)
     state, reason, text = failure(read(tmp_path))
     assert (state, reason) == ("failed", "too_much_output")
     assert "4 MiB" in text

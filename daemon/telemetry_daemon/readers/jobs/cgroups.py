@@ -13,9 +13,9 @@ from telemetry_parsers.model import Plain
 _VERSION_2 = ("sys/fs/cgroup/system.slice", "sys/fs/cgroup/unified/system.slice")
 _SCOPE = "slurmstepd.scope"
 _VERSION_1 = "sys/fs/cgroup/devices"
-_LARGEST_BYTES = 64 << 10
-_MOST_JOBS = 4096
-_MOST_DEVICES = 256
+_MAX_BYTES = 64 << 10
+_MAX_JOBS = 4096
+_MAX_DEVICES = 256
 # With `PrologFlags=Contain`, this cgroup exists from the prolog to the last process of a job, so its absence is evidence.
 _STANDS_FOR_THE_JOB = "step_extern"
 # The time after which a job without a cgroup is assumed to have no epilog.
@@ -44,7 +44,7 @@ class JobCgroups:
         self._folders = {folder.rpartition("/")[2]: folder for folder in _jobs(self._root)}
         seen = (name for name, folder in self._folders.items() if os.path.isdir(f"{folder}/{_STANDS_FOR_THE_JOB}"))  # noqa: PTH112  # paths are texts here
         self._contained.update(dict.fromkeys(seen, now))
-        while len(self._contained) > _MOST_JOBS:
+        while len(self._contained) > _MAX_JOBS:
             self._contained.pop(next(iter(self._contained)))
 
     def state_of(self, job_id: str, sluid: str, now: float) -> CgroupState:
@@ -59,10 +59,10 @@ class JobCgroups:
         """Yield the jobs with a list of allowed devices, except lists that allow all devices."""
         for name, folder in self._folders.items():
             try:
-                text = read_file(f"{folder}/devices.list", _LARGEST_BYTES).decode(errors="replace")
+                text = read_file(f"{folder}/devices.list", _MAX_BYTES).decode(errors="replace")
             except OSError:  # cgroup v2 does not have this file, or the job has ended
                 continue
-            nodes = [match[1] for line in text.splitlines()[:_MOST_DEVICES] if (match := _NODE(line))]
+            nodes = [match[1] for line in text.splitlines()[:_MAX_DEVICES] if (match := _NODE(line))]
             if nodes:
                 yield {"file": folder, "id": name.removeprefix("job_"), "nodes": nodes, "lives": True}
 
@@ -81,4 +81,4 @@ def _folders(parent: str, beginning: str, end: str = "") -> list[str]:
         names = sorted(name for name in os.listdir(parent) if name.startswith(beginning) and name.endswith(end))  # noqa: PTH208  # paths are texts here
     except OSError:  # this hierarchy does not exist
         return []
-    return [f"{parent}/{name}" for name in names[:_MOST_JOBS]]
+    return [f"{parent}/{name}" for name in names[:_MAX_JOBS]]

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from telemetry_parsers.dataclass import dataclass
 
-MOST_DEVICES = 256
+MAX_DEVICES = 256
 _LONGEST = 256
-_LONGEST_ID = 128
+_MAX_ID_LENGTH = 128
 # Values that mean "no device".
 _UUIDS = ("GPU-", "MIG-")
 _NONE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
@@ -86,7 +86,7 @@ def job_of(environment: Mapping[str, str]) -> Job | None:
     """Return the job of the first scheduler whose job ID is set, or None."""
     for variables in _SCHEDULERS:
         job_id = _first(environment, variables.id)
-        if job_id and len(job_id) <= _LONGEST_ID:
+        if job_id and len(job_id) <= _MAX_ID_LENGTH:
             return _job(job_id, variables, environment)
     return None
 
@@ -138,15 +138,15 @@ def _devices_in(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for part in text.strip("[] ").split(","):
         found.update(dict.fromkeys(_expanded(part.strip())))
-        if len(found) >= MOST_DEVICES:
+        if len(found) >= MAX_DEVICES:
             break
-    return tuple(found)[:MOST_DEVICES]
+    return tuple(found)[:MAX_DEVICES]
 
 
 def _expanded(part: str) -> Iterator[str]:
     first, dash, last = part.partition("-")
     if dash and _is_number(first) and _is_number(last) and len(part) <= len("9999-9999"):
-        yield from map(str, range(int(first), min(int(last), int(first) + MOST_DEVICES) + 1))
+        yield from map(str, range(int(first), min(int(last), int(first) + MAX_DEVICES) + 1))
     elif part.lower() not in _NONE and part.isprintable() and len(part) <= _LONGEST:
         yield part
 

@@ -12,16 +12,16 @@ from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.readers.jobs.environment import Job
 
-MOST_FILES = 10_000
-LARGEST_BYTES = 64 << 10
+MAX_FILES = 10_000
+MAX_BYTES = 64 << 10
 SUFFIX = ".json"
 BOOT_ID = "proc/sys/kernel/random/boot_id"
 # The age at which files of ended jobs may be removed. A daemon that was down longer misses the end.
 _KEPT_SECONDS = 3_600.0
 _KEPT_WHERE_FULL_SECONDS = 60.0
 # Reading this many files takes a fraction of a hook's time limit.
-_MOST_LOOKED_AT, _MOST_REMOVED = 2_000, 200
-_LONGEST_NUMBER = 20
+_MAX_LOOKED_AT, _MAX_REMOVED = 2_000, 200
+_MAX_NUMBER_LENGTH = 20
 _PLAIN = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.+[]")
 _PATIENCE_SECONDS = 0.3
 
@@ -80,7 +80,7 @@ def _record(job: Job, now: float) -> dict[str, object]:
 def boot_id(root: str) -> str:
     """Return the ID of the current boot, or an empty text if the kernel reports none."""
     with suppress(OSError):  # the kernel reports no ID
-        return read_file(f"{root.rstrip('/')}/{BOOT_ID}", LARGEST_BYTES).decode(errors="replace").strip()
+        return read_file(f"{root.rstrip('/')}/{BOOT_ID}", MAX_BYTES).decode(errors="replace").strip()
     return ""
 
 
@@ -91,7 +91,7 @@ def _encoded(record: Mapping[str, object]) -> bytes:
 def _read(folder: OwnFolder, name: str) -> dict[str, object]:
     """Return the content of a file, or an empty dict if it is missing or not valid."""
     try:
-        record = json.loads(folder.read(name, LARGEST_BYTES))
+        record = json.loads(folder.read(name, MAX_BYTES))
     except (OSError, ValueError, RecursionError):  # a new job, or an invalid file, which is replaced
         return {}
     return record if isinstance(record, dict) else {}
@@ -104,26 +104,28 @@ def _is_same_run(previous: Mapping[str, object], record: Mapping[str, object]) -
 
 
 def _is_later(run: str, other: str) -> bool:
-    numbers = [int(text) for text in (run, other) if text.isascii() and text.isdigit() and len(text) < _LONGEST_NUMBER]
+    numbers = [
+        int(text) for text in (run, other) if text.isascii() and text.isdigit() and len(text) < _MAX_NUMBER_LENGTH
+    ]
     return len(numbers) == 2 and numbers[0] > numbers[1]  # both of them
 
 
 def _make_room(folder: OwnFolder, now: float) -> None:
     """If there are too many files, remove those of ended jobs. Raises NoRoomError if there are none."""
-    if len(folder.names()) >= MOST_FILES and not _remove_old(folder, now - _KEPT_WHERE_FULL_SECONDS):
-        raise NoRoomError(f"it has {MOST_FILES:,} files, the maximum; remove those of jobs that have ended")
+    if len(folder.names()) >= MAX_FILES and not _remove_old(folder, now - _KEPT_WHERE_FULL_SECONDS):
+        raise NoRoomError(f"it has {MAX_FILES:,} files, the maximum; remove those of jobs that have ended")
 
 
 def _remove_old(folder: OwnFolder, until: float) -> int:
     """Remove a few old files of jobs that ended by `until` or before the last boot. Return their number. Must be fast."""
     boot, removed = boot_id("/"), 0
     old = sorted((changed, name) for name, changed in folder.modification_times().items() if changed < until)
-    for _, name in [entry for entry in old if entry[1].endswith(SUFFIX)][:_MOST_LOOKED_AT]:
+    for _, name in [entry for entry in old if entry[1].endswith(SUFFIX)][:_MAX_LOOKED_AT]:
         record = _read(folder, name)
         if record and (record.get("ended") is not None or record.get("boot_id") != boot):
             folder.remove(name)
             removed += 1
-            if removed == _MOST_REMOVED:
+            if removed == _MAX_REMOVED:
                 break
     return removed
 

@@ -14,8 +14,8 @@ from typing import NoReturn
 from telemetry_daemon.terminal import streams
 
 # With the start of Python, a hook takes less than two seconds. Slurm drains a node whose prolog or epilog hangs.
-_LONGEST_SECONDS = 1.2
-_MOST_BYTES = 16 << 10
+_MAX_SECONDS = 1.2
+_MAX_BYTES = 16 << 10
 # poll() reports a pipe as writable if this much fits without blocking (pipe(7), PIPE_BUF).
 _CHUNK_BYTES = 4096
 _PATIENCE_MILLISECONDS = 50
@@ -35,7 +35,7 @@ def run(work: Callable[[], int]) -> NoReturn:
 
 
 def _run(work: Callable[[], int]) -> None:
-    until = time.monotonic() + _LONGEST_SECONDS
+    until = time.monotonic() + _MAX_SECONDS
     streams.prepare()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
@@ -83,7 +83,7 @@ def _read_both(output: int, errors: int, until: float) -> tuple[bytes, bytes]:
     while left and (seconds := until - time.monotonic()) > 0:
         for descriptor, _ in waiting.poll(seconds * 1000):
             chunk = os.read(descriptor, _CHUNK_BYTES)
-            content[descriptor] += chunk[: _MOST_BYTES - len(content[descriptor])]
+            content[descriptor] += chunk[: _MAX_BYTES - len(content[descriptor])]
             if not chunk:
                 left.discard(descriptor)
                 waiting.unregister(descriptor)

@@ -14,7 +14,7 @@ from typing import Protocol
 from telemetry_daemon.guarded.own_folder import Entry, Inbox
 from telemetry_daemon.readers.base import ReadStart, Targets
 from telemetry_daemon.readers.jobs.cgroups import JobCgroups
-from telemetry_daemon.readers.jobs.files import LARGEST_BYTES, MOST_FILES, SUFFIX, boot_id
+from telemetry_daemon.readers.jobs.files import MAX_BYTES, MAX_FILES, SUFFIX, boot_id
 from telemetry_daemon.readers.proc import Users
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Poll
@@ -23,8 +23,8 @@ from telemetry_parsers.owners.job_maps import CALL as JOB_MAP
 
 # The fields of a job file that the parser uses. Other fields are dropped.
 _TEXTS = ("id", "name", "job_name", "sluid", "user", "account", "partition")
-_MOST_DEVICES = 256
-_LARGEST_MAP_BYTES = 16 << 10
+_MAX_DEVICES = 256
+_MAX_MAP_BYTES = 16 << 10
 # A file that was read within a tick of its change is read again, because a later write may have the same timestamp.
 _TICK_SECONDS = 1.0
 # How long an ended job is reported and kept in memory. Its file exists for an hour.
@@ -69,7 +69,7 @@ class _Folder:
         """Return the content of the files with wanted names. Raises OSError."""
         now = time.time()
         with Inbox.at(Path(self.path), self.owners) as inbox:
-            entries = inbox.entries(is_wanted, MOST_FILES)
+            entries = inbox.entries(is_wanted, MAX_FILES)
             self.files = {name: self._current(inbox, name, entry, now) for name, entry in entries.items()}
         return [
             self._reported(read.entry, read.content, now) for read in self.files.values() if read.content is not None
@@ -100,7 +100,7 @@ class JobsReader:
         self._directory = self._root + settings.job_directory
         self._folders: dict[str, _Folder] = {}
         self._folder_by_map = {
-            job_map: _Folder(self._root + job_map.partition(":")[2], (), _LARGEST_MAP_BYTES, _map_file)
+            job_map: _Folder(self._root + job_map.partition(":")[2], (), _MAX_MAP_BYTES, _map_file)
             for job_map in settings.job_maps
         }
         self._cgroups = JobCgroups(self._root)
@@ -124,7 +124,7 @@ class JobsReader:
     def _jobs(self, scheduler: str) -> tuple[Output, ...] | Failure:
         """Return the jobs of a scheduler, or a failure as long as it has not had any job."""
         owners = (0, os.geteuid())
-        folder = self._folders.setdefault(scheduler, _Folder(self._directory, owners, LARGEST_BYTES, _job_file))
+        folder = self._folders.setdefault(scheduler, _Folder(self._directory, owners, MAX_BYTES, _job_file))
         try:
             found = folder.read_files(lambda name: name.startswith(f"{scheduler}-") and name.endswith(SUFFIX))
         except FileNotFoundError:
@@ -205,7 +205,7 @@ def _job_file(_name: str, content: bytes) -> Plain:
     job: dict[str, Plain] = {key: _text(content_fields.get(key)) for key in (*_TEXTS, "uid", "boot_id")}
     devices = content_fields.get("devices")
     if isinstance(devices, list):
-        job["devices"] = [_text(device) for device in devices[:_MOST_DEVICES]]
+        job["devices"] = [_text(device) for device in devices[:_MAX_DEVICES]]
     for key in ("started", "ended"):
         if isinstance(content_fields.get(key), int | float):
             job[key] = content_fields[key]

@@ -13,9 +13,9 @@ from telemetry_daemon.readers.mtml.library import Mtml
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-_MOST_FANS = 16
-_MOST_LINKS = 64
-_MOST_INSTANCES = 64
+_MAX_FANS = 16
+_MAX_LINKS = 64
+_MAX_INSTANCES = 64
 _MPC_PARENT = 1
 _TIERS: dict[str, tuple[Call, ...]] = {"fast": calls.FAST, "slow": calls.SLOW, "inventory": calls.INVENTORY}
 TIERS = tuple(_TIERS)
@@ -36,8 +36,8 @@ class Card:
             "serial": serial,
             "bus_id": bus_id,
         }
-        self._fans = self._count(calls.NUMBER_OF_FANS, _MOST_FANS)
-        self._links = self._count(calls.NUMBER_OF_LINKS, _MOST_LINKS)
+        self._fans = self._count(calls.NUMBER_OF_FANS, _MAX_FANS)
+        self._links = self._count(calls.NUMBER_OF_LINKS, _MAX_LINKS)
         self._instances = self._find_instances()
 
     def read(self, tier: str) -> dict[str, Plain]:
@@ -112,7 +112,7 @@ class Card:
         value = self._value(calls.PROPERTY)
         if not isinstance(value, dict) or value["mpcType"] != _MPC_PARENT:
             return []
-        return list(self._instances_of(self._count(calls.NUMBER_OF_INSTANCES, _MOST_INSTANCES)))
+        return list(self._instances_of(self._count(calls.NUMBER_OF_INSTANCES, _MAX_INSTANCES)))
 
     def _instances_of(self, number: int) -> Iterable[Card]:
         for index in range(number):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Pauses between initialisations, each of which leaks memory, and between attempts to open a lost card, which may block.
 _PAUSE_SECONDS = 30.0
-_MOST_CARDS = 256
+_MAX_CARDS = 256
 
 
 class MtmlReader:
@@ -76,7 +76,7 @@ class MtmlReader:
 
     def _check_count(self) -> None:
         """Find the cards again if their number has changed."""
-        count = min(int(self._mtml.require_call("mtmlLibraryCountDevice")), _MOST_CARDS)
+        count = min(int(self._mtml.require_call("mtmlLibraryCountDevice")), _MAX_CARDS)
         self._node["count"] = count
         if count != len(self._slots):
             self._find_again()

@@ -16,7 +16,7 @@ from telemetry_daemon.readers.binding import (
 )
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.calls import UUID, Call
-from telemetry_daemon.readers.nvml.fields import MOST_AT_ONCE, Field, plain_value
+from telemetry_daemon.readers.nvml.fields import MAX_AT_ONCE, Field, plain_value
 from telemetry_daemon.readers.nvml.library import Nvml
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # The interval at which denied calls are repeated: permissions rarely change.
 DENIED_AGAIN_SECONDS = 600.0
 # The number of unspecific errors at the beginning of a poll after which the GPU is considered lost.
-_MOST_UNSPECIFIC = 3
+_MAX_UNSPECIFIC = 3
 
 
 class Asker:
@@ -75,8 +75,8 @@ class Asker:
                 enabled.append(field)
             else:
                 answers[field.name] = error_answer(code)
-        for start in range(0, len(enabled), MOST_AT_ONCE):
-            answers.update(self._batch(enabled[start : start + MOST_AT_ONCE]))
+        for start in range(0, len(enabled), MAX_AT_ONCE):
+            answers.update(self._batch(enabled[start : start + MAX_AT_ONCE]))
         return answers
 
     def custom(self, key: str, function: Callable[[], Any]) -> Plain:
@@ -112,7 +112,7 @@ class Asker:
     def _note_error(self, code: int) -> None:
         """Count calls that failed with an unspecific error. A GPU is lost only if all its calls fail."""
         self._unspecific_errors = self._unspecific_errors + 1 if code in codes.UNSPECIFIC else 0
-        if self._unspecific_errors >= _MOST_UNSPECIFIC and not self._has_answered:
+        if self._unspecific_errors >= _MAX_UNSPECIFIC and not self._has_answered:
             raise DeviceLostError(code)
 
     def _needs_fallback(self, key: str, code: int | None) -> bool:

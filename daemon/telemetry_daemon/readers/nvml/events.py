@@ -20,9 +20,9 @@ MIG_CONFIGURATION = 0x100
 _EVENT_TYPES = XID | MIG_CONFIGURATION
 # The thread cannot be interrupted while it waits, and a worker that is stopped must exit within half a second.
 WAIT_MILLISECONDS = 400
-_LONGEST_BACK_OFF_SECONDS = 30.0
+_MAX_BACK_OFF_SECONDS = 30.0
 _JOIN_SECONDS = 2.0
-_MOST_EVENTS = 256
+_MAX_EVENTS = 256
 _NO_INSTANCE = (1 << 32) - 1
 
 
@@ -31,13 +31,13 @@ class EventInbox:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._events: deque[Plain] = deque(maxlen=_MOST_EVENTS)
+        self._events: deque[Plain] = deque(maxlen=_MAX_EVENTS)
         self._dropped = 0
 
     def add(self, event: Plain) -> None:
         """Add an event. If there are too many, the oldest is dropped and counted."""
         with self._lock:
-            self._dropped += len(self._events) == _MOST_EVENTS
+            self._dropped += len(self._events) == _MAX_EVENTS
             self._events.append(event)
 
     def remove_all(self) -> list[Plain]:
@@ -115,7 +115,7 @@ class Events:
                 self._store(event)
             elif not self._is_waiting:
                 # With a lost GPU, the call returns at once. The pause avoids a busy loop.
-                back_off = min(2 * back_off or 1.0, _LONGEST_BACK_OFF_SECONDS)
+                back_off = min(2 * back_off or 1.0, _MAX_BACK_OFF_SECONDS)
                 self._stopped.wait(back_off)
 
     def _store(self, event: Any) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
 # With more fields, a call would hold the lock of the driver too long.
-MOST_AT_ONCE = 24
+MAX_AT_ONCE = 24
 ALL_LINKS = 0xFFFFFFFF
 
 _DOUBLE, _UNSIGNED_INT, _UNSIGNED_LONG_LONG = 0, 1, 3

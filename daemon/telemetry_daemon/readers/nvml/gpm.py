@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
 # The library requires a tenth of a second between samples. An average over minutes is not a current reading.
-SHORTEST_SECONDS = 0.1
-LONGEST_SECONDS = 120.0
+MIN_SECONDS = 0.1
+MAX_SECONDS = 120.0
 # 1 graphics, 2 SM, 3 occupancy, 5 any tensor unit, 10 memory bandwidth; the pipes: 4 integers, 6, 7 and 9 of the tensor
 # units, 11 to 13 the others; all in per cent. 8 needs a newer driver, and the behaviour of other drivers on an unknown
 # number is not documented.
@@ -59,7 +59,7 @@ class Gpm:
         code = self._take_sample()
         if code:
             return error_answer(code)
-        return None if previous is None or now - previous > LONGEST_SECONDS else self._metrics()
+        return None if previous is None or now - previous > MAX_SECONDS else self._metrics()
 
     def close(self) -> None:
         """Free the samples."""
@@ -83,7 +83,7 @@ class Gpm:
 
     def _is_too_soon(self) -> bool:
         """Return whether the last sample is too recent to compare with. The first poll waits instead."""
-        wait_seconds = 0.0 if self._sampled_at is None else SHORTEST_SECONDS - (self._clock() - self._sampled_at)
+        wait_seconds = 0.0 if self._sampled_at is None else MIN_SECONDS - (self._clock() - self._sampled_at)
         if wait_seconds > 0 and self._is_first:
             time.sleep(wait_seconds)
             wait_seconds = 0.0

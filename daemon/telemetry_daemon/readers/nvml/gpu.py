@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
 
-_MOST_FANS = 16
+_MAX_FANS = 16
 _REVOLUTIONS = "FanSpeedRPM"
 
 
@@ -42,7 +42,7 @@ class Fans:
         self._asker = asker
         _, count = asker.answer(calls.NUMBER_OF_FANS)
         # Drivers of cards without fans return 0 or "not supported".
-        self._count = min(count, _MOST_FANS) if isinstance(count, int) else 1
+        self._count = min(count, _MAX_FANS) if isinstance(count, int) else 1
 
     def read(self) -> dict[str, Plain]:
         """Return the answers for all fans by key. If the first speed is not supported, the others are not read."""

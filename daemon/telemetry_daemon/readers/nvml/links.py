@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
 # No GPU has more links.
-_MOST_LINKS = 72
+_MAX_LINKS = 72
 # The counters of nvmlDeviceGetNvLinkErrorCounter, which are read if the fields are not supported.
 _COUNTERS: Mapping[str, int] = {"replay": 0, "recovery": 1, "crc": 2}
 _NAMES = tuple(name for name, _ in fields.LINK)
@@ -57,14 +57,14 @@ class Links:
     def _link_count(self) -> Plain:
         count = self._asker.fields((fields.LINK_COUNT,))[fields.LINK_COUNT.name]
         if is_answered(count):
-            return min(int(count), _MOST_LINKS)
+            return min(int(count), _MAX_LINKS)
         if error_in(count) not in (None, *codes.FIELD_SWITCHES_OFF):
             return count
-        for link in range(_MOST_LINKS):
+        for link in range(_MAX_LINKS):
             _, state = self._asker.answer(link_state(link))
             if error_in(state) is not None:
                 return state if link == 0 or error_in(state) not in codes.FIELD_SWITCHES_OFF else link
-        return _MOST_LINKS
+        return _MAX_LINKS
 
     def _read_each(self, count: int) -> dict[str, dict[str, Plain]]:
         batch = _link_fields(count)

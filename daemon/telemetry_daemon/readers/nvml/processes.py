@@ -30,7 +30,7 @@ _UNKNOWN = (1 << 64) - 1
 _NO_INSTANCE = (1 << 32) - 1
 # These drivers write entries that are 8 bytes too long, which makes the PIDs wrong.
 _LONGER_ENTRIES = ((535, 43), (535, 86))
-_LONGEST_NAME = 256
+_MAX_NAME_LENGTH = 256
 # The service of DCGM, and the exporter that contains DCGM.
 _HOST_ENGINES = frozenset({b"nv-hostengine", b"dcgm-exporter"})
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
@@ -122,7 +122,7 @@ class ProcessLists:
         try:
             if os.readlink(f"{self._proc}/self/ns/pid") != _FIRST_PID_NAMESPACE:  # noqa: PTH115  # pathlib costs 0.4 MiB
                 return None
-            return read_file(f"{self._proc}/{pid}/comm", _LONGEST_NAME).decode("utf-8", "replace").strip() or None
+            return read_file(f"{self._proc}/{pid}/comm", _MAX_NAME_LENGTH).decode("utf-8", "replace").strip() or None
         except OSError:  # the process has exited or is hidden
             return None
 
@@ -135,7 +135,7 @@ def find_host_engine(proc: str = "/proc") -> int | None:
 
 def _program(path: str) -> bytes:
     try:
-        return read_file(path, _LONGEST_NAME).strip()
+        return read_file(path, _MAX_NAME_LENGTH).strip()
     except OSError:  # the process has exited
         return b""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _INIT_NO_GPUS = 1
 # Pauses between initialisations, which take half a second of CPU time on a node with eight GPUs.
 _FIRST_PAUSE_SECONDS = 5.0
-_LONGEST_PAUSE_SECONDS = 60.0
+_MAX_PAUSE_SECONDS = 60.0
 # A failed session is replaced at once if it has worked for this long.
 _WELL_SECONDS = 60.0
 # A new initialisation is necessary to find the first GPU, or the new MIG instances of a GPU.
@@ -120,9 +120,9 @@ class NvmlReader:
 
     def _postpone(self, code: int, refusal: ReaderRefusal) -> ReaderRefusal:
         """Postpone the next initialisation by 5, 10 … 60 s, and return the failure of all polls until then."""
-        self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
+        self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
         if code in _PERSISTENT:
-            self._pause = _LONGEST_PAUSE_SECONDS
+            self._pause = _MAX_PAUSE_SECONDS
         self._not_before = self._clock() + self._pause
         self._refused = (refusal.state, refusal.reason, refusal.text)
         return refusal

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # The pause before a lost GPU is searched again: 30 s, 60 s … 5 min.
 _FIRST_PAUSE_SECONDS = 30.0
-_LONGEST_PAUSE_SECONDS = 300.0
+_MAX_PAUSE_SECONDS = 300.0
 # The search for DCGM reads all processes, which takes milliseconds.
 _FIND_DCGM_SECONDS = 300.0
 # The fields that are reported for a GPU that no longer responds.
@@ -98,7 +98,7 @@ class Slot:
             self._events.add_loss(self.gpu.bus_id, code)
         self.close()
         self.gpu, self.code = None, code
-        self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
+        self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
         if code == codes.NO_PERMISSION:
             self._pause = DENIED_AGAIN_SECONDS
         self._not_before = self._shared.clock() + self._pause

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # saves 4.4 MiB in a daemon without TLS
 
 CHECK_INTERVAL_SECONDS = 1.0
 # OpenSSL caches up to 20,000 TLS sessions, which Python cannot change. A new context has an empty cache.
-MOST_TLS_SESSIONS = 1000
+MAX_TLS_SESSIONS = 1000
 SETTLING_SECONDS = 0.5
 _TLS_HANDSHAKE_RECORD = 0x16
 _AUTHORITY = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*))(?::[0-9]*)?")
@@ -138,7 +138,7 @@ class AccessControl:
             return
         self._checked_at = now
         context = self._rules.context
-        has_many_sessions = context is not None and context.session_stats()["number"] > MOST_TLS_SESSIONS
+        has_many_sessions = context is not None and context.session_stats()["number"] > MAX_TLS_SESSIONS
         if self._error_text or self._rules.watch.changed() or has_many_sessions:
             self._reload()
 

@@ -16,11 +16,11 @@ from telemetry_daemon.web.clients import Buckets, Caller
 from telemetry_parsers.dataclass import dataclass
 
 # Checked with 32 password guessers and a scraper at one address: each is served within 10 s at bcrypt cost 12.
-LONGEST_QUEUE = 64
+MAX_QUEUE_LENGTH = 64
 # Failures beyond this number do not delay a client, because a scraper may share its address with many guessers.
-MOST_COUNTED_FAILURES = 16
+MAX_COUNTED_FAILURES = 16
 SECONDS_TO_FORGIVE_ONE = 15.0
-MOST_CACHED_RESULTS = 100
+MAX_CACHED_RESULTS = 100
 CLOSING_CHECKS = 200  # two seconds in total
 SECONDS_BETWEEN_CLOSING_LOOKS = 0.01
 BCRYPT_PASSWORD_BYTES = 72  # bcrypt ignores the rest. This library raises an error for longer passwords.
@@ -68,7 +68,7 @@ class BasicAuth:
         self._cache = _ResultCache()
         self._waiting: dict[bytes, _Check] = {}  # in order of arrival
         self._running: _Check | None = None
-        self._failures = Buckets(SECONDS_TO_FORGIVE_ONE, MOST_COUNTED_FAILURES)
+        self._failures = Buckets(SECONDS_TO_FORGIVE_ONE, MAX_COUNTED_FAILURES)
         self._attempts: SimpleQueue[_Attempt | None] = SimpleQueue()
         self._worker: threading.Thread | None = None
         self.checks_done = 0
@@ -124,7 +124,7 @@ class BasicAuth:
         if pending is not None:
             pending.callbacks[caller] = callback
             pending.client = min(caller.client, pending.client, key=self._failures_by_client())
-        elif len(self._waiting) < LONGEST_QUEUE or self._make_room(caller.client):
+        elif len(self._waiting) < MAX_QUEUE_LENGTH or self._make_room(caller.client):
             self._waiting[attempt.key] = _Check(attempt, caller.client, {caller: callback})
             self._check_next()
         else:
@@ -229,7 +229,7 @@ class _ResultCache:
 
     def put(self, key: bytes, result: LoginResult) -> None:
         """Cache a result. If the cache is full, the oldest wrong result is dropped."""
-        if sum(map(len, self._results.values())) >= MOST_CACHED_RESULTS:
+        if sum(map(len, self._results.values())) >= MAX_CACHED_RESULTS:
             keys = self._results[LoginResult.WRONG] or self._results[LoginResult.RIGHT]
             del keys[next(iter(keys))]
         self._results[result][key] = None

@@ -15,7 +15,7 @@ from telemetry_parsers.dataclass import dataclass, field
 if TYPE_CHECKING:
     from telemetry_daemon.web.access.strict_yaml import Table
 
-LARGEST_FILE_BYTES = 1024 * 1024
+MAX_FILE_BYTES = 1024 * 1024
 
 # Names of cipher suites in Go's crypto/tls, which the file uses, and in OpenSSL.
 CIPHER_SUITES: Mapping[str, str] = {
@@ -127,7 +127,7 @@ def load_web_config(file: str) -> WebConfig:
 def read_small_file(file: str, what: str) -> bytes:
     """Return the bytes of a file. Raise WebConfigError if it cannot be read."""
     try:
-        return read_file(file, LARGEST_FILE_BYTES)
+        return read_file(file, MAX_FILE_BYTES)
     except OSError as error:
         reason = error.strerror or str(error)
         raise WebConfigError(f"{file}: cannot read {what}: {reason}; check path and permissions") from error

@@ -18,18 +18,18 @@ from telemetry_parsers.dataclass import dataclass, field
 READ_BYTES = 16384
 WRITE_BYTES = 65536
 LINGER_BYTES = 1024 * 1024
-MOST_CONNECTIONS = 512
+MAX_CONNECTIONS = 512
 # The limit for connections without a complete request, and for connections that are being answered. A normal client
 # needs milliseconds for either, so the oldest connections probably belong to attackers.
-MOST_IN_PROGRESS = 256
-LARGEST_SHARE = 0.25  # above the limits, a client with a larger share of the connections loses its oldest one
-FEWEST_CONNECTIONS = 8
+MAX_IN_PROGRESS = 256
+MAX_SHARE = 0.25  # above the limits, a client with a larger share of the connections loses its oldest one
+MIN_CONNECTIONS = 8
 # The smallest send buffer in Linux. A client of a stream that does not read fills it soon and is noticed.
 FOLLOWER_BYTES = 4608
 DESCRIPTORS_FOR_READERS = 64
 # Child processes inherit the limit, and some vendor tools first close every descriptor below it. With a limit of 2^30,
 # as in some container runtimes, this takes minutes.
-MOST_DESCRIPTORS = 65536
+MAX_DESCRIPTORS = 65536
 
 logger = logging.getLogger(__name__)
 
@@ -66,11 +66,11 @@ class OpenConnection(Protocol):
 class OpenConnections:
     """The open connections by phase, oldest first. Beyond the limits, connections are closed."""
 
-    def __init__(self, limit: int = MOST_CONNECTIONS) -> None:
+    def __init__(self, limit: int = MAX_CONNECTIONS) -> None:
         self._connections: dict[Phase, dict[OpenConnection, None]] = {phase: {} for phase in Phase}
         self._clients: dict[Phase, Counter[str]] = {phase: Counter() for phase in Phase}
         self._limit = limit
-        self._most_in_progress = min(MOST_IN_PROGRESS, max(1, limit // 2))
+        self._max_in_progress = min(MAX_IN_PROGRESS, max(1, limit // 2))
 
     def __len__(self) -> int:
         return sum(map(len, self._connections.values()))
@@ -111,7 +111,7 @@ class OpenConnections:
         self._connections[phase][connection] = None
         self._clients[phase][connection.caller.client] += 1
         for limited_phase in _IN_PROGRESS:
-            while self.count(limited_phase) > self._most_in_progress:
+            while self.count(limited_phase) > self._max_in_progress:
                 self._evict(self._next_evicted(limited_phase), limited_phase)
         while len(self) > self._limit:
             self.evict_one()
@@ -126,7 +126,7 @@ class OpenConnections:
     def _next_evicted(self, phase: Phase) -> OpenConnection:
         connections, clients = self._connections[phase], self._clients[phase]
         busiest = max(clients, key=clients.__getitem__)
-        if clients[busiest] <= len(connections) * LARGEST_SHARE:
+        if clients[busiest] <= len(connections) * MAX_SHARE:
             return next(iter(connections))
         return next(connection for connection in connections if connection.caller.client == busiest)
 
@@ -138,9 +138,9 @@ class OpenConnections:
 def raise_descriptor_limit() -> int:
     """Raise the soft limit of open files, up to the hard limit, and return the new soft limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    highest = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    highest = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
     if soft == resource.RLIM_INFINITY:
-        return MOST_DESCRIPTORS
+        return MAX_DESCRIPTORS
     if soft < highest:
         resource.setrlimit(resource.RLIMIT_NOFILE, (highest, hard))
         return highest
@@ -150,7 +150,7 @@ def raise_descriptor_limit() -> int:
 def connections_within(descriptors: int, most: int) -> int:
     """Return how many connections fit into a limit of descriptors, after those in use and a reserve for readers."""
     open_descriptors = sum(1 for _ in Path("/proc/self/fd").iterdir())
-    return max(FEWEST_CONNECTIONS, min(most, descriptors - open_descriptors - DESCRIPTORS_FOR_READERS))
+    return max(MIN_CONNECTIONS, min(most, descriptors - open_descriptors - DESCRIPTORS_FOR_READERS))
 
 
 @dataclass(frozen=True, slots=True)

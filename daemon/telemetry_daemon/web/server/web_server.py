@@ -15,7 +15,7 @@ from telemetry_daemon.web.messages import Handler
 from telemetry_daemon.web.server.connection import Connection
 from telemetry_daemon.web.server.listeners import BACKLOG, Listener, covers, open_listener
 from telemetry_daemon.web.server.open_connections import (
-    MOST_CONNECTIONS,
+    MAX_CONNECTIONS,
     Deadlines,
     OpenConnections,
     Phase,
@@ -30,7 +30,7 @@ CLOSING_CHECK_SECONDS = 0.01
 CLIENTS_PER_ROUND = 16  # accepting a client takes about 0.1 ms, which delays the connected clients
 # While clients are waiting, the number doubles from round to round. Otherwise thousands of attackers, which make rounds
 # long, would delay a scraper by seconds.
-MOST_CLIENTS_PER_ROUND = 128
+MAX_CLIENTS_PER_ROUND = 128
 PAUSE_AFTER_FAILURE_SECONDS = 0.1
 
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -96,9 +96,9 @@ class WebServer:
         self._serve([listener], AccessControl(load_rules("")))
 
     def _serve(self, listeners: Sequence[Listener], access: AccessControl) -> None:
-        capacity = connections_within(raise_descriptor_limit(), MOST_CONNECTIONS + MOST_CLIENTS_PER_ROUND)
-        connections = OpenConnections(min(capacity, MOST_CONNECTIONS))
-        self._clients_per_round = max(CLIENTS_PER_ROUND, capacity - MOST_CONNECTIONS)
+        capacity = connections_within(raise_descriptor_limit(), MAX_CONNECTIONS + MAX_CLIENTS_PER_ROUND)
+        connections = OpenConnections(min(capacity, MAX_CONNECTIONS))
+        self._clients_per_round = max(CLIENTS_PER_ROUND, capacity - MAX_CONNECTIONS)
         self._shared = Shared(self._handler, access, connections, self._deadlines)
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._accept_on(listeners)
@@ -199,7 +199,7 @@ class _Acceptor:
         listener: Listener,
         create_connection: Callable[[socket.socket], Awaitable[None]],
         make_room: Callable[[], object],
-        most_per_round: int = CLIENTS_PER_ROUND,
+        max_per_round: int = CLIENTS_PER_ROUND,
     ) -> None:
         self.listener = listener
         self._create_connection = create_connection
@@ -207,7 +207,7 @@ class _Acceptor:
         self._log = RateLimitedLogger(logger)
         self._wake = asyncio.Event()
         self._is_stopping = False
-        self._most_per_round = most_per_round
+        self._max_per_round = max_per_round
         self._limit_of_round = CLIENTS_PER_ROUND
         self.task = asyncio.get_running_loop().create_task(self._run(), name=f"accept {listener.text}")
 
@@ -264,7 +264,7 @@ class _Acceptor:
             if not clients:
                 raise
         are_more_waiting = len(clients) == self._limit_of_round
-        self._limit_of_round = min(self._most_per_round, 2 * len(clients)) if are_more_waiting else CLIENTS_PER_ROUND
+        self._limit_of_round = min(self._max_per_round, 2 * len(clients)) if are_more_waiting else CLIENTS_PER_ROUND
         return clients
 
     def _accept(self) -> socket.socket | None:

@@ -151,7 +151,7 @@ _KEYWORDS = frozenset(
         "start", "end", "atan2",
     }
 )  # fmt: skip
-_SHORTEST_NAME = 3
+_MIN_NAME = 3
 
 
 def names_in_queries(dashboard: Any) -> tuple[str, ...]:
@@ -179,5 +179,5 @@ def _names_in(query: str) -> Iterator[str]:
     for pattern in (_STRING, _SELECTOR, _RANGE, _LABELS, _VARIABLE):
         text = pattern.sub(" ", text)
     for word in _WORD.findall(text):
-        if word.lower() not in _KEYWORDS and len(word) >= _SHORTEST_NAME and "_" in word:
+        if word.lower() not in _KEYWORDS and len(word) >= _MIN_NAME and "_" in word:
             yield word

@@ -35,7 +35,7 @@ from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import SLOTS, Gap, Past, Series, kept_value
 
-_MOST_EVENTS = 20
+_MAX_EVENTS = 20
 
 
 def body(state: State, size: Size) -> Body:
@@ -92,11 +92,11 @@ def _events(card: Card, scene: Scene, width: int) -> Iterator[Line]:
         return
     yield heading("events of the last 30 minutes")
     newest = sorted(events, key=lambda event: event.wall_time, reverse=True)
-    for event in newest[:_MOST_EVENTS]:
+    for event in newest[:_MAX_EVENTS]:
         words = clean(f"{time_of_day(event.wall_time)} {event.code} {event.text}".rstrip())
         yield from wrapped(words, width, Style.WARNING, "    ", "  ")
-    if len(newest) > _MOST_EVENTS:
-        yield (Piece(f"and {len(newest) - _MOST_EVENTS} older ones", Style.DIM),)
+    if len(newest) > _MAX_EVENTS:
+        yield (Piece(f"and {len(newest) - _MAX_EVENTS} older ones", Style.DIM),)
 
 
 def _facts(card: Card, width: int) -> Iterator[Line]:
@@ -125,7 +125,7 @@ def _owners(card: Card, scene: Scene, width: int) -> Iterator[Line]:
             yield from wrapped(human.allocation_text(allocation), width, indent="    ", begin="  ")
 
 
-_MOST_GAPS = 8
+_MAX_GAPS = 8
 # The height of the chart (second number) in a terminal with at least so many rows.
 _HEIGHTS = ((45, 12), (20, 8), (0, 3))
 
@@ -204,10 +204,10 @@ def _value(key: str, scene: Scene, card: Card, series: Series | None) -> str:
 
 def _gaps(series: Series, past: Past, width: int) -> Iterator[Line]:
     newest = sorted(series.gaps, key=lambda gap: gap.first, reverse=True)
-    for gap in newest[:_MOST_GAPS]:
+    for gap in newest[:_MAX_GAPS]:
         yield from wrapped(_gap_words(gap, past), width, Style.DIM, "    ", "  ")
-    if len(newest) > _MOST_GAPS:
-        yield (Piece(f"and {len(newest) - _MOST_GAPS} older gaps", Style.DIM),)
+    if len(newest) > _MAX_GAPS:
+        yield (Piece(f"and {len(newest) - _MAX_GAPS} older gaps", Style.DIM),)
 
 
 def _gap_words(gap: Gap, past: Past) -> str:

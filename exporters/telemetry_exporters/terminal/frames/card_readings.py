@@ -18,9 +18,9 @@ from telemetry_parsers.model import Absent, MergedReading
 from telemetry_parsers.past import KEPT
 
 _LINK_UP = "link_up"
-_LONGEST_NAME, _LONGEST_REASON = 34, 24
+_MAX_NAME_LENGTH, _MAX_REASON_LENGTH = 34, 24
 _BETWEEN = 3
-_LONGEST_ZEROS = 4000
+_MAX_ZEROS = 4000
 _SUBJECTS = ("heat", "power", "memory", "links", "errors", "work", "state")
 # A metric belongs to the first of these subjects with a word in its name, else to `work`.
 _WORDS = (
@@ -56,7 +56,7 @@ class Entry:
     @property
     def short_value(self) -> str:
         """Return the value, or the reason cut to the width of the column. The gaps below the chart show the full reasons."""
-        return self.value if self.has_number else cut_text(clean(self.value), _LONGEST_REASON)
+        return self.value if self.has_number else cut_text(clean(self.value), _MAX_REASON_LENGTH)
 
 
 Groups = Mapping[str, Sequence[Entry]]
@@ -140,7 +140,7 @@ def group_lines(groups: Groups, width: int) -> Iterator[Line]:
         yield from _columns(shown[subject], widths, width)
         zeros = ", ".join(_merged_names([entry for entry in entries if entry.is_zero]))
         if zeros:
-            yield from wrapped(f"0  {zeros}", width, Style.DIM, "     ", "  ", _LONGEST_ZEROS)
+            yield from wrapped(f"0  {zeros}", width, Style.DIM, "     ", "  ", _MAX_ZEROS)
 
 
 def _merged_names(entries: Sequence[Entry]) -> Iterator[str]:
@@ -161,7 +161,7 @@ class _Widths:
     @classmethod
     def for_entries(cls, entries: Sequence[Entry], width: int) -> _Widths:
         """Return the widths for these entries in a terminal of that width."""
-        names = min(max((display_width(entry.full_name) for entry in entries), default=0), _LONGEST_NAME)
+        names = min(max((display_width(entry.full_name) for entry in entries), default=0), _MAX_NAME_LENGTH)
         values = max((display_width(entry.short_value) for entry in entries), default=0)
         sources = max((display_width(entry.source) for entry in entries), default=0)
         if names + values + sources + 6 > width:

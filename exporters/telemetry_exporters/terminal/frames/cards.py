@@ -18,7 +18,7 @@ from telemetry_parsers.past import Past, Series
 
 # Quiet conditions depend on the load, so they do not change the order of cards.
 SEVERITY_RANKS = {Severity.BAD: 0, Severity.WARNING: 1, Severity.QUIET: 2, Severity.GOOD: 2}
-_MOST_DRAWINGS = 4096
+_MAX_DRAWINGS = 4096
 _Drawings = dict[tuple[str, str, int, Glyphs, Window], str]
 
 
@@ -36,7 +36,7 @@ class Card:
 def cards_of(scene: Scene, glyphs: Glyphs) -> Iterator[Card]:
     """Yield the node's cards in the snapshot's order."""
     drawings = scene.node.cache.get(_new_drawings, scene.past)
-    if len(drawings) > _MOST_DRAWINGS:
+    if len(drawings) > _MAX_DRAWINGS:
         drawings.clear()
     for row in scene.rows:
         yield Card(row, scene.past.devices.get(row.device.id, NO_SERIES), scene.window, glyphs, drawings)

@@ -13,14 +13,14 @@ from telemetry_parsers.readings import Readings, Shape
 
 # Without times of readings, a counter that has not changed for so long is considered constant.
 _CONSTANT_AFTER_SECONDS = 30.0
-_LEAST_SECONDS_OF_COUNTS = 60.0
+_MIN_SECONDS_OF_COUNTS = 60.0
 _HOUR = 3600.0
 _RATES: Mapping[str, Callable[[float], str]] = {
     "bytes": human.bytes_per_second,
     "joules": human.watts,
     "seconds": lambda share: human.percent(min(share, 1.0)),  # inexact times could result in more than 100 %
 }
-_MOST_SHAPES = 64
+_MAX_SHAPES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Counter:
         if rate is not None:
             return total if self.per_second is None else rate(self.per_second)
         growth, seconds = self.value - self.first, self.time - self.first_time
-        if growth <= 0 or seconds < _LEAST_SECONDS_OF_COUNTS:
+        if growth <= 0 or seconds < _MIN_SECONDS_OF_COUNTS:
             return total
         return f"{total}, {human.digits(round(_HOUR * growth / seconds))} per hour"
 
@@ -71,7 +71,7 @@ class Counters:
         return Counters(node, snapshot, by_key)
 
 
-@lru_cache(maxsize=_MOST_SHAPES)
+@lru_cache(maxsize=_MAX_SHAPES)
 def _counter_positions(shape: Shape) -> tuple[int, ...]:
     return tuple(
         index for index, (metric, _) in enumerate(shape.keys) if metric in BY_KEY and BY_KEY[metric].kind == "counter"

@@ -96,7 +96,7 @@ KEYS = (
 )
 _NARROW, _WIDE = 60, 80
 # Terminals with fewer rows show no host and no troubles above the cards.
-_HIGH, _MOST_TROUBLES = 20, 3
+_HIGH, _MAX_TROUBLES = 20, 3
 _LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15")
 
 
@@ -250,7 +250,7 @@ def _trouble_lines(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
     """Yield a line for each of the worst troubles, and the number of the others."""
     for scene in scenes:
         all_troubles = () if scene.content is None else scene.node.cache.get(_troubles, scene.content)
-        shown = all_troubles if len(all_troubles) == _MOST_TROUBLES + 1 else all_troubles[:_MOST_TROUBLES]
+        shown = all_troubles if len(all_troubles) == _MAX_TROUBLES + 1 else all_troubles[:_MAX_TROUBLES]
         for trouble in shown:
             yield cut_line((Piece(f"✗ {trouble.what}", Style.BAD), Piece(f": {trouble.why}")), size.columns)
         if len(all_troubles) > len(shown):

@@ -20,7 +20,7 @@ from telemetry_exporters.terminal.frames.model import (
 from telemetry_exporters.text import clean
 from telemetry_parsers.past import KEPT, SLOT_SECONDS
 
-_LONGEST_FILTER = 60
+_MAX_FILTER_LENGTH = 60
 _MINUTE = round(60 / SLOT_SECONDS)
 _VIEWS = (View.NODES, View.CARDS, View.CARD, View.PROCESSES, View.SOURCES)
 _LISTS = (View.NODES, View.CARDS, View.PROCESSES)
@@ -54,7 +54,7 @@ def _after_typing(state: State, key: Key | str) -> State:
     text = state.options.filter
     if isinstance(key, str):
         characters = clean(key)
-        longer = (text + characters)[:_LONGEST_FILTER]
+        longer = (text + characters)[:_MAX_FILTER_LENGTH]
         return (
             _with_options(state, replace(state.options, filter=longer, scroll=0)) if characters.isprintable() else state
         )

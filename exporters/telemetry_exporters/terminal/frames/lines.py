@@ -14,7 +14,7 @@ from telemetry_parsers.dataclass import dataclass
 _PARTIAL_NUMBER = re.compile(r"[0-9][0-9.,:]*\Z")
 _NUMBER_CHARACTERS = frozenset("0123456789.,:")
 # Longer texts from tools would fill the terminal.
-_LONGEST_TEXT = 400
+_MAX_TEXT_LENGTH = 400
 _DATE = len("2026-01-01 ")
 
 
@@ -74,7 +74,7 @@ def wrapped(
     style: Style = Style.PLAIN,
     indent: str = "",
     begin: str = "",
-    longest: int = _LONGEST_TEXT,
+    longest: int = _MAX_TEXT_LENGTH,
 ) -> Iterator[Line]:
     """Yield the text in lines. The first begins with `begin`, the others with `indent`. At most `longest` columns are used."""
     line = ""

@@ -142,7 +142,7 @@ def node_list(state: State, size: Size) -> Body:
     return _NODE_LISTING.body(rows, state.options, state.node, size.columns, state.glyphs)
 
 
-_LONGEST_NAME = 24
+_MAX_NAME_LENGTH = 24
 # A blank line, the title, the headings and one process.
 _LOWEST_PANE = 4
 
@@ -181,14 +181,14 @@ def _run_seconds(row: ProcessRow) -> float | None:
 
 _COLUMNS: tuple[Column[ProcessRow], ...] = (
     Column("PID", lambda row: Cell(str(row.process.pid)), lambda row: float(row.process.pid), 0, usual_width=7),
-    text_column("USER", lambda row: cut(row.process.user, _LONGEST_NAME), OPTIONAL, 6),
+    text_column("USER", lambda row: cut(row.process.user, _MAX_NAME_LENGTH), OPTIONAL, 6),
     text_column("OWNER", lambda row: human.process_owner(row.process), OPTIONAL + 1, 18),
     name_column("CARD", lambda row: row.card, 2),
     number_column("MEMORY", lambda row: row.process.memory_used_bytes, human.byte_size, 1, 8),
     number_column("%GPU", lambda row: row.process.utilization_ratio, human.percent, OPTIONAL + 2, 5),
     number_column("%CPU", _cpu_ratio, human.percent, OPTIONAL + 3, 6),
     number_column("TIME", _run_seconds, human.seconds, OPTIONAL + 4, 8),
-    text_column("NAME", lambda row: cut(row.process.name, _LONGEST_NAME), 3, 6),
+    text_column("NAME", lambda row: cut(row.process.name, _MAX_NAME_LENGTH), 3, 6),
     text_column("COMMAND", _command, OPTIONAL + 5, 12),
 )
 

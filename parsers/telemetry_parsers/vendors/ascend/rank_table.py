@@ -14,11 +14,11 @@ from telemetry_parsers.model import Plain
 from telemetry_parsers.text.lines import quote
 
 COMPLETED = "completed"
-_MOST_RANKS = 1_000_000
+_MAX_RANKS = 1_000_000
 _NUMBER = re.compile(r"[0-9]{1,9}\Z")
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 # The length of a host name (RFC 1035), which is the longest text in a table.
-_LONGEST_TEXT = 255
+_MAX_TEXT_LENGTH = 255
 _DEEPEST = 32
 # A string without its closing quote extends to the end, so that every quote matches and the time is linear.
 _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
@@ -90,8 +90,8 @@ def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") ->
         return tuple(rank for rank in table.ranks if rank.server in matching)
     matches = "several of the servers are" if matching else "none of the servers is"
     description = f"rank_table_server {quote(server_name)}" if server_name else "this node"
-    ids = ", ".join(quote(server.id) or "(unnamed)" for server in servers[:_MOST_NAMED])
-    more = f" and {len(servers) - _MOST_NAMED} more" if len(servers) > _MOST_NAMED else ""
+    ids = ", ".join(quote(server.id) or "(unnamed)" for server in servers[:_MAX_NAMED])
+    more = f" and {len(servers) - _MAX_NAMED} more" if len(servers) > _MAX_NAMED else ""
     raise RankTableError(f"{matches} {description}: {ids}{more}; set rank_table_server to this node's id in the table")
 
 
@@ -164,8 +164,8 @@ class _Object:
         value = self._values.get(key)
         if value is not None and not isinstance(value, str):
             raise RankTableError(f"{self._at(key)}: must be a JSON string")
-        if value is not None and len(value) > _LONGEST_TEXT:
-            raise RankTableError(f"{self._at(key)}: is longer than {_LONGEST_TEXT} characters")
+        if value is not None and len(value) > _MAX_TEXT_LENGTH:
+            raise RankTableError(f"{self._at(key)}: is longer than {_MAX_TEXT_LENGTH} characters")
         return value
 
     def number(self, key: str) -> int:
@@ -180,7 +180,7 @@ class _Object:
     def objects(self, key: str) -> Iterator[_Object]:
         """Yield the objects of a required list."""
         value = self._values.get(key)
-        if not isinstance(value, list) or len(value) > _MOST_RANKS:
+        if not isinstance(value, list) or len(value) > _MAX_RANKS:
             raise RankTableError(f"{self._at(key)}: must be a list")
         for position, item in enumerate(value):
             yield _Object(item, f"{self._at(key)}[{position}]")

@@ -204,7 +204,7 @@ STATS_JSON: Mapping[str, Target] = {
 }
 # Printed in MiB by the command, in bytes by the service. No card has more MiB or fewer bytes than these limits.
 MEMORY_USED = "MEMORY_USED"
-MOST_MEBIBYTES, FEWEST_BYTES = 1 << 18, 1 << 24
+MAX_MEBIBYTES, MIN_BYTES = 1 << 18, 1 << 24
 ENGINE_KINDS = frozenset({*_ENGINES.values(), "compute"})
 
 # Fields of `--query-gpu` and of `dump` of 2.x. The units of bare numbers are from the tool's documentation.

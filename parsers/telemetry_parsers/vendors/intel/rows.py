@@ -115,7 +115,7 @@ def is_ps_heading(line: Line) -> bool:
 
 
 def _csv_cells(line: Line) -> list[str]:
-    return comma_cells(line.text, longest=4 * _LONGEST, most_commas=_LONGEST)
+    return comma_cells(line.text, longest=4 * _LONGEST, max_commas=_LONGEST)
 
 
 def csv_headings(line: Line) -> list[str]:

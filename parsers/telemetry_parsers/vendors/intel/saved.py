@@ -82,8 +82,8 @@ def _store_counters(entries: Any, device: int, draft: Draft) -> None:
 def _store_memory(text: str, device: int, where: str, draft: Draft) -> None:
     """Store the memory in use. The size of the number shows whether its unit is MiB or bytes."""
     number = units.number(text)
-    is_bytes = not isinstance(number, Absent) and number >= keys.FEWEST_BYTES
-    if not is_bytes and not isinstance(number, Absent) and number > keys.MOST_MEBIBYTES:
+    is_bytes = not isinstance(number, Absent) and number >= keys.MIN_BYTES
+    if not is_bytes and not isinstance(number, Absent) and number > keys.MAX_MEBIBYTES:
         draft.set_value(device, metric("memory_used_bytes"), Absent.NOT_UNDERSTOOD, text, where)
     else:
         draft.store(device, (metric("memory_used_bytes", unit="B" if is_bytes else "MiB"),), text, where)

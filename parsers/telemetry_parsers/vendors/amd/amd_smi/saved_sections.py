@@ -16,7 +16,7 @@ _DEVICE = re.compile(r"(GPU|CPU|CORE|NIC|AINIC|SWITCH)[ \t]{0,4}:[ \t]{0,4}([0-9
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,8}(\S.{0,2000}))?\Z")
 # A level of a clock. Some versions print only its number: `0: 300 MHz`.
 _LEVEL = re.compile(r"([0-9]{1,3}):[ \t]{1,8}(\S.{0,80})\Z")
-_LONGEST_WRAP = 64
+_MAX_WRAP = 64
 _SHORTENED = "..."
 _LEAF_ENDS = ("_accumulated", "_status", "_activity")
 _LISTS = frozenset({"retired", "pending", "process_info"})
@@ -185,7 +185,7 @@ class _Scan:
         if "]" in text:
             self._add(path, " ".join(self._list), first_line)
             self._list_entry = None
-        elif len(self._list) > _LONGEST_WRAP or not text:
+        elif len(self._list) > _MAX_WRAP or not text:
             self._draft.complain(first_line.where, "the list is not closed and is ignored")
             self._list_entry = None
 

@@ -45,7 +45,7 @@ _PROCESS_HEADINGS: Mapping[str, Path] = {
 _PROCESS_TITLE = "PROCESS INFO:"
 _NO_PROCESS = "no running processes detected"
 _SHORTENED = "..."
-_MOST_WORDS = 120
+_MAX_WORDS = 120
 
 
 def read_table(lines: Sequence[Line], draft: Draft) -> list[Block]:
@@ -58,7 +58,7 @@ def read_table(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 def table_headings(line: Line) -> list[str]:
     """Return the headings in a heading line of monitor's table; empty for any other line."""
-    words = line.text.split(maxsplit=_MOST_WORDS) if line.ended else []
+    words = line.text.split(maxsplit=_MAX_WORDS) if line.ended else []
     names = words[1:] if words[:1] == ["TIMESTAMP"] else words
     is_heading = (
         names[:1] == ["GPU"]
@@ -102,7 +102,7 @@ class _Scan:
         self._draft.add_unknown(*(name for name in headings if name not in expected))
 
     def _read_card(self, line: Line) -> bool:
-        cells = _cells_of(line.text.split(maxsplit=_MOST_WORDS))
+        cells = _cells_of(line.text.split(maxsplit=_MAX_WORDS))
         if len(cells) != len(self._headings):
             return False
         row = dict(zip(self._headings, cells, strict=True))
@@ -122,7 +122,7 @@ class _Scan:
 
     def _read_process(self, line: Line) -> bool:
         """Read a row such as `0  my app  2022  0.0 B …` from its end, because the name may contain blanks."""
-        words = line.text.split(maxsplit=_MOST_WORDS)
+        words = line.text.split(maxsplit=_MAX_WORDS)
         name_position = self._headings.index("NAME") if "NAME" in self._headings else 0
         index = units.whole(words[self._headings.index("GPU")]) if len(words) > name_position else None
         if index is None:
@@ -288,7 +288,7 @@ def _process(line: Line, names: Sequence[str], draft: Draft) -> Process | None:
     """Return the process of a row such as `0  213952  my app  7.9 MB  19.6 GB  20.1 GB  N/A`, or None."""
     text = line.text.strip("| \t")
     # Rows of cards have bars between their cells.
-    words = text.split(maxsplit=_MOST_WORDS) if line.ended and "|" not in text else []
+    words = text.split(maxsplit=_MAX_WORDS) if line.ended and "|" not in text else []
     index, pid = (units.whole(word) for word in words[:2]) if len(words) > 2 else (None, None)
     position = None if index is None else draft.positions().get(index)
     rows = ((start, _cells_of(words[start:])) for start in range(3, len(words)))

@@ -14,9 +14,9 @@ from telemetry_parsers.rocm.values import level_of
 from telemetry_parsers.vendors.amd.amdgpu_sysfs import gpu_metrics, values
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import CardFiles, Tree
 
-_MOST_SENSORS = 16
+_MAX_SENSORS = 16
 _UNIQUE_ID = re.compile(r"(?:0x)?[0-9A-Fa-f]{1,32}\Z")
-_MOST_RAILS = 8
+_MAX_RAILS = 8
 _RAS = "ras/"
 _RAS_END = "_err_count"
 _RAS_METRICS: Mapping[str, str] = {
@@ -113,7 +113,7 @@ def _text_or_none(text: str) -> str | None:
 
 
 def _read_sensors(position: int, card: CardFiles, draft: Draft) -> None:
-    for number in range(1, _MOST_SENSORS):
+    for number in range(1, _MAX_SENSORS):
         source = card.files.get(f"temp{number}_input")
         if source is None:
             continue
@@ -145,7 +145,7 @@ def _read_clocks(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _read_voltages(position: int, card: CardFiles, draft: Draft) -> None:
-    for number in range(_MOST_RAILS):
+    for number in range(_MAX_RAILS):
         if card.is_empty(f"in{number}_label"):
             draft.complain(f"{card.bus_id or card.number} in{number}_label", "the file is empty; the rail is unknown")
         source, rail = card.files.get(f"in{number}_input"), values.RAILS.get(card.text(f"in{number}_label"))

@@ -126,9 +126,9 @@ _ATTRIBUTES: Mapping[int, str] = {
     35: "video", 37: "uclk", 41: "jpeg", 42: "vcn", 48: "hbm",
 }  # fmt: skip
 _ATTRIBUTE_TYPES = ("B", "b", "H", "h", "I", "i", "Q", "q")
-_MOST_PARTITIONS = 8
+_MAX_PARTITIONS = 8
 
-_MOST_ATTRIBUTES = 512
+_MAX_ATTRIBUTES = 512
 _WHOLE_CARD = 0
 
 Numbers = Mapping[str, Sequence[int | None]]
@@ -229,7 +229,7 @@ def _attributes(content: bytes) -> Numbers:
     if len(content) < 8:
         raise UnknownBlobError("version 1.9 without attributes")
     count, position = struct.unpack_from("<i", content, 4)[0], 8
-    if not 0 <= count <= _MOST_ATTRIBUTES:
+    if not 0 <= count <= _MAX_ATTRIBUTES:
         raise UnknownBlobError(f"version 1.9 with {count} attributes")
     for _ in range(count):
         if position + 8 > len(content):
@@ -250,7 +250,7 @@ def _attributes(content: bytes) -> Numbers:
 def _partitions(content: bytes, table: _PartitionTable) -> Iterator[BlobReading]:
     """Yield the readings of the partitions. The engines of an undivided card are read from its only partition."""
     count = struct.unpack_from("<H", content, table.count_offset)[0]
-    for partition in range(count if 1 <= count <= _MOST_PARTITIONS else 0):
+    for partition in range(count if 1 <= count <= _MAX_PARTITIONS else 0):
         numbers = _numbers(content, table.fields, table.first_offset + partition * table.size)
         if count == 1:
             yield from _readings({name: numbers[name] for name in ("vcn", "jpeg")})

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from telemetry_parsers.model import Output, Problem, Report
 from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.echoes import without_prefix
-from telemetry_parsers.text.lines import MOST_LINES, Line, lines, quote
+from telemetry_parsers.text.lines import MAX_LINES, Line, lines, quote
 from telemetry_parsers.text.tool_marks import foreign_tool
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import is_card_folder, is_expected_path, tree_of
 
@@ -31,7 +31,7 @@ _REFUSED = re.compile(
     r"(?: for reading)?: ([A-Z][A-Za-z/ ]{4,40})\s{0,4}\Z"
 )
 # Whole folders of all cards of a node have about ten thousand lines.
-_MOST_LINES = 5 * MOST_LINES
+_MAX_LINES = 5 * MAX_LINES
 # The messages of these tools for error numbers.
 _ERRORS: Mapping[str, int] = {
     "Permission denied": errno.EACCES,
@@ -56,7 +56,7 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
     if not texts:
         return list(outputs)
     text = "\n".join(part for output in texts for part in (output.text, output.stderr) if part)
-    if text.count("\n") > _MOST_LINES:
+    if text.count("\n") > _MAX_LINES:
         return failed("not_understood", "text", "the text has more lines than the files of any node")
     text_lines = lines(text)
     saved = _saved_files_of_cards(text_lines)

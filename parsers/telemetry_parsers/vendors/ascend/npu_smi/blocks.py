@@ -30,7 +30,7 @@ from telemetry_parsers.vendors.ascend.npu_smi.sections import Card, Section, car
 
 _EVENT = re.compile(r"event id=(0x[0-9A-Fa-f]{1,16})")
 _CODE = re.compile(r"(?:0x)?([0-9A-Fa-f]{4,16})\Z")
-_MOST_CHIPS = 16  # of one card; 310 has four
+_MAX_CHIPS = 16  # of one card; 310 has four
 
 
 def is_block_line(line: Line, common: frozenset[str] = keys.COMMON_WORDS) -> bool:
@@ -76,7 +76,7 @@ class _CardAnswer:
     def all_chips(self) -> tuple[Slot, ...]:
         """Return the slots of all chips, for values of the whole card."""
         count = self.card.chip_count or 1
-        counted = tuple(Slot(self.card.number, chip) for chip in range(count if count <= _MOST_CHIPS else 0))
+        counted = tuple(Slot(self.card.number, chip) for chip in range(count if count <= _MAX_CHIPS else 0))
         return self.chips or (counted if len(counted) > 1 else (Slot(self.card.number),))
 
 

@@ -221,7 +221,7 @@ def _is_expected(line: Line) -> bool:
 
 
 # The tool lists at most this many processes of a chip. A chip with this many may have more.
-_MOST_LISTED = 8
+_MAX_LISTED = 8
 _PID = re.compile(r"[0-9]{1,18}\Z")
 _PROCESS_WORDS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("npu", "npu id", "chip"), _ID),
@@ -314,6 +314,6 @@ def _complete_count(counted: _ProcessCounts, slot: Slot) -> Value:
         return 0.0
     if counted.absence is not None:
         return counted.absence
-    if slot.card not in counted.closed or slot.card in counted.cut or counted.counts[slot] >= _MOST_LISTED:
+    if slot.card not in counted.closed or slot.card in counted.cut or counted.counts[slot] >= _MAX_LISTED:
         return Absent.NOT_REPORTED
     return float(counted.counts[slot])

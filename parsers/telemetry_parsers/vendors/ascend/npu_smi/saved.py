@@ -36,7 +36,7 @@ _WHOLE_CHIP = "npu util(%)"  # read after the AI cores, whose utilization is pre
 _WATCH = frozenset({_CARD, _CHIP, *_WATCHED})
 _NODE = re.compile(r"(NPU|Phy-ID)([0-9]{1,6})\Z", re.IGNORECASE)
 _RELATION = re.compile(r"(?:X|SYS|PHB|PIX|PXB|SIO|UB|NA|HCCS(?:_SW)?|XLink(?:_SW)?|PCIE?)\Z", re.IGNORECASE)
-_MOST_COLUMNS = 200
+_MAX_COLUMNS = 200
 
 
 def read_watch(lines: Sequence[Line], draft: Draft) -> None:
@@ -64,7 +64,7 @@ def watch_headings(line: Line) -> tuple[str, ...]:
     if not line.ended or "(idx)" not in line.text.lower():
         return ()
     # Each heading ends in a bracket, so that a single blank separates two headings.
-    names = [" ".join(f"{part})".lower().split()) for part in line.text.split(")", _MOST_COLUMNS) if part.strip()]
+    names = [" ".join(f"{part})".lower().split()) for part in line.text.split(")", _MAX_COLUMNS) if part.strip()]
     return tuple(names) if names[:1] == [_CARD] else ()
 
 
@@ -82,7 +82,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
     nodes: set[str] = set()
     for line in lines:
         row = topology_row(line)
-        words = line.text.split(maxsplit=_MOST_COLUMNS)
+        words = line.text.split(maxsplit=_MAX_COLUMNS)
         if row is not None:
             slot, processors = row
             nodes.add(words[0])
@@ -98,7 +98,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
 
 def topology_row(line: Line) -> tuple[Slot, str | None] | None:
     """Return the device and the processors in a row of `npu-smi info -t topo`, or None for any other line."""
-    words = line.text.split(maxsplit=_MOST_COLUMNS)
+    words = line.text.split(maxsplit=_MAX_COLUMNS)
     node = _NODE.match(words[0]) if line.ended and len(words) > 1 else None
     if node is None or not _RELATION.match(words[1]):
         return None

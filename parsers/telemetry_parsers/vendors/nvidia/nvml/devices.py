@@ -166,9 +166,9 @@ def _word(answer: Plain, words: Mapping[int, str]) -> str | None:
 
 
 # Linux has no larger PIDs.
-_LARGEST_PID = 1 << 22
+_MAX_PID = 1 << 22
 _MOST = 100_000
-_LARGEST_PERCENT = 100
+_MAX_PERCENT = 100
 _Key = tuple[int, int | None, int | None]
 # A process in several lists gets the most specific kind.
 _KINDS: Mapping[str, ProcessKind] = {"Graphics": "graphics", "Compute": "compute", "MPSCompute": "mps"}
@@ -212,8 +212,8 @@ def _sample(sample: Plain) -> tuple[int, float | None] | None:
     """Return the PID of a sample and its ratio, or None. The ratio is None if the driver reports more than 100 %."""
     if not isinstance(sample, list) or len(sample) != 2:
         return None
-    pid, percent = whole(sample[0], _LARGEST_PID + 1), whole(sample[1], _LARGEST_PERCENT + 1)
-    return None if not pid else (pid, None if percent is None else percent / _LARGEST_PERCENT)
+    pid, percent = whole(sample[0], _MAX_PID + 1), whole(sample[1], _MAX_PERCENT + 1)
+    return None if not pid else (pid, None if percent is None else percent / _MAX_PERCENT)
 
 
 def _absence_of_list(kind: str, listed: Plain, readings: Readings) -> Absent:
@@ -247,7 +247,7 @@ def _merged_process(previous: Process, process: Process) -> Process:
 def _read_entry(kind: str, entry: Plain, readings: Readings) -> tuple[_Key, Process] | None:
     if not isinstance(entry, list) or len(entry) != 5:
         return None
-    pid = whole(entry[0], _LARGEST_PID + 1)
+    pid = whole(entry[0], _MAX_PID + 1)
     memory = number(entry[2])
     if not pid or memory is Absent.NOT_UNDERSTOOD:
         return None

@@ -216,8 +216,8 @@ def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Rea
                 readings.row(row, values[name], f"GPM {name}")
 
 
-_MOST_LINKS = 128
-_NUMBERS = frozenset(map(str, range(_MOST_LINKS)))
+_MAX_LINKS = 128
+_NUMBERS = frozenset(map(str, range(_MAX_LINKS)))
 # A sleeping link (2) wakes by itself and is up. A link whose traffic is disabled (3) is down.
 _STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
 # The first name with a number is used. NVLink 5 counts bytes and recovery events, older links KiB and recoveries.
