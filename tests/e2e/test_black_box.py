@@ -228,7 +228,7 @@ def test_a_simulated_node_is_recorded_and_one_that_plays_is_not(tmp_path: Path) 
         asked = ("record", "--config", str(daemon.config_path), "--from", "daemon", "--for", "0.5", "-o")
         assert run_main(*asked, str(path))[0] == 0
         status, _, message = run_main("replay", "pause", "--config", str(daemon.config_path))
-        plays_nothing = "this daemon does not replay a recording;  start one with `telemetry serve --replay FILE`"
+        plays_nothing = "this daemon does not replay a recording; start one with `telemetry serve --replay FILE`"
         assert (status, plays_nothing in message) == (64, True)
     assert len(replayed(path)["devices"]) == 3
     with Daemon(tmp_path, arguments=("--replay", str(path))) as daemon:
