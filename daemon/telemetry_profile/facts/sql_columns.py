@@ -11,7 +11,7 @@ from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.format_contract import Schema, Tables
 
 _INTEGER = re.compile(r"\s*-?\d{1,19}\s*\Z", re.ASCII)
-_MOST = 2**63  # beyond SQLite's integers
+_INTEGER_LIMIT = 2**63  # beyond SQLite's integers
 NO_NAME = "(no name)"
 Row = tuple[Any, ...]
 
@@ -70,7 +70,7 @@ def integer(value: object) -> int | None:
     if isinstance(value, int):
         return value
     if isinstance(value, float):
-        return int(value) if abs(value) < _MOST and value.is_integer() else None
+        return int(value) if abs(value) < _INTEGER_LIMIT and value.is_integer() else None
     return int(value) if isinstance(value, str) and _INTEGER.match(value) else None
 
 

@@ -34,7 +34,7 @@ _MIXED = f"(count by ({NODE}) (group by ({NODE}, vendor) (last_over_time(telemet
 _NAMED_AFTER_VENDOR = "(?i)" + "|".join(f"{word} ({word}.*)" for word in VENDOR_WORDS)
 _MATCHED = "".join(f"$${group + 1}" for group in range(len(VENDOR_WORDS)))
 # The number of series that fit into a legend.
-_MOST = 8
+_MAX_SERIES = 8
 # A card in a ranking. Grafana cuts long names at the end, so the node comes last. Grafana counts characters and ignores their
 # width: the last blank makes room for wide characters.
 RANKED = "{{vendor}} {{device}} {{instance}} "
@@ -119,12 +119,12 @@ def not_reported(*selectors: str) -> Query:
     )
 
 
-def top_series(text: str, legend: str, by: str, most: int = _MOST, among: str = "") -> Query:
+def top_series(text: str, legend: str, by: str, most: int = _MAX_SERIES, among: str = "") -> Query:
     """Return the series with the highest values in the time range, limited to the condition `among`."""
     return query(_top_expression(text, by, most, among), legend)
 
 
-def _top_expression(text: str, by: str, most: int = _MOST, among: str = "") -> str:
+def _top_expression(text: str, by: str, most: int = _MAX_SERIES, among: str = "") -> str:
     return f"{text} and on ({by}) topk({most}, max_over_time({text}[$__range] @ end()){among})"
 
 
@@ -135,7 +135,7 @@ def top_nodes(text: str) -> Query:
 
 def top_rates(counter: str, legend: str, by: str, among: str = "") -> Query:
     """Return a query for the rates of the counters that grew most in the time range, limited to the condition `among`."""
-    top_counters = f"topk({_MOST}, increase({counter}[$__range] @ end()){among})"
+    top_counters = f"topk({_MAX_SERIES}, increase({counter}[$__range] @ end()){among})"
     return query(f"rate({counter}[$__rate_interval]) and on ({by}) {top_counters}", legend)
 
 

@@ -31,7 +31,7 @@ _FURTHEST = " or ".join(
     f'label_replace(abs(accelerator:{name}:zscore{{$cards}}), "of", "{name}", "", "")' for _, name, _ in _COMPARED
 )
 # The number of lines that are drawn above and below the median.
-_MOST = 10
+_MAX_ROWS = 10
 
 
 _SCORES = card_table(
@@ -54,12 +54,12 @@ def _deviation_panel(title: str, name: str, unit: str) -> Panel:
     series = f"accelerator:{name}:deviation{{$cards}}"
     return lines(
         f"{title.capitalize()} against the median",
-        f"How far the {title} of each card is from the median of its model: the {_MOST} cards that were furthest above it and "
-        f"the {_MOST} furthest below it. A line far from the others is a card that stands out.",
+        f"How far the {title} of each card is from the median of its model: the {_MAX_ROWS} cards that were furthest above it and "
+        f"the {_MAX_ROWS} furthest below it. A line far from the others is a card that stands out.",
         unit,
         query(
-            f"round({series} and on (cluster, job, instance, id) (topk({_MOST}, max_over_time({series}[$__range] @ end()))"
-            f" or bottomk({_MOST}, min_over_time({series}[$__range] @ end()))), 0.0001)",
+            f"round({series} and on (cluster, job, instance, id) (topk({_MAX_ROWS}, max_over_time({series}[$__range] @ end()))"
+            f" or bottomk({_MAX_ROWS}, min_over_time({series}[$__range] @ end()))), 0.0001)",
             "{{instance}} {{vendor}} {{device}}",
         ),
         axis=AROUND_ZERO,
@@ -102,21 +102,21 @@ STRAGGLERS = Page(
         "Slow hosts": (
             lines(
                 "Utilization by node",
-                f"The {_MOST} nodes with the lowest utilization.",
+                f"The {_MAX_ROWS} nodes with the lowest utilization.",
                 "percentunit",
                 query(
                     with_node_label(
                         "instance:accelerator_utilization_ratio:avg{$vendors} and on (cluster, job, instance, vendor)"
-                        f" bottomk({_MOST}, min_over_time(instance:accelerator_utilization_ratio:avg{{$vendors}}[$__range] @ end()))"
+                        f" bottomk({_MAX_ROWS}, min_over_time(instance:accelerator_utilization_ratio:avg{{$vendors}}[$__range] @ end()))"
                     ),
                     "{{node}}",
                 ),
             ),
             lines(
                 "Host CPU",
-                f"A busy host slows its cards down: the {_MOST} busiest hosts.",
+                f"A busy host slows its cards down: the {_MAX_ROWS} busiest hosts.",
                 "percentunit",
-                top_series("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}", NODE, _MOST),
+                top_series("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}", NODE, _MAX_ROWS),
             ),
         ),
     },

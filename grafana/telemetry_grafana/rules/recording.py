@@ -138,12 +138,12 @@ _WORK_DONE = RecordingGroup(
 
 # An average instead of a rate, because the rate of a new counter is too low.
 _POWER_READ = "avg_over_time(accelerator_power_watts[5m])"
-_LEAST, _MOST = f"min_over_time({IDLE_POWER}[30d])", f"max_over_time({HIGHEST_POWER}[30d])"
+_MIN_POWER, _MAX_POWER = f"min_over_time({IDLE_POWER}[30d])", f"max_over_time({HIGHEST_POWER}[30d])"
 _ABOVE_IDLE = Recording(
     "accelerator:power_above_idle:ratio",
     # If work adds little power, the tool reports a constant. A card with far less power than idle cards is not idle.
-    f"abs({_POWER_READ} - on ({MODEL}) group_left () {_LEAST})"
-    f" / on ({MODEL}) group_left () (({_MOST} > {with_thresholds('$power_follows')} * {_LEAST}) - {_LEAST})",
+    f"abs({_POWER_READ} - on ({MODEL}) group_left () {_MIN_POWER})"
+    f" / on ({MODEL}) group_left () (({_MAX_POWER} > {with_thresholds('$power_follows')} * {_MIN_POWER}) - {_MIN_POWER})",
     "The difference between the power of the device and of an idle device, as a share of the largest difference within a month.",
 )
 

@@ -37,7 +37,7 @@ _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 CALL = "nvmlDeviceGetProcessUtilization"
 # The error for "no sample". Also pynvml's result if the driver has no samples.
 _NO_SAMPLES = frozenset({0, codes.NOT_FOUND})
-_MOST = 1 << 16
+_MAX_SIZE = 1 << 16
 
 
 class _Entry(ctypes.Structure):
@@ -108,9 +108,9 @@ class ProcessLists:
         while True:
             count = ctypes.c_uint(len(self._entries))
             code = self._nvml.raw(function, handle, ctypes.byref(count), self._entries)
-            if code != codes.INSUFFICIENT_SIZE or len(self._entries) >= _MOST:
+            if code != codes.INSUFFICIENT_SIZE or len(self._entries) >= _MAX_SIZE:
                 return code, min(count.value, len(self._entries))
-            self._entries = (_Entry * min(2 * max(count.value, len(self._entries)) + 5, _MOST))()
+            self._entries = (_Entry * min(2 * max(count.value, len(self._entries)) + 5, _MAX_SIZE))()
 
     def _plain(self, entry: Any) -> list[Plain]:
         memory = None if entry.memory == _UNKNOWN else entry.memory
@@ -159,7 +159,7 @@ class ProcessUse:
         found: Any = self._nvml.call(CALL, handle, since)
         if isinstance(found, Refused) and found.code not in _NO_SAMPLES:
             return found
-        samples = [] if isinstance(found, Refused) else sorted(found[:_MOST], key=lambda sample: int(sample.timeStamp))
+        samples = [] if isinstance(found, Refused) else sorted(found[:_MAX_SIZE], key=lambda item: int(item.timeStamp))
         self._newest = max([since, *(int(sample.timeStamp) for sample in samples[-1:])])
         # The first answer has all samples that the driver has stored, even for processes that exited long ago.
         percents: dict[int, int] = {
