@@ -30,11 +30,13 @@ for _name in ("no_proxy", "NO_PROXY"):
 
 def pytest_configure(config: pytest.Config) -> None:
     """Try the same examples each time, but new ones where only long tests run: no verdict on a change hangs on luck."""
+    only_long = config.getoption("--level") == ["long"]
     hypothesis.settings.register_profile(
         "ours",
+        max_examples=100 if only_long else 50,
         deadline=None,  # how long an example takes says how busy the machine is
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
-        derandomize=config.getoption("--level") != ["long"],
+        derandomize=not only_long,
     )
     hypothesis.settings.load_profile("ours")
 

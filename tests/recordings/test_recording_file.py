@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from telemetry_daemon.recordings import recording_file
 from telemetry_daemon.recordings.recorder import Recorder
 from telemetry_daemon.recordings.recording_file import Damage, RecordingError, RecordingFile, captures_in
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
@@ -156,7 +157,6 @@ def test_damaged_packed_data_end_it_there_and_a_wrong_checksum_costs_no_line(pac
 
 
 def packed_up_to(packed: bytes) -> bytes:
-    """Return the content of the first bytes of packed data, of one or more members."""
     text = b""
     while packed:
         inflate = zlib.decompressobj(31)
@@ -188,7 +188,7 @@ def test_a_line_that_would_take_much_memory_is_not_decoded(tmp_path: Path) -> No
         million = value * (1 << 20)
         with gzip.open(path, "wb", compresslevel=1) as file:
             file.write(WHOLE + b'{"schema":"telemetry.capture/1",' + begin)
-            for _ in range((60 << 20) // len(million)):
+            for _ in range((40 << 20) // len(million)):
                 file.write(million)
             file.write(end + b"}\n" + WHOLE)
     (bomb, most, words), *others = map(read_with_peak, paths)
@@ -206,16 +206,19 @@ def test_what_tools_print_at_most_is_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("useless", [b"\n", b"x\n"])
-def test_after_very_many_lines_without_a_capture_nothing_is_read(useless: bytes) -> None:
-    captures, damage = read(WHOLE + useless * 100_001 + WHOLE)
+def test_after_very_many_lines_without_a_capture_nothing_is_read(
+    useless: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording_file, "_MOST_INVALID", 5000)
+    captures, damage = read(WHOLE + useless * 5001 + WHOLE)
     assert captures == CAPTURES
-    assert damage.early_end == "the 100,000 lines up to line 100,004 have no capture; reading stopped there"
+    assert damage.early_end == "the 5,000 lines up to line 5,004 have no capture; reading stopped there"
 
 
 def test_memory_does_not_grow_with_the_recording(tmp_path: Path) -> None:
-    packed = gzip.compress(line(replace(CAPTURES[0], outputs=(Output(text="x" * 2000),))), 1)
+    packed = gzip.compress(line(replace(CAPTURES[0], outputs=(Output(text="x" * 20_000),))), 1)
     peaks = []
-    for number in (500, 10_000):
+    for number in (50, 500):
         (tmp_path / "a.gz").write_bytes(packed * number)
         count, peak, _ = read_with_peak(tmp_path / "a.gz")
         assert count == number

@@ -85,6 +85,7 @@ COMMANDS = (
     ("replay", "status"),
     ("record", "--for", "1s", "--from", "daemon", "--output", "recording.jsonl"),
 )
+QUICK = ("maintenance", "record")  # the others read their answers alike
 READERS = (
     ("snapshot", "--from", "daemon", "--timeout", "5s"),
     ("check", "--timeout", "5s"),
@@ -124,7 +125,6 @@ def peak_mebibytes() -> float:
 
 
 def run(folder: Path, command: tuple[str, ...]) -> str:
-    """Run a command and return its output. Fail if it takes much memory or shows a bug."""
     name, *arguments = command
     config = folder / "telemetry.toml"
     config.write_text(
@@ -143,7 +143,11 @@ def run(folder: Path, command: tuple[str, ...]) -> str:
 @pytest.mark.parametrize(
     ("name", "kind", "command"),
     [
-        *(("control.sock", kind, command) for kind in CONTROL for command in COMMANDS),
+        *(
+            pytest.param("control.sock", kind, command, marks=() if command[0] in QUICK else pytest.mark.long)
+            for kind in CONTROL
+            for command in COMMANDS
+        ),
         *(("local.sock", kind, command) for kind in LOCAL for command in READERS),
     ],
     ids=str,

@@ -126,7 +126,7 @@ def test_certificates_are_renewed_under_load_without_a_failed_scrape(
     seen = set()
     with running_server(config_file=file) as running, contextlib.ExitStack() as stack:
         tls = pki.trusting(pki.client)
-        scrapers = [stack.enter_context(Scraper(running.port, tls)) for _ in range(4)]
+        scrapers = [stack.enter_context(Scraper(running.port, tls)) for _ in range(2)]
         for pair in pairs:
             replace(key, pair.key.read_bytes())
             replace(certificate, pair.certificate.read_bytes())
