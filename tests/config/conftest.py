@@ -9,5 +9,4 @@ from config.workbench import Workbench
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Workbench:
-    """A folder of its own for the test's configuration file."""
     return Workbench(tmp_path)

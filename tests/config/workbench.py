@@ -80,8 +80,6 @@ FULL = Settings(
 
 @dataclass(frozen=True)
 class Workbench:
-    """A folder with one configuration file."""
-
     folder: Path
 
     @property
@@ -114,7 +112,6 @@ class Workbench:
         return self.loaded(*arguments, **more).settings
 
     def complaints(self, *arguments: object, **more: object) -> list[str]:
-        """The lines of the error, with the file's path cut to its name."""
         with pytest.raises(ConfigError) as caught:
             self.loaded(*arguments, **more)
         lines = str(caught.value).split("\n")

@@ -84,8 +84,6 @@ class Target(http.server.ThreadingHTTPServer):
 
 @dataclass
 class Program:
-    """A process with its own folder, which can be stopped and started again."""
-
     command: Sequence[str]
     folder: Path
     process: subprocess.Popen[bytes] | None = None
@@ -115,8 +113,6 @@ class Program:
 
 @dataclass(frozen=True)
 class Sample:
-    """A stored sample of a series."""
-
     series: str
     time: float
     value: int
@@ -124,15 +120,12 @@ class Sample:
 
 @dataclass
 class Store(Program):
-    """A database that accepts remote write at its own address."""
-
     address: str = ""
     trust: ssl.SSLContext = field(default_factory=ssl.create_default_context)
     # How it is ended: as a crash would, where it keeps what it has taken even then.
     crash: int = signal.SIGKILL
 
     def fetch(self, path: str, **query: str) -> str:
-        """Return the answer; empty while there is none."""
         url = f"https://{self.address}{path}?{urllib.parse.urlencode(query)}"
         request = urllib.request.Request(url, headers=basic("agent", PASSWORD))
         try:
@@ -142,7 +135,6 @@ class Store(Program):
             return ""
 
     def samples(self, metric: str, agent: str) -> list[Sample]:
-        """Return every sample of a metric that the store has from that agent."""
         answer = self.fetch("/api/v1/query", query=f'{metric}{{cluster="{agent}"}}[3h]')
         return [
             Sample(item["metric"].get("series", ""), when, int(float(value)))
@@ -219,7 +211,6 @@ def agent_of(kind: str, folder: Path, target: str, store: Store, pki: Pki) -> Pr
 
 
 def agent_flag() -> str:
-    """Return the flag that makes this version of Prometheus an agent."""
     done = subprocess.run([tool("prometheus"), "--help"], capture_output=True, text=True)
     is_new = re.search(r"^\s+--(\[no-\])?agent\b", done.stdout + done.stderr, re.MULTILINE)
     return "--agent" if is_new else "--enable-feature=agent"
@@ -227,8 +218,6 @@ def agent_flag() -> str:
 
 @dataclass
 class Pair:
-    """An agent, the node that it scrapes, and the store that it fills."""
-
     name: str
     agent: Program
     target: Target
@@ -272,7 +261,6 @@ class Pair:
 
 
 def scraped(pairs: Sequence[Pair], times: int) -> None:
-    """Wait until each target was scraped so many times more."""
     wanted = {pair.name: pair.target.last + times for pair in pairs}
     until(lambda: all(pair.target.last >= wanted[pair.name] for pair in pairs), f"{times} scrapes", 60.0 + 10 * times)
 
@@ -302,7 +290,6 @@ def outage(pairs: Sequence[Pair], times: int, scrapes: int) -> None:
 
 @contextlib.contextmanager
 def all_pairs(folder: Path) -> Iterator[list[Pair]]:
-    """Start every agent with every store."""
     pki = make_pki(folder)
     with contextlib.ExitStack() as stack:
         pairs = []

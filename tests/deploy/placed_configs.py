@@ -30,8 +30,6 @@ _ALL_ADDRESSES = re.compile(r'msg="serving" .*?address="([^"]+)"')
 
 
 class Placed:
-    """A copy of all files in a folder, with these targets."""
-
     def __init__(self, folder: Path, groups: Sequence[dict[str, object]]) -> None:
         shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("node.yml"))
         self.folder = folder
@@ -50,7 +48,6 @@ class Placed:
         return path
 
     def storing_at(self, name: str, address: str, *changes: tuple[str, str]) -> Path:
-        """Return the file of an agent that writes to that address."""
         return self.config(name, (_STORE, f"http://{address}"), *changes)
 
 
@@ -63,7 +60,6 @@ def without_kubernetes(text: str) -> str:
 
 @contextlib.contextmanager
 def many_addresses(folder: Path, count: int) -> Iterator[list[str]]:
-    """Return a simulated node that listens on so many loopback addresses: as many targets."""
     more = [word for number in range(2, count + 1) for word in ("--web.listen-address", f"127.0.0.{number}:0")]
     folder.mkdir()
     expected = "[expect.devices]\nnvidia = 2\n"
@@ -85,7 +81,6 @@ class _Inventory(http.server.SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def inventory(folder: Path, groups: Sequence[dict[str, object]]) -> Iterator[str]:
-    """Start an HTTP service that lists the nodes; return its address."""
     folder.mkdir()
     (folder / "accelerator-nodes").write_text(json.dumps(list(groups)))
     handler = partial(_Inventory, directory=str(folder))

@@ -44,7 +44,6 @@ def text(name: str) -> str:
 
 
 def settings(unit: Path) -> dict[str, list[str]]:
-    """Return the settings of a unit's `[Service]` about users and permissions."""
     found: dict[str, list[str]] = {}
     body = unit.read_text().partition("\n# User")[2].partition("\n[Install]")[0]
     for name, value in re.findall(r"^([A-Za-z]+)=(.*)$", body, flags=re.MULTILINE):
@@ -109,7 +108,6 @@ def holds(condition: str, metric: Mapping[str, Any]) -> bool:
 
 
 def applied(action: str, metric: dict[str, Any]) -> list[dict[str, Any]]:
-    """Apply a statement to the metric; return the metrics that it adds."""
     if match := _COPY.fullmatch(action):
         return [{**metric, "name": match[1], "unit": match[2], "attributes": dict(metric["attributes"])}]
     if match := _SET.fullmatch(action):

@@ -46,21 +46,17 @@ class Site:
         return self.folder / f"{name}.sh"
 
     def install(self, text: str) -> None:
-        """Replace the program by this text, or remove it."""
         self.program.unlink(missing_ok=True)
         if text:
             self.program.write_text(text)
             self.program.chmod(0o755)
 
     def record(self, job: str) -> dict[str, Any]:
-        """Return the content of a job's file; empty if there is none."""
         path = self.jobs / f"slurm-{job}.json"
         found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         return found
 
     def claims(self) -> dict[str, Claim]:
-        """Return the claims of the daemon's source, by the job's name."""
-
         class Settings:
             job_directory = str(self.jobs)
             job_maps = ()

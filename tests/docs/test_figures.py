@@ -42,7 +42,6 @@ TEXTS = {str(page.relative_to(ROOT)): flat(page.read_text("utf-8")) for page in 
 
 
 def given(phrase: str) -> Iterator[tuple[str, str]]:
-    """Each page that has the phrase, with the number that it gives there."""
     before, _, after = phrase.partition("{}")
     pattern = re.compile(f"{re.escape(before)}({NUMBER}){re.escape(after)}")
     return ((name, found[1].rstrip(".,")) for name, text in TEXTS.items() for found in pattern.finditer(text))

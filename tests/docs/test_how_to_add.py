@@ -38,8 +38,6 @@ MARKS = "parsers/telemetry_parsers/text/tool_marks.py"
 
 
 class House:
-    """A copy of the checkout, and the files that were written in it by hand since `start`."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
         shutil.copytree(ROOT, root, ignore=NOT_COPIED, symlinks=True)
@@ -53,7 +51,6 @@ class House:
         self._touched.add(name)
 
     def insert(self, name: str, before: str, text: str) -> None:
-        """Write the text before another one, the first of its kind."""
         path = self.root / name
         head, found, tail = path.read_text().partition(before)
         assert found, (name, before)
@@ -61,7 +58,6 @@ class House:
         self._touched.add(name)
 
     def touched(self) -> set[str]:
-        """The files that were touched since the last question."""
         touched, self._touched = self._touched, set()
         return touched
 
@@ -82,7 +78,6 @@ class House:
         (info / "entry_points.txt").write_text("\n".join(sections))
 
     def python(self, *arguments: str | Path) -> str:
-        """What Python prints with the copy's packages in place of the checkout's."""
         path = os.pathsep.join(str(self.root / folder) for folder in ("installed", *SOURCE_FOLDERS))
         # No captures lie beside the copy, which would fail its tests where CI=true.
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "CI": ""}
@@ -93,7 +88,6 @@ class House:
         return done.stdout
 
     def pytest(self, *arguments: str) -> None:
-        """Run tests of the copy; all of them pass."""
         self.python(
             "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={self.root.parent / 'tests'}", *arguments
         )
@@ -126,7 +120,6 @@ def add_vendor(house: House) -> None:
 
 
 def plugins_parser() -> str:
-    """The example plugin's parser without the metric of its own."""
     text = (PLUGIN / "src/telemetry_example/acme_smi.py").read_text()
     text = re.sub("from telemetry_example.vendor import .*\n", "", text)
     text = text.replace(

@@ -39,7 +39,6 @@ PORT = re.compile(r"(?:(?<![0-9a-f]{4}):|EXPOSE |\bport: |\bport-forward POD )([
 
 
 def strangers(text: str, own: int) -> Iterator[tuple[int, int]]:
-    """Line and number of each port that is neither ours nor known."""
     for number, line in enumerate(text.splitlines(), 1):
         for port in map(int, PORT.findall(line)):
             if port != own and port not in OTHERS:

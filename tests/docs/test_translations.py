@@ -11,7 +11,6 @@ CHINESE = (ROOT / "README.zh-CN.md").read_text()
 
 
 def prose(text: str) -> str:
-    """The text without its blocks of code."""
     return re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
@@ -24,7 +23,6 @@ def blocks(text: str) -> list[str]:
 
 
 def commands(text: str) -> list[str]:
-    """What stands in backticks outside of blocks; their order is the language's own."""
     return sorted(re.findall(r"`([^`\n]+)`", prose(text)))
 
 
@@ -33,7 +31,6 @@ def links(text: str) -> list[str]:
 
 
 def tables(text: str) -> list[int]:
-    """The number of cells of each row."""
     return [len(re.findall(r"(?<!\\)\|", line)) for line in prose(text).splitlines() if line.startswith("|")]
 
 

@@ -20,7 +20,6 @@ IDENTITY = {"vendor": "nvidia", "device": "0", "id": "GPU-00000000", "model": "N
 
 
 def series_of(snapshot, name, extra=None):
-    """The labels and value of each series of a metric."""
     return [
         (dict(labels), value)
         for metric, series in shown_families(snapshot, extra)

@@ -24,7 +24,6 @@ USED, TOTAL = of("memory_used_bytes", 20.0 * GIB), of("memory_total_bytes", 80.0
 
 
 def numbered(*cards):
-    """Return a snapshot of cards that have these readings, or these facts."""
     made = [
         kit.device(number, **card) if isinstance(card, dict) else kit.device(number, *card)
         for number, card in enumerate(cards)
@@ -58,7 +57,6 @@ def pairs():
 
 
 def columns():
-    """What has a column only where there is room."""
     fast, memory = of("clock_hertz", 1.98e9, "sm"), of("clock_hertz", 2.6e9, "memory")
     thermal, brake = of("throttled", 1.0, "sw_thermal"), of("throttled", 1.0, "hw_power_brake")
     users = (Process(0, 11, "a"), Process(0, 12, ""))
@@ -102,7 +100,6 @@ def identities():
 
 
 def sources():
-    """Sources and their polls in every state, with problems, counts and versions."""
     fresh = [
         kit.poll("polls", f"poll_{number}", state, expires=kit.NOW + left)
         for number, (state, left) in enumerate(
@@ -154,13 +151,11 @@ def of_the_daemon():
 
 
 def owners():
-    """Who has which card, and the processes on them."""
     alone = kit.full_device(1, allocations=(kit.allocation(is_used=None),))
     return kit.snapshot(kit.shared_device(), alone, kit.full_device(2))
 
 
 def absences():
-    """What many devices do not give."""
     readings = (
         of("temperature_celsius", 41.0, "core"), of("power_watts", Absent.NOT_PERMITTED),
         of("power_cap_watts", Absent.NOT_SUPPORTED), of("memory_used_bytes", 1024.0), of("memory_total_bytes", 2048.0),
@@ -201,7 +196,6 @@ SMALL = {
 
 
 def shown(snapshot, command_lines):
-    """Return all forms of a snapshot, each below its name."""
     chosen = Selection(command_lines=command_lines)
     yield "page", page_of(snapshot)
     for width in WIDTHS:

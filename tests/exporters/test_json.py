@@ -120,7 +120,6 @@ def validate(name: str, data: object) -> None:
 
 
 def events(snapshot):
-    """Yield the events of a snapshot, names and data."""
     found = judge(snapshot)
     state = stream_json.state(snapshot, found, "1.2.3", "abc")
     yield "state", encoded(state)

@@ -54,7 +54,6 @@ START = kit.snapshot(
 
 
 def with_card(snapshot, index, **changes):
-    """The snapshot with one of its devices changed."""
     devices = list(snapshot.devices)
     if devices:
         index %= len(devices)
@@ -63,13 +62,11 @@ def with_card(snapshot, index, **changes):
 
 
 def with_numbers(device, values):
-    """The device with other values in the same shape."""
     given = Readings.of(device.readings)
     return replace(device, readings=Readings(given.shape, tuple(values), given.origins))
 
 
 def with_values(snapshot, values):
-    """The snapshot with these values, again and again; an info stays 1."""
     fresh = cycle(values)
     devices = tuple(
         with_numbers(device, [1.0 if item.metric == "rank_info" else next(fresh) for item in device.readings])
@@ -79,7 +76,6 @@ def with_values(snapshot, values):
 
 
 def with_value(snapshot, index, at, value):
-    """The snapshot with one value changed."""
     if not snapshot.devices:
         return snapshot
     device = snapshot.devices[index % len(snapshot.devices)]
@@ -90,7 +86,6 @@ def with_value(snapshot, index, at, value):
 
 
 def with_source(snapshot, index, **changes):
-    """The snapshot with one source changed, the others the same objects."""
     sources = list(snapshot.sources)
     sources[index % len(sources)] = replace(sources[index % len(sources)], **changes)
     return replace(snapshot, sources=tuple(sources))

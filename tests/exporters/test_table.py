@@ -70,7 +70,6 @@ def test_absent_values_are_dim_and_states_coloured():
 
 
 def cell(heading, *readings, **facts):
-    """What that column says of a device."""
     (row,) = rows(kit.snapshot(kit.device(0, *readings, **facts)))
     return next(column.cell(row).text for column in DEVICE_COLUMNS if column.heading == heading)
 

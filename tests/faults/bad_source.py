@@ -46,12 +46,10 @@ PARSER = SourceParser(
 
 
 def flooded_node(folder: Path, devices: int, prefix: tuple[str, ...] = ()) -> Daemon:
-    """Return a daemon, not started yet, with the honest tool and a plugin that lists new devices at each poll."""
     return tool_node(folder, flooding_plugin(folder, devices), prefix=prefix)[0]
 
 
 def flooding_plugin(folder: Path, devices: int) -> str:
-    """Return the configuration of a plugin that lists so many new devices at each poll."""
     (folder / "parsers").mkdir()
     text = _PLUGIN.format(name=FLOOD, devices=devices)
     (folder / "parsers" / "acme.py").write_text(text)
@@ -63,7 +61,6 @@ def honest_readings(daemon: Daemon) -> list[str]:
 
 
 def fill_state(folder: Path, count: int) -> Path:
-    """Write a state file with so many devices of one vendor, the first of them seen most."""
     path = folder / "state" / "devices.json"
     path.parent.mkdir()
     devices = (

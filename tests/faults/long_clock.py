@@ -29,7 +29,6 @@ READING = "accelerator_utilization_ratio{"
 
 @pytest.fixture
 def clock(tmp_path: Path) -> Iterator[SteppedClock]:
-    """Return a clock that the daemon and its children use."""
     clock = SteppedClock(tmp_path)
     yield clock
     clock.close()
@@ -42,13 +41,11 @@ def stepped(folder: Path, clock: SteppedClock) -> tuple[Daemon, ToolFolder]:
 
 
 def last_success(daemon: Daemon) -> float:
-    """Return the time of the tool's newest success, from the page."""
     lines = series(daemon, "telemetry_source_last_success_timestamp_seconds{")
     return max(float(line.rpartition(" ")[2]) for line in lines if f'source="{TOOL}"' in line)
 
 
 def without_the_second_card(text: str) -> str:
-    """Return the tool's table after a card has left the bus."""
     lines = text.splitlines(keepends=True)
     row = next(number for number, line in enumerate(lines) if line.startswith("| 1 "))
     return "".join((*lines[:row], *lines[row + 3 :]))

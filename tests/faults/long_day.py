@@ -63,7 +63,6 @@ class Day(FedNode):
         self._asked: dict[tuple[str, str], float] = {}
 
     def hours(self, count: int) -> Iterator[int]:
-        """Simulate so many hours; yield the number of readings at the end of each."""
         for _ in range(count):
             end = self.now + HOUR
             while self.now < end:
@@ -93,7 +92,6 @@ class Day(FedNode):
 
 
 def kept() -> tuple[int, int, int]:
-    """Return the numbers of threads, descriptors and processes."""
     return threading.active_count(), len([*Path("/proc/self/fd").iterdir()]), len(list(descendants(os.getpid())))
 
 

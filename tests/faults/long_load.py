@@ -104,7 +104,6 @@ def test_three_thousand_stalled_clients_of_a_daemon_that_polls(tmp_path: Path, m
 
 
 def said(port: int, *pieces: bytes) -> bytes:
-    """Return the daemon's answer to these bytes until it closes the connection or has sent enough."""
     answer = b""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
         with contextlib.suppress(OSError):  # the server may hang up on an attacker at any time

@@ -27,8 +27,6 @@ MAX_TEXT_LENGTH = 100_000
 
 
 class DamagedNode(FedNode):
-    """A node whose tools all print damaged outputs, with all parts that keep some of them."""
-
     def __init__(self) -> None:
         self.parsers = registered_parsers()
         self.captures: dict[str, list[Capture]] = {}
@@ -42,7 +40,6 @@ class DamagedNode(FedNode):
         self.store = self.new_store(history=self.history, watch=self.alarms)
 
     def live(self, minutes: float) -> int:
-        """Simulate that time; return the bytes in use at its end."""
         end = self.now + 60.0 * minutes
         while self.now < end:
             self.now += STEP_SECONDS

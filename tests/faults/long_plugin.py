@@ -27,7 +27,6 @@ FAULTS = {
 
 
 def workers(daemon: Daemon) -> list[int]:
-    """Return the plugin's worker processes."""
     named = [pid for pid in descendants(daemon.pid) if PLUGIN.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
     return [pid for pid in named if alive(pid)]
 

@@ -20,7 +20,6 @@ IN_NAMESPACE = ("unshare", "--mount", "sh", "-c")
 
 
 def bound(source: str, over: str) -> tuple[str, ...]:
-    """Return a prefix that replaces one of the kernel's files for this process only."""
     return (*IN_NAMESPACE, f'mount --bind {source} {over} && exec "$@"', "sh")
 
 

@@ -45,8 +45,6 @@ def varied(random_from: random.Random) -> Request:
 
 
 class Scraper(threading.Thread):
-    """Requests one page after the other; every hundredth on a new connection, some cut off in the middle."""
-
     def __init__(self, address: str, seed: int, count: int) -> None:
         super().__init__(daemon=True)
         self._host, _, port = address.rpartition(":")
@@ -77,7 +75,6 @@ class Scraper(threading.Thread):
 
 
 def scrape(daemon: Daemon, count: int, seed: int) -> dict[int, int]:
-    """Scrape so often; return how often each status was the answer."""
     scrapers = [Scraper(daemon.address, seed + number, count // SCRAPERS) for number in range(SCRAPERS)]
     for scraper in scrapers:
         scraper.start()

@@ -31,8 +31,6 @@ class Mob:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A burden's additions to the daemon's configuration and environment."""
-
     config: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -43,15 +41,12 @@ Burden = Callable[[Path], Load]
 
 @dataclass
 class Siege:
-    """The result of an attack."""
-
     login_seconds: float = 0.0
     scrape_seconds: list[float] = field(default_factory=list)
     stop_seconds: float = 0.0
     peak_mib: float = 0.0
 
     def p99_seconds(self) -> float:
-        """Return the time within which 99 % of the scrapes ended."""
         return sorted(self.scrape_seconds)[int(len(self.scrape_seconds) * 0.99)]
 
     def figures(self) -> dict[str, float]:
@@ -112,7 +107,6 @@ def _readings_in_peace(folder: Path) -> list[str]:
 
 @contextlib.contextmanager
 def _guarded_daemon(folder: Path, burdens: Sequence[Burden], prefix: tuple[str, ...], cost: int) -> Iterator[Daemon]:
-    """Return a daemon with a password, which no client has given yet."""
     folder.mkdir()
     web = folder / "web.yml"
     hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(cost)).decode()
@@ -149,6 +143,5 @@ def scrape(port: int) -> tuple[float, str]:
 
 
 def _readings(page: str) -> list[str]:
-    """Return the lines of the honest tool's cards, without timers."""
     lines = (line for line in page.splitlines() if line.startswith("accelerator_") and 'vendor="iluvatar"' in line)
     return sorted(line for line in lines if "_total" not in line.partition("{")[0])

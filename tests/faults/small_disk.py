@@ -32,7 +32,6 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(folder: Path, kibibytes: int = 256) -> Iterator[SmallDisk]:
-    """Mount a small disk, which needs root."""
     folder.mkdir()
     options = f"size={kibibytes}k,mode=0700"
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True, timeout=PATIENCE_SECONDS)

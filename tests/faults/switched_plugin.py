@@ -95,7 +95,6 @@ class SwitchedPlugin:
 
     @property
     def config(self) -> str:
-        """Return settings that make a daemon load the plugin and poll it often."""
         paths = f'[parsers]\npaths = ["{self.folder}/parsers"]\n'
         return f'{paths}[sources.{PLUGIN}]\ninterval = 0.5\ndeadline = 1.5\nmode = "always"\n'
 

@@ -13,7 +13,6 @@ CLIENTS = 300
 
 
 def connections(daemon: Daemon, count: int) -> contextlib.ExitStack:
-    """Open so many connections that begin a request and never finish it."""
     host, _, port = daemon.address.rpartition(":")
     stack = contextlib.ExitStack()
     for _ in range(count):

@@ -35,8 +35,6 @@ def test_a_part_that_does_not_end_is_left_behind(tmp_path: Path) -> None:
 
 
 class Stuck:
-    """A reader that does not return from its end."""
-
     def __init__(self, released: threading.Event) -> None:
         self._released = released
 

@@ -23,7 +23,6 @@ UP = "accelerator_up{"
 
 
 def families(path: Path) -> set[str]:
-    """Return the metrics of a textfile; raise if it is torn."""
     text = path.read_text()
     assert text.endswith("\n")
     return {family.name for family in oracle.text_string_to_metric_families(text)}

@@ -42,7 +42,6 @@ FORMS: dict[str, Callable[[Snapshot], str]] = {
 
 
 def unsafe(text: str) -> list[str]:
-    """Return the characters that no reader, terminal or editor should get; line ends are ours."""
     kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
     return sorted({f"U+{ord(sign):04X}" for sign in text if sign != "\n" and unicodedata.category(sign) in kinds})
 

@@ -96,17 +96,14 @@ class Node:
         self.series[f"{name.split('{', maxsplit=1)[0]}{{{text}}}"] = values
 
     def found(self, *words: str) -> list[str]:
-        """The series in which all these words are; at least one."""
         names = [name for name in self.series if all(word in name for word in words)]
         assert names, words
         return names
 
     def reports(self, values: str, *words: str) -> Node:
-        """These series have these values."""
         return self._each(self.found(*words), lambda _: values)
 
     def answering(self, values: str) -> Node:
-        """Whether Prometheus gets an answer."""
         return self._each([name for name in self.series if name.startswith("up{")], lambda _: values)
 
     def dead(self) -> Node:
@@ -114,7 +111,6 @@ class Node:
         return self.unscraped().answering(then(1, f"0x{END}"))
 
     def unscraped(self) -> Node:
-        """From the turn on the node is not scraped, or its scrapes do not arrive."""
         return self._each(list(self.series), lambda values: gone(first(values))).clock("stale")
 
     def restarted(self) -> Node:
@@ -142,19 +138,16 @@ class Node:
         return self.reports(f"0+60x{TURN - 1} {after}", "telemetry_time_seconds")
 
     def without_cards(self) -> Node:
-        """From the turn on no source reports the cards."""
         self._each(self.found("accelerator_"), lambda values: gone(first(values)))
         return self.reports(gone(CARDS), "telemetry_devices{")
 
     def failing(self, state: str) -> Node:
-        """The source of the cards does not work from the turn on."""
         self.without_cards()
         self.reports(then(1, f"0x{END}"), "source_up").reports(then(1, f"0x{END}"), "source_poll_up")
         self.reports(then(1, f"0x{END}"), 'state="ok"').reports(then(0, f"1x{END}"), f'state="{state}"')
         return self.reports(then(0.4, f"10x{END}"), "duration_seconds")
 
     def lost(self, card: int) -> Node:
-        """One card falls off the bus."""
         names = self.found("accelerator_", f'id="id{card}"')
         self._each(names, lambda values: gone(first(values)))
         self.reports(then(CARDS, f"{CARDS - 1}x{END}"), "telemetry_devices{")
@@ -168,7 +161,6 @@ class Node:
 
 
 def first(values: str) -> float:
-    """The first value of a series."""
     match = re.match(r"-?[\d.e+]+?(?=[x+ ]|$)", values)
     assert match is not None, values
     return float(match[0])

@@ -6,6 +6,5 @@ SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
 def panels_of(board: dict[str, Any]) -> list[dict[str, Any]]:
-    """All panels but the rows, those of closed rows included."""
     everything = [panel for item in board["panels"] for panel in (item, *item.get("panels", ()))]
     return [panel for panel in everything if panel["type"] != "row"]

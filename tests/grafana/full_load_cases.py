@@ -21,7 +21,6 @@ def _clocked(device: str, watts: float, hertz: float, node: str = "") -> dict[st
 
 
 def _peers(count: int, last: tuple[float, float], node: str = "") -> dict[str, str]:
-    """Cards of one node, or each of a node of its own, at 600 W and 1.6 GHz but for the last one."""
     places = [(str(n), f"{node}{n}" if node else "") for n in range(count)]
     cards = [_clocked(device, *(last if n == count - 1 else (600, 1.6e9)), at) for n, (device, at) in enumerate(places)]
     return {name: values for of_card in cards for name, values in of_card.items()}
@@ -45,7 +44,6 @@ def _job(*cards: dict[str, str]) -> dict[str, str]:
 
 
 def _nodes(*busy: int) -> dict[str, str]:
-    """A job with four cards on each of these nodes, which are so busy."""
     return _job(*(_of_job(f"node{n}", str(card), busy=rate) for n, rate in enumerate(busy) for card in range(4)))
 
 

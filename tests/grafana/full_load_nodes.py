@@ -86,7 +86,6 @@ def _counted(steps: list[tuple[int, float]]) -> str:
 
 
 def seen_before(target: dict[str, str], model: str = "m") -> Series:
-    """A node of which Prometheus learns what an idle and what a busy card of the model draws."""
     series = {}
     for device, work in (("idle", IDLE), ("busy", TRAINS)):
         labels = {**target, "instance": "other", "vendor": "v", "device": device, "id": device, "model": model}

@@ -16,8 +16,6 @@ GIB = float(1 << 30)
 
 @dataclass(frozen=True)
 class Card:
-    """A card that does the same all the time."""
-
     number: int
     watts: float
     busy: float
@@ -106,7 +104,6 @@ Key = tuple[str, ...]
 
 
 def summed(had: Sequence[Had], labels: Sequence[str], value: Callable[[Had], float]) -> dict[Key, float]:
-    """The sum over what each group has; an empty word stands for a label that it lacks."""
     sums: dict[Key, float] = defaultdict(float)
     for item in had:
         sums[grouped(item, labels)] += value(item)
@@ -144,7 +141,6 @@ STEP_TOKENS, STEP_JOULES = {"0": 50.0, "1": 80.0}, {"0": 6.0, "1": 2.5}
 
 
 def served_by(labels: Sequence[str], value: Callable[[Served], float]) -> dict[Key, float]:
-    """The sum over the servers of each group."""
     sums: dict[Key, float] = defaultdict(float)
     for server in SERVED:
         sums[tuple(server.labels[label] for label in labels)] += value(server)
@@ -152,7 +148,6 @@ def served_by(labels: Sequence[str], value: Callable[[Served], float]) -> dict[K
 
 
 def tokens_and_energy() -> dict[tuple[str, Key], float]:
-    """The series of the recording rules about tokens, by name and labels."""
     found: dict[tuple[str, Key], float] = {}
     for scope, labels in (("pod", ("namespace", "pod", "model_name")), ("model_name", ("model_name",))):
         tokens, watts = served_by(labels, lambda server: server.tokens), served_by(labels, lambda server: server.watts)
@@ -169,7 +164,6 @@ def tokens_and_energy() -> dict[tuple[str, Key], float]:
 
 
 def fleet() -> Series:
-    """The whole course of the fleet, with a value a minute."""
     series: dict[str, str] = {}
 
     def add(metric: str, labels: Mapping[str, str], value: float, growth: float = 0.0, steps: int = STEPS) -> None:
@@ -206,7 +200,6 @@ def fleet() -> Series:
 
 
 def of_tokens() -> Series:
-    """The recorded series about tokens, and what two ranks of each job count."""
     names = {"pod": ("namespace", "pod", "model_name"), "model_name": ("model_name",), "job_id": ("job_id",)}
     series: dict[str, str] = {}
     for (metric, key), value in tokens_and_energy().items():

@@ -61,7 +61,6 @@ class Story:
 
 @functools.cache
 def groups_of(*files: Path) -> tuple[Group, ...]:
-    """The groups of rule files."""
     return tuple(group for file in files for group in yaml.safe_load(file.read_text())["groups"])
 
 
@@ -106,7 +105,6 @@ def _run(folder: Path, groups: Sequence[Group], stories: Iterable[Mapping[str, o
 def assert_answers(
     folder: Path, groups: Sequence[Group], stories: Iterable[Story], evaluated_every: str = "1m"
 ) -> None:
-    """Assert that every story has its answers and alerts under these rules."""
     output = _run(folder, groups, [story.for_promtool() for story in stories], evaluated_every)
     assert not output, output
 

@@ -29,7 +29,6 @@ class Scene:
 
 
 def within(cluster: str, series: Series) -> dict[str, str]:
-    """The series in a cluster of this name; where they have clusters, in clusters below it."""
     return {
         name.replace('cluster="', f'cluster="{cluster}/')
         if 'cluster="' in name
@@ -39,7 +38,6 @@ def within(cluster: str, series: Series) -> dict[str, str]:
 
 
 def by_cluster(samples: Iterable[Sample]) -> Mapping[str, Counter[str]]:
-    """How often each alert fires in each cluster, those below it included."""
     found: dict[str, Counter[str]] = {}
     for labels, value in samples:
         counted = found.setdefault(labels["cluster"].partition("/")[0], Counter())
@@ -62,7 +60,6 @@ def series_of(scene: Scene) -> dict[str, str]:
 
 
 def assert_fires(folder: Path, scenes: Mapping[str, Scene]) -> None:
-    """In each scene its alerts fire, and no others."""
     firing = {name: dict.fromkeys(scene.minutes, scene.firing) for name, scene in scenes.items()}
     assert_firing(folder, {name: series_of(scene) for name, scene in scenes.items()}, firing)
 
@@ -74,7 +71,6 @@ def assert_firing(
     rules: Sequence[Group] = (),
     evaluated_every: str = "1m",
 ) -> None:
-    """Assert that exactly these alerts fire in each scene at these minutes, under the given rules or those of all alerts."""
     series: dict[str, str] = {}
     for name, of_scene in series_of_scenes.items():
         series |= within(name, of_scene)

@@ -143,7 +143,6 @@ def test_a_stronger_alert_of_the_same_card_holds_others_back(manager: Alertmanag
 
 
 def delivering(tmp_path: Path, urls: Mapping[str, str]) -> Path:
-    """Our configuration, which sends at once to these URLs of its receivers."""
     document = yaml.safe_load(CONFIG.read_text())
     document["route"].update(group_wait="1s", group_interval="1s")
     for receiver in document["receivers"]:

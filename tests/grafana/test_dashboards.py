@@ -47,7 +47,6 @@ def boards() -> dict[str, dict[str, Any]]:
 
 
 def panels(kind: str = "") -> dict[str, dict[str, Any]]:
-    """All panels of a kind, or of all kinds, by their board and title."""
     return {
         f"{uid} {panel['title']} {panel['id']}": panel
         for uid, board in boards().items()

@@ -49,7 +49,6 @@ def one(course: Course, cards: tuple[int, ...] = tuple(ALL)) -> Nodes:
 
 
 def many(count: int, course: Course, last: Course) -> Nodes:
-    """Nodes that all do the same, but for the last one."""
     names = [f"node{number}" for number in range(1, count + 1)]
     return (*(works(node(name), course) for name in names[:-1]), works(node(names[-1]), last))
 
@@ -61,7 +60,6 @@ def with_values(of: Nodes, values: str, *words: str) -> Nodes:
 
 
 def without(of: Nodes, *words: str) -> Nodes:
-    """The same without these series."""
     for node in of:
         for name in node.found(*words):
             del node.series[name]

@@ -149,7 +149,6 @@ def expected_rows() -> dict[Target, Rows]:
 
 
 def rows_of(samples: Sequence[Sample], labels: Sequence[str]) -> dict[Key, float]:
-    """The numbers by these labels. Two series with the same would be one row too few."""
     rows = {tuple(found.get(label, "") for label in labels): value for found, value in samples}
     assert len(rows) == len(samples)
     return rows

@@ -26,7 +26,6 @@ class Course:
 
 
 def courses() -> dict[str, Course]:
-    """Those of lasting_alerts.txt."""
     text = (Path(__file__).parent / "lasting_alerts.txt").read_text()
     text = re.sub(r"(?<=x)(\d+)d", lambda days: str(int(days[1]) * STEPS_A_DAY), text)
     found = {}

@@ -32,7 +32,6 @@ def question_of(alert: str, at: str, instances: Sequence[str]) -> Question:
 
 
 def courses() -> Iterator[tuple[str, Story]]:
-    """The alerts and stories of maintenance.txt."""
     text = (Path(__file__).parent / "maintenance.txt").read_text()
     for name, what, *lines in map(str.splitlines, text.strip().split("\n\n")[1:]):
         alert, every, firing = re.fullmatch(r"(\w+)(?: every (\w+))?: (.*)", what).groups()  # type: ignore[union-attr]  # it is so written

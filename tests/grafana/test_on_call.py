@@ -26,7 +26,6 @@ FLAPPING = then(1, " ".join(["0 0 1"] * (END // 3)))
 
 
 def comes_and_goes(after: str) -> Node:
-    """One card's presence from the turn on."""
     return Node().reports(then(1, after), "accelerator_up", 'id="id3"')
 
 
@@ -48,7 +47,6 @@ def forgotten(node: Node) -> Node:
 
 
 def without_limits(node: Node) -> Node:
-    """Remove the limits of the cards."""
     for name in node.found("slowdown"):
         del node.series[name]
     return node
@@ -89,7 +87,6 @@ def links_down() -> Node:
 
 
 def released() -> Node:
-    """The source works and reports no cards."""
     node = Node().without_cards()
     node.reports(then(0, f"1x{END}"), "source_state", 'state="released"')
     return node.reports(gone(1), "poll_up")
@@ -150,7 +147,6 @@ def quiet(*nodes: Node, is_full: bool = False) -> Scene:
 
 
 def fires(alert: str, *nodes: Node) -> Scene:
-    """One alert, long after the turn."""
     return Scene(nodes, {alert: 1})
 
 

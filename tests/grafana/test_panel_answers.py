@@ -38,7 +38,6 @@ def panels() -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def ask(folder: Path, series: Series, answers: Mapping[str, float], at: str, rules: Sequence[Group] = ()) -> None:
-    """The one number that each query answers."""
     assert_answers(
         folder, rules, [Story(series, [Question(query, at, {"{}": value}) for query, value in answers.items()])]
     )

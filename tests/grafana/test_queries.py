@@ -48,8 +48,6 @@ EMPTY = {
 
 
 class Fleet:
-    """The nodes' Prometheus with what its rules have recorded."""
-
     def __init__(self, prometheus: Prometheus, cards: list[Mapping[str, str]]) -> None:
         self.prometheus = prometheus
         self.cards = cards

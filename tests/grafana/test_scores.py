@@ -13,7 +13,6 @@ pytestmark = pytest.mark.needs("promtool")
 
 
 def heat(celsius: Sequence[float], vendor: str = "nvidia") -> dict[str, str]:
-    """A card for each temperature."""
     labels = 'job="j",instance="n",vendor="{}",device="{}",id="{}",model="m",sensor="core"'
     return {
         f"accelerator_temperature_celsius{{{labels.format(vendor, n, n)}}}": f"{value}x10"

@@ -12,7 +12,6 @@ CARD = 'job="telemetry",instance="n1",namespace="monitoring",pod="telemetry-1",v
 
 
 def energy(device: int, watts: float, **owner: str) -> dict[str, str]:
-    """The energy of an owner's share of a card, at a constant power."""
     labels = ",".join(f'{name}="{text}"' for name, text in owner.items())
     series = f"accelerator_allocation_energy_joules_total{{{CARD.format(device)},{labels}}}"
     return {series: f"{watts * 6000}+{watts * 60}x30"}
@@ -102,7 +101,6 @@ CASES: Mapping[str, tuple[Series, Mapping[str, Mapping[str, float]]]] = {
 
 
 def labelled(record: str, words: str) -> str:
-    """The labels of a series by its words: pod and model, a model, or a job."""
     scope, (first, *rest) = record.partition(":")[0], words.split()
     if scope == "pod":
         model = f'model_name="{rest[0]}",' if rest else ""

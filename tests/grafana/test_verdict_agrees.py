@@ -87,7 +87,6 @@ def series_of(node: Snapshot) -> Mapping[str, str]:
 
 
 def assert_agree(folder: Path, node: Snapshot, silent: Sequence[str] = ()) -> None:
-    """Exactly those alerts fire that the findings name, but none on the silent cards."""
     verdict = judge(node)
     answers = {
         f'{{alertname="{alert}",id="{device_id}"}}': 1
@@ -101,7 +100,6 @@ def assert_agree(folder: Path, node: Snapshot, silent: Sequence[str] = ()) -> No
 
 
 def rules() -> list[Mapping[str, object]]:
-    """What the compared alerts take, once each."""
     groups: dict[str, dict[str, object]] = {}
     for alert in sorted(COMPARED):
         for group in needed_by(alert):

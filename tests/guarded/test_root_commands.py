@@ -88,13 +88,11 @@ class Node:
 
 @pytest.fixture
 def node() -> Iterator[Node]:
-    """In /tmp itself: the folder of a test is closed to other users."""
     with tempfile.TemporaryDirectory() as folder:
         yield Node(Path(folder))
 
 
 def in_each(node: Node, plant: Callable[[Path, Path], None]) -> None:
-    """Plant under every name in every folder of the service's user."""
     for folder in (*node.owned, node.folder / "shared"):
         for name in NAMES:
             with suppress(FileExistsError):  # what the node needs has the name already
@@ -110,8 +108,6 @@ def locks_elsewhere(node: Node) -> None:
 
 
 def in_locks_too(plant: Callable[[Path, Path], None]) -> Callable[[Node], None]:
-    """Plant under every name, and under that of the tool's lock."""
-
     def everywhere(node: Node) -> None:
         in_each(node, plant)
         folder = node.folder / "run" / "locks"
@@ -253,7 +249,6 @@ def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(node: Node) -> Non
 
 
 def written_in(folder: Path) -> bool:
-    """Whether it could be written in."""
     try:
         with OwnFolder.at(folder) as opened:
             opened.replace("devices.json", b"{}")

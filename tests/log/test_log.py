@@ -35,7 +35,6 @@ class Pipe:
         os.set_blocking(self.reading, False)
 
     def lines(self):
-        """All lines that were written since the last call; each must be whole."""
         data = b""
         while True:
             try:

@@ -59,7 +59,6 @@ def test_what_a_kubelet_says_hides_its_names_too() -> None:
 
 
 def shapes(claims: tuple[Claim, ...]) -> list[object]:
-    """Return the claims without the names and numbers of cards and owners."""
     numbers: dict[str, int] = {}
     return [
         (
@@ -129,7 +128,6 @@ def masked_owners(text: str) -> str:
 
 
 def kinds(group: CgroupOwner) -> tuple[object, ...]:
-    """Return the kind of owner, without names."""
     return group.owner and group.owner.kind, [key.partition(":")[0] for key in group.keys], bool(group.container)
 
 
@@ -172,7 +170,6 @@ def test_a_masked_capture_has_the_same_owners(tool: str) -> None:
 
 
 def owners(report: Report) -> list[object]:
-    """Return the owners of tasks and claims, each by the number of its first mention."""
     numbers: dict[str, int] = {}
 
     def number(owner: Owner | None) -> object:

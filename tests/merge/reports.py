@@ -17,7 +17,6 @@ def card(index: int | None = 0, vendor: str = "nvidia", **facts: object) -> Devi
 
 
 def readings(position: int | None, values: Values) -> tuple[Reading, ...]:
-    """Return readings of one device: {metric: value} or {metric: {label: value}}."""
     found = []
     for metric, value in values.items():
         labelled = value if isinstance(value, Mapping) else {"": value}
@@ -61,14 +60,12 @@ class Node:
     def see(
         self, *reports: SourceReport, now: float = 0.0, wall: float = 1000.0, pending: Sequence[str] = ()
     ) -> Merged:
-        """Merge these reports, which are all current ones, and return the node."""
         self.merged = merge(map(check_report, reports), self.state, now=now, wall=wall, pending_vendors=pending)
         self.state = self.merged.state
         return self.merged
 
 
 def values(device: MergedDevice) -> dict[str, Value]:
-    """Return a device's values as {metric or metric.label: value}."""
     return {f"{r.metric}.{r.label}" if r.label else r.metric: r.value for r in device.readings}
 
 

@@ -57,12 +57,10 @@ def test_index_joins_once_its_space_was_learnt():
 
 
 def _numbered(*fans, taken=0.0, space="tool"):
-    """Return a tool's table: numbers and readings, no addresses."""
     return reported("tool", [(card(n), {"fan_ratio": fan}) for n, fan in enumerate(fans)], taken=taken, space=space)
 
 
 def _identities(*devices, taken=0.0, space="tool"):
-    """Return the tool's list of identities, which is polled rarely."""
     return reported(
         "tool", [(device, {}) for device in devices], poll="identity", taken=taken, life=900, interval=300, space=space
     )
@@ -192,7 +190,6 @@ def links(*indices, poll="link", metric="link_up", space=SPACE, taken=0.0):
 
 
 def seen_with(*reports):
-    """Return the devices after the list alone, and then the list with these reports."""
     node = Node()
     node.see(listing())
     return {device.index: numbers(device) for device in node.see(listing(taken=1.0), *reports, now=1.0).devices}

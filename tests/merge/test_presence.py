@@ -116,7 +116,6 @@ def test_a_card_that_shows_nothing_is_down():
 
 
 def numbered(**more):
-    """Return a list with numbers only, as `amd-smi metric` prints it."""
     return reported("tool", [(card(0), {"fan_ratio": 0.1}), (card(1), {"fan_ratio": 0.2})], poll="metric", **more)
 
 

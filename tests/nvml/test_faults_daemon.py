@@ -37,7 +37,6 @@ class Node(NamedTuple):
         return [line.rpartition(" ")[2] for line in self.series(name, **labels)]
 
     def workers(self) -> list[int]:
-        """Return the processes in which the daemon calls NVML."""
         tasks = Path(f"/proc/{self.daemon.pid}/task").iterdir()
         children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
         return [child for child in children if b"\0nvml\0" in Path(f"/proc/{child}/cmdline").read_bytes()]

@@ -286,7 +286,6 @@ def test_an_upgraded_driver_needs_and_gets_a_new_process(fake: FakeNvml) -> None
 
 
 def is_back(bench: Bench) -> bool:
-    """Return whether the reader works again: a failed worker is restarted after a second."""
     return comes_true(lambda: bench.capture().failure is None)
 
 

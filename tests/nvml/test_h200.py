@@ -38,7 +38,6 @@ NVIDIA_SMI = [
 
 
 def shown(*arguments: str | Path) -> dict[str, Any]:
-    """Return the only device of a recording at a time."""
     status, out, errors = run_main("snapshot", "--format", "json", *map(str, arguments))
     assert status == 0, errors
     (device,) = json.loads(out)["devices"]

@@ -13,7 +13,6 @@ pytestmark = pytest.mark.needs("cc")
 
 
 def settled(bench: Bench) -> None:
-    """Read every tier once, so that the reader knows what is not supported."""
     for tier in TIERS:
         bench.data(tier)
 

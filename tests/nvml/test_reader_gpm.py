@@ -16,7 +16,6 @@ METRICS = ("sm_active_ratio", "sm_occupancy_ratio", "tensor_active_ratio", "memo
 
 
 def gpm(bench: Bench, *, after: float = 2.0) -> list[object]:
-    """Return the metrics of a poll so many seconds later."""
     bench.settle(after)
     report = bench.report("gpm")
     return [value(report, metric) for metric in METRICS]

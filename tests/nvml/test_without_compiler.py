@@ -21,7 +21,6 @@ NOT_HERE = re.compile(
 
 
 def lines(reports: list[Report]) -> set[str]:
-    """Return metric, label and number of each reading of the first card."""
     found = set()
     for report in reports:
         for each in report.readings:

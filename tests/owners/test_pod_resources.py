@@ -98,7 +98,6 @@ TEXT = st.text(max_size=12)
 
 
 def messages(name: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Draw any message of this name, as arguments for protobuf's constructor."""
     fields = {}
     for field, _, kind in MESSAGES[name]:
         base = kind.strip("[]")

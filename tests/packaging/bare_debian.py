@@ -81,8 +81,6 @@ def settings_of_pip() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Bare:
-    """A bare machine with a fresh clone in the home of its user."""
-
     tree: Path
     home: Path
 
@@ -97,7 +95,6 @@ class Bare:
         return [*enter, str(self.tree), str(self.home), shared, "-i", *variables, "bash", "-c", command]
 
     def run(self, command: str, environment: dict[str, str]) -> tuple[int, str]:
-        """Return the status and output of a command that ends by itself."""
         done = subprocess.run(
             self.line(command, environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -122,7 +119,6 @@ class Bare:
 
 @pytest.fixture(scope="module", params=SUITES)
 def bare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Bare:
-    """Return the machine, with the current commit."""
     tree = unpacked(request.param)
     home = tmp_path_factory.mktemp("home")
     git = ["git", "-c", "safe.directory=*", "clone", "--quiet", "--no-local", str(ROOT), str(home / "clone")]

@@ -28,7 +28,6 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def pythons() -> Iterator[str]:
-    """Return the installed Pythons that are new enough; a name on PATH may lead nowhere."""
     for name in filter(shutil.which, PYTHONS):
         if not subprocess.run(
             [name, "-c", "import sys; sys.exit(sys.version_info < (3, 10))"], stderr=subprocess.DEVNULL

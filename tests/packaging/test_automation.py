@@ -21,7 +21,6 @@ checks = script_module("checks")
 
 
 def generate(*arguments: str | Path) -> tuple[int, str]:
-    """Return exit status and output of the script that writes the generated files."""
     command = [sys.executable, str(ROOT / ".ci/generate.py"), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
@@ -92,7 +91,6 @@ def test_old_words_and_long_subjects_of_new_commits_are_named(tmp_path: Path) ->
 
 
 def planted(folder: Path, name: str, text: str) -> None:
-    """Put a file into a checkout."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)
 
@@ -136,7 +134,6 @@ def test_the_long_tests_are_all_run() -> None:
 
 
 def shell_of(file: Path) -> str:
-    """Return the shell of a script; empty for another file."""
     with file.open("rb") as stream:
         found = re.match(rb"#!.*?\b(ba|da|)sh\b", stream.readline())
     return f"{found[1].decode()}sh" if found else ""

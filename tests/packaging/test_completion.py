@@ -130,7 +130,6 @@ def test_the_page_is_without_blame() -> None:
 
 @pytest.fixture(scope="module")
 def sections() -> dict[str, str]:
-    """Return the visible text of each section, with single blanks."""
     done = subprocess.run(
         ["mandoc", "-T", "ascii", "-O", "width=500", str(PAGE)], capture_output=True, text=True, check=True
     )

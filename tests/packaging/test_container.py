@@ -21,7 +21,6 @@ PORT = DEFAULT_ADDRESS.rpartition(":")[2]
 
 
 def only(word: str) -> str:
-    """Return the text after the only instruction with this word."""
     (found,) = re.findall(rf"^{word} +(.*)$", TEXT, re.MULTILINE)
     return str(found)
 

@@ -33,7 +33,6 @@ def node(tmp_path: Path) -> Path:
 
 
 def tree(root: Path) -> dict[str, object]:
-    """Return everything below a folder: type, content and time of change."""
     found: dict[str, object] = {}
     for path in sorted(root.rglob("*")):
         state = path.lstat()
@@ -182,7 +181,6 @@ def test_the_scrape_after_an_installation(tmp_path: Path, web_config: str, path:
 
 
 def scrape(address: str, path: str) -> subprocess.CompletedProcess[str]:
-    """Return what the script's own scrape says about a daemon."""
     program = re.search(r"<<'END'\n(import .*?)\nEND\n", (ROOT / "deploy/install.sh").read_text(), re.DOTALL)
     assert program is not None
     line = [sys.executable, "-I", "-", address, path]

@@ -63,7 +63,6 @@ LEAVES_A_THREAD = "import threading, time\ndef test_it():\n    threading.Thread(
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """Return a checkout with the pytest plugins only."""
     for name in (
         "tests/kits/pytest_levels.py",
         "tests/kits/pytest_limits.py",
@@ -85,7 +84,6 @@ def run_pytest(clone: Path, tests: str, *options: str, ci: str = "", path: str =
 
 
 def run_names(output: str) -> set[str]:
-    """Return the names of the chosen tests, without parameters."""
     return {
         line.split("::")[1].split("[")[0].split()[0] for line in output.splitlines() if line.startswith("test_it.py::")
     }

@@ -17,7 +17,6 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def tab(browser: Browser) -> Iterator[Tab]:
-    """An empty page, which has nothing to complain of at the end."""
     with browser.tab() as opened:
         yield opened
         assert opened.unforgiven() == []

@@ -21,12 +21,10 @@ def faults(tab: Tab) -> dict[str, list[str]]:
 
 
 def below_the_screen(tab: Tab) -> int:
-    """How many pixels of the page one has to scroll for."""
     return int(tab.evaluate("document.documentElement.scrollHeight - document.documentElement.clientHeight"))
 
 
 def barriers(tab: Tab) -> list[str]:
-    """What axe-core finds serious or critical."""
     if not tab.evaluate("'axe' in window"):
         tab.evaluate(_axe() + ";true")
     return list(tab.evaluate(f"{_LOOKS}.barriers()"))
@@ -34,7 +32,6 @@ def barriers(tab: Tab) -> list[str]:
 
 @cache
 def _axe() -> str:
-    """The script of axe-core, which is got once."""
     if not list(_KEPT.glob("*.whl")):
         get = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--ignore-requires-python")
         wanted = ("--require-hashes", "--requirement", str(_FOLDER / "axe.txt"))

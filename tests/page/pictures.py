@@ -84,7 +84,6 @@ def smaller(tab: Tab, png: bytes) -> bytes:
 
 
 def draw(tab: Tab, picture: Picture, folder: Path) -> bytes:
-    """The picture as PNG."""
     node = Node(folder, picture.cards, {"hostname": "gpu-07", "past_seconds": PAST_SECONDS}, CONFIG)
     with node.daemon():
         time.sleep(INCIDENT_AFTER_SECONDS)

@@ -13,7 +13,6 @@ SIXTEEN, MANY = "16xnvidia", "20xnvidia"
 
 
 def chosen(tab: Tab) -> object:
-    """All that somebody can choose, as the page shows it."""
     return tab.evaluate(
         "({card: document.querySelector('#card:not([hidden]) h2')?.innerText ?? '',"
         " filter: document.querySelector('input[type=search]')?.value,"
@@ -32,7 +31,6 @@ def view(tab: Tab, demo: Callable[[str], str]) -> View:
 
 
 def choose_all(view: View) -> list[object]:
-    """Choose a metric, a column, a filter and a card; what is shown after each."""
     tab, states = view.tab, [chosen(view.tab)]
     tab.evaluate(
         "(s => {s.selectedIndex = 2; s.dispatchEvent(new Event('change', {bubbles: true}))})(document.querySelector('select'))"

@@ -55,7 +55,6 @@ def node(tmp_path: Path) -> Node:
 
 
 def told_by(document: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """The condition of each device in the JSON document."""
     return {one["id"]: (one["condition"]["word"], one["condition"]["severity"]) for one in document["devices"]}
 
 
@@ -87,7 +86,6 @@ def served_as_well(tab: Tab, node: Node, said: Mapping[str, tuple[str, str]]) ->
 
 
 def goes_stale(tab: Tab, view: View, node: Node) -> None:
-    """A tool that fails leaves no card that passes for well."""
     node.say(lasting=[["hung tool", []]])
     tab.until(lambda: "ok" not in [word for word, _ in view.conditions().values()], "no card that is well")
     tab.until("document.body.innerText.includes('timeout')", "the source and its reason")

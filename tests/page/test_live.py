@@ -57,7 +57,6 @@ def test_it_goes_on_by_itself_when_the_daemon_is_back(view: View, node: Node) ->
 
 @contextlib.contextmanager
 def back(node: Node, daemon: Daemon, way: signal.Signals) -> Iterator[None]:
-    """The daemon again: the same one where it was only stopped."""
     if way == signal.SIGSTOP:
         daemon.signal(signal.SIGCONT)
         yield

@@ -60,7 +60,6 @@ def test_many_cards_have_a_column_of_owners_as_long_as_there_are_some(tab: Tab, 
 
 
 def columns_without_a_script(tab: Tab, staged: Node) -> int:
-    """Return how many columns the table has that the daemon itself writes."""
     with tab.browser.tab() as plain:
         plain.turn_scripts_off()
         plain.open(staged.url)

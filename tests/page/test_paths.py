@@ -52,7 +52,6 @@ class Proxy(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def proxied(demo: Callable[[str], str]) -> Iterator[str]:
-    """The address of a node's page below a proxy's path."""
     handler = type("Behind", (Proxy,), {"behind": demo(SMALL).split("/")[2]})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
@@ -113,7 +112,6 @@ def test_more_pages_than_streams(tab: Tab, tmp_path: Path) -> None:
 
 
 def stream(port: int) -> socket.socket:
-    """A client of the stream that stays."""
     client = connect(port)
     client.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n")
     assert client.recv(100).startswith(b"HTTP/1.1 200")
@@ -122,7 +120,6 @@ def stream(port: int) -> socket.socket:
 
 
 def drained(client: socket.socket) -> None:
-    """Take in all that comes."""
     try:
         while client.recv(65536):
             pass

@@ -11,12 +11,9 @@ _SHOWN = """[...document.querySelectorAll('[data-device]')].filter(e => e.checkV
 
 @dataclass
 class View:
-    """The page in a tab."""
-
     tab: Tab
 
     def devices(self) -> list[str]:
-        """The ids of the devices that are shown, in their order."""
         ids = self.tab.evaluate(f"{_SHOWN}.map(e => e.dataset.device)")
         return list(dict.fromkeys(ids))
 
@@ -33,12 +30,10 @@ class View:
         }
 
     def value(self, device: str, metric: str) -> str:
-        """A device's value in words."""
         selector = f"[data-device={json.dumps(device)}] [data-metric={metric}]"
         return self.tab.text(selector).strip()
 
     def values(self) -> list[str]:
-        """All values in sight."""
         return list(
             self.tab.evaluate(
                 "[...document.querySelectorAll('[data-metric]')].filter(e => e.checkVisibility())"
@@ -47,12 +42,10 @@ class View:
         )
 
     def open_card(self, device: str) -> None:
-        """Go to a card's own view with the mouse."""
         self.tab.click(f"[data-device={json.dumps(device)}] a")
         self.tab.until(self.card, f"the view of {device}")
 
     def card(self) -> str:
-        """The text of a card's own view, empty where another is shown."""
         return self.tab.text("#card:not([hidden])").strip()
 
     def banner(self) -> str:
@@ -60,14 +53,11 @@ class View:
         return self.tab.text("#banner:not([hidden])").strip()
 
     def is_stale(self) -> bool:
-        """Whether the values are shown as old."""
         return bool(self.tab.count(".stale"))
 
     def await_live(self) -> None:
-        """Wait until the page is fed by the daemon's stream."""
         self.tab.until(lambda: self.tab.count("body.live:not(.stale)") and any(self.values()), "a live page")
 
     def await_news(self) -> None:
-        """Wait until some value changes."""
         before = self.values()
         self.tab.until(lambda: self.values() not in ([], before), "values that change")

@@ -23,7 +23,6 @@ _HIDDEN = re.compile(r"[\\\x00-\x09\x0b-\x1f\x7f\xa0\u2000-\u200f\ufeff]| (?=\n|
 
 
 def table_now(parser: Parser) -> str:
-    """Return the table of a source with what is read now."""
     blocks = (FOLDER / f"{parser.name}.txt").read_text(encoding="utf-8").rstrip("\n").split("\n\n")
     return "\n\n".join("\n".join(_block_now(parser, block.split("\n"))) for block in blocks) + "\n"
 
@@ -62,7 +61,6 @@ def _capture(parser: Parser, lines: list[str]) -> tuple[Capture, Capture | None]
 
 
 def escaped(text: str) -> list[str]:
-    """Escape the lines of a text for a table; a backslash at the end of a line means that the line has no end."""
     *lines, last = _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text).split("\n")
     return [*lines, *([last + "\\"] if last else [])]
 
@@ -87,7 +85,6 @@ def summary(report: Report) -> list[str]:
 
 
 def _words(thing: Any) -> str:
-    """Format a dataclass by its fields that differ from the defaults."""
     changed = {
         field.name: getattr(thing, field.name) for field in fields(thing) if getattr(thing, field.name) != field.default
     }

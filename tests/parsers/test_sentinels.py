@@ -100,7 +100,6 @@ SIGNED = {"temperature_margin_celsius", "temperature_margin_limit_celsius"}
 
 
 def every_answer(number: Any) -> dict[str, Any]:
-    """Return a GPU that answers every call with this value."""
     parts = {name: {row.part for row in rows} for name, rows in nvml_tables.CALLS.items()}
     answers = {name: with_parts(wanted, number) for name, wanted in parts.items()}
     special = (

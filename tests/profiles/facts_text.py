@@ -9,7 +9,6 @@ _SELDOM = frozenset({"graph_launches", "launching_ns", "gaps", "gap_ns", "fused_
 
 
 def of_facts(facts: Facts, *, in_full: bool = False) -> Iterator[str]:
-    """Yield the lines of the facts of one file."""
     names = ("format", "tool", "clock", "ranks", "boot_to_unix_ns")
     counts = ("remarks", "problems", "rank_cards", "node_folders")
     figures = {name: getattr(facts, name) for name in names} | {name: len(getattr(facts, name)) for name in counts}
@@ -27,7 +26,6 @@ def of_facts(facts: Facts, *, in_full: bool = False) -> Iterator[str]:
 
 
 def of_device(device: Device, *, in_full: bool) -> Iterator[str]:
-    """Yield the lines of a device: its split, steps and kernels."""
     card = device.card
     figures = {"rank": device.rank, "index": card.index, "model": card.model, "uuid": card.uuid, "bus": card.bus_id}
     yield "  device " + shown(figures | {"begin": device.begin_ns, "end": device.end_ns, "dtype": device.dtype})

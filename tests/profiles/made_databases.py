@@ -176,7 +176,6 @@ ALL = {**MADE, "analysis": ANALYSIS}
 
 
 def write(path: Path, tables: Tables, *statements: str) -> Path:
-    """Write a database of these tables, and execute the statements."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         for name, (columns, rows) in tables.items():
             quoted = [f'"{column}"' for column in columns.split(",")]
@@ -190,12 +189,10 @@ def write(path: Path, tables: Tables, *statements: str) -> Path:
 
 
 def read(path: Path, seconds: float = 30.0) -> Facts:
-    """Return the facts of a file."""
     with open_database(path, seconds) as tables:
         return format_of(tables.schema).read(tables)
 
 
 def format_of(schema: Mapping[str, tuple[str, ...]]) -> DatabaseFormat:
-    """Return the only format that recognises such tables."""
     (found,) = [known_format for known_format in FORMATS if known_format.recognises(schema)]
     return found

@@ -29,7 +29,6 @@ def compute_us(rank: int, step: int, slow: int | None) -> float:
 
 
 def ascend_rank(folder: Path, rank: int, slow: int | None = None) -> None:
-    """Write a folder of the Ascend PyTorch Profiler for a rank."""
     whole = folder / f"{PLANTED}_{4000 + rank}_20260101_ascend_pt"
     output = whole / "ASCEND_PROFILER_OUTPUT"
     output.mkdir(parents=True)

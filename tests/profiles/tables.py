@@ -7,7 +7,6 @@ TEXTS = [text_format for text_format in formats() if isinstance(text_format, Tex
 
 
 def facts_of(name: str, data: bytes | str) -> Facts:
-    """Return the facts of a file, which exactly one format must recognise."""
     found = facts_of_text(name, data)
     assert found is not None, f"no format of lines knows {name}"
     return found

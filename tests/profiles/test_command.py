@@ -35,7 +35,6 @@ H100 = "NVIDIA H100 80GB HBM3"
 
 
 def trace(begin: float, *, compute_us: int = 600, rank: int | None = None, model: str = H100) -> dict[str, Any]:
-    """Return steps of a millisecond: a kernel, a copy, and idle time."""
     on_card = {"device": 0, "stream": 7}
     launched = on_card | {"grid": [8, 1, 1], "block": [256, 1, 1]}
     events = []
@@ -65,8 +64,6 @@ def file(tmp_path: Path) -> Path:
 
 
 def profiled(*arguments: str | Path) -> Completed:
-    """Run the command, which reads its files in this process."""
-
     def read_all(files: Sequence[ProfileFile], read: read_files.Read) -> Iterator[Outcome]:
         return (read(found) for found in files)
 

@@ -37,7 +37,6 @@ GOLDEN = Path(__file__).parent / "databases.txt"
 
 
 def _other_processes() -> Tables:
-    """Return tables of processes that each see a card as number 0 and have separate steps."""
     other = (1 << 48) | (5151 << 24)
     columns, rows = NSYS["CUPTI_ACTIVITY_KIND_KERNEL"]
     steps = [(0, 600, "step 1", None, GLOBAL), (650, 800, "step 1", None, other)]
@@ -51,7 +50,6 @@ def _other_processes() -> Tables:
 
 
 def _two_ranks() -> Tables:
-    """Return two processes of hipprof in a file, with their ranks and separate names."""
     return {name.replace(KEYS[0], key): table for key in KEYS for name, table in HIPPROF.items() if KEYS[0] in name} | {
         "CONFIG": ("KEY,PID,RANK_ID,IP", [(KEYS[0], 77, 0, ""), (KEYS[1], 77, 1, "")]),
         "SUMMARY": HIPPROF["SUMMARY"],
@@ -63,7 +61,6 @@ def _two_ranks() -> Tables:
 
 
 def _without_the_runtime() -> Tables:
-    """Return tables of msprof with copies and without calls of the runtime."""
     tables = {name: table for name, table in MSPROF.items() if name != "MEMCPY_INFO"}
     columns, strings = MSPROF["STRING_IDS"]
     tables["STRING_IDS"] = (columns, [*strings, (0, "MEMCPY_ASYNC")])

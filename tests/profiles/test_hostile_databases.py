@@ -154,7 +154,6 @@ def test_other_files_are_no_databases(tmp_path: Path) -> None:
 
 
 def _facts_or_none(path: Path) -> Facts | None:
-    """Return the facts of a damaged file; None if it is refused."""
     try:
         with open_database(path, 30.0) as tables:
             if not any(database.recognises(tables.schema) for database in FORMATS):
@@ -197,7 +196,6 @@ def test_a_database_with_flipped_bytes_never_raises(tmp_path: Path, name: str) -
 
 
 def _long(tables: Tables) -> Tables:
-    """The same with so many rows that they take several pages."""
     return {name: (columns, [*rows, *(rows[-1:] * 300)]) for name, (columns, rows) in tables.items()}
 
 

@@ -110,7 +110,6 @@ def numbers(facts: Facts) -> Iterator[tuple[str, float]]:
 
 
 def totals(facts: Facts) -> dict[object, float]:
-    """Return all sums by their names."""
     found: dict[object, float] = {call.name: call.total_ns for call in facts.calls}
     found |= {(link.kind, link.source, link.target): link.bytes_moved for link in facts.links}
     for device in facts.devices:
@@ -165,7 +164,6 @@ def _ends_add_nothing(name: str, ends: range) -> None:
 
 
 def facts_or_none(name: str, content: str | bytes) -> Facts | None:
-    """Return the facts; None if the file is refused."""
     try:
         return facts_of_text(name, content)
     except NotReadError:

@@ -27,7 +27,6 @@ pytestmark = pytest.mark.needs("captures")
 
 @pytest.fixture(scope="module")
 def outcomes() -> list[Outcome]:
-    """Return the outcome of each file."""
     folder = shared_folder()
     assert folder is not None
     files = [found for found in find([str(folder / "profiles")]) if not found.path.endswith(".md")]
@@ -48,7 +47,6 @@ def lines_of(outcome: Outcome) -> Iterator[str]:
 
 
 def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return the document of these files, after validating its schema."""
     files = [
         ReadFile(outcome.file.folders, outcome.file.display_name, outcome.facts)
         for outcome in outcomes

@@ -62,7 +62,6 @@ def test_a_trace_is_split_as_a_raster_splits_it(
 
 
 def _traces() -> list[Path]:
-    """Return the real traces that are small enough to be read a hundred times."""
     folder = profile_captures()
     found = folder.rglob("*.json*") if folder else []
     traces = [path for path in sorted(found) if path.stat().st_size < 60_000]

@@ -17,7 +17,6 @@ NOW = 1_700_000_000_000_000  # a moment of 2023, in microseconds
 
 
 def read(trace: object, name: str = "trace.json") -> Facts:
-    """Return the facts of a trace, which a format must recognise."""
     facts = read_as(FORMATS, trace, name)
     assert facts is not None
     return facts
@@ -235,8 +234,6 @@ def test_hipprof_and_rocprof_print_nanoseconds() -> None:
 
 
 def iterations() -> list[dict[str, Any]]:
-    """Return iterations, which include the wait before them."""
-
     def iteration(number: int, begin: float, length: float) -> dict[str, Any]:
         return event("Iteration Time", f"Iteration {number}", begin, length, args={"Iteration ID": number})
 
@@ -248,7 +245,6 @@ def iterations() -> list[dict[str, Any]]:
 
 
 def mindspore() -> list[dict[str, Any]]:
-    """Return a timeline of MindSpore, whose lanes have fixed numbers."""
     return [
         event("", "MatMul-op1", 100, 50.5, pid=2, tid="5"),
         event("", "Default/DropoutGenMask-op9", 140, 20, pid=9000, tid="0"),
@@ -266,7 +262,6 @@ def mindspore_on_gpus() -> list[dict[str, Any]]:
 
 
 def traces() -> Iterator[tuple[str, object]]:
-    """Return traces with the names of their files."""
     step = step_of_torch()
     marked = [entry | {"name": entry["name"].replace("ProfilerStep#", "train_step ")} for entry in step]
     yield "step.json", kineto(step)

@@ -52,7 +52,6 @@ class Collector:
 
 
 def collect(stream: BinaryIO | bytes, block_bytes: int = BLOCK_BYTES) -> tuple[Collector, Facts | None]:
-    """Return the content of a trace, and its facts."""
     opened = io.BytesIO(stream) if isinstance(stream, bytes) else stream
     collector = Collector()
     return collector, read_trace(opened, Clue("trace.json", (), b""), lambda _: collector, block_bytes)

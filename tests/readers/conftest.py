@@ -21,7 +21,6 @@ def tools(tmp_path: Path) -> ToolFolder:
 
 @pytest.fixture
 def mark() -> str:
-    """Return a mark in the environment of this test's processes."""
     return uuid.uuid4().hex
 
 

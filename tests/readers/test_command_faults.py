@@ -164,7 +164,6 @@ def test_an_argument_that_no_program_can_get_fails(make_reader: MakeReader, tool
 
 @contextmanager
 def beside(reader: CommandReader, tools: ToolFolder) -> Iterator[Future[Capture]]:
-    """Start a poll in another thread, whose tool runs."""
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(read, reader, tool("smi"), 600)
         assert comes_true(lambda: len(tools.pids("smi")) == 1)

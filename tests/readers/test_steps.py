@@ -45,7 +45,6 @@ def captured(folder: Path, expire_after: float = 900.0) -> Capture:
 
 
 def file_of(**fields: object) -> dict[str, object]:
-    """Return a good file as the reader reports it, with some fields replaced."""
     own = {"schema": steps.SCHEMA, "job_id": "1234", "rank": 0, "card": {"uuid": UUID}, "steps": 5}
     return {"file": "a.json", "uid": 1000, **own, **fields}
 

@@ -55,7 +55,6 @@ class Played:
     history: History
 
     def temperatures(self) -> list[float | None]:
-        """Return the temperature of each card in order; None for a lost card."""
         return [
             next(
                 (

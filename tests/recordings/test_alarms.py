@@ -50,7 +50,6 @@ class Heard:
         self.watch = AlarmDetector(self.alarms.append, lambda: self.now)
 
     def sees(self, *cards: MergedDevice) -> list[Alarm]:
-        """Return the alarms when the card has these states in turn."""
         for card in cards:
             self.watch.update((card,), {})
         return self.alarms

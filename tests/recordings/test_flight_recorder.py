@@ -83,7 +83,6 @@ class Recorder:
         return ""
 
     def at(self, seconds: float, *alarms: Alarm) -> list[str]:
-        """Return the files written until so many seconds after the start; then raise these alarms."""
         while self.now < 1e6 + seconds:
             self.now = min(1e6 + seconds, self.now + 0.5)
             self.timers.go_off()

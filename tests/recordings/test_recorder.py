@@ -180,7 +180,6 @@ def test_a_recording_with_nothing_in_it_is_replaced(tmp_path: Path, content: byt
 
 
 def recorded_at_once(path: Path) -> list[Capture | str]:
-    """Return what each of four recorders that began at once recorded, or its error."""
     begin, end = threading.Barrier(4), threading.Barrier(4)
 
     def record(capture: Capture) -> Capture | str:

@@ -40,7 +40,6 @@ def test_a_survey_reports_length_time_and_pace() -> None:
 
 
 def surveyed(*times: tuple[float, float]) -> Survey:
-    """Return the survey of a recording with these times at these positions."""
     survey = Survey(length=times[-1][0])
     for position, wall_time in times:
         survey.wall_times.add(position, wall_time)

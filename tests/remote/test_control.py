@@ -32,8 +32,6 @@ VERBS = {
 
 
 def with_server(folder: Path, client: Callable[[Path], Plain]) -> Plain:
-    """Return what a client gets from a server whose only verb returns the request."""
-
     async def serve() -> Plain:
         server = ControlServer(path_in(str(folder)), VERBS)
         await server.start()

@@ -21,7 +21,6 @@ Conditions = Callable[[Snapshot], Mapping[str, str]]
 
 
 def by_page(node: Snapshot) -> dict[str, str]:
-    """Return the text after each device's id on the page, up to the next device."""
     text = " ".join(
         re.sub(r"<[^>]*>", " ", page(node, Links("/m", "/s", "/p", "/h", "/r")).partition("<h2>Devices")[2]).split()
     )
@@ -33,19 +32,16 @@ def by_page(node: Snapshot) -> dict[str, str]:
 
 
 def by_stream(node: Snapshot) -> dict[str, str]:
-    """Return the condition of each device in the stream."""
     entries = [stream_json.device(device, judge(node)[device.id]) for device in node.devices]
     return {entry["id"]: entry["condition"]["word"] for entry in entries}
 
 
 def by_another_node(node: Snapshot) -> dict[str, str]:
-    """Return the conditions that another node derives from the document."""
     there = snapshot_of(json.loads(render(node)))
     return {device_id: findings[0].word for device_id, findings in judge(there).items()}
 
 
 def by_top(node: Snapshot) -> dict[str, str]:
-    """Return the line of each device in the list of `telemetry top`."""
     shown = frame(State((NodeState("n", node, age_seconds=0.5),)), Size(160, 2 * len(node.devices) + 20))
     lines = ["".join(piece.text for piece in line) for line in shown.lines[1:]]
     return {device.id: next(line for line in lines if device.model in line.split()) for device in node.devices}

@@ -26,8 +26,6 @@ HOSTILE = "\x1b[2J\u202eGPU<script>" + "x" * 10_000
 
 
 class Node:
-    """A site with a history of so many slots; the second card has a hostile id, and its power is not there all the time."""
-
     def __init__(self, slots=4):
         self.now = kit.NOW
         clock = Clock(lambda: self.now, lambda: kit.WALL_TIME + self.now - kit.NOW, lambda: 0.0)

@@ -16,8 +16,6 @@ from telemetry_parsers.past import SLOT_SECONDS
 
 
 class Node:
-    """A node with a stream."""
-
     def __init__(self, *devices):
         self.loop = SteppedLoop(kit.NOW)
         self.snapshot = kit.snapshot(*(devices or (kit.full_device(),)), valid_until=kit.NOW + 1000)
@@ -49,7 +47,6 @@ class Node:
 
 
 def events(follower):
-    """Return the waiting events as pairs of name and data."""
     found = []
     while piece := follower.next():
         lines = dict(line.split(": ", 1) for line in piece.decode().strip().split("\n") if ": " in line)
@@ -58,7 +55,6 @@ def events(follower):
 
 
 def followed(*devices):
-    """Return a node, and a client that has read all events so far."""
     node = Node(*devices)
     follower = node.follow()
     events(follower)

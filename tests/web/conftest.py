@@ -10,14 +10,11 @@ from kits.web_server import Pki, make_pki
 
 @pytest.fixture(scope="session")
 def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
-    """Certificates for the whole run."""
     return make_pki(tmp_path_factory.mktemp("pki"))
 
 
 @pytest.fixture
 def web_file(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes a web configuration file."""
-
     def write(text: str) -> Path:
         path = tmp_path / "web.yml"
         path.write_text(text)

@@ -29,8 +29,6 @@ MAX_MIB = 70
 
 
 class Served:
-    """A running server process."""
-
     def __init__(self, process: subprocess.Popen[str], port: int) -> None:
         self.process = process
         self.port = port

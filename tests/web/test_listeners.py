@@ -199,7 +199,6 @@ def test_a_listener_that_breaks_for_good_ends_the_serving() -> None:
 
 
 def break_listener(port: int) -> None:
-    """Shut down the socket of this process that listens on the port."""
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(link.name))) as copy:  # most are no sockets
             if copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and copy.getsockname()[1] == port:

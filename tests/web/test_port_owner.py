@@ -47,7 +47,6 @@ def refused(address: str) -> str:
 
 @contextmanager
 def held(user: int, name: str) -> Iterator[tuple[int, int]]:
-    """The port and the number of another process."""
     line = [sys.executable, "-c", HOLDER, str(user), name, str(free_port())]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

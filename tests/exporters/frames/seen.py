@@ -5,12 +5,10 @@ from telemetry_exporters.terminal.frames.keys import press
 
 
 def lines_of(state, size):
-    """Return the lines of a frame as texts."""
     return ["".join(piece.text for piece in line).rstrip() for line in frame(state, size).lines]
 
 
 def after(state, *keys, size):
-    """Return the state after these keys."""
     for key in keys:
         state = press(state, key, size)
     return state

@@ -24,7 +24,6 @@ hostile = st.sampled_from(["", "卡" * 50, "\x1b[2J\r\n", "\u202eevil", "a" * 10
 
 @st.composite
 def nodes(draw):
-    """Any node: any snapshot, or cards at work, with or without a past, silent or not."""
     snapshot = draw(st.none() | kit.snapshots() | st.just(looked_at.node(5).snapshot))
     past = draw(st.sampled_from([None, looked_at.past(5), looked_at.past(5, 7), looked_at.past(0, 0)]))
     age = draw(st.none() | st.floats(0, 1e6))
@@ -33,7 +32,6 @@ def nodes(draw):
 
 @st.composite
 def states(draw):
-    """Any state at all."""
     options_by_view = st.builds(
         ViewOptions, draw(st.just(st.sampled_from(["", "8", "nvidia 1"]))), st.sampled_from(["", "TEMP", "NODE", "STATE", "NAME", "no"]),
         st.booleans(), st.integers(0, 300),
@@ -54,7 +52,6 @@ def states(draw):
 
 
 def fits(shown, size, glyphs):
-    """Holds a frame against what every frame keeps to."""
     lines = ["".join(piece.text for piece in line) for line in shown.lines]
     assert len(lines) == size.rows
     for line in lines:

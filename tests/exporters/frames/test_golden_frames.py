@@ -16,12 +16,10 @@ SIZES = (Size(40, 10), Size(80, 24), Size(120, 40), Size(250, 60))
 
 
 def node_state(cards, **parts):
-    """A state that looks at a node with so many cards."""
     return State(nodes=(looked_at.node(cards),), title="daemon on this machine", **parts)
 
 
 def owned_state(view, wanted=""):
-    """A state that looks at a node whose cards have owners, at those of some of them."""
     options = {view: ViewOptions(wanted, "OWNER")} if wanted else {}
     return State(
         (looked_at.owned(),), "daemon on this machine", view=view, card="GPU-00000002", options_by_view=options
@@ -29,7 +27,6 @@ def owned_state(view, wanted=""):
 
 
 def nodes_state(count):
-    """Nodes, of which the second does not answer, and the third never did."""
     nodes = [looked_at.node(1 + number % 3 * 3, f"gpu{number:03d}") for number in range(count)]
     if count > 2:
         nodes[1] = replace(nodes[1], trouble="no answer within 5 s", age_seconds=95.0)

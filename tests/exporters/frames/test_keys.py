@@ -33,7 +33,6 @@ def seen(state, size=SIZE):
 
 
 def chosen(state, size=SIZE):
-    """The first word of the line that is shown as chosen."""
     shown = frame(state, size)
     line = "".join(piece.text for piece in shown.lines[shown.selected])
     assert line[0] == "▸"

@@ -26,12 +26,10 @@ roomy = st.builds(Size, st.integers(40, 260), st.integers(10, 60))
 
 
 def cells(row):
-    """The whole text of each column for a device."""
     return {(column.heading, number): column.cell(row).text for number, column in enumerate(DEVICE_COLUMNS)}
 
 
 def shown_rows(lines):
-    """The heading line, and the lines of devices below it."""
     (top,) = [number for number, line in enumerate(lines) if re.match(r" (VENDOR|DEV)", line)]
     return lines[top], [line for line in lines[top + 1 : -1] if line.strip()]
 
@@ -64,7 +62,6 @@ def test_what_does_not_fit_is_counted(nodes, size):
 
 
 def every_line(state, size):
-    """All lines that a view has, from its first page to its last."""
     found = lines_of(state, size)
     for _ in range(200):
         if "▼" not in found[-1]:
