@@ -52,7 +52,7 @@ NUMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """The content of the file of `--thresholds`: thresholds by name, and expected devices by vendor."""
+    """The content of the `--thresholds` file: thresholds by name, and the expected number of devices by vendor."""
 
     thresholds: Mapping[str, float] = field(default_factory=dict)
     expected: Mapping[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Requests of commands to the daemon of this node or another: its address, the credentials and its snapshot."""
+"""Finds the daemon of this node or another one for a command, and requests its snapshot with the user's credentials."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # imported on demand: a snapshot of the daemon needs no setti
 _SNAPSHOT = "/api/v1/snapshot"
 _MAX_FILE_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 2.0
-# The timeout if the tools can be read instead.
+# A shorter timeout for commands that can read the tools instead.
 _SHORT_TIMEOUT_SECONDS = 1.0
 _NOT_READY = 503
 
@@ -73,7 +73,7 @@ def daemon_at_socket(arguments: argparse.Namespace) -> Address | None:
 
 
 def find_local_daemon(settings: Settings, credentials: Credentials) -> Address | None:
-    """Return an address at which this node's daemon answers, or None without one. Raise DaemonRefusedError."""
+    """Return an address at which this node's daemon answers, or None if none runs. Raise DaemonRefusedError."""
     path = local_socket_in(settings.state.runtime_directory)
     is_running, reasons = False, []
     for address in local_addresses(settings):
@@ -89,7 +89,7 @@ def find_local_daemon(settings: Settings, credentials: Credentials) -> Address |
 
 
 def _connection_error(address: Address, credentials: Credentials, service_user: int | None) -> NodeError | None:
-    """Return None if the daemon answers, else the error. A process of a user other than `service_user` is refused."""
+    """Return None if the daemon answers, else the error. Do not trust a process of a user other than `service_user`."""
     if service_user is not None and not _is_served_by(address.port, service_user):
         return NodeError("no process of the daemon's user listens there")
     try:
@@ -100,7 +100,7 @@ def _connection_error(address: Address, credentials: Credentials, service_user: 
 
 
 def _owner_of(local_socket: Path) -> int | None:
-    """Return the user ID of the owner of the socket, else of its folder, or None if both are missing."""
+    """Return the user ID of the socket's owner or, without a socket, of its folder's owner. None: both are missing."""
     for path in (local_socket, local_socket.parent):
         with contextlib.suppress(OSError):  # missing, or in a folder that this user may not enter
             return path.stat().st_uid
@@ -152,7 +152,7 @@ def _content(path: str) -> str:
 
 
 def requested_address(arguments: argparse.Namespace, remedy: str) -> Address:
-    """Return the address of `--node`, else of this node's daemon. Raise CommandError if no daemon answers here."""
+    """Return the address in `--node`. Without one, return this node's daemon, or raise CommandError if none answers."""
     if arguments.node is not None:
         return addresses([arguments.node], None)[0]
     address = find_local_daemon(options.settings(arguments), read_credentials(arguments))
@@ -187,7 +187,7 @@ def daemon_snapshot(arguments: argparse.Namespace) -> Result:
 
 
 def local_daemon_snapshot(arguments: argparse.Namespace) -> Result | None:
-    """Return the snapshot of this node's daemon, or None without a daemon with equal settings. Raise DaemonRefusedError."""
+    """Return the snapshot of this node's daemon, or None if none runs with equal settings. Raise DaemonRefusedError."""
     with contextlib.closing(_client_here(arguments)) as client:
         try:
             client.get("/readyz")

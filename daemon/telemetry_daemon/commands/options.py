@@ -59,7 +59,7 @@ def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def add_origins(parser: argparse.ArgumentParser, verb: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
-    """Add the given flags out of `--node`, `--demo` and `--replay`, which exclude each other."""
+    """Add some of the flags `--node`, `--demo` and `--replay`, of which a user can pass only one."""
     options: Mapping[str, Mapping[str, Any]] = {
         "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
         "--demo": {
@@ -152,7 +152,7 @@ def content_of(path: str, max_bytes: int, remedy: str) -> bytes:
 
 
 def matches_device(device: MergedDevice, text: str) -> bool:
-    """Return whether a text names the device: by id, index or `device` label, the latter two also after the vendor."""
+    """Return whether a text is the device's id, index or `device` label. `VENDOR INDEX` and `VENDOR LABEL` also match."""
     names = (str(device.index), device.device)
     return text in (*names, device.id, *(f"{device.vendor} {name}" for name in names))
 
@@ -242,7 +242,7 @@ def check_sources(names: Iterable[str], sources: Iterable[str]) -> None:
 
 
 def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
-    """Raise CommandError for a vendor of no built-in parser and no plugin."""
+    """Raise CommandError if neither a built-in parser nor a plugin supports this vendor."""
     from telemetry_parsers.vendors import VENDOR_WORDS
 
     if name in VENDOR_WORDS:
@@ -257,7 +257,7 @@ def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
 
 
 def unknown_name_error(kind: str, name: str, choices: Iterable[str], fallback: str = "") -> CommandError:
-    """Return an error that suggests the nearest choice. Without one, it has the fallback text or lists all choices."""
+    """Return an error that suggests the nearest choice. If none is near, it has the fallback text or all choices."""
     from telemetry_daemon.terminal.suggestions import nearest
 
     suggestions = nearest(name, names := sorted(choices))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # imported only for recordings
     from telemetry_daemon.recordings.replay_node import ReplayNode
     from telemetry_daemon.state.store import Store
 
-# The load of the CPU is the difference between two readings.
+# The CPU load is computed from two readings, this far apart.
 _HOST_GAP_SECONDS = 0.2
 _DEFAULT_SECONDS = 20.0
 

@@ -146,7 +146,7 @@ def _report(parser: Parser, capture: Capture, *, many: bool) -> Report:
 
 
 def _with_failed_problems(snapshot: Snapshot, report: Report) -> Snapshot:
-    """Return the snapshot with the problems of a failed report, which the store does not keep."""
+    """Add the problems of a failed report to the snapshot, because the store drops them."""
     status = snapshot.sources[0]
     if status.state in ("ok", "no_devices"):
         return snapshot

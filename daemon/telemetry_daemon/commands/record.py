@@ -217,7 +217,7 @@ class _Progress:
         self._next_time = self.start = time.monotonic()
 
     def end_first_round(self, keep: FirstResultGate) -> bool:
-        """Start the duration of the recording, after each source was polled once. Return whether to continue."""
+        """Begin to count the duration, because each source was polled once. Return whether to continue recording."""
         self._first_round_end = time.monotonic()
         return keep.has_begun or bool(keep.failures)
 
@@ -236,7 +236,7 @@ def _progress(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespa
     has_summary = True
     try:
         yield progress
-    except (RecordError, CommandError):  # the error explains a missing recording
+    except (RecordError, CommandError):  # if nothing was recorded, the error explains it
         has_summary = recorder.has_any
         raise
     finally:

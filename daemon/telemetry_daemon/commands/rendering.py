@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A snapshot and facts for its output. `metrics` are those of plugins, `document` is the JSON that a daemon sent."""
+    """A snapshot to print. `metrics` are defined by plugins. `document` is the JSON, if a daemon sent the snapshot."""
 
     snapshot: Snapshot
     origin: str = ""

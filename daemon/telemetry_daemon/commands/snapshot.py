@@ -34,7 +34,7 @@ _FAILED_STATES = frozenset({"failed", "stuck"})
 # The formats for which a daemon's document contains all data.
 _DAEMON_FORMATS = ("table", "json")
 _TABLE_ONLY = ("why", "width")
-# Start times that differ by more belong to different processes with the same PID.
+# If two start times of a PID differ by more than this, they belong to different processes.
 _START_TOLERANCE_SECONDS = 1.0
 
 
@@ -143,7 +143,7 @@ def _choose_origin(arguments: argparse.Namespace, end: ExitStack) -> _ReadSnapsh
 
 
 def _prefer_daemon(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> _ReadSnapshot:
-    """Return a function that reads the daemon, or the tools without a daemon. A refusal of the daemon is reported once."""
+    """Return a function that reads the daemon or, if none runs, the tools. A daemon's refusal is reported once."""
     refusals: list[options.DaemonRefusedError] = []
 
     def read() -> Result:

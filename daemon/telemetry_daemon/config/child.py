@@ -45,7 +45,7 @@ class Check:
             raise ConfigError(f"{_FAILED}: {error}", status=exits.UNAVAILABLE) from error
 
     def result(self, deadline: float = DEADLINE_SECONDS) -> Checked:
-        """Return the result within `deadline` seconds. Raise ConfigError if the configuration is invalid or unchecked."""
+        """Wait up to `deadline` seconds for the result. Raise ConfigError if the configuration is invalid or unchecked."""
         try:
             return _answer(self._asked.answer(deadline))
         except NoAnswerError as error:

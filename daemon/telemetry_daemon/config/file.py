@@ -30,7 +30,7 @@ _RESERVED_PREFIX = "TELEMETRY_TEST_"
 
 _MAX_DIGITS = 18
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?\Z")
-# Remedies by the first words of the TOML parser's messages.
+# Maps the first words of a TOML parser message to its remedy.
 _REMEDIES: Mapping[str, str] = {
     "Cannot overwrite a value": "this setting appears twice; keep one",
     "Cannot declare": "this section appears twice; put its settings under one heading",
@@ -42,7 +42,7 @@ _POSITION = re.compile(r" \(at line ([0-9]+), column ([0-9]+)\)\Z")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings, with the configuration file, and the variable or flag of each path that one of these set."""
+    """The settings and their file. `origins` maps dotted paths to the variable or flag that set them."""
 
     settings: Settings
     file: str | None
@@ -184,14 +184,14 @@ def _from_flags(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
 
 
 def _read_flag(row: SettingRow, value: object) -> object:
-    """Return the value of a flag. Relative paths are relative to the working directory."""
+    """Return the value of a flag. A relative path is resolved against the working directory."""
     if not isinstance(value, str):
         return list(value) if isinstance(value, tuple) else value
     return str(Path.cwd() / value) if row.kind == "path" and value else _read(row, value)
 
 
 def _read(row: SettingRow, text: str) -> object:
-    """Return the value in the text of a variable or flag. An invalid text is returned unchanged for the validation."""
+    """Parse the text of a variable or flag. Return an invalid text unchanged; the validation will report it."""
     if row.kind == "number":
         return _number(text)
     if row.kind == "switch":
@@ -208,7 +208,7 @@ def _items(text: str) -> list[str]:
 
 
 def _counts(text: str) -> dict[str, int | str] | str:
-    """Return the counts by name, as in `amd=1,nvidia=2`. An invalid text is returned unchanged for the validation."""
+    """Parse counts by name, such as `amd=1,nvidia=2`. Return an invalid text unchanged; the validation will report it."""
     pairs = [item.partition("=") for item in _items(text)]
     if not all(equals for _, equals, _ in pairs):
         return text
@@ -225,7 +225,7 @@ def _whole_number(text: str) -> int | str:
 
 
 def _with_value(data: Mapping[str, Any], path: KeyPath, value: object) -> dict[str, Any]:
-    """Return the document with one value replaced. A section that is not a table is unchanged for the validation."""
+    """Return a copy with one value set. A section that is not a table stays as it is; the validation will report it."""
     head, *tail = path
     if not tail:
         return {**data, head: value}

@@ -19,7 +19,7 @@ VARIABLE_PREFIX = "TELEMETRY_"
 DEFAULT_RUNTIME_DIRECTORY = "/run/telemetry"
 DEFAULT_JOB_DIRECTORY = "/run/telemetry-jobs"
 DEFAULT_STEPS_DIRECTORY = "/run/telemetry-steps"
-# Headers of the daemon's local socket, with hashes of its settings and of the inputs of these settings.
+# Response headers on the daemon's local socket: a hash of its settings, and a hash of the inputs that defined them.
 READS_HEADER = "X-Telemetry-Reads"
 GIVEN_HEADER = "X-Telemetry-Given"
 MAX_FILE_BYTES = 1 << 20
@@ -66,7 +66,7 @@ class ConfigInputs:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The document to validate. `origins` has the variable or flag of each value that is not from the file."""
+    """The document to validate. `origins` maps the path of each value that is not from the file to its variable or flag."""
 
     data: dict[str, Any]
     file: str | None = None

@@ -14,7 +14,7 @@ from telemetry_parsers.card_peaks import DTYPES
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import OWNER_LABELS
 
-# Routes of other pages; see web/.
+# Routes that other pages already use; see web/.
 _RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")
 
 # The kinds of tools with supported job folders.
@@ -47,7 +47,7 @@ def about(text: str, **properties: Any) -> Mapping[str, About]:
 
 
 def shown(value: object) -> str:
-    """Return a shortened text of the value, as the file has it, on one line."""
+    """Return the value on one line, as the file would show it. A long text is shortened."""
     text = json.dumps(value, default=str)
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
 
@@ -143,7 +143,7 @@ def _check_host(host: str, text: str) -> None:
 
 
 def job_map(text: str) -> str:
-    """Return a tool with its folder, as in `jobstats:/run/gpustat`."""
+    """Return a pair TOOL:FOLDER, such as `jobstats:/run/gpustat`."""
     kind, colon, folder = text.partition(":")
     if not colon or kind not in _JOB_MAP_KINDS:
         raise ValueError(f"must be KIND:FOLDER, where KIND is one of {', '.join(_JOB_MAP_KINDS)}, not {shown(text)}")
@@ -177,7 +177,7 @@ def _one_of(words: Collection[str]) -> Callable[[str], str]:
     return rule
 
 
-# Rules for a label with the owner of a card, a data type, and a supported exporter.
+# Three rules: for a label that names an owner, for a data type, and for a supported exporter.
 owner_label = _one_of(OWNER_LABELS["accelerator_allocation_seconds_total"])
 dtype = _one_of(DTYPES)
 peer = _one_of(EXPORTERS)

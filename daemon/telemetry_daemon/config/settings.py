@@ -130,7 +130,7 @@ class SourceSettings:
     polls: Mapping[str, PollSettings] = field(default_factory=dict, metadata=about(""))
 
     def why_off(self, poll: Poll) -> str:
-        """Return the reason why a poll is off, or "" if it is on."""
+        """Return why a poll is off, or "" if it is on."""
         mode = self.polls.get(poll.name, PollSettings()).mode
         if self.mode == "never" or mode == "never":
             return "switched off by the configuration"
@@ -238,7 +238,7 @@ class FlightRecorderSettings:
 
 @dataclass(frozen=True, slots=True)
 class RankSettings:
-    """The rank table of the job, the server in it that is this node, and whether the server is shown by number."""
+    """The job's rank table, this node's server ID in it, and whether a number replaces the ID in the metrics."""
 
     table: str = ""
     server: str = ""
@@ -292,7 +292,7 @@ class Settings:
 
     @property
     def ranks(self) -> RankSettings:
-        """Return the settings about ranks."""
+        """Return the settings for the rank table."""
         return RankSettings(self.rank_table, self.rank_table_server, self.privacy.map_addresses)
 
     def source(self, name: str) -> SourceSettings:
@@ -315,7 +315,7 @@ def settings_hash(settings: Settings) -> str:
     return f"{crc32(repr(reading_settings).encode()):08x}"
 
 
-# The command line flags by the path of their setting.
+# Maps the path of a setting to its command line flag.
 FLAGS: Mapping[str, str] = {
     "log.level": "--log.level",
     "log.format": "--log.format",

@@ -20,13 +20,13 @@ Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
 NAME, POLL, MODEL, PEER = "NAME", "POLL", "MODEL", "EXPORTER"
 PLACEHOLDERS = (NAME, POLL, MODEL, PEER)
 _PLACEHOLDER_OF = {"sources": NAME, "polls": POLL, "peaks": MODEL, "compat": PEER}
-# Names of environment variables cannot contain models and exporters.
+# Environment variables cannot contain the name of a model or an exporter.
 _NOT_IN_VARIABLES = frozenset({MODEL, PEER})
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 _WIDTH = 110
 _EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes", MODEL: "MTT S5000", PEER: "dcgm-exporter"}
-# The text for settings without a fixed default, by section.
+# For each section, the text to show for settings without a fixed default.
 NO_DEFAULT: Mapping[str, str] = {"sources": "the parser's own for each poll"}
 _HEAD = """\
 ## Configuration of the telemetry daemon, as printed by `telemetry config default`.
@@ -52,7 +52,7 @@ class SettingRow:
 
     @property
     def dotted(self) -> str:
-        """Return the full path as files and messages show it."""
+        """Return the full path with dots, such as `web.listen_address`."""
         return ".".join(self.path)
 
     @property
@@ -134,7 +134,7 @@ def _kind(hint: Any, about: About) -> Kind:
 
 
 def dotted(path: Iterable[str]) -> str:
-    """Return the path as TOML writes it, on one line."""
+    """Return the path as a dotted TOML key on one line."""
     return ".".join(part if _BARE_KEY.match(part) else json.dumps(part) for part in path)
 
 
@@ -165,7 +165,7 @@ def _setting_lines(row: SettingRow) -> Iterator[str]:
 
 
 def limits(row: SettingRow) -> str:
-    """Return the valid values of the setting as a sentence, or "" if the description has them."""
+    """Return a sentence with the valid values, or "" if there are no limits or the description lists them."""
     if not all(f"`{word}`" in row.description for word in row.words if word):
         return f"One of: {listed(row.words)}."
     if row.low is not None and row.high is not None:
@@ -174,7 +174,7 @@ def limits(row: SettingRow) -> str:
 
 
 def listed(words: tuple[str, ...]) -> str:
-    """Return the words of a choice as a list in a sentence."""
+    """Join the allowed words with commas."""
     return ", ".join(filter(None, words)) + (", or empty" if "" in words else "")
 
 
@@ -195,7 +195,7 @@ def show_toml(settings: Settings, origins: Mapping[str, str] | None = None) -> s
 
 
 def _tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
-    """Yield the tables of the file with their values. None is left out, because TOML cannot express it."""
+    """Yield the path and the values of each table in the file. Values of None are omitted, because TOML has no null."""
     document = to_plain(Settings, settings)
     for section in sections():
         names = {row.path[-1] for row in section.settings}

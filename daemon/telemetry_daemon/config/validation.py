@@ -45,7 +45,7 @@ _EXPECTED: Mapping[str, str] = {
 
 
 def validated(document: Document, inputs: ConfigInputs, problems: Sequence[str]) -> Settings:
-    """Return the settings of a document. Raise ConfigError with all errors and the given `problems`."""
+    """Return the settings of a document. If it has errors or there are `problems`, raise ConfigError with all of them."""
     try:
         plain = _model(Settings).model_validate(document.data).model_dump()
     except ValidationError as error:
@@ -159,12 +159,12 @@ def _names(data: Mapping[str, Any], section: KeyPath) -> list[str]:
 
 
 def _path(item: Mapping[str, Any]) -> KeyPath:
-    """Return the path of an error, without list positions and pydantic's markers."""
+    """Return the path of the setting with the error, without list positions and pydantic's markers."""
     return tuple(part for part in item["loc"] if isinstance(part, str) and part != "[key]")
 
 
 def _origin(path: KeyPath, document: Document) -> str | None:
-    """Return the variable or flag that set the path, its parent or its child, or None for the file."""
+    """Return the variable or flag that set the path, or a path above or below it. None: the file set it."""
     for origin_path, origin in document.origins.items():
         is_parent = origin_path == path[: len(origin_path)]
         is_child = path == origin_path[: len(path)] and not document.file_has(path)
@@ -178,7 +178,7 @@ def _line(path: KeyPath, document: Document) -> int:
 
 
 def _where(path: KeyPath, document: Document) -> str:
-    """Return the variable or flag that set the path, or the file and the line."""
+    """Return where the path was set: by a variable, by a flag, or on a line of the file."""
     line = _line(path, document)
     return _origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
 
@@ -233,7 +233,7 @@ def _out_of_range(_path: KeyPath, item: Mapping[str, Any]) -> str:
 
 
 def _line_of(text: str, path: Sequence[str]) -> int | None:
-    """Return the number of the line that sets the path, else of its section's heading, or None."""
+    """Return the line number of the path or, if no line sets it, of its section's heading. None: neither exists."""
     best: tuple[int, int] | None = None
     for number, key in _keys(text):
         is_prefix = list(key) == list(path[: len(key)])

@@ -11,7 +11,7 @@ _PREFIX = re.compile(r"0[xX]|[A-Z]{2,4}-(?=[0-9a-fA-F]{8})")
 # Some tools print leading zeros and others do not, so they are not part of the value.
 _HEX = re.compile(r"0*(?P<digits>[0-9a-f]+)\Z")
 _OCTET = re.compile(r"[0-9]{1,3}")
-# The smallest and the largest octet by number of digits.
+# The smallest and the largest octet with one, two and three digits.
 _OCTETS = {1: (0, 9), 2: (10, 99), 3: (100, 255)}
 _DIGITS = "123456789"
 _LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")

@@ -93,7 +93,7 @@ class Mask:
         )
 
     def _learn(self, report: Report) -> Known:
-        """Return the identities so far, with the processes, readings and models of this report."""
+        """Add the report's identities to those so far. Replace the processes, readings and models by those of this report."""
         identities = {text for device in report.devices for text in (device.uuid, device.serial) if text}
         self._known.ids.add(text for text in identities if len(text) >= _MIN_LEARNT and is_identifying(text))
         return replace(

@@ -1,4 +1,4 @@
-"""Finds the identities in a text: first recorded identities, then values after a key, shapes and unusual words."""
+"""Finds identities in a text: first known ones, then values after a key, values of a typical shape, and unusual words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Kind = Literal["whole", "whole_number", "address"]
 # Treatments that also apply if a part of the span was already examined.
 _WORD_BY_WORD = ("names", "odd")
 _WORD = re.compile(r"\S+")
-# Keys and words of documents recur in each capture.
+# Results are cached for texts up to this length, because each capture repeats the same keys and words.
 _SHORT = 80
 _AFTER_A_KEY = re.compile(r"[:=>][ \t]{0,80}[\"']?\Z")
 _SEPARATORS = ",\t;|"
@@ -50,7 +50,7 @@ class WholeWords:
 
     def _add(self, head: str, word: str) -> None:
         self._by_head.setdefault(head, set()).add(word.lower())
-        # As written: some capitals (İ) become two small letters.
+        # The length before `lower`, which turns some capitals (İ) into two characters.
         lengths = self._lengths.setdefault(head, [])
         if len(word) not in lengths:
             lengths.append(len(word))
@@ -112,7 +112,7 @@ def secrets(text: str, identities: Known, key_treatment: Treatment | None = None
 
 @lru_cache(maxsize=1 << 14)
 def _is_nothing(text: str, key_treatment: Treatment | None) -> bool:
-    """Return whether no key and no shape applies to the text. Harmless words are ignored."""
+    """Return whether nothing in the text looks like an identity. Known identities are not considered."""
     search = _searched(text, Known(), key_treatment)
     return not search.found and not search.has_judged
 
@@ -206,7 +206,7 @@ class _Heading:
 
 
 def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the position and treatment of each cell below a heading of an identity."""
+    """Yield the position and treatment of each cell below a heading that announces an identity."""
     heading: _Heading | None = None
     below: list[tuple[int, int]] = []
     start = 0
@@ -221,14 +221,14 @@ def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
 
 
 def _blank_heading(line: str) -> list[tuple[int, int]]:
-    """Return the positions of headings of names in a line whose headings are at least two blanks apart."""
+    """Return the positions of headings that announce names, if the line's headings are at least two blanks apart."""
     if len(line) > _MAX_LINE_LENGTH or not _BLANK_HEADING.match(line):
         return []
     return [word.span() for word in _WORD.finditer(line) if _announces_names(word[0])]
 
 
 def _announces_names(word: str) -> bool:
-    """Return whether a heading is a word for hosts or people. `Node` alone may also be the heading of a number."""
+    """Return whether a heading is a word for hosts or people, such as `Node`."""
     return word == "Node" or (word.isalpha() and treatment_of_key(word) == "names")
 
 

@@ -24,7 +24,7 @@ _SERIALS = (
     r"|(?:asset|service)[ _-]?(?:tag|number|no)|(?<![a-z])(?:wwn|wwpn|wwnn|wwid|nguid|eui(?:64)?|lladdr|gid|eid)"
     r"|(?<![a-z])mac(?:[ _-]?addr(?:ess)?)?|hwaddr|序列号|序號|资产(?:编号|标签)|条码|机器码|唯一标识"
 )
-# These words also announce the number of a slot or a type, which is short.
+# After these words, a short value is the number of a slot or a type, and a long value is a serial number.
 _SHORT_OR_SERIAL = r"(?:chip|board|module|asic|product)[ _-]?(?:id|number|no)|guids?|device[ _-]?(?:number|no)"
 _NAMES = (
     r"(?<![a-z])host[ _-]?(?:name|ip)?|(?<![a-z])node[ _-]?(?:name|list)|server[ _-]?(?:id|name)|(?:job|run|pod|container|account)[ _-]?name"
@@ -32,7 +32,7 @@ _NAMES = (
     r"|主机名|用户名?|节点名|域名"
 )
 _COMMANDS = r"process[ _-]?name|cmd[ _-]?line|(?<![a-z])(?:command|comm|cwd|exe)|进程名"
-# The words by a required part, in small letters.
+# Each word with a lower-case part of it: texts without this part need not be searched.
 _SECRET_WORDS: Mapping[str, str] = {
     "pass": r"passw(?:or)?d[0-9]{0,3}|pass[ _-]?phrase|(?<![a-z])pass(?==(?![0-9]{1,6}(?![\w.])))",
     "pwd": r"(?<![a-z])pwd",
@@ -45,7 +45,7 @@ _SECRET_WORDS: Mapping[str, str] = {
 }
 _SECRET_IDEOGRAPHS = ("密码", "口令", "令牌", "密钥")
 _SECRETS = rf"(?:{'|'.join(_SECRET_WORDS.values())})(?:[_-]?(?:id|key|file))?|{'|'.join(_SECRET_IDEOGRAPHS)}"
-# The value must not be the next key.
+# What follows must not be another key.
 _NO_KEY = r"(?![\w-]{1,40} ?[:=：][ \t])"
 # In a log, quotes follow backslashes.
 _ASSIGNED = r"(?:\\{0,4}[\"'\])]){0,2}[ \t]{0,80}(?:[:=：]|>(?=[^\s<])|#:?|=>)[ \t]{0,80}"
@@ -185,7 +185,7 @@ _OF_SECRETS = _rows(
     (rf"(?<![A-Za-z0-9_])[A-Z0-9_]{{0,60}}(?:PASS(?:WORD|WD)?|PWD|SECRET|TOKEN|(?:API|ACCESS|PRIVATE)_?KEY|CREDENTIALS?|AUTH|COOKIE)[A-Z0-9_]{{0,60}}=(?:\\{{0,4}}[\"'])?{_WORD}", "each"),
     (r"(?<![A-Za-z0-9_])PASS:[ \t]*(?P<value>[^\s\"',;|]{1,400})", "each", lambda match: is_identifying(match["value"]) and not match["value"].isdigit()),
 )  # fmt: skip
-# In order: later rows skip the matches of earlier rows.
+# The order matters: later rows skip the matches of earlier rows.
 SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shape in _OF_SECRETS), *_rows(
     # Values announced by a key. KFD prints decimal digits where others print hexadecimal digits.
     (r"^(?:unique_id|hive_id) (?P<value>[0-9]{1,20})$", "whole_number"),
@@ -205,8 +205,8 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (rf"(?<![0-9a-zA-Z])(?:{_RUNTIMES})[-:](?P<value>[0-9a-f]{{64}})(?![0-9a-zA-Z])", "whole"),
     (r"pod(?P<value>[0-9a-f]{32})(?![0-9a-zA-Z])", "whole"),
     (r"(?<![\w-])machine-(?P<value>[^/\s\"']{1,200}?)\.scope", "whole"),
-    # Jobs: a job's number means nothing outside the cluster and joins the records of a job; the server's name behind it
-    # is masked.
+    # The number of a job is kept: it means nothing outside the cluster, and it connects the records of a job. The name of
+    # the server after it is masked.
     (r"(?<![0-9a-zA-Z])(?:job|step|task)_(?P<value>[0-9]{1,20})(?![0-9a-zA-Z])", "keep"),
     (r"(?<![\w])(?:slurm|pbs|flux|job)-(?P<value>[0-9]{1,20})(?=[.\[])", "keep"),
     (r"(?:^|/|pbs-)[0-9]{1,20}(?:\[[0-9]{0,9}\])?\.(?P<value>[A-Za-z][\w-]{0,60}(?:\.[\w-]{1,60}){0,8}?)(?=$|/|\.json$)", "names"),
@@ -222,7 +222,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![\w/+.-])(?P<value>[A-Za-z0-9+/]{32,}={0,2})", "whole", _is_base64),
     (rf"(?P<value>0[xX]{_HEX}+)", "whole", _many_digits),
     (rf"(?<![0-9a-zA-Z])(?P<value>0[xX]{_HEX}+)(?![0-9a-zA-Z])", "keep"),
-    # Similar values that are no identities: part numbers, versions with build information, measures.
+    # Values that look similar but are not identities: part numbers, versions with build information, measured values.
     (r"(?<![\w-])(?P<value>[1-9][0-9]{2}-[0-9A-Z]{3,9}-[0-9A-Z]{2,4}(?:-[0-9]{3})?)(?![\w-])", "keep"),
     (rf"(?<![\w.])(?P<value>{_VERSION}(?:[+-]{_BUILD})?)(?![\w-])", "keep"),
     (rf"(?<![\w.])(?<!\w-)(?P<value>[0-9]+[ \t]?(?:{_UNITS}|bytes?))(?![\w])", "keep"),
@@ -238,7 +238,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (rf"(?i:[\"'](?:{_NAMES})s?\\{{0,4}}[\"'][ \t]*:[ \t\r\n]*\[)(?P<value>[^\]{{}}]{{1,400}})", "names"),
     (r"(?i:[\"'](?:user|owner|host|node)\\{0,4}[\"'][ \t]*:[ \t\r\n]*\{[^{}]{0,200}?[\"'](?:name|id)\\{0,4}[\"'][ \t]*:[ \t]*\\{0,4}[\"'])(?P<value>[^\"'\\]{1,200})", "names"),
     (r"(?i:<(?:node|host|user|server)\b[^<>]{0,200}?\b(?:id|name)=[\"'])(?P<value>[^\"']{1,200})", "names"),
-    # The position of names.
+    # Names that are recognized by the words before them.
     (rf"(?i:(?:{_NAMES}){_TO_VALUE}){_WORD_OF_A_TABLE}", "names"),
     (rf"(?i:(?:{_COMMANDS}){_TO_VALUE}){_TO_THE_END}", "names"),
     (r"(?i:\b(?:(?:by|as|for|of) user |user (?=[\w.-]{1,64}\()|(?:[ug]id|groups)=[0-9]{1,10}\()|,[0-9]{1,10}\()(?P<value>[^\s,;:()]+)", "names"),
