@@ -12,11 +12,11 @@ from telemetry_parsers.model import Problem
 
 # The work of a kernel. `fused` computes and communicates, and counts as both. `wait` only waits for another stream and is ignored.
 Work = Literal["compute", "communication", "copy", "fused", "wait"]
-# The epoch of `begin_ns`: 1970, the boot of the node (CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME), or unknown.
+# When `begin_ns` is 0: in 1970, when the node booted (CLOCK_MONOTONIC_RAW or CLOCK_BOOTTIME), or unknown.
 Clock = Literal["unix", "boot", "none"]
 # How kernels are assigned to steps: by their launches or by the host's clock; "" if the tool states the step.
 StepBasis = Literal["launch", "host", ""]
-# The source of FLOPs: the file states them, or the shapes of its matrix operators give a lower bound.
+# The source of FLOPs: stated in the file ("told"), or a lower bound from the shapes of matrix operators ("shapes").
 Basis = Literal["told", "shapes"]
 
 
@@ -32,7 +32,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How one device spent a span of time. Each time is the length of a union of intervals."""
+    """How one device spent a span of time. Overlapping intervals of the same kind count only once."""
 
     span_ns: int | None = None
     compute_ns: int | None = None
@@ -45,7 +45,7 @@ class Split:
     data_wait_ns: int | None = None  # the host's wait for data
     launches: int | None = None
     graph_launches: int | None = None
-    launching_ns: int | None = None  # from the first to the last launch
+    launching_ns: int | None = None  # the time from the first to the last launch
     gaps: int | None = None
     gap_ns: int | None = None  # the part of idle time in long gaps
     fused_ns: int | None = None
@@ -103,7 +103,7 @@ def largest_first(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FirstCollective:
-    """A first collective that is far longer than the others: ranks wait for each other's profiler. `rest` excludes it."""
+    """A first collective that is far longer than all others, as ranks wait for profilers to start. `rest` excludes it."""
 
     length_ns: int
     rest: Split
@@ -155,7 +155,7 @@ class Device:
         return replace(self, split=self.split.without(*parts), steps=steps)
 
     def limited(self, part: Split) -> Split:
-        """Return the split of a part of the time, without the values that are unknown for the whole time."""
+        """Return `part`, the split of a part of the time, without the values that are unknown for the whole time."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))
 
@@ -239,7 +239,7 @@ class NotReadError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """The data by which a format recognises a file: its name, its folders (the nearest last), and its unpacked beginning."""
+    """What a format sees to recognise a file: its name, its folders (the nearest last), and its decompressed beginning."""
 
     name: str
     folders: tuple[str, ...]
@@ -275,7 +275,7 @@ class TraceEvent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TraceSample:
-    """The beginning of a Chrome trace: its first events, and the document's keys before them."""
+    """The beginning of a Chrome trace: its first events, and the keys of the JSON object that precede them."""
 
     clue: Clue
     keys: Mapping[str, Any]

@@ -90,7 +90,7 @@ def _positive(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the answer. Return 2 if something could not be read, 3 if the files contain no device."""
+    """Print the answer. Return the exit status: 2 if something could not be read, 3 if the files contain no device."""
     outcomes, was_interrupted = _outcomes(_files(arguments.paths))
     read_files = [
         ReadFile(outcome.file.folders, outcome.file.display_name, outcome.facts)
@@ -137,7 +137,7 @@ def _outcomes(files: Sequence[ProfileFile]) -> tuple[list[Outcome], bool]:
 
 
 def _print_unread(unread: Sequence[Outcome], *, was_interrupted: bool) -> None:
-    """Print the unread files to standard error. Files of a folder that no format recognises are only counted."""
+    """Print the unread files to standard error. Unrecognised files that were found in a folder are only counted."""
     named = [outcome for outcome in unread if outcome.file.is_named or outcome.is_recognised]
     others = [outcome.file.display_name for outcome in unread if not (outcome.file.is_named or outcome.is_recognised)]
     for outcome in named:
@@ -185,7 +185,7 @@ def _answer(profile: Profile, arguments: argparse.Namespace) -> Answer:
 
 
 def _with_begin(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
-    """Return the members with Unix times from the given start, unless their files contain Unix times."""
+    """Return the members with Unix times. For files without Unix times, the earliest start is taken as `begin`."""
     starts = [member.device.begin_ns for member in members if member.begin_unix_ns is None]
     known_starts = [start for start in starts if start is not None]
     if begin is None or not known_starts:

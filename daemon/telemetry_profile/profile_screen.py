@@ -25,9 +25,9 @@ _BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes"
 _MIN_SECONDS = 10**9
 _MIN_RATE = 1e9  # FLOP/s
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")
-_WIDE, _NARROW_COLUMNS = 120, 5  # from this width on, the table also has the launch shape
+_WIDE, _NARROW_COLUMNS = 120, 5  # from 120 columns on, the table also has the launch shape
 _MIN_NAME = 20
-# The shortest length for which a unit is used, its name, and its nanoseconds.
+# For each unit: the shortest duration in nanoseconds that is shown in it, its name, and its nanoseconds.
 _UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (0, "µs", 10**3))
 _PARTS = (
     ("compute_ns", "compute"),
@@ -159,7 +159,7 @@ def _parts_line(ranks: Sequence[UsualStep], width: int) -> list[str]:
 
 
 def _is_redundant(name: str, value: int, split: Split) -> bool:
-    """Return whether a part is a zero that follows from the other parts."""
+    """Return whether a part is 0 and need not be shown: a wait, or exposed communication without any communication."""
     if name == "exposed_communication_ns":
         return value == 0 and not split.communication_ns
     return name in ("wait_ns", "data_wait_ns") and value == 0
@@ -228,7 +228,7 @@ def _number(value: int | None, scale: int) -> str:
 
 
 def _kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]:
-    """Return the table of kernels in at most `most` lines and the line of kinds, or [] without kernels."""
+    """Return the table of kernels, at most `most` lines, followed by the line of kinds. Return [] without kernels."""
     sums = kernel_sums(members)
     if not sums:
         return []

@@ -20,7 +20,7 @@ _HEADING_UNIT = re.compile(r"(?P<words>.*?)\s*[\[(]\s*(?P<unit>[^\W\d]+|%)\s*[\]
 # A cell that begins with a number. Headings never do.
 _HAS_NUMBER = re.compile(r'(\A|,)\s*"?[-+]?[0-9]')
 _TIME_IN_CELL = re.compile(r"(?P<number>[-+0-9.,eE]+)\s*(?P<unit>[^\W\d_]*)\Z")
-# The role of a column by its heading in any tool and version. Headings are in lower case, without blanks and underscores.
+# Maps the headings of all tools to roles of columns. Headings are in lower case, without blanks and underscores.
 _ROLES: Mapping[str, str] = {
     "name": "name", "kernelname": "name", "function": "name", "operation": "name", "range": "name", "direction": "name",
     "calls": "calls", "instances": "calls", "count": "calls", "numcalls": "calls", "counts": "calls", "operations": "calls",
@@ -43,7 +43,7 @@ _ROLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading with its role and the nanoseconds of its time unit. They are "" and 0 if the heading does not name them."""
+    """A column. `role` is "" for an unknown heading. `unit` is its time unit in nanoseconds, or 0 if not stated."""
 
     role: str
     unit: int
@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of a row and the time units of their columns, by role."""
+    """The cells of a row and the time units of their columns. The keys of both are roles."""
 
     cells: Mapping[str, str]
     units: Mapping[str, int]
@@ -138,7 +138,7 @@ def columns_of(line: str) -> tuple[Column, ...]:
 
 
 def tables(lines: Iterable[str], role_sets: Sequence[Sequence[str]]) -> Iterator[Table]:
-    """Yield each table whose headings have all roles of one of the sets. Read a table before the next one."""
+    """Yield each table that has all roles of at least one set. Its rows must be read before the next table is requested."""
     line_iterator = iter(lines)
     line = next(line_iterator, None)
     while line is not None:
@@ -268,7 +268,7 @@ class Sums:
 
 
 def device_of_kernels(kernels: Iterable[Kernel]) -> tuple[Device, ...]:
-    """Return the device that ran these kernels, or () if there are none."""
+    """Return one device with these kernels, or () if there are none."""
     sorted_kernels = largest_first(kernels)
     return (Device(kernels=sorted_kernels),) if sorted_kernels else ()
 
@@ -277,7 +277,7 @@ IsHeading = Callable[[Sequence[str]], bool]
 
 
 class Rows:
-    """Iterates over the rows below the first heading as mappings. `number` counts the rows, including invalid rows."""
+    """Yields the rows below the first line of headings as mappings. `number` counts the rows, including invalid ones."""
 
     def __init__(self, lines: Iterable[str], is_heading: IsHeading) -> None:
         self._lines, self._is_heading = lines, is_heading
@@ -307,12 +307,12 @@ class Rows:
 
 
 def headings_test(*names: str) -> IsHeading:
-    """Return a test for lines that contain all of these headings."""
+    """Return a function that tests whether a line contains all of these headings."""
     return lambda cells: set(cells).issuperset(names)
 
 
 def first_line_test(is_heading: IsHeading) -> Callable[[Clue], bool]:
-    """Return a test for files whose first non-blank line is such a heading."""
+    """Return a function that tests whether the first non-blank line of a file contains the headings."""
     return lambda clue: is_heading(first_cells(clue.text))
 
 

@@ -125,7 +125,7 @@ class Timeline:
         occupancy_ratio: float | None = None,
         launch: int = -1,
     ) -> None:
-        """Add work of a device. `launch` is the number of its launch. Work with an invalid time only counts as a problem."""
+        """Add work of a device. `launch` is the number of its launch. Work with an invalid time is only counted as ignored."""
         span = self._span(begin_ns, length_ns)
         if span is None:
             return
@@ -176,7 +176,7 @@ class Timeline:
         sums[1] += length_ns
 
     def add_launch(self, begin_ns: int | None, kind: Launched, number: int | None = None) -> None:
-        """Add a launch on the host. `number` is the same that the launched work has."""
+        """Add a launch on the host. The launched work has the same `number`."""
         if begin_ns is None or not _EARLIEST_NS < begin_ns < _LATEST_NS:
             return
         if number is not None:
@@ -187,7 +187,7 @@ class Timeline:
             self._graphs.append(begin_ns)
 
     def host_steps(self) -> list[Interval]:
-        """Return the spans of the steps on the host, in the order of a device's steps."""
+        """Return the spans of the steps on the host, in the same order as the steps of a device."""
         return [(step.begin, step.end) for step in self._steps]
 
     def facts(self, name: str, tool: str, clock: Clock, devices: tuple[Device, ...] | None = None) -> Facts:
@@ -248,7 +248,7 @@ class Timeline:
         )  # fmt: skip
 
     def _with_launches(self, split: Split, host: Interval | None, *, is_only_device: bool) -> Split:
-        """Return the split with the launches in a host span, or with all launches. With several cards it is unchanged."""
+        """Add the launches within `host`, or all if it is None. With several cards, the launches of each card are unknown."""
         if not self._launches or not is_only_device:
             return split
         first, last = _index_range(self._launches, host)

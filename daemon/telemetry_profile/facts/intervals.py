@@ -34,7 +34,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Disjoint intervals in ascending order. `before` has the total length of all intervals before each one."""
+    """Disjoint intervals in ascending order. `before[i]` is the total length of the first `i` intervals."""
 
     begins: Sequence[int]
     ends: Sequence[int]

@@ -35,7 +35,7 @@ _COPY = re.compile(
 )
 _NAMESPACE = re.compile(r"\b[A-Za-z_]\w*::")
 _ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
-# The kind of computation by words in the name of a kernel. The first matching row is used.
+# Maps words in a kernel's name to its kind of computation. The first matching row is used.
 _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (family, re.compile(words, re.IGNORECASE))
     for family, words in (

@@ -11,10 +11,10 @@ from itertools import pairwise
 from telemetry_profile.facts.intervals import Interval, Intervals, Runs, sorted_indices
 from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 
-_FAR_LONGER = 2  # times as long as any other collective: it waits for something outside of the collective
+_FAR_LONGER = 2  # a first collective is unusual if it takes more than this many times as long as any other
 # A long gap takes at least this share of the span. It is also longer than the gaps that a single host call causes.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
-_MIN_LAUNCHED = 0.5  # with a smaller share, the host's clock assigns work to steps
+_MIN_LAUNCHED = 0.5  # steps are found by the host's clock if a smaller share of the work has a known launch
 
 
 class Splitter:
@@ -87,7 +87,7 @@ def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | 
 
 
 def first_collective_of(runs: Runs, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
-    """Return the span of an unusually long first collective and its description, or None if there is none."""
+    """Return the first collective with its span if it is unusually long, otherwise None."""
     lengths = [end - begin for begin, end in zip(runs.begins, runs.ends, strict=True)]
     first = index_of_long_first(runs.begins, lengths)
     if first is None:
@@ -97,7 +97,7 @@ def first_collective_of(runs: Runs, splitter: Splitter) -> tuple[Interval, First
 
 
 def gaps_of(splitter: Splitter, first: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
-    """Return the long gaps, and the split without them and the first collective, or None if there are no gaps."""
+    """Return the long gaps and the split of the remaining time, also without `first`. The split is None without gaps."""
     begin, end = splitter.span()
     gaps = splitter.long_gaps(begin, end)
     if not gaps:
@@ -107,7 +107,7 @@ def gaps_of(splitter: Splitter, first: Interval | None) -> tuple[tuple[Gap, ...]
 
 
 class Launches:
-    """The times of a file's launches by their numbers. They assign the launched work to steps."""
+    """The times of a file's launches. They show in which step a piece of work was launched."""
 
     def __init__(self) -> None:
         self._numbers, self._times = array("q"), array("q")

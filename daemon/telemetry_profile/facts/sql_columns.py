@@ -22,12 +22,12 @@ def quoted(name: str) -> str:
 
 
 def tables_with_prefix(schema: Schema, prefix: str) -> list[str]:
-    """Return the tables whose names begin with this prefix, in any case."""
+    """Return the tables whose names begin with this prefix. Case is ignored."""
     return [name for name in schema if name.lower().startswith(prefix.lower())]
 
 
 def column_of(schema: Schema, table: str, name: str) -> str | None:
-    """Return the quoted column of this name in any case, or None if the table does not have it."""
+    """Return the quoted name of a column, ignoring case, or None if the table does not have it."""
     return next((quoted(column) for column in schema.get(table, ()) if column.lower() == name.lower()), None)
 
 
@@ -51,7 +51,7 @@ def add_calls(
     expressions: Sequence[str | None],
     names: Mapping[object, str] | None = None,
 ) -> None:
-    """Add the calls in a table to the timeline. The expressions are begin, end, and a name or a number from `names`."""
+    """Add a table's calls to the timeline. The expressions give begin, end, and name (or a key of `names` if not None)."""
     begin, end, name = expressions
     if begin and end and name:
         where = f"WHERE typeof({begin}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {begin} GROUP BY {name}"
@@ -61,7 +61,7 @@ def add_calls(
 
 
 def columns_of(schema: Schema, table: str, column_names: Sequence[str]) -> list[str | None]:
-    """Return the quoted columns of these names, with None for each column that the table does not have."""
+    """Return the quoted names of these columns, with None for each column that the table does not have."""
     return [column_of(schema, table, name) for name in column_names]
 
 

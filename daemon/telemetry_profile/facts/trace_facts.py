@@ -21,7 +21,7 @@ def rank_in_name(clue: Clue) -> int | None:
 
 
 def begins_like_ascend(sample: TraceSample) -> bool:
-    """Return whether a trace is a list of PyTorch operators, as large trace_view.json files begin. Kineto writes an object."""
+    """Return whether a trace begins as a list of PyTorch operators, like large trace_view.json files, not as Kineto's object."""
     categories = {event.cat for event in sample.events if event.cat}
     return sample.clue.head.lstrip()[:1] == b"[" and "cpu_op" in categories and categories <= _OF_PYTORCH
 
@@ -45,7 +45,7 @@ def shifted(devices: Iterable[Device], by_ns: int) -> tuple[Device, ...]:
 
 
 def clock_of(devices: Sequence[Device], default: Clock = "none") -> Clock:
-    """Return "unix" if all devices begin in this century, otherwise the default, or "none" without devices."""
+    """Return "unix" if all known start times are in this century. Otherwise return the default, or "none" without devices."""
     begins = [device.begin_ns for device in devices if device.begin_ns is not None]
     if begins and all(_YEAR_2001_NS < begin < _YEAR_2100_NS for begin in begins):
         return "unix"

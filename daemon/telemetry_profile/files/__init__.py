@@ -1,1 +1,1 @@
-"""Finds and reads files, each in its own process, and queries telemetry of the same time."""
+"""Finds files, reads each in its own process, and queries the telemetry of the same period."""

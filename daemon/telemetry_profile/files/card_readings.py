@@ -1,4 +1,4 @@
-"""The readings of cards at the time of a profile, from a recording or from Prometheus."""
+"""Reads the telemetry of cards during a profile from a recording or from Prometheus."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ProfiledCard:
 
 
 def telemetry_of(profiled: ProfiledCard, histories: Sequence[CardHistory]) -> CardTelemetry | None:
-    """Return the telemetry of the card during the profile, or None if no single card matches or has samples."""
+    """Return the card's telemetry during the profile, or None if no card or several match, or if there are no samples."""
     for match, is_match in _MATCHERS:
         matches = [history for history in histories if is_match(profiled, history)]
         if len(matches) == 1:
@@ -81,7 +81,7 @@ def telemetry_of(profiled: ProfiledCard, histories: Sequence[CardHistory]) -> Ca
 
 
 def _same_index(profiled: ProfiledCard, history: CardHistory) -> bool:
-    """Return whether the indices are equal. Only for a card without uuid and bus address, because it is a guess."""
+    """Return whether the indices are equal. This is a guess, so it is false for a card with a UUID or a bus address."""
     card = profiled.card
     return not (card.uuid or card.bus_id) and card.index is not None and history.device == str(card.index)
 
@@ -140,7 +140,7 @@ def _min_mean_max(values: Sequence[float | None]) -> MinMeanMax | None:
 
 
 def _throttled_seconds(samples: Sequence[Sample], seconds: float) -> dict[str, float]:
-    """Return the seconds of each reason, the longest first."""
+    """Return how many seconds each throttling reason was active, the longest first."""
     reason_sets = [sample.throttled for sample in samples if sample.throttled is not None]
     reasons = {reason for active in reason_sets for reason in active}
     parts = (
@@ -244,7 +244,7 @@ def histories_of_prometheus(url: str, profiled: Sequence[ProfiledCard]) -> list[
     return list(histories.values())
 
 
-# The queries, and functions that set their values in a sample.
+# Each query, with a function that stores a result of the query in a sample.
 _READINGS: tuple[tuple[str, Callable[[Sample, _Labels, float], Sample]], ...] = (
     (
         f"max {_BY_CARD} (accelerator_clock_hertz{{{_COMPUTING}}})",
@@ -272,7 +272,7 @@ def _history_of(labels: _Labels) -> CardHistory:
 def _series_of_cards(
     url: str, span: tuple[float, float], histories: Mapping[tuple[str, str], CardHistory], query: str
 ) -> Iterator[tuple[CardHistory, _Labels, _Points]]:
-    """Yield each series of a card in `histories`, with its labels and points."""
+    """Run the query. Yield each resulting series whose card is in `histories`, with its labels and points."""
     for labels, points in _query_range(url, query, span):
         if points and (history := histories.get(_key(labels))):
             yield history, labels, points

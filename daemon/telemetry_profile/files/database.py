@@ -1,4 +1,4 @@
-"""Reads untrusted SQLite databases: only stored data, without executing code of the file, and within a time limit."""
+"""Reads untrusted SQLite databases within a time limit. It never executes code that the file contains."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
                 _unpack(stream, copy.stream)
                 with _connect(copy.add_name()) as connection:
                     database = _database(connection, seconds, copy.stream)
-                    copy.remove_name()  # SQLite has opened the file
+                    copy.remove_name()  # SQLite has it open and no longer needs the name
                     yield database
             return
         with _connect(str(path)) as connection:

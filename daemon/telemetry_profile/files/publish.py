@@ -30,13 +30,13 @@ def publish(folder: Path, counts: StepCounts) -> Path:
         "flops": counts.flops,
         "seconds": {part.part: part.seconds for part in counts.seconds},
     }
-    # The name differs from that of a running job, whose counters would restart twice if its file were replaced.
+    # Must not be the name of a running job's file: replacing that file would reset the job's counters twice.
     path = folder / f"profile-{_safe_name(counts.job_id)}-{_safe_name(counts.rank)}.json"
     named.replace(path, json.dumps(document).encode(), _READABLE)
     return path
 
 
-# The parts of a split, and their names in `telemetry.steps/1`.
+# Maps parts of a split to their names in `telemetry.steps/1`.
 _PARTS = (
     ("compute_ns", "compute"),
     ("exposed_communication_ns", "communication"),

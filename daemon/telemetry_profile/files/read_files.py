@@ -38,7 +38,7 @@ _SQLITE = b"SQLite format 3\0"
 _MAX_LINE_LENGTH = 1 << 20
 _DATABASE_SECONDS = 120.0
 MAX_FILES, DEEPEST = 20_000, 12
-# Limits that no valid file reaches: a file of 5 GB took 90 s and 200 MiB.
+# Limits that no valid file reaches: reading 5 GB took 90 s of CPU time and 200 MiB of memory.
 MAX_CPU_SECONDS = 900
 MAX_BYTES = 4 << 30
 GROUP = "telemetry.profiles"
@@ -47,7 +47,7 @@ _FORMAT_TYPES = (DatabaseFormat, Refusal, TextFormat, TraceFormat)
 
 @dataclass(frozen=True, slots=True)
 class ProfileFile:
-    """A file to read. `display_name` is its name in messages. `is_named` means that the user named the file, not its folder."""
+    """A file to read. `display_name` is its name in messages. `is_named`: the user named the file itself, not a folder."""
 
     path: str
     display_name: str
@@ -88,7 +88,7 @@ def _files(folder: str, depth: int) -> Iterator[str]:
 
 
 class BadFormatError(Exception):
-    """An entry point is not a format."""
+    """An installed entry point does not provide a format."""
 
 
 def formats() -> tuple[ProfileFormat, ...]:

@@ -56,7 +56,7 @@ def read_trace(stream: BinaryIO, clue: Clue, choose: Choose, block_bytes: int = 
 
 
 def _start_reader(choose: Choose, sample: TraceSample) -> TraceReader | None:
-    """Return the reader of the trace, or None. It has read the keys before the first events."""
+    """Choose a reader and pass it the keys that precede the first events. Return None if no reader was chosen."""
     reader = choose(sample)
     if reader is not None:
         for name, value in sample.keys.items():
@@ -82,7 +82,7 @@ def _problems_of(damage: Damage) -> tuple[Problem, ...]:
 
 
 def _with_problems(facts: Facts, problems: Sequence[Problem]) -> Facts:
-    """Return the facts with these problems: without idle and exposed times, which need every event, and with cut steps."""
+    """Add problems. If there are any, mark steps as cut, and remove idle and exposed times, which need every event."""
     if not problems:
         return facts
     devices = tuple(_incomplete_device(device) for device in facts.devices)
@@ -148,7 +148,7 @@ def _member(name: str, window: Window, damage: Damage) -> Iterator[_Key | list[E
 
 
 def _events(window: Window, damage: Damage) -> Iterator[list[Event]]:
-    """Yield the blocks of a list of events after its bracket, first an empty block."""
+    """Yield the events after the opening bracket in blocks. The first block is empty."""
     count = 0
     yield []
     while count < _MAX_EVENTS:
@@ -220,7 +220,7 @@ def _skip_value(window: Window) -> None:
 
 
 def _structural_characters(window: Window) -> Iterator[tuple[int, bytes]]:
-    """Yield the brackets and commas outside of strings with their positions in the window, which advances."""
+    """Yield each bracket and comma outside of strings, and its position in the window. The window moves on."""
     is_string, position = False, 0
     while True:
         match = (_IN_STRING if is_string else _STRUCTURE).search(window.data, position)

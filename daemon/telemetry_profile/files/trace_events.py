@@ -1,4 +1,4 @@
-"""Decodes blocks of trace events that are cut at `},{` or `}]`. If no cut works, `walk` reads value by value."""
+"""Decodes trace events in blocks that end at `},{` or `}]`. If no such block is valid, `walk` reads value by value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from telemetry_profile.facts.printed_numbers import US, nanoseconds
 from telemetry_profile.format_contract import NotReadError
 
 BLOCK_BYTES = 4 * 2**20
-_SCALES = (1000, 100, 10, 1)  # nanoseconds, by the number of decimals of microseconds
+_SCALES = (1000, 100, 10, 1)  # nanoseconds per unit of the last digit, for 0 to 3 decimals of microseconds
 _SAFE_DIGITS = 20  # enough for Unix time in nanoseconds, and below the limit of int()
 _PIECE_BYTES = 2**17
 _NOTHING = msgspec.Raw(b"")
@@ -34,7 +34,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 
 class Event(msgspec.Struct, gc=False):
-    """An event. Rarely needed fields stay encoded."""
+    """An event. Rarely needed fields are decoded only on access."""
 
     ph: str = ""
     cat: str = ""
@@ -69,14 +69,14 @@ class Event(msgspec.Struct, gc=False):
 
 @dataclass(slots=True)
 class Damage:
-    """The unreadable parts of a trace: a number of events, or everything after a cut."""
+    """Counts the unreadable events of a trace. `is_cut` means that the rest of the trace is missing."""
 
     events: int = 0
     is_cut: bool = False
 
 
 class Window:
-    """The bytes of a stream that are read but not consumed. An error of the stream ends it, and marks it as cut."""
+    """The bytes of a stream that are read but not consumed. A read error ends the stream, and sets `damage.is_cut`."""
 
     def __init__(self, stream: BinaryIO, damage: Damage, block_bytes: int = BLOCK_BYTES) -> None:
         self._stream = stream
@@ -110,7 +110,7 @@ class Window:
         self.data = self.data[count:]
 
     def first(self, skipped: bytes = b"") -> bytes:
-        """Return the next byte that is neither a blank nor in `also`, or b'' at the end."""
+        """Drop blanks and the bytes in `skipped`. Return the next byte without consuming it, or b'' at the end."""
         while True:
             self.data = self.data.lstrip(_SPACE + skipped)
             if self.data or not self.grow():
@@ -122,7 +122,7 @@ _DECODER = msgspec.json.Decoder(list[Event])
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Events, the number of bytes that they take, and whether the list of events ends after them."""
+    """Decoded events. `consumed` is their size in bytes; `is_last` means that the list of events ends after them."""
 
     events: list[Event]
     consumed: int
@@ -130,30 +130,30 @@ class Block:
 
 
 def next_block(window: Window) -> Block | None:
-    """Return the events up to the last cut that can be decoded, or None if several cuts fail."""
+    """Decode the events up to the last possible end of an event. Try earlier ends if that fails; return None after several."""
     data = window.data
     for number, cut in enumerate(_cuts(data)):
         if number == _MAX_TRIES:
             return None
         try:
             events = _DECODER.decode(b"[%b]" % data[: cut.end()])
-        except (msgspec.ValidationError, UnicodeDecodeError):  # an invalid event: no other cut helps
+        except (msgspec.ValidationError, UnicodeDecodeError):  # an invalid event: an earlier end does not help
             return None
-        except (msgspec.DecodeError, RecursionError):  # the cut was inside an event: try the previous cut
+        except (msgspec.DecodeError, RecursionError):  # not the end of an event: try the previous match
             continue
         return Block(events, cut.end(), cut[1] == b"]")
     return None
 
 
 def _cuts(data: bytes) -> Iterator[re.Match[bytes]]:
-    """Yield the positions where events may end, the last one first."""
+    """Yield each match of `},{` or `}]`, the last one first. An event may end there."""
     since = max(0, len(data) - _CUT_WINDOW)
     yield from reversed(list(_CUT.finditer(data, since)))
     yield from reversed(list(_CUT.finditer(data, 0, since)))
 
 
 def _from_microseconds(raw: msgspec.Raw) -> int | None:
-    """Return nanoseconds. Times of up to three decimals, the usual case, are faster than in `nanoseconds`."""
+    """Return nanoseconds. The usual times of up to three decimals are converted faster than by `nanoseconds`."""
     printed = str(memoryview(raw), "ascii", "replace").strip('"')
     whole, _, decimals = printed.partition(".")
     digits = whole + decimals

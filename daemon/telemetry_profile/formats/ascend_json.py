@@ -37,7 +37,7 @@ _MATRIX_MARKS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
 _MEGABYTE = 10**6
 _SUM_OF_KINDS = "SDMA"  # the sum of HCCS, PCIE and SIO, if the file has them all
 _KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
-# Entries that repeat others: the sum of a group, and in a matrix the slowest and fastest calls beside their sum (`allreduce-total@…`).
+# Entries that repeat others: the sum of a group; and a matrix's slowest and fastest calls, besides `allreduce-total@…`.
 _REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
 # hcom_allReduce__445_0_1@6297232067196334501: the number of the call and the group follow the name.
 _CALL = re.compile(r"(__\d+)?(_\d+)*\Z")
@@ -73,7 +73,7 @@ class _RankSums:
     calls: list[tuple[int, int, int]] = field(default_factory=list)
 
     def add(self, name: str, step: str, times: Mapping[str, Any], elapsed: int) -> None:
-        """Add one collective. Outside of steps, its start, duration and wait are stored, too."""
+        """Add one collective. If it belongs to no step, also store its start, duration and wait."""
         collective, previous = Kernel(name, "communication", 1, elapsed, elapsed), self.kernels.get(name)
         self.kernels[name] = collective if previous is None else previous.joined(collective)
         begin, wait_ns = _number(times, "Start Timestamp(us)", 1e17), _ns(times, "Wait Time(ms)")
@@ -83,7 +83,7 @@ class _RankSums:
             self.calls.append((round(begin * US), elapsed, wait_ns))
 
     def first_collective(self) -> FirstCollective | None:
-        """Return an unusually long first collective, with the wait in the other collectives, or None."""
+        """Return the first collective if it is unusually long, otherwise None. `rest` has the wait of the others."""
         first = index_of_long_first([begin for begin, _, _ in self.calls], [elapsed for _, elapsed, _ in self.calls])
         if first is None:
             return None
@@ -109,7 +109,7 @@ def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _operations(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Yield the numbers of each operation with the keys above them: ranks, step, operation, and the rank or both ends."""
+    """Yield the values of each operation, with the path of keys to them: step, operation, and rank or both ends of a link."""
     if not isinstance(node, dict) or len(path) > 6 or (path and _REPEATS.search(path[-1])):
         return
     if _TIME in node or "Transport Type" in node:
@@ -133,7 +133,7 @@ def _add_times(path: tuple[str, ...], info: Mapping[str, Any], content: _Communi
 
 
 def _collective_name(printed: str) -> str:
-    """Return the name without the number of the call and the group, which may contain the address of a node."""
+    """Return the name of a collective without its call number and group. The group may contain the address of a node."""
     return _CALL.sub("", printed.partition("@")[0])[:MAX_NAME_CHARACTERS] or "collective"
 
 
@@ -144,7 +144,7 @@ def _add_transports(transports: Any, rank: str, content: _Communication) -> None
 
 
 def _add_matrix_link(path: tuple[str, ...], info: Mapping[str, Any], content: _Communication) -> None:
-    """Add a link of a matrix. A rank's own file numbers ranks within their group, the file of all ranks within the job."""
+    """Add a link of a matrix. Ranks are numbered within a group in a file of one rank, and within the job in a file of all."""
     ends, kind = _ENDS.match(path[-1]) if path else None, info["Transport Type"]
     if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
         is_of_all = not path[0].lower().startswith("step")
@@ -193,7 +193,7 @@ def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _recognises_info(clue: Clue) -> bool:
-    # The clue may be only the beginning of the file: rank tables of a thousand cards are longer.
+    # The clue may have only the beginning of the file, because the rank table of a thousand cards is longer.
     text = clue.text
     if not text.lstrip().startswith("{") or '"traceEvents"' in text:
         return False
@@ -240,7 +240,7 @@ def _node_digest(address: str) -> str:
 
 
 def _read_nodes(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read the folder of each node. A line has an address and the name of a folder."""
+    """Read the names of the nodes' folders. Each line has the address of a node and the name of its folder."""
     pairs = [line.split() for line in islice(lines, _MAX_NODES)]
     folders = tuple(NodeFolder(_node_digest(pair[0]), pair[1]) for pair in pairs if len(pair) > 1)
     return Facts("ascend-nodes", _TOOL, node_folders=folders)

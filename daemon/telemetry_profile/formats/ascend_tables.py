@@ -27,7 +27,7 @@ from telemetry_profile.format_contract import (
 )
 
 _TOOL = "Ascend profiler"
-# The headings of a column in kernel_details.csv (torch_npu) and in op_summary.csv (msprof).
+# Pairs of headings: the first is from kernel_details.csv (torch_npu), the second from op_summary.csv (msprof).
 _TYPE, _NAME, _CORE = ("Type", "OP Type"), ("Name", "Op Name"), ("Accelerator Core", "Task Type")
 _BEGIN, _LENGTH = ("Start Time(us)", "Task Start Time(us)"), ("Duration(us)", "Task Duration(us)")
 _SUM_HEADINGS = headings_test("OP Type", "Count", "Total Time(us)")
@@ -112,7 +112,7 @@ def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _kernel_of_row(row: Mapping[str, str], count: int, time: int) -> Kernel:
-    """Return the kernel of a row. communication_statistic.csv has only collectives, and no type of core."""
+    """Return the kernel of a row. Rows without a core type are collectives, in communication_statistic.csv."""
     name = row["OP Type"]
     work = _work(row["Core Type"], name) if "Core Type" in row else "communication"
     return Kernel(name.rstrip("_"), work, count, time, cell_ns(row.get("Max Time(us)", ""), US))
@@ -123,12 +123,12 @@ def _first_cell(row: Mapping[str, str], names: Sequence[str]) -> str:
 
 
 def _core_count(printed: str) -> str:
-    """Return the number of cores of a task, or "" for 0, which collectives print."""
+    """Return the number of cores of a task, or "" if it is 0, as for collectives."""
     return printed if count_of(printed) else ""
 
 
 class _Ranks:
-    """Collects the steps of each rank and card, and the splits of their whole time."""
+    """Collects the steps of each rank and card, and the split of its whole time."""
 
     def __init__(self) -> None:
         self._whole_times: dict[tuple[int | None, int | None], Split] = {}

@@ -24,7 +24,7 @@ from telemetry_profile.format_contract import (
 )
 
 _NAME, _TOOL = "ascend-trace", "Ascend profiler"
-# The process of an event shows its kind. A collective is an event of `HCCL`, in addition to its tasks.
+# The name of its process shows the kind of an event. The process `HCCL` has each collective, in addition to its tasks.
 _HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # the second until CANN 6
 _COLLECTIVES = frozenset({"HCCL", "Communication"})  # the second since CANN 8
 _OTHERS = frozenset({"CANN", "Overlap Analysis", "AscendCL", "Python"})
@@ -43,13 +43,13 @@ _CALL = re.compile(
     r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL
 )  # the number of the call and its group, as in hcom_allReduce__428_0_1
 _RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # the ranges that the profiler itself marks
-_NO_RANK = 2**16  # the field has all bits set if there is no partner
+_NO_RANK = 2**16  # the largest valid rank; the field has all bits set if there is no partner
 _WAIT = "Data_aug Bound"
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A task or collective. Only the end of the file shows whether it is used."""
+    """A task or collective. It is kept until the end of the file, which shows whether it is needed."""
 
     work: Work
     process: int | str
@@ -106,13 +106,13 @@ class _Reader:
         )
 
     def _format_name(self) -> str:
-        """Return the name of the format. msprof writes a file for each part of a timeline, and one with all parts."""
+        """Return the name of the format. msprof writes one file with all parts of a timeline, and one file for each part."""
         if self._is_complete:
             return _NAME
         return "ascend-tasks" if self._hardware else "ascend-collectives" if self._collectives else "ascend-iterations"
 
     def _limited(self, device: Device) -> Device:
-        """Return the device without the values that need other parts of the timeline."""
+        """Return the device without the values that cannot be computed from this part of the timeline."""
         if self._is_complete:
             return device
         compute_ns = device.split.compute_ns if self._hardware else None
@@ -179,7 +179,7 @@ class _Reader:
             self._waits[int(number) + 1] = round(printed * 1000)
 
     def _iteration_spans(self) -> list[tuple[int, int, int, int | None]]:
-        """Return number, start, end and wait for data of each iteration, which includes the wait before it."""
+        """Return each iteration's number, start, end, and wait for data. The iteration starts with this wait."""
         spans: list[tuple[int, int, int, int | None]] = []
         for number, (begin, end) in sorted(self._iterations.items()):
             wait = self._waits.get(number)

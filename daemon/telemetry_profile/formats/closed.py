@@ -9,17 +9,17 @@ from telemetry_profile.format_contract import Clue, Refusal
 
 
 def _file_test(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:
-    """Return a test by the first bytes or by the ending of the name."""
+    """Return a function that tests the first bytes of a file and the ending of its name. One match is enough."""
     return lambda clue: clue.head.startswith(beginnings) or clue.name.lower().endswith(endings)
 
 
 def _is_roofline(clue: Clue) -> bool:
-    """Return whether a file contains the measured peaks of a node, as rocprofiler-compute writes them."""
+    """Return whether this is the file in which rocprofiler-compute stores the measured peak rates of a node."""
     return {"device", "hbmbw"} <= {cell.lower() for cell in first_cells(clue.text)}
 
 
 def _is_perfetto(clue: Clue) -> bool:
-    """Return whether a file is a stream of packets: it begins with field 1 of a protobuf, which no text does."""
+    """Return whether a file is a Perfetto trace: it begins with field 1 of a protobuf message, unlike any text."""
     return clue.name.lower().endswith((".pftrace", ".perfetto-trace", ".proto")) or (
         clue.head[:1] == b"\x0a" and b"\0" in clue.head[:64]
     )

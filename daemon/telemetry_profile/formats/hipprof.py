@@ -30,16 +30,16 @@ from telemetry_profile.format_contract import (
 )
 
 _TOOL = "hipprof"
-# Prefixes of the tables, which exist for each host and process. Their names contain the node's address, which is never shown.
+# Prefixes of tables. Each process has its own tables. Their names contain the node's address, which is never shown.
 _KERNELS, _COPIES, _RANGES, _MPI = "HIPOPS_", "HIPCOPY_", "HIPTX_", "MPI_"
 _COPY_COLUMNS = ("BeginNs", "EndNs", "dev_id", "Kind", "MemoryType")
-# OpenCL's command numbers (such as CL_COMMAND_READ_BUFFER) with the names in hipprof's JSON, and the known MemoryTypes.
+# Maps OpenCL's command numbers (such as CL_COMMAND_READ_BUFFER) to the names in hipprof's JSON.
 _COMMANDS: Mapping[int | None, str] = {
     0x11F3: "DeviceToHost", 0x11F4: "HostToDevice", 0x11F5: "DeviceToDevice", 0x1207: "Memset",
     0x1201: "DeviceToHost", 0x1202: "HostToDevice", 0x1203: "DeviceToDevice",
 }  # fmt: skip
 _MEMORY_TYPES: Mapping[int | None, str] = {0: "Memset", 4: "HostToDevice", 6: "DeviceToHost"}
-# address, process and time, separated by `_`
+# matches ADDRESS_PROCESS_TIME, the end of a table name
 _PROCESS = re.compile(r"(?P<host>.+)_\d+_\d+\Z")
 _DEVICE_BITS = 2 | 4  # STR_TABLE.TYPE is a bit mask: 2 for kernels, 4 for copies
 
@@ -71,7 +71,7 @@ def _event_rows(tables: Tables, prefix: str, column_names: Sequence[str]) -> Ite
 
 
 class _Cards:
-    """Maps device numbers to cards. A number is valid for the whole node, or only for a rank if the process has one."""
+    """Maps device numbers to cards. All processes of a node share the numbers, except for processes that have a rank."""
 
     def __init__(self, tables: Tables, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -91,7 +91,7 @@ class _Cards:
 
 
 class _Names:
-    """The names that other tables refer to by number. Each process has its own numbers."""
+    """The names of kernels and ranges. Other tables refer to them by numbers, which differ between processes."""
 
     def __init__(self, tables: Tables) -> None:
         self._on_device: dict[tuple[object, str], str] = {}
@@ -108,7 +108,7 @@ class _Names:
         return self._on_device.get((process, str(number))) or NO_NAME
 
     def range_name(self, process: str, number: object) -> str:
-        """Return the name of a range that the program marked. The table may have the name instead of a number."""
+        """Return the name of a range that the program marked. `number` may also be the name itself."""
         key = process, str(number)
         return self._on_host.get(key) or self._on_device.get(key) or text(number)
 
@@ -142,7 +142,7 @@ def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
-    """Yield the printed values of each kernel. The unit of a value has the key `unit of …`."""
+    """Yield a mapping of the printed values of each kernel. The key `unit of …` has the unit of a value."""
     block: dict[str, str] = {}
     for line in lines:
         if match := _KERNEL_NAME.match(line):
@@ -168,7 +168,7 @@ COUNTERS = TextFormat("hipprof-pmc", _TOOL, _recognises_counters, _read_counters
 
 _Kind = Literal["kernel", "copy", "call", "range", ""]
 
-# The kind of an event by its category, in the traces of hipprof.
+# Maps the category of an event in a trace of hipprof to its kind.
 _CATEGORIES: Mapping[str, _Kind] = {
     "HIPOPS": "kernel",
     "HIPCOPY": "copy",
@@ -177,7 +177,7 @@ _CATEGORIES: Mapping[str, _Kind] = {
     "MPI": "call",
     "HIPTX": "range",
 }
-# The kind of an event by the name of its process, in the traces of rocprof. Barrier packets only wait, and are ignored.
+# Maps the name of an event's process in a trace of rocprof to its kind. Barrier packets only wait, and are ignored.
 _PROCESSES: tuple[tuple[re.Pattern[str], _Kind], ...] = (
     (re.compile(r"GPU ?Barriers"), ""),
     (re.compile(r"GPU ?\d+"), "kernel"),
@@ -211,7 +211,7 @@ class _Reader:
 
     def facts(self) -> Facts:
         devices = tuple(replace(device, rank=self._rank) for device in self._timeline.devices())
-        # Times that are not Unix time are on the default clock of the format.
+        # If the times are not Unix times, the default clock of the format is assumed.
         return self._timeline.facts(self._format, self._tool, clock_of(devices, default=self._clock), devices)
 
     def _add_event(self, kind: _Kind, event: TraceEvent) -> None:

@@ -66,7 +66,7 @@ def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _collective_ns(row: Mapping[str, str]) -> int | None:
-    """Return how long a collective ran during the step, or None without collectives. Collectives may begin earlier."""
+    """Return how long collectives ran within the step, or None without collectives. Some may begin before the step."""
     names = [column.removesuffix("start_point") for column in row if column.endswith("_start_point")]
     pairs = [(_ticks(row, f"{name}start_point"), _ticks(row, f"{name}end_point")) for name in names]
     intervals = [(begin, end) for begin, end in pairs if begin is not None and end is not None and end >= begin]
@@ -112,7 +112,7 @@ def _cluster_split(row: Mapping[str, str]) -> Split | None:
 
 
 def _step_name(cell: str) -> str:
-    """Return the name of a step of this number, `_MEAN` for the row of the mean, or "" for any other text."""
+    """Return the name of the step with this number, `_MEAN` for the mean row, or "" for any other text."""
     if cell in ("-", "0"):
         return _MEAN
     return f"step {cell}" if count_of(cell) is not None else ""
@@ -134,7 +134,7 @@ def _facts(name: str, rank: int | None, steps: Sequence[Step], problems: tuple[P
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The headings of one kind of file: name, time and its unit, number of executions, and longest execution."""
+    """The headings of one kind of file. `unit` is the unit of the times in the columns `time` and `longest`."""
 
     name: str
     time: str
@@ -148,8 +148,8 @@ class _Layout:
         return {self.name, self.time, *filter(None, (self.count, self.longest))} <= set(cells)
 
 
-# The first layout that fits is used. For an operator on a GPU, the operator's time is the launch on the host (`op_host_cost_time` in
-# MindSpore's data_saver.h). The CUDA activity has the time on the device.
+# The first layout that fits is used. `op_total_time` of a GPU operator is its launch on the host (`op_host_cost_time` in
+# MindSpore's data_saver.h). `cuda_activity_cost_time` is the time on the device.
 _LAYOUTS = (
     _Layout("name", "total_duration(us)", US, "occurrences", "max_duration(us)"),
     _Layout("op_full_name", "cuda_activity_cost_time(us)", US, "cuda_activity_call_count"),
@@ -170,7 +170,7 @@ def _layout(cells: Sequence[str]) -> _Layout | None:
 
 
 def _recognises_operators(clue: Clue) -> bool:
-    """Return whether a file has known headings, or has sums by type, which repeat the file of details."""
+    """Return whether a file has known headings or contains sums by type. Such sums repeat a more detailed file."""
     return _SUMS_BY_TYPE.match(clue.name) is not None or _layout(first_cells(clue.text)) is not None
 
 
@@ -266,7 +266,7 @@ def _add_links(links: LinkSums, transfers: Mapping[str, Any]) -> None:
 
 
 def _size_and_time(numbers: Any) -> tuple[int, int]:  # JSON of any shape
-    # The third number is not used: in rows of summed operators it is a sum of rates, ten times too high.
+    # The third number, the rate, is not used: in rows that sum up operators it is a sum of rates, ten times too high.
     time, size = (
         (_number(number) for number in numbers[:2]) if isinstance(numbers, list) and numbers[1:] else (None, None)
     )

@@ -23,7 +23,7 @@ from telemetry_profile.format_contract import (
 
 _NAME, _TOOL = "mindspore-timeline", "MindSpore Profiler"
 _FILE = re.compile(r"(ascend|gpu)_timeline_display_(\d{1,6})\.json")
-# Process numbers from `BaseTimelineGenerator` in MindSpore's source. Operators have the number of their device.
+# Process numbers from `BaseTimelineGenerator` in MindSpore's source. Operators have their device number instead.
 _FIRST_OTHER_PID, _AI_CPU_PID, _COMMUNICATION_PID, _GPU_ACTIVITY_PID = 7000, 9000, 10_000, 13_000
 _STEPS = frozenset({"Steps", "100000"})
 _SCOPES = frozenset({"Scope Name", "GpuOps", "HostCpuOps", "Ops", "100001", "100002", "100003"})
@@ -58,7 +58,7 @@ class _Reader:
         return self._timeline.facts(_NAME, _TOOL, clock_of(devices), devices)
 
     def _limited(self, device: Device) -> Device:
-        """Return the device with its rank. Copies are removed for Ascend, whose files do not contain them."""
+        """Set the rank of the device. For Ascend, set the time of copies to unknown: the files do not contain copies."""
         device = replace(device, rank=self._rank)
         return device if self._is_gpu else device.without("copy_ns", "exposed_copy_ns")
 

@@ -47,7 +47,7 @@ def _read(tables: Tables) -> Facts:
         timeline.add(integer(card), "copy", *interval(start, end), name)
     for start, end, card, kind, call in records(tables, "COMMUNICATION_OP", (*_TIMES, "deviceId", "opType", "opName")):
         name = strings.get(kind) or _CALL_NUMBER.sub("", strings.get(call, "")) or NO_NAME
-        # Older versions do not store the device. It is known if there is only one.
+        # Older versions do not store the device of a task. If there is only one device, it is used.
         number = cards[0] if card is None and len(cards) == 1 else integer(card)
         timeline.add(number, "communication", *interval(start, end), name)
     _add_host_activity(tables, timeline, strings)
@@ -72,7 +72,7 @@ def _set_cards(tables: Tables, timeline: Timeline) -> list[int]:
 
 
 def _copies(tables: Tables, strings: Mapping[object, str]) -> Iterator[Row]:
-    """Yield the copy tasks. Without MEMCPY_INFO, these are the tasks of a copy type that belong to no collective."""
+    """Yield the copy tasks. Without the table MEMCPY_INFO, they are found by type; tasks of collectives are excluded."""
     if "MEMCPY_INFO" in tables.schema:
         yield from _tasks(tables, "MEMCPY_INFO", "memcpyOperation")
         return
@@ -84,7 +84,7 @@ def _copies(tables: Tables, strings: Mapping[object, str]) -> Iterator[Row]:
 
 
 def _tasks(tables: Tables, table: str, column: str) -> Iterator[Row]:
-    """Iterate over start, end and device of the tasks in a table, with a column of that table."""
+    """Iterate over the tasks in a table. Each row has start, end, device, and the value of this column of the table."""
     columns = ("TASK", "globalTaskId"), (table, "globalTaskId"), ("TASK", "deviceId"), (table, column)
     if not all(column_of(tables.schema, *column) for column in columns):
         return iter(())

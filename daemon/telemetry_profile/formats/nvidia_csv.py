@@ -64,12 +64,12 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
             if kernel is None:
                 invalid_rows += 1
             elif _is_of_device(table, row):
-                # Reports by grid have a row for each grid.
+                # Some reports have a separate row for each grid size of a kernel.
                 previous = kernels_of_table.get(kernel.name)
                 kernels_of_table[kernel.name] = kernel if previous is None else previous.joined(kernel)
             else:
                 calls.append(Call(kernel.name, kernel.calls, kernel.total_ns))
-        # A report of kernels and copies repeats the separate reports of both.
+        # A combined report of kernels and copies repeats the rows of their separate reports.
         kernels = kernels_of_table | kernels
     devices = timeline.devices() or device_of_kernels(kernels.values())
     problems = (*timeline.problems(), *row_problem(invalid_rows))
@@ -106,7 +106,7 @@ NSYS = TextFormat("nsys-stats", "Nsight Systems", _recognises_nsys, _read_nsys)
 
 
 _NVPROF_SEARCHED_LINES = 200
-_RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # follows the name of each kernel
+_RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # a run number that follows the name of each kernel
 _HOST_TYPE = "API calls"
 # Functions of the runtime and the driver, for files without a type column.
 _HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")
@@ -148,7 +148,7 @@ NVPROF = TextFormat("nvprof-csv", "nvprof", _recognises_nvprof, _read_nvprof)
 _LONG, _NCU_RAW = {"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"}, {"ID", "Kernel Name"}
 _MEASURED = ("gpu__time_duration_measured_wallclock", "gpu__time_duration_measured_user")
 _DURATIONS = ("gpu__time_duration.sum", "Duration", *_MEASURED)
-# The theoretical occupancy, which other profilers estimate, too. The measured occupancy is not used.
+# The theoretical occupancy is used instead of the measured one, because other profilers estimate it, too.
 _OCCUPANCY = ("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy")
 _GROUPS = re.compile(r"\d{1,3}(?P<sign>[.,'’\u202f ])\d{3}((?P=sign)\d{3})*\Z")
 _NANOSECONDS = ("ns", "nsecond")
@@ -166,7 +166,7 @@ class _Run:
 
 @dataclass(slots=True)
 class _DecimalSign:
-    """The decimal sign of a file, "" until a number shows it."""
+    """The decimal sign of a file. It is "" until a number shows unambiguously which sign is used."""
 
     decimal: str = ""
 
@@ -184,7 +184,7 @@ class _DecimalSign:
             self.decimal = signs[0]
 
     def plain(self, printed: str, unit: str) -> str | None:
-        """Return the number in plain digits, "" if there is none, or None if a sign may separate thousands or decimals."""
+        """Return the number with a decimal point and without thousands separators, "" for other text, or None if ambiguous."""
         text = printed.strip()
         if not text or not text[-1].isdigit():
             return ""
@@ -198,7 +198,7 @@ class _DecimalSign:
 
 
 def _ncu_heading(lines: Iterable[str]) -> list[str] | None:
-    """Return the headings, which follow output of the tool and of the program, or None."""
+    """Skip the output of the tool and of the program. Return the headings after it, or None if there are none."""
     for line in lines:
         if '"ID"' in line or line.startswith("ID,"):
             cells = [cell.strip() for cell in split_line(line)]

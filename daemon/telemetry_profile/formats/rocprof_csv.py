@@ -13,7 +13,7 @@ from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.format_contract import Card, Clue, Device, Facts, Split, TextFormat
 
 _RUN_ROLES = ("name", "begin", "end")
-# Operations of the host on the memory of a device. Their rows name the device, too.
+# Operations of the host, such as memory allocation, although their rows name a device.
 _HOST_KIND = re.compile(r"MEMORY_ALLOC|SCRATCH|PAGE_MIGRATION|\w*_API")
 _ONLY_KERNELS = "copies are in another file: idle time is unknown"
 
@@ -64,7 +64,7 @@ def _time(row: Row, role: str) -> int | None:
 
 
 def _is_new(row: Row, seen_dispatches: set[int]) -> bool:
-    """Return whether a dispatch is new. Each counter has its own row of the same dispatch."""
+    """Return whether no earlier row has this dispatch. A dispatch has one row for each counter."""
     dispatch = row.text("dispatch")
     if not dispatch:
         return True
@@ -93,20 +93,20 @@ def _add_row(row: Row, begin: int, length: int, timeline: Timeline) -> str:
 
 
 def _gpu_side(row: Row) -> str:
-    """Return the agent of a copy that is a card."""
+    """Return the card of a copy: the source of a copy to the host, otherwise the target."""
     ends = (row.text("target"), row.text("source"))
     return ends[1] if row.text("name").upper().endswith(("DEVICE_TO_HOST", "DTOH")) else ends[0]
 
 
 def _card_key(agent: str, timeline: Timeline) -> str:
-    """Return the key of a card: the number of its agent. Host agents have numbers, too."""
+    """Return a card's key, its agent number. It is not the card's index, because the CPUs are agents, too."""
     number = agent.strip().removeprefix("Agent ").strip()
     timeline.set_card(number, Card(int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None))
     return number
 
 
 def _limited(device: Device, works: set[str]) -> Device:
-    """Return the device without the values that need kernels or copies of another file."""
+    """Return the device without the values that cannot be computed because its kernels or copies are in another file."""
     if "copy" not in works:
         return device.without("copy_ns", "exposed_copy_ns", "idle_ns")
     if works & {"compute", "communication"}:
@@ -120,19 +120,19 @@ RUNS = TextFormat("runs-csv", "rocprofv3", _recognises_runs, _read_runs)
 
 _SUM_ROLES = ("name", "calls", "total")
 _HEADING = re.compile(r'"?Name"?,"?Calls"?,"?TotalDurationNs"?', re.IGNORECASE)
-# Functions of the runtimes, but not collective kernels, whose names begin alike.
+# Functions of the runtimes. Collective kernels, whose names begin alike, do not match.
 _HOST = re.compile(
     r"(__)?hip[A-Z]\w*\Z|hsa_\w+\Z|(roctx|rocdecode|rocjpeg|(nccl|rccl|mscclpp)(?!(Dev)?Kernel)[A-Z]|MPI_)\w*\Z"
 )
-# The host's domains in rocprofv3's domain_stats; other domains are sums of the device's work.
+# The domains in rocprofv3's domain_stats that belong to the host. Other domains are sums of the device's work.
 _HOST_DOMAIN = re.compile(
     r"(HIP|HSA|MARKER|RCCL|ROCDECODE|ROCJPEG|OMPT)(_[A-Z0-9]+)*\Z|(MEMORY_ALLOCATION|SCRATCH_MEMORY|PAGE_MIGRATION)\w*\Z"
 )
-# The original name of a file with rows of the host. Names of marked ranges do not show that they are of the host.
+# The original name of a file about the host. It is needed because the name of a marked range can be any text.
 _HOST_FILE = re.compile(
     r"(marker|hip|hsa|rccl|rocdecode|rocjpeg|mpi|memory_allocation|scratch_memory)(_api)?_stats", re.IGNORECASE
 )
-# Rows to skip: the total of the other rows, and rocprof's name of barriers and markers among its copies.
+# Names of rows to skip: the total of the other rows, and barriers and markers, which rocprof lists among copies.
 _SKIPPED = frozenset({"Total", "Unknown command type"})
 
 

@@ -108,13 +108,13 @@ class _Process:
         add_calls(self._timeline, self._tables, table, expressions, functions)
 
     def _message(self, event: object) -> str:
-        """Return the text of a marker, which older versions store with its event."""
+        """Return the text of a marker. Older versions store it in the marker's event."""
         query = f"SELECT extdata FROM {quoted(f'rocpd_event{self._suffix}')} WHERE id = ?"  # noqa: S608  # a quoted name
         rows = self._tables.rows(query, (integer(event) or 0,))
         return next((text(_value_in(text(extdata), "message")) for (extdata,) in rows), "")
 
     def _rows(self, table: str, column_names: Sequence[str]) -> Iterator[Row]:
-        """Iterate over the rows of a table, with the times and agents that some versions store in separate tables."""
+        """Iterate over columns of a table. Times and agents are looked up in separate tables if the version stores them there."""
         full_name = f"{table}{self._suffix}"
         return select(self._tables, full_name, [self._expression(full_name, name) for name in column_names])
 
@@ -135,7 +135,7 @@ def _may_be_marked(name: str) -> bool:
 
 
 def _bus_id(extdata: str) -> str:
-    """Return the PCI address. In the kernel's topology, bus, device and function are one number."""
+    """Return the PCI address. The kernel's topology stores bus, device and function as one number."""
     location, domain = integer(_value_in(extdata, "location_id")), integer(_value_in(extdata, "domain")) or 0
     if location is None or not 0 < location <= 0xFFFF or not 0 <= domain <= 0xFFFF:
         return ""
@@ -154,7 +154,7 @@ ROCPD = DatabaseFormat("rocpd", "rocprofv3", _recognises_rocpd, _read_rocpd)
 
 
 _TIMES = ("BeginNs", "EndNs")
-# The tables of kernels with their name and card columns. The trace takes precedence over the counters.
+# The tables of kernels: the trace and, if it is missing, the counters. Each with its name column and card column.
 _OF_KERNELS = (("OPS", "Name", "dev-id"), ("KERN", "KernelName", "gpu-id"))
 # Barriers in a queue only wait, and are ignored.
 _BARRIERS = ("<barrier packet>", "Marker")
@@ -168,7 +168,7 @@ def _read_rocprof(tables: Tables) -> Facts:
     timeline = Timeline()
     cards = _kernels(tables, timeline)
     for start, end, name, card in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
-        # The table has no device for the copies of HSA.
+        # Copies by HSA have no device in this table.
         number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
         timeline.add(_key(timeline, number), "copy", *interval(start, end), _unquoted(name))
     for start, end, name in records(tables, "rocTX", (*_TIMES, "Name")):

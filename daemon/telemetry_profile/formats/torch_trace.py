@@ -48,9 +48,9 @@ _REPLAYED = "the trace contains counters of replayed ranges, but no kernel times
 _NO_DEVICE = "the trace contains no device work: the program used only the CPU, or the profiler did not see the device"
 
 _ANNOTATION = "user_annotation"
-_STEP = "ProfilerStep#"  # if the profiler marks no steps, those of the program are used
+_STEP = "ProfilerStep#"  # steps marked by the profiler; without them, ranges of the program are used as steps
 _LOADER = "enumerate(DataLoader)"
-_MIN_RUN = 0.5  # of the launched kernels; while a graph is captured, fewer kernels run
+_MIN_RUN = 0.5  # a smaller share of the launched kernels runs only if a graph is being captured
 _MAX_INDEX = 10_000
 _MAX_RANK = 10_000_000
 _MAX_BASE_NS = 4 * 10**18
@@ -109,7 +109,7 @@ class _Reader:
         return replace(facts, ranks=self._ranks, remarks=remarks)
 
     def _flops(self, device: Device) -> Flops | None:
-        """Return the FLOPs of the operators' shapes, or None if a graph was captured, since its kernels did not run."""
+        """Return the FLOPs from the operators' shapes, or None if a graph was captured, because its kernels did not run."""
         runs = sum(kernel.calls for kernel in device.kernels if kernel.work != "copy")
         if runs < (device.split.launches or 0) * _MIN_RUN:
             return None
@@ -181,7 +181,7 @@ def _launched_kind(function: str) -> Launched | None:
 
 
 def _mark_cut_step(device: Device) -> Device:
-    """Return the device with its last step marked as cut if it launched nothing: the profiler stopped during it."""
+    """Mark the last step as cut if it launched nothing and others did, because the profiler stopped during this step."""
     *before, last = device.steps or (None,)
     if last is None or last.split.launches or not any(step.split.launches for step in before):
         return device

@@ -1,1 +1,1 @@
-"""Conclusions from the facts of all files: on each rank, on the slowest rank, and why a step is slow."""
+"""Draws conclusions from the facts of all files: about each rank, about the slowest rank, and why a step is slow."""

@@ -1,4 +1,4 @@
-"""The cause of a slow step, from a table of causes. Causes outside the program take precedence: a throttled card, a straggler."""
+"""Finds the cause of a slow step in a table. A throttled card or a straggler takes precedence over causes in the program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Cause = Literal[
 
 _MIN_PART, _MIN_DATA = 0.10, 0.05  # the smallest shares of a step that are reported
 _FEW_KERNELS = 10  # with fewer kernels, no cause is reported
-_FEW_BLOCKS = 8  # no card for training has fewer multiprocessors
+_FEW_BLOCKS = 8  # a kernel with fewer blocks cannot fill any training card, because all have at least 8 multiprocessors
 _MOSTLY = 0.5
 ADDED_LATER = {"added_later": True}  # keys that the first version of the document does not have
 _ABOUT_EQUAL = 0.8
@@ -78,13 +78,13 @@ class Evidence:
 
     @property
     def data_ratio(self) -> float | None:
-        """Return the share of a step in which the card waits for data, at most the share in which it is idle."""
+        """Return the share of a step in which the card waits for data. It is limited to the share in which the card is idle."""
         waits, idle = self.ratio("data_wait_ns"), self.ratio("idle_ns")
         return waits if waits is None or idle is None else min(waits, idle)
 
     @property
     def share_base(self) -> str:
-        """Return the words that follow a share, such as `of the step`, or `of the time` without marked steps."""
+        """Return the words that follow a percentage: `of the step`, or `of the time …` if no steps are marked."""
         gaps = [gap for rank in self.ranks for gap in rank.gaps]
         if any(rank.steps for rank in self.ranks) or not gaps:
             return "of the step" if any(rank.steps for rank in self.ranks) else "of the time"
@@ -108,7 +108,7 @@ class Evidence:
 
     @property
     def small_ratio(self) -> float | None:
-        """Return the share of a step in which kernels with few blocks ran, or None if they are the smaller part."""
+        """Return the share of a step in which small kernels ran, or None if small kernels take less than half of compute."""
         compute, kernels = self.ratio("compute_ns"), [kernel for kernel in self.kernels if kernel.work == "compute"]
         total_ns = sum(kernel.total_ns for kernel in kernels)
         small_ns = sum(kernel.total_ns for kernel in kernels if _is_small(kernel))
@@ -116,7 +116,7 @@ class Evidence:
 
 
 class _CauseRow(NamedTuple):
-    """A row of the table of causes: the cause, the smallest reported share, and functions of the evidence."""
+    """A row of the table of causes: a cause, the smallest share that is reported, and functions that judge the evidence."""
 
     cause: Cause
     min_share: float
@@ -225,8 +225,8 @@ _ROWS = (
 
 
 def verdict_of(profile: Profile, ranks: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None]) -> Verdict:
-    """Return the first cause outside the program, or else the largest cause in the program."""
-    # If some ranks have times, ranks with only sums are ignored.
+    """Return the cause outside the program if there is one, otherwise the largest cause in the program."""
+    # If the length of the step is known for some ranks, only these ranks are used.
     timed = [
         (rank, card)
         for rank, card in zip(ranks, telemetry, strict=True)
@@ -260,7 +260,7 @@ def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
 
 
 def _external_cause(card: Throttling | None, slow: Straggler | None, causes: Sequence[Candidate]) -> Candidate | None:
-    """Return a cause outside the program, or None. A power limit counts only if its loss exceeds the largest cause."""
+    """Return a cause outside the program, or None. A power limit counts only with a straggler or above all other causes."""
     candidate = card and Candidate("throttled", card.share, card.text, card.advice)
     largest = causes[0].share or 0.0 if causes else 0.0
     if card is not None and (not card.is_by_power_limit or slow is not None or card.loss >= largest):
@@ -279,7 +279,7 @@ def _largest_cause(causes: Sequence[Candidate]) -> Verdict:
 
 
 def _unclear_verdict(evidence: Evidence) -> Verdict | None:
-    """Return an unknown cause if the kernels are not a step of the program or too few, otherwise None."""
+    """Return an "unknown" verdict if too few kernels ran, or most of the launched kernels did not run; otherwise None."""
     kernels, span = sum(kernel.calls for kernel in evidence.kernels), evidence.total("span_ns")
     launches = sum(rank.member.device.split.launches or 0 for rank in evidence.ranks)
     if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MOSTLY:

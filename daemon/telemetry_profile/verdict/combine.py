@@ -23,7 +23,7 @@ from telemetry_profile.format_contract import (
     largest_first,
 )
 
-# Folders within the result of a profiler. Their files belong to the folder of the result.
+# Names of folders within the result folder of a profiler. Files in them belong to the result folder.
 _INSIDE = re.compile(
     r"(timeline|summary|sqlite|host|data|analyze|device_\d+|PROF_\w+|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output)\Z"
 )
@@ -32,7 +32,7 @@ _CardOrSplit = TypeVar("_CardOrSplit", Card, Split)
 # MindSpore up to 1.3 has files in `cluster_profiler/ALIAS/profiler/…` that are numbered by card. The rank table is next to the folder.
 _CLUSTER = "cluster_profiler"
 _Folders = tuple[str, ...]
-# The ranks by card number, for the parent folder of `cluster_profiler` and the alias of a node.
+# Maps the parent folder of `cluster_profiler` and the alias of a node to the ranks of its cards by card number.
 _Ranks = Mapping[tuple[_Folders, str], Mapping[int, int]]
 _NO_RANK_TABLE = f"the ranks of some cards are unknown: no rank table with a host_ips_mapping.txt is next to {_CLUSTER}"
 
@@ -113,12 +113,12 @@ def _order(member: Member) -> tuple[bool, int, bool, int, int]:
 
 
 def _has_content(device: Device) -> bool:
-    """Return whether a device has more than an identity."""
+    """Return whether a device has any measured values, not only a card and a rank."""
     return bool(device.split != Split() or device.steps or device.kernels or device.flops)
 
 
 def _links(files: Iterable[ReadFile], parts: Iterable[_Part]) -> tuple[Link, ...]:
-    """Return all links once, with the number of the rank instead of `THIS_RANK`."""
+    """Return the links of all files without duplicates. Replace `THIS_RANK` by the rank of the file."""
     ranks = {id(part.file): part.device.rank for part in parts if part.device.rank is not None}
     return tuple(
         dict.fromkeys(
@@ -149,7 +149,7 @@ def _owner(part: _Part) -> tuple[object, ...]:
 
 
 def _sessions(group: list[_Part]) -> Iterator[list[_Part]]:
-    """Yield the latest profiling session of a card with all parts without a time, then each earlier session."""
+    """Yield the parts of a card by profiling session, the latest first. Parts without a time go into the latest session."""
     sessions: list[list[_Part]] = []
     timed = [part for part in group if part.device.begin_ns is not None]
     for part in sorted(timed, key=lambda part: -(part.device.begin_ns or 0)):
@@ -176,7 +176,7 @@ def _overlaps(part: _Part, later: _Part) -> bool:
 
 
 def _continues(part: _Part, later: _Part) -> bool:
-    """Return whether a file of the same folder and format contains the next steps of the same session."""
+    """Return whether `later` has the next steps of the same session: same folder and format, a short gap, other steps."""
     device, after = part.device, later.device
     if part.file.facts.format != later.file.facts.format or part.file.folders != later.file.folders:
         return False
@@ -187,7 +187,7 @@ def _continues(part: _Part, later: _Part) -> bool:
 
 
 def _join_consecutive(session: list[_Part]) -> list[_Part]:
-    """Return the parts of one session. Consecutive parts of the same format are joined."""
+    """Join consecutive parts of the same format in one session. Return the joined parts and all others."""
     joined: dict[str, _Part] = {}
     others = []
     for part in sorted(session, key=lambda part: part.device.begin_ns or 0):
@@ -202,7 +202,7 @@ def _join_consecutive(session: list[_Part]) -> list[_Part]:
 
 
 def _concatenated(device: Device, later: Device) -> Device:
-    """Return a device of two consecutive spans, such as two iterations in separate files."""
+    """Combine the device's data of two consecutive spans, such as two iterations in separate files."""
     sums: dict[tuple[str, str], Kernel] = {}
     for kernel in (*device.kernels, *later.kernels):
         previous = sums.get((kernel.work, kernel.name))
@@ -258,7 +258,7 @@ def _member_of(parts: list[_Part], remarks: list[str]) -> Member:
 
 
 def _latest_parts(parts: list[_Part], remarks: list[str]) -> list[_Part]:
-    """Return the parts without earlier sessions of the same rank in the same format."""
+    """Keep only the latest part of each format, and add a remark if parts are dropped. Parts without a time are kept."""
     latest_by_format: dict[str, _Part] = {}
     for part in parts:
         if part.device.begin_ns is None:  # sums have no time, and are all kept
@@ -273,7 +273,7 @@ def _latest_parts(parts: list[_Part], remarks: list[str]) -> list[_Part]:
 
 
 def _detail_key(part: _Part) -> tuple[bool, bool, bool, int, int]:
-    """Return a key that orders parts by detail: intervals, steps, steps that state their length, and known values."""
+    """Return a sort key that is greater for a more detailed part. Having intervals counts most, then having steps."""
     device = part.device
     known_values = sum(value is not None for value in device.split.values())
     has_stated_span = any(_states_span(step.split) for step in device.steps)
@@ -281,7 +281,7 @@ def _detail_key(part: _Part) -> tuple[bool, bool, bool, int, int]:
 
 
 def _states_span(split: Split) -> bool:
-    """Return whether the length is stated, rather than being just the sum of the parts."""
+    """Return whether the file states the length of the span. It does not if the length equals the sum of the parts."""
     parts = (split.compute_ns, split.exposed_communication_ns, split.exposed_copy_ns, split.idle_ns)
     return split.span_ns is not None and split.span_ns != sum(part or 0 for part in parts)
 
@@ -308,7 +308,7 @@ def _fill_device(device: Device, other: Device) -> Device:
 
 
 def _kernels(device: Device, other: Device) -> tuple[Kernel, ...]:
-    """Return the kernels, and the other device's kernels for missing kinds of work. Copies are often in another file."""
+    """Return the kernels of `device`, and those of `other` if their kind of work is missing in `device`, such as copies."""
     works = {kernel.work for kernel in device.kernels}
     return (*device.kernels, *(kernel for kernel in other.kernels if kernel.work not in works))
 
@@ -318,7 +318,7 @@ def _same_span(split: Split, other: Split) -> bool:
 
 
 def _steps(device: Device, other: Device) -> tuple[Step, ...]:
-    """Return the steps with unknown values filled from the other device's steps of the same number."""
+    """Return the steps. Unknown values are filled from the step of the other device that has the same number."""
     if not device.steps:
         return other.steps
     others = {_step_number(step.name): step for step in other.steps}
@@ -335,7 +335,7 @@ def _steps(device: Device, other: Device) -> tuple[Step, ...]:
 
 
 def _step_number(name: str) -> str:
-    """Return the number of a step, which is the same in all formats: `ProfilerStep#12` is `step 12`."""
+    """Return the step number at the end of a name such as `ProfilerStep#12` or `step 12`. It is the same in all formats."""
     match = _NUMBER.search(name)
     return match[0] if match else name
 
@@ -349,7 +349,7 @@ def _filled(first: _CardOrSplit, other: _CardOrSplit) -> _CardOrSplit:
 
 
 def _ranks_of_nodes(files: Iterable[ReadFile]) -> _Ranks:
-    """Return the ranks in the rank tables, for the folders of the nodes next to the tables."""
+    """Map each node's folder next to a rank table to the ranks of the cards in that table."""
     tables: dict[tuple[_Folders, str], dict[int, int]] = {}
     for file in files:
         for card in file.facts.rank_cards:

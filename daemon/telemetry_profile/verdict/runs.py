@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from telemetry_profile.verdict.combine import Member
 
-_RECENT = 50  # only the latest runs are compared, because files are ordered by time
+_RECENT = 50  # a card is compared only with this many latest runs, because cards are processed in order of time
 _APART_NS = 600 * 10**9  # ranks of one job are profiled within minutes of each other
 
 
 def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
-    """Return the indices of the members of each run, in the order of the first members. A file belongs to one run."""
+    """Group members into runs. Return the indices of each run's members. All members from the same files are in one run."""
     runs: list[list[int]] = []
     run_by_files: dict[tuple[str, ...], list[int]] = {}
     for index in sorted(range(len(members)), key=lambda index: members[index].device.begin_ns or 0):
@@ -31,14 +31,14 @@ def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
 
 
 def _may_match(member: Member, other: Member) -> bool:
-    """Return whether two cards may have worked on the same program at the same time."""
+    """Return whether two cards may have taken part in the same run of a program."""
     device, other_device = member.device, other.device
     if (device.rank is None) != (other_device.rank is None) or (member.job_ranks or other.job_ranks) != (
         other.job_ranks or member.job_ranks
     ):
         return False
     time_between = _time_between(member, other)
-    if time_between is None:  # no file contains a time
+    if time_between is None:  # at least one file contains no time
         return True
     if device.rank is not None and device.rank != other_device.rank:
         return time_between < _APART_NS

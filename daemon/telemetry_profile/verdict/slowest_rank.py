@@ -16,7 +16,7 @@ _MIN_EXCESS = 0.10
 _NOISE_FACTOR = 3.0
 _SLOW_LINK = 0.5
 _MAX_PERCENT = 3.0
-_EQUAL = 1.05  # waits up to this ratio are considered equal
+_EQUAL = 1.05  # two waits are considered equal if their ratio is at most this
 
 
 Reason = Literal["compute", "host"]
@@ -24,7 +24,7 @@ Reason = Literal["compute", "host"]
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """The rank that the others wait for. `excess` is the ratio by which its time exceeds the others' median."""
+    """The rank that the others wait for. An `excess` of 0.2 means that its time is 20 % above the median of the others."""
 
     rank: int
     excess: float
@@ -50,7 +50,7 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True)
 class RankSpread:
-    """The differences between the ranks. `skew` is the ratio by which the slowest exceeds the median."""
+    """The differences between the ranks. A `skew` of 0.2 means that the slowest takes 20 % longer than the median."""
 
     median_ns: int
     slowest: UsualStep
@@ -84,7 +84,7 @@ def rank_spread_of(ranks: Sequence[UsualStep]) -> RankSpread | None:
 
 
 def straggler_of(ranks: Sequence[UsualStep]) -> Straggler | None:
-    """Return the rank that works, or waits for its host, while others wait. None if no rank exceeds the noise."""
+    """Return the rank whose work or host makes the others wait, or None if no rank stands out from the noise."""
     # The lengths of steps are not compared, because barriers make the steps of all ranks equally long.
     numbered_ranks = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
     if len(numbered_ranks) < 2 or len({rank.member.device.rank for rank in numbered_ranks}) < len(numbered_ranks):
@@ -111,7 +111,7 @@ def _waits_least(candidate: UsualStep, others: Sequence[UsualStep]) -> bool:
 
 
 def _noise(ranks: Sequence[UsualStep]) -> float:
-    """Return the median of the ranks' relative standard errors of compute per step."""
+    """Return how much compute time varies between steps: the median of the ranks' relative standard errors."""
     noises = [
         statistics.stdev(rank.compute_ns) / statistics.fmean(rank.compute_ns) / len(rank.compute_ns) ** 0.5
         for rank in ranks

@@ -14,7 +14,7 @@ from telemetry_profile.verdict.usual_step import UsualStep
 
 # How the card of the profile was identified in the telemetry. A match by index is a guess, because each job numbers its cards.
 Match = Literal["uuid", "bus_id", "rank", "index"]
-# The source of FLOPs: `given` by the user, otherwise a `Basis` of the file.
+# The source of FLOPs: "given" by the user, or a `Basis` from the file.
 AchievedBasis = Literal["given", "told", "shapes"]
 
 

@@ -15,7 +15,7 @@ _MIN_FOR_WARM_UP = 3
 
 @dataclass(frozen=True, slots=True)
 class UsualStep:
-    """The mean of `steps` steps of a member. If `steps` is 0, `split` is of the whole time without `gaps`."""
+    """The mean of `steps` steps of a member. If `steps` is 0, `split` describes the whole time without `gaps`."""
 
     member: Member
     steps: int
@@ -72,7 +72,7 @@ def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
         sentences.append(f"the first collective, {length:,.1f} ms (ranks wait in it for each other's profiler)")
     if device.without_gaps is not None:
         launching, without_collective = device.split.launching_ns, device.limited(device.without_gaps)
-        # Some gaps may be before the first launch or after the last launch.
+        # Gaps before the first or after the last launch are no part of `launching`, so the difference is a minimum.
         least = (launching or 0) - sum(gap.length_ns for gap in device.gaps)
         split = replace(
             without_collective,
@@ -94,7 +94,7 @@ def _usable_steps(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
 
 
 def mean_split(splits: Sequence[Split]) -> Split:
-    """Return the mean of each value that all splits contain."""
+    """Return a split with the mean of each value. A value is unknown if it is unknown in any of the splits."""
     columns = list(zip(*(split.values() for split in splits), strict=True))
     numbers = [[value for value in column if value is not None] for column in columns]
     means = (round(statistics.fmean(values)) if len(values) == len(splits) else None for values in numbers)
