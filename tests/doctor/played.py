@@ -108,7 +108,7 @@ class Played:
         with (
             mock.patch.object(doctor, "ROOT", self.root),
             mock.patch.object(sys, "executable", self.python),
-            mock.patch.object(machine, "why_denied", return_value=self.refusal),
+            mock.patch.object(machine, "denial_errno", return_value=self.refusal),
         ):
             arguments = ("doctor", *arguments, "--config", str(self.config_path))
             return Said(*run_main(*arguments, environment=environment))

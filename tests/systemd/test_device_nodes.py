@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.readers.device_nodes import MIN_LIFE_SECONDS, NodeWatch, is_under_systemd, why_denied
+from telemetry_daemon.readers.device_nodes import MIN_LIFE_SECONDS, NodeWatch, denial_errno, is_under_systemd
 
 
 class Machine:
@@ -73,8 +73,8 @@ def test_without_a_memory_nothing_is_told(tmp_path):
 def test_the_kernel_is_asked(tmp_path):
     node = tmp_path / "node"
     node.touch()
-    assert why_denied(str(node)) == 0
-    assert why_denied(str(tmp_path / "none")) == errno.ENOENT
+    assert denial_errno(str(node)) == 0
+    assert denial_errno(str(tmp_path / "none")) == errno.ENOENT
 
 
 @pytest.mark.parametrize(

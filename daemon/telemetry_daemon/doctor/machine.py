@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from telemetry_daemon.readers import pci
-from telemetry_daemon.readers.device_nodes import why_denied
+from telemetry_daemon.readers.device_nodes import denial_errno
 from telemetry_daemon.readers.pci import PciDevice
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.vendors import VENDORS
@@ -107,7 +107,7 @@ def _nodes(root: Path, vendor_at: Mapping[str, str]) -> Iterator[DeviceNode]:
             status = node.stat()
             owner, group = user_name(status.st_uid), _group_name(status.st_gid)
             name, mode = f"/{node.relative_to(root)}", stat.S_IMODE(status.st_mode)
-            yield DeviceNode(name, vendors, why_denied(str(node)), owner, group, mode)
+            yield DeviceNode(name, vendors, denial_errno(str(node)), owner, group, mode)
 
 
 def _group_name(number: int) -> str:

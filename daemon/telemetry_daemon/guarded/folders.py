@@ -1,4 +1,4 @@
-"""Opens folders and creates files in them so that no other user can redirect the path or create the file first."""
+"""Opens folders and creates files in them such that no other user can redirect the path or create the file first."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _PROBE_SECONDS = 1.0
 _CREDENTIALS = struct.Struct("3i")
 # Python has no name for this option (socket(7), Linux 4.13).
 _SO_PEERGROUPS = 59
-_MAX_GROUPS = 256  # Python limits the size of an option to 1,024 bytes
+_MAX_GROUPS = 256  # Python limits a socket option to 1,024 bytes
 
 
 def replace(path: Path, content: bytes, mode: int) -> None:

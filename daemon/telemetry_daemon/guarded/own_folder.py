@@ -16,7 +16,7 @@ from telemetry_daemon.guarded.folders import ROOT, Step, UnsafeError, open_folde
 from telemetry_daemon.guarded.named import has_listener, new_socket
 from telemetry_parsers.dataclass import dataclass
 
-# The default mode. Folders with private content get a narrower mode.
+# The default mode. Folders with private content get a more restrictive mode.
 FOLDER_MODE = 0o755
 
 
@@ -64,7 +64,7 @@ class OwnFolder:
         with folders.replacement(self._descriptor, name) as descriptor:
             folders.write(descriptor, content)
             self._give_to_owner(descriptor)
-            os.fsync(descriptor)  # else a power cut may leave an empty file under the name
+            os.fsync(descriptor)  # otherwise a power cut may leave an empty file
 
     def append(self, name: str, content: bytes, max_bytes: int, older: str) -> None:
         """Append complete lines to a file. If it would exceed the limit, it is first renamed to `older`."""

@@ -1,4 +1,4 @@
-"""A thread that detects changes of the wall clock, and whose ticks show the watchdog that the process is alive."""
+"""A thread that detects changes to the wall clock, and whose ticks show the watchdog that the process is alive."""
 
 from __future__ import annotations
 

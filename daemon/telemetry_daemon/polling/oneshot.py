@@ -47,7 +47,7 @@ def _lists_devices(source: Source) -> bool:
     return any(poll.lists_devices for poll in source.parser.polls)
 
 
-def _is_repeated(poll: Poll) -> bool:
+def _is_per_device(poll: Poll) -> bool:
     """Return whether the poll runs once per device. Another poll must then list the devices first."""
     return isinstance(poll.request, Command) and poll.request.per is not None
 
@@ -91,7 +91,7 @@ class OneShot:
             store.add_source(facts, parser.metrics)
             polls = sorted(
                 (poll for poll in parser.polls if poll.tier in tier_order),
-                key=lambda poll: (_is_repeated(poll), tier_order.index(poll.tier)),
+                key=lambda poll: (_is_per_device(poll), tier_order.index(poll.tier)),
             )
             awaited = [
                 thread for thread, other, _ in threads if not facts.lists_devices and _waits_for(parser, other.parser)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Files, Plain
 
 FILE_LIMIT_BYTES = 64 << 10
-# No node has so many paths, so a pattern with more matches is a mistake.
+# More paths than any node has, so a pattern with more matches is a mistake.
 MATCH_LIMIT = 16_384
 
 # Paths are strings here: for hundreds of files every two seconds, pathlib would double the CPU time.
@@ -130,7 +130,7 @@ class Folders:
             yield from [folder + name for name in self._names_in(folder, last)]
 
     def errno_of(self, pattern: str) -> int | None:
-        """Return why the folder before the first wildcard could not be listed in `matches`, or None if it was listed or is missing."""
+        """Return the errno if `matches` could not list the folder before the first wildcard, or None if it was listed or is missing."""
         return self._errors.get("".join(f"{part}/" for part in fixed_folders(pattern)))
 
     def _folders(self, parts: tuple[str, ...]) -> list[str]:

@@ -30,7 +30,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """How a process exited. A negative status is a signal, None is unknown. The CPU time includes reaped children."""
+    """How a process exited. A negative status is a signal; None means unknown. The CPU time includes reaped children."""
 
     status: int | None
     cpu_seconds: float

@@ -55,7 +55,7 @@ class Pipes:
             self._read_chunk(descriptor)
 
     def drain(self, timeout_seconds: float) -> None:
-        """Read to the end of both pipes, but not longer than this time and not beyond the limit."""
+        """Read until both pipes end, this time is over, or the limit is exceeded."""
         until = time.monotonic() + timeout_seconds
         self.read(0)
         while not (self.is_at_end or self.exceeds_limit or time.monotonic() >= until):
@@ -75,7 +75,7 @@ class Pipes:
 
 Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 
-# The first pauses after a tool has closed its output, when it usually exits at once, and before that.
+# The first pause after a tool has closed its output, when it usually exits at once; and the first pause before that.
 _FIRST_PAUSE_SECONDS = 0.0002
 _FIRST_WAIT_SECONDS = 0.01
 # The longest pause adds to the time that closing takes: see Limits.
@@ -84,7 +84,7 @@ _MAX_PAUSE_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of output and waiting times. `grace_seconds`, `kill_seconds` and a pause together must be less than a second."""
+    """Limits on output and waiting times. `grace_seconds`, `kill_seconds` and a pause must add up to less than a second."""
 
     output_bytes: int = 8 << 20
     late_output_seconds: float = 0.2
@@ -94,7 +94,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The result of a run. `exited` is None if the tool still lives. `is_cut`: the last line may be incomplete."""
+    """The result of a run. `exited` is None if the tool is still running. `is_cut`: the last line may be incomplete."""
 
     cause: Cause
     stdout: bytes
@@ -135,7 +135,7 @@ def terminate(process: Process, limits: Limits) -> None:
 
 
 def reap_group(process: Process, timeout_seconds: float) -> bool:
-    """If the tool has exited, reap it and kill the processes that it left behind. Return whether none of them lives."""
+    """If the tool has exited, reap it and kill the processes that it left behind. Return whether all of them have exited."""
     until = time.monotonic() + timeout_seconds
     if not wait_for(process.has_exited, timeout_seconds):
         return False

@@ -61,7 +61,7 @@ class WorkerFaultError(WorkerError):
 
 
 class Worker:
-    """Runs foreign code in one process. Thread-safe: calls wait for each other. `readers` maps library readers to targets."""
+    """Runs plugin or library code in one process. Thread-safe: calls wait for each other. `readers` maps readers to targets."""
 
     def __init__(
         self,

@@ -13,13 +13,13 @@ from telemetry_daemon.processes.process import Exited, Launch, Launcher, signal_
 from telemetry_daemon.processes.supervise import Limits, reap_group, terminate, wait_for
 from telemetry_parsers.codec.worker_answer import LIMIT_BYTES
 
-# Together less than a second. The worker may use half a second to close its libraries.
+# These times add up to less than a second. The worker may use half a second to close its libraries.
 _LIMITS = Limits(grace_seconds=0.2, kill_seconds=0.25)
 _EXIT_SECONDS = 0.5
 _PATH_FLAGS = (("isolated", "-I"), ("ignore_environment", "-E"), ("no_user_site", "-s"), ("safe_path", "-P"))
 _CHUNK_BYTES = 1 << 16
 _STDERR_TAIL_BYTES = 2048
-# The interval at which a waiting call checks for an interruption, so that the worker can be closed within a second.
+# The interval at which a waiting call checks for an interruption, so that a worker can be closed within a second.
 _CHECK_SECONDS = 0.05
 
 
@@ -66,7 +66,7 @@ class Link:
 
     @property
     def exited(self) -> Exited | None:
-        """Return how the process exited, or None if it still runs."""
+        """Return how the process exited, or None if it is still running."""
         return self._process.reap() if self._process.has_exited() else None
 
     def exit_description(self) -> str:

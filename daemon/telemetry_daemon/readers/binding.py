@@ -85,7 +85,7 @@ def can_be_loaded(library: str) -> bool:
 
 
 def to_plain(value: Any) -> Plain:
-    """Return numbers and texts unchanged, tuples as lists, and bytes decoded, because some functions of pynvml return bytes."""
+    """Return numbers and strings unchanged, tuples as lists, and bytes decoded: some functions of pynvml return bytes."""
     if isinstance(value, bytes):
         return value.decode()
     return list(value) if isinstance(value, tuple) else value
@@ -104,7 +104,7 @@ def bus_id(text: object) -> str:
 
 @cache
 def error_answer(code: int) -> Plain:
-    """Return the answer for an error number. Cached, because old drivers return hundreds of errors per poll."""
+    """Return `{"error": code}`. Cached, because old drivers return hundreds of errors per poll."""
     return {"error": code}
 
 
@@ -113,6 +113,6 @@ def error_in(answer: Plain) -> int | None:
     return answer.get("error") if isinstance(answer, dict) else None
 
 
-def is_answered(answer: Plain) -> bool:
+def is_value(answer: Plain) -> bool:
     """Return whether an answer is a value, not an error or None."""
     return answer is not None and error_in(answer) is None

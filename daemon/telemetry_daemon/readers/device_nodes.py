@@ -16,13 +16,13 @@ log = logging.getLogger(__name__)
 
 NODES = tuple(dict.fromkeys(path for vendor in VENDORS for nodes in vendor.nodes for path in nodes.paths))
 CHECK_SECONDS = 60.0
-# Restarts are at least this long apart. There is one per node, because the unit may not allow the node at all.
+# Restarts are at least this long apart. Each node causes only one, because the unit may not allow the node at all.
 MIN_LIFE_SECONDS = 600.0
 _RECORD = "denied-nodes"
 _MAX_RECORD_BYTES = 1 << 20
 
 
-def why_denied(path: str) -> int:
+def denial_errno(path: str) -> int:
     """Return the errno if the node may not be opened, else 0. Permitted nodes are not opened, because that may wake the card."""
     if os.access(path, os.R_OK):
         return 0
@@ -46,7 +46,7 @@ class NodeWatch:
         memory_folder: Path,
         monotonic: Callable[[], float],
         patterns: Sequence[str] = NODES,
-        refusal: Callable[[str], int] = why_denied,
+        refusal: Callable[[str], int] = denial_errno,
     ) -> None:
         self._folder = memory_folder
         self._monotonic = monotonic

@@ -54,7 +54,7 @@ class HostReader(Reader):
 
 
 def host_calls(proc: Path = _PROC) -> dict[str, Call]:
-    """Return the functions that read this machine. psutil would need 1.2 MiB of memory more."""
+    """Return the functions that read this machine. psutil would need 1.2 MiB more memory."""
     return {
         "cpu": CpuMeter(partial(_cpu_times, proc / "stat")),
         "memory": partial(_memory, proc / "meminfo"),

@@ -118,11 +118,11 @@ class WorkerReader:
         return readout
 
     def _closed_failure(self) -> Failure:
-        """A closed or released reader is not a fault of the source."""
+        """Return the failure of a closed or released reader, which is not a fault of the source."""
         return Failure("disabled", None, f"{self._source}: the reader is closed")
 
     def _refusal(self, poll: Poll) -> Failure | None:
-        """Return why the worker is not used, or None if it is."""
+        """Return why the worker must not be used, or None if it may be."""
         request = poll.request
         if self._closed.is_set():
             return self._closed_failure()
@@ -137,15 +137,15 @@ class WorkerReader:
             # A new process could only report the same; a running process has the module.
             text = f"the Python module {request.module} is not installed: pip install '{request.package}'"
             return Failure("missing", None, text)
-        if isinstance(request, Library) and self._missing is not None and not self._may_have_come(request):
+        if isinstance(request, Library) and self._missing is not None and not self._is_retry_due(request):
             return self._missing
         if isinstance(request, Files) and not has_folder(request, self._root):
             # A node without such cards needs no process for them.
             return Failure("missing", None, f"{self._source}: none of the folders to read is there")
         return None
 
-    def _may_have_come(self, request: Library) -> bool:
-        """Return whether the missing library is due for another try that may succeed."""
+    def _is_retry_due(self, request: Library) -> bool:
+        """Return whether to try the missing library again: the next try is due, or a library folder has changed."""
         now = self._clock()
         if now < self._next_check_at:
             return False
@@ -157,7 +157,7 @@ class WorkerReader:
         return self._worker.readers[request.reader] if isinstance(request, Library) else ""
 
     def _restart_after(self, failure: Failure) -> None:
-        """Restart the worker, so that a library that has been installed or restored is found."""
+        """Restart the worker, so that it finds a library that was installed or restored."""
         missing = failure.state == "missing"
         if missing:
             now = self._clock()

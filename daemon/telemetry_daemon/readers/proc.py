@@ -43,7 +43,7 @@ FIRST_NAMESPACE = "pid:[4026531836]"
 _TICKS = os.sysconf("SC_CLK_TCK")
 # The maximum age of a card's process list. A PID that was reused may have been listed for the earlier process.
 _LIST_AGE_SECONDS = 600.0
-# An output that shows that /proc was read, even if no process is on a card.
+# An output without data, which shows that /proc was read even if no process is on a card.
 _PROC_READ = Output("/proc", status=0)
 _OTHER_NAMESPACE = (
     "this container has its own PID namespace, so the driver's PIDs are not valid here: give it the host's processes "
@@ -82,7 +82,7 @@ def uid_of(folder: str) -> int:
 
 
 def named_variables(folder: str) -> dict[str, Plain]:
-    """Return the variables of a process that identify its job and rank. Empty without the capability to read them."""
+    """Return the variables of a process that identify its job and rank. Return nothing without the capability to read them."""
     try:
         content = text_of(f"{folder}/environ", _MAX_ENVIRONMENT_BYTES)
     except OSError:  # reading it needs a capability

@@ -124,7 +124,7 @@ class CommandReader:
         return None if failure is None else start.capture(self._source, poll, (), failure, 0.0)
 
     def reject(self, capture: Capture) -> bool:
-        """Do not use this command line for an hour or until the tool changes. Return whether there is another one to try."""
+        """Stop using this command line for an hour or until the tool changes. Return whether there is another one to try."""
         return isinstance(capture.request, Command) and self._alternatives.reject(capture.request)
 
     def reconsider(self, capture: Capture) -> None:

@@ -67,7 +67,7 @@ def output_of(run: Run, line: str, target: str) -> Output:
 
 
 def diagnostic_output(run: Run, line: str, target: str) -> Output:
-    """Return the beginning of a failed run's output, which is kept for diagnosis and not parsed."""
+    """Return the beginning of a failed run's output. It is kept for diagnosis, and never parsed."""
     return Output(
         line,
         target,

@@ -27,8 +27,8 @@ _NODE = re.compile(r"c ([0-9]{1,7}:[0-9]{1,7}) [rwm]{1,3}").fullmatch
 class CgroupState:
     """Whether a job is running according to its cgroup, and when its cgroup was last seen if it ended without an epilog."""
 
-    lives: bool | None = None
-    gone: float | None = None
+    is_running: bool | None = None
+    last_seen: float | None = None
 
 
 class JobCgroups:
@@ -51,9 +51,11 @@ class JobCgroups:
         """Return the state of a job at the last update."""
         names = [name for name in (f"job_{job_id}", sluid) if name]
         if any(name in self._folders for name in names):
-            return CgroupState(lives=True)
+            return CgroupState(is_running=True)
         last = next((self._contained[name] for name in names if name in self._contained), None)
-        return CgroupState(lives=False, gone=last) if last is not None and now - last > _GONE_SECONDS else CgroupState()
+        if last is not None and now - last > _GONE_SECONDS:
+            return CgroupState(is_running=False, last_seen=last)
+        return CgroupState()
 
     def jobs_with_devices(self) -> Iterator[Plain]:
         """Yield the jobs with a list of allowed devices, except lists that allow all devices."""

@@ -27,7 +27,7 @@ _PATIENCE_SECONDS = 0.3
 
 
 class NoRoomError(Exception):
-    """The folder contains the maximum number of job files."""
+    """The folder already contains the maximum number of job files."""
 
 
 def file_name(scheduler: str, job_id: str) -> str:

@@ -74,7 +74,7 @@ def _work(work: Callable[[], int], output: int, errors: int) -> NoReturn:
 
 
 def _read_both(output: int, errors: int, until: float) -> tuple[bytes, bytes]:
-    """Return the content of both pipes. Stop reading when they are closed or the time is over."""
+    """Return the content of both pipes. Stop reading when both are closed or the time is over."""
     content = {output: bytearray(), errors: bytearray()}
     waiting = select.poll()
     for descriptor in content:

@@ -47,8 +47,8 @@ class JobSettings(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """The content of a file and the time when it was read. The content is None if it need not be reported any more."""
+class _ReadFile:
+    """The content of a file and the time when it was read. The content is None if it is no longer reported."""
 
     entry: Entry
     read_at: float
@@ -63,19 +63,19 @@ class _Folder:
     owners: tuple[int, ...]
     limit_bytes: int
     decode: Callable[[str, bytes], Plain]
-    files: dict[str, _Read] = field(default_factory=dict)
+    files: dict[str, _ReadFile] = field(default_factory=dict)
 
     def read_files(self, is_wanted: Callable[[str], bool]) -> list[Plain]:
         """Return the content of the files with wanted names. Raises OSError."""
         now = time.time()
         with Inbox.at(Path(self.path), self.owners) as inbox:
             entries = inbox.entries(is_wanted, MAX_FILES)
-            self.files = {name: self._current(inbox, name, entry, now) for name, entry in entries.items()}
+            self.files = {name: self._read_if_changed(inbox, name, entry, now) for name, entry in entries.items()}
         return [
             self._reported(read.entry, read.content, now) for read in self.files.values() if read.content is not None
         ]
 
-    def _current(self, inbox: Inbox, name: str, entry: Entry, now: float) -> _Read:
+    def _read_if_changed(self, inbox: Inbox, name: str, entry: Entry, now: float) -> _ReadFile:
         previous = self.files.get(name)
         if previous is not None and previous.entry == entry and previous.read_at - entry.changed / 1e9 > _TICK_SECONDS:
             return _without_old_end(previous, now)
@@ -83,7 +83,7 @@ class _Folder:
             content = {"file": name, **self.decode(name, inbox.read(name, self.limit_bytes))}
         except (OSError, ValueError, RecursionError) as error:
             content = {"file": name, "problem": str(getattr(error, "strerror", None) or error)}
-        return _Read(entry, now, content)
+        return _ReadFile(entry, now, content)
 
     def _reported(self, entry: Entry, content: Plain, now: float) -> Plain:
         return {**content, "is_new": True} if now - entry.changed / 1e9 < _NEW_SECONDS else content
@@ -108,11 +108,11 @@ class JobsReader:
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # jobs are read without targets
         """Return a capture with one output for a scheduler, or one per mapping folder."""
-        begun, cpu = ReadStart(), time.thread_time()
+        start, cpu = ReadStart(), time.thread_time()
         call = poll.request.calls[0] if isinstance(poll.request, Library) and poll.request.calls else ""
         answer = self._job_maps() if call == JOB_MAP else self._jobs(call)
         outputs, failure = ((), answer) if isinstance(answer, Failure) else (answer, None)
-        return begun.capture(call or READER, poll, outputs, failure, time.thread_time() - cpu)
+        return start.capture(call or READER, poll, outputs, failure, time.thread_time() - cpu)
 
     def close(self) -> None:
         """Do nothing: the reader holds no resources."""
@@ -122,7 +122,7 @@ class JobsReader:
         return ()
 
     def _jobs(self, scheduler: str) -> tuple[Output, ...] | Failure:
-        """Return the jobs of a scheduler, or a failure as long as it has not had any job."""
+        """Return the jobs of a scheduler, or a failure until it has had a job."""
         owners = (0, os.geteuid())
         folder = self._folders.setdefault(scheduler, _Folder(self._directory, owners, MAX_BYTES, _job_file))
         try:
@@ -161,8 +161,8 @@ class JobsReader:
         state = self._cgroups.state_of(job["id"], job["sluid"], time.time())
         return {
             **job,
-            **({"lives": state.lives} if state.lives is not None else {}),
-            **({"ended": state.gone} if state.gone else {}),
+            **({"lives": state.is_running} if state.is_running is not None else {}),
+            **({"ended": state.last_seen} if state.last_seen else {}),
         }
 
     def _job_maps(self) -> tuple[Output, ...] | Failure:
@@ -191,8 +191,8 @@ def reader(path: str, settings: JobSettings) -> JobsReader:
     return JobsReader(path, settings)
 
 
-def _without_old_end(read: _Read, now: float) -> _Read:
-    """Return the file, without its content if the end of the job has been reported long enough."""
+def _without_old_end(read: _ReadFile, now: float) -> _ReadFile:
+    """Return the file. If the end of its job has been reported long enough, its content is removed."""
     content = read.content
     is_over = content is not None and content.get("ended") is not None and now - read.read_at > _REPORTED_SECONDS
     return replace(read, content=None) if is_over else read

@@ -25,10 +25,10 @@ UNINITIALIZED = 666
 FUNCTION_NOT_FOUND = 667
 GPU_IS_LOST = 669
 LIBRARY_NOT_FOUND = 670
-# Our own error number: the installed module `pymtml` is another package.
+# Our own error number: the installed module `pymtml` belongs to another package.
 NO_BINDING = -2
 
-# A call that fails with one of these errors is not repeated until the card was lost and found again.
+# A call that fails with one of these errors is not repeated until the card has been lost and found again.
 SWITCHES_OFF = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, UNREADABLE})
 # A card is lost if a call fails with one of these errors and no call returns a value.
 LOSES_CARD = frozenset({DRIVER_FAILURE, GPU_IS_LOST, UNKNOWN})

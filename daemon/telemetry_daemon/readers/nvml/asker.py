@@ -12,7 +12,7 @@ from telemetry_daemon.readers.binding import (
     SessionOverError,
     error_answer,
     error_in,
-    is_answered,
+    is_value,
 )
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.calls import UUID, Call
@@ -45,11 +45,11 @@ class Asker:
         self._has_answered, self._unspecific_errors = False, 0
 
     def answers(self, calls: Iterable[Call]) -> dict[str, Plain]:
-        """Make the calls, and return the answers by key. The answer of a failed call is {"error": number}."""
+        """Make the calls, and return the results by key. The result of a failed call is {"error": number}."""
         return dict(map(self.answer, calls))
 
     def answer(self, call: Call) -> tuple[str, Plain]:
-        """Return the key and the answer of a call, or of its fallback if the call is not supported."""
+        """Return the key and the result of a call, or of its fallback if the call is not supported."""
         result = self._call(call)
         if call.fallback is not None and self._needs_fallback(call.key, error_in(result)):
             return self.answer(call.fallback)
@@ -58,7 +58,7 @@ class Asker:
     def value(self, call: Call) -> Plain:
         """Return the value of a call, or None if it failed."""
         _, answer = self.answer(call)
-        return answer if is_answered(answer) else None
+        return answer if is_value(answer) else None
 
     def confirm(self, uuid: Plain) -> None:
         """Raise SessionOverError if the handle now refers to a device with another UUID."""
@@ -66,7 +66,7 @@ class Asker:
             raise SessionOverError(codes.ANOTHER_DEVICE)
 
     def fields(self, batch: Sequence[Field]) -> dict[str, Plain]:
-        """Read the fields with as few calls as possible, and return the answers by name."""
+        """Read the fields with as few calls as possible, and return their values or errors by name."""
         answers: dict[str, Plain] = {}
         enabled: list[Field] = []
         for field in batch:
@@ -80,7 +80,7 @@ class Asker:
         return answers
 
     def custom(self, key: str, function: Callable[[], Any]) -> Plain:
-        """Return the answer of a function that calls the library. Its errors are remembered under the key."""
+        """Return the result of a function that calls the library. Its errors are remembered under the key."""
         code = self.error_if_disabled(key)
         if code is not None:
             return error_answer(code)
@@ -116,7 +116,7 @@ class Asker:
             raise DeviceLostError(code)
 
     def _needs_fallback(self, key: str, code: int | None) -> bool:
-        """Return whether to use the older form of a call. Not after the newer form has worked, because their meanings may differ."""
+        """Return whether to use the older form of a call. Never after the newer form has worked: their meanings may differ."""
         return code in codes.SWITCHES_OFF or (code in codes.FALLS_BACK and key not in self._answered)
 
     def _call(self, call: Call) -> Plain:
@@ -160,7 +160,7 @@ class Asker:
         for field in fields:
             value = self._values((field,))
             answers.update({field.name: error_answer(value.code)} if isinstance(value, Refused) else value)
-        if any(map(is_answered, answers.values())):
+        if any(map(is_value, answers.values())):
             return answers
         self._disabled["FieldValues"] = (codes.INVALID_ARGUMENT, self._clock() + DENIED_AGAIN_SECONDS)
         return Refused(codes.INVALID_ARGUMENT)

@@ -12,7 +12,7 @@ from telemetry_daemon.readers.nvml.fields import driver_version
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# sizeof(nvmlMemory_v2_t) | 2 << 24. The name of this constant differs between versions of pynvml.
+# sizeof(nvmlMemory_v2_t) | 2 << 24. The name of this constant differs between versions of pynvml, so it is copied here.
 _MEMORY_V2 = 0x02000028
 
 
@@ -22,7 +22,7 @@ def _bar1(found: Any) -> Plain:
 
 
 class Call(NamedTuple):
-    """A function of pynvml with its arguments. `key` names the answer. After an error in `switches_off`, it is not called again."""
+    """A function of pynvml with its arguments. `key` names the result. After an error in `switches_off`, the function is not called again."""
 
     key: str
     function: str

@@ -14,7 +14,7 @@ from telemetry_daemon.readers.nvml.library import FieldValue
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# With more fields, a call would hold the lock of the driver too long.
+# With more fields, a call would hold the driver's lock for too long.
 MAX_AT_ONCE = 24
 ALL_LINKS = 0xFFFFFFFF
 
@@ -22,7 +22,7 @@ _DOUBLE, _UNSIGNED_INT, _UNSIGNED_LONG_LONG = 0, 1, 3
 # nvmlValue_t by nvmlValueType_t: double, unsigned int, unsigned long, unsigned long long, long long, int, unsigned
 # short.
 _VALUES = tuple(map(struct.Struct, "dILQqiH"))
-# A smaller number is not a driver version, because no older driver has this library.
+# A smaller number is not a driver version, because older drivers do not have this library.
 _FIRST_BRANCH = (300, 0)
 _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
@@ -130,7 +130,7 @@ SLOW = (
 # The fields of the inventory: constants, and counters over the lifetime of the board.
 INVENTORY = (*LIMITS, *_MARGIN_LIMITS, *_LIFETIME_ERRORS)
 LINK_COUNT = Field("nvlink_link_count", 91)
-# Per link. 138 and 139 count KiB in spite of their names. From 202 on the fields are NVLink 5's; 202 and 204 count
+# Per link. 138 and 139 count KiB despite their names. From 202 on the fields are NVLink 5's; 202 and 204 count
 # bytes.
 LINK = (
     ("state", 165),

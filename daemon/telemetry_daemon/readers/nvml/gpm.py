@@ -44,12 +44,12 @@ class Gpm:
         self._is_first = True
 
     def begin(self) -> None:
-        """Take the first sample, if not yet taken, so that the first poll can compare with it."""
+        """Take the first sample, if not yet taken, so that the first poll has a sample to compare with."""
         if not self._samples and self._asker.error_if_disabled(self._key) is None:
             self._take_sample()
 
     def read(self) -> Plain:
-        """Return the averages since the last poll, in per cent by metric number, None without an earlier sample, or {"error": …}."""
+        """Return the averages since the last poll, in per cent by metric number; None without an earlier sample; or {"error": …}."""
         code = self._asker.error_if_disabled(self._key)
         if code is not None:
             return error_answer(code)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from telemetry_daemon.readers.binding import Refused, is_answered
+from telemetry_daemon.readers.binding import Refused, is_value
 from telemetry_daemon.readers.nvml import calls, codes, fields, links
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.fields import Field
@@ -45,7 +45,7 @@ class Fans:
         self._count = min(count, _MAX_FANS) if isinstance(count, int) else 1
 
     def read(self) -> dict[str, Plain]:
-        """Return the answers for all fans by key. If the first speed is not supported, the others are not read."""
+        """Return the results for all fans by key. If the first fan's speed is not supported, the others are not read."""
         answers = self._asker.answers(calls.fan_speed(fan) for fan in range(self._count))
         revolutions = {
             f"{_REVOLUTIONS}.{fan}": self._asker.custom(_REVOLUTIONS, partial(self._revolutions, fan))
@@ -102,7 +102,7 @@ class Gpu:
         self._process_use = ProcessUse(shared.nvml)
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """Return the answers of a tier. Raises DeviceLostError if the GPU no longer responds."""
+        """Return the results of a tier's calls. Raises DeviceLostError if the GPU no longer responds."""
         self._asker.begin()
         return {**self.identity, **_TIERS[tier](self)}
 
@@ -110,9 +110,9 @@ class Gpu:
         """Read values that change from second to second."""
         answers = self._asker.answers(self._shared.fast_calls)
         values = self._asker.fields(fields.FAST)
-        if is_answered(values["power_average"]):
+        if is_value(values["power_average"]):
             self.identity["has_power_average"] = True
-        if not any(is_answered(values[field.name]) for field in fields.POWER):
+        if not any(is_value(values[field.name]) for field in fields.POWER):
             answers.update(self._asker.answers((calls.POWER_USAGE,)))
         return {"calls": answers, "fields": values, "instances": self._read_instances(Instance.fast)}
 
@@ -193,7 +193,7 @@ class Gpu:
 
     def _limit_calls(self, values: dict[str, Plain]) -> Sequence[calls.Call]:
         """Return the calls that replace the limit fields, if the driver does not support the fields."""
-        return () if all(is_answered(values[field.name]) for field in fields.LIMITS) else calls.LIMITS
+        return () if all(is_value(values[field.name]) for field in fields.LIMITS) else calls.LIMITS
 
 
 _TIERS: dict[str, Callable[[Gpu], dict[str, Plain]]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import Refused, error_answer, error_in, is_answered
+from telemetry_daemon.readers.binding import Refused, error_answer, error_in, is_value
 from telemetry_daemon.readers.nvml import calls, codes
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.calls import UUID, Call
@@ -41,7 +41,7 @@ class Instance:
         self._has_answered = False
 
     def mark_as_only(self) -> None:
-        """Mark this as the only compute instance of its GPU instance, so that the counters of GPM are its own."""
+        """Mark this as the only compute instance of its GPU instance, so that it owns the GPM counters."""
         number = self.identity["gpu_instance"]
         if isinstance(number, int):
             self._gpm = Gpm(*self._arguments, number)
@@ -52,7 +52,7 @@ class Instance:
             self._gpm.begin()
 
     def confirm(self) -> None:
-        """Raise SessionOverError if the handle refers to another instance now."""
+        """Raise SessionOverError if the handle now refers to another instance."""
         self._asker.confirm(self.identity["uuid"])
 
     def fast(self) -> dict[str, Plain]:
@@ -60,7 +60,7 @@ class Instance:
         found = self._asker.answers(calls.FAST_OF_INSTANCE)
         if self._has_answered and any(error_in(answer) in _GONE for answer in found.values()):
             raise InstanceGoneError
-        self._has_answered = self._has_answered or any(map(is_answered, found.values()))
+        self._has_answered = self._has_answered or any(map(is_value, found.values()))
         return {**self.identity, "calls": found}
 
     def gpm(self) -> dict[str, Plain]:

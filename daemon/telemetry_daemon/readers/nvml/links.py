@@ -8,7 +8,7 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import Refused, error_in, is_answered
+from telemetry_daemon.readers.binding import Refused, error_in, is_value
 from telemetry_daemon.readers.nvml import codes, fields
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.calls import link_errors, link_state
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# No GPU has more links.
+# More links than any GPU has.
 _MAX_LINKS = 72
 # The counters of nvmlDeviceGetNvLinkErrorCounter, which are read if the fields are not supported.
 _COUNTERS: Mapping[str, int] = {"replay": 0, "recovery": 1, "crc": 2}
@@ -43,7 +43,7 @@ class Links:
         self._count: Plain = None
 
     def read(self) -> Plain:
-        """Return `each`, the answers by link, and `together`, the sum of the traffic for drivers that do not report it by link."""
+        """Return `each`, the values by link, and `together`, the sum of the traffic for drivers that do not report it by link."""
         count = self._count if self._count is not None else self._link_count()
         if isinstance(count, int) or error_in(count) in codes.FIELD_SWITCHES_OFF:
             self._count = count
@@ -51,12 +51,12 @@ class Links:
             return count
         links = self._read_each(count)
         traffic = [link[name] for link in links.values() for name in fields.TRAFFIC]
-        has_traffic_by_link = any(map(is_answered, traffic)) or not links
+        has_traffic_by_link = any(map(is_value, traffic)) or not links
         return {"each": links, "together": {} if has_traffic_by_link else self._read_sums()}
 
     def _link_count(self) -> Plain:
         count = self._asker.fields((fields.LINK_COUNT,))[fields.LINK_COUNT.name]
-        if is_answered(count):
+        if is_value(count):
             return min(int(count), _MAX_LINKS)
         if error_in(count) not in (None, *codes.FIELD_SWITCHES_OFF):
             return count
@@ -77,7 +77,7 @@ class Links:
         }
 
     def _with_older_calls(self, link: int, answers: dict[str, Plain]) -> dict[str, Plain]:
-        """Return the answers, in which older calls replace fields that the driver does not support."""
+        """Return the values. Older calls replace fields that the driver does not support."""
         if error_in(answers["state"]) is not None:
             _, answers["state"] = self._asker.answer(link_state(link))
         for name, counter in _COUNTERS.items():

@@ -19,7 +19,7 @@ from telemetry_daemon.readers.nvml.processes import ProcessLists, find_host_engi
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# The pause before a lost GPU is searched again: 30 s, 60 s … 5 min.
+# The pause before the next search for a lost GPU: 30 s, 60 s … 5 min.
 _FIRST_PAUSE_SECONDS = 30.0
 _MAX_PAUSE_SECONDS = 300.0
 # The search for DCGM reads all processes, which takes milliseconds.
