@@ -22,7 +22,7 @@ _DEVICE_KEYS = frozenset(key for key, metric in BY_KEY.items() if metric.scope =
 
 @dataclass(frozen=True)
 class Device:
-    """A device. By metric, `readings` has a number or numbers by label; `absent` has the reasons for missing numbers."""
+    """A device. `readings` maps metrics to a number, or to numbers by label; `absent` maps the missing ones to the reason."""
 
     vendor: str
     index: int | None
@@ -112,7 +112,7 @@ def node_of(document: Any) -> Node:
 
 
 def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
-    """Return the age of the counters, by source, for sources that read counters in a separate poll."""
+    """Return how old the counters are, for each source that reads them in a separate poll."""
     polls = ((source["source"], poll) for source in sources for poll in source["polls"])
     return {
         source: poll["age_seconds"]

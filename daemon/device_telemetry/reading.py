@@ -23,7 +23,7 @@ _BAD_REQUEST = 400
 _COMMAND = (sys.executable, "-m", "telemetry_daemon.cli", "snapshot", "--format", "json", "--from", "tools")
 _MIN_SECONDS, _INTERVAL_SECONDS = 0.1, 2.0
 
-# A function that waits at most so many seconds, and returns whether counters must be read at once.
+# Waits up to this many seconds, and returns whether the next document needs new counters.
 Pause = Callable[[float], bool]
 
 

@@ -21,7 +21,7 @@ from telemetry_daemon.terminal.suggestions import nearest_or_all
 _PATIENCE_SECONDS = 30.0
 # The longest wait for the energy counters: a daemon reads them again when a section ends.
 _COUNTERS_SECONDS = 2.0
-# The least interval at which a daemon reads counters on request, and the time that it needs for it.
+# How far apart requests to read the counters must be, and how long the daemon needs to read them.
 _EXACT_APART_SECONDS, _EXACT_AFTER_SECONDS = 1.0, 0.25
 # A larger age means that the document is from a node whose clock differs.
 _MAX_AGE_SECONDS = 60.0
@@ -169,7 +169,7 @@ class Recorder(ContextDecorator):
         return False
 
     def _wait_for(self, moment: float) -> None:
-        """Wait for a sample of this time or later with equally new counters. The caller holds `_condition`."""
+        """Wait for a sample whose numbers and counters were read at this time or later. The caller holds `_condition`."""
         start = time.monotonic()
         while self._thread is not None and self._error is None:
             timeout = _PATIENCE_SECONDS

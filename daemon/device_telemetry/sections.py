@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from device_telemetry.node_types import Device
 
-# The energy of a section is exact if the counter was read so close to its begin and end.
+# The energy of a section is exact if the counter was read this close to its beginning and its end.
 _NEAR_SECONDS = 0.25
 _TINY_SECONDS = 1e-6
 ENERGY, POWER = "energy_joules_total", "power_watts"
@@ -27,7 +27,7 @@ class Sample:
 
     @classmethod
     def from_devices(cls, moment: float, devices: Iterable[tuple[str, Device]], age: float = 0.0) -> Sample:
-        """Return a sample of the named devices from a document of this age. With several vendors, names begin with the vendor."""
+        """Return a sample of devices from a document `age` seconds old. With several vendors, names begin with the vendor."""
         pairs = tuple(devices)
         has_several_vendors = len({device.vendor for _, device in pairs}) > 1
         by_name = {f"{device.vendor}:{name}" if has_several_vendors else name: device for name, device in pairs}
@@ -68,7 +68,7 @@ class _Statistics:
 
 @dataclass
 class Section:
-    """A section, which may run many times: the time spans without samples yet, and the statistics so far."""
+    """A section, which may run many times: its statistics so far, and the time spans that they do not include yet."""
 
     seconds: float = 0.0
     ended: float = 0.0
@@ -94,7 +94,7 @@ class Section:
             self.ended = now
 
     def add_period(self, before: Sample, after: Sample) -> None:
-        """Add the period between two samples, and remove the spans before it."""
+        """Add the period between two samples to the statistics, and remove the spans that are no longer needed."""
         spans = [*self._spans, *((start, math.inf) for start in self._starts[:1])]
         seconds = _overlap(spans, before.time, after.time)
         self.seconds += seconds
@@ -149,7 +149,7 @@ class Section:
         return results
 
     def _uncounted_joules(self, name: str) -> float:
-        """Return the estimated energy, by mean power, of the time for which the counter gives no energy."""
+        """Estimate the energy from the mean power, for the time that the counter does not cover."""
         power = self._statistics.get((name, POWER))
         missing = 0.0 if power is None else power.seconds - self._counted_seconds[name]
         return missing * power.weighted_sum / power.seconds if power is not None and missing > _TINY_SECONDS else 0.0

@@ -19,7 +19,7 @@ _VARIABLES: Mapping[str, tuple[str, ...]] = {
 
 
 def visible(devices: Iterable[Device], environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
-    """Return the devices that this program may use: all, or those of the vendor's variable up to its first invalid entry."""
+    """Return the devices that this program may use: all, or those in the vendor's variable before its first invalid entry."""
     return tuple(device for _, device in numbered_devices(devices, environment))
 
 

@@ -32,7 +32,7 @@ _NAMES = (
     r"|主机名|用户名?|节点名|域名"
 )
 _COMMANDS = r"process[ _-]?name|cmd[ _-]?line|(?<![a-z])(?:command|comm|cwd|exe)|进程名"
-# Each word with a lower-case part of it: texts without this part need not be searched.
+# Maps a lower-case substring to the pattern that requires it. Texts without any of these substrings are not searched.
 _SECRET_WORDS: Mapping[str, str] = {
     "pass": r"passw(?:or)?d[0-9]{0,3}|pass[ _-]?phrase|(?<![a-z])pass(?==(?![0-9]{1,6}(?![\w.])))",
     "pwd": r"(?<![a-z])pwd",

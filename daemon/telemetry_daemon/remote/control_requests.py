@@ -7,8 +7,8 @@ from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.dataclass import dataclass
 
-# The schema of a line between captures: how many captures were dropped before it. `round_ended` is the monotonic time at
-# which each poll had ended once since the recording began or, if the newest captures are kept, since the daemon started.
+# The schema of a line between captures: how many captures were dropped before it. `round_ended` is the monotonic time when
+# each poll had ended once since the recording began, or since the daemon started if the flight recorder is on.
 LOST_SCHEMA = "telemetry.lost/1"
 _MAX_SECONDS = 366 * 86_400.0
 
@@ -37,7 +37,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceOn:
-    """Announce a maintenance of this many seconds. None keeps the reason of a current maintenance."""
+    """Announce a maintenance window of this many seconds. If `reason` is None, a current window keeps its reason."""
 
     seconds: float
     reason: str | None
@@ -52,7 +52,7 @@ class OfSource:
 
 @dataclass(frozen=True, slots=True)
 class NoArguments:
-    """The arguments of requests without any: the snapshot, the maintenance, or the end of the maintenance."""
+    """For requests without arguments: return the snapshot, return the maintenance state, or end the maintenance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Captures:
-    """Request captures: those of the last minutes or the newest of each poll, then live captures if `live` is true."""
+    """Request recorded captures, of the last minutes or the newest of each poll, and then live ones if `live` is true."""
 
     minutes_before: bool
     live: bool
@@ -109,7 +109,7 @@ class MaintenanceState:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceEnded:
-    """The answer to the end of a maintenance. `not_kept` is the reason why the end will not survive a restart."""
+    """The answer to a request to end maintenance. `not_kept` is the reason why the end will not survive a restart."""
 
     was_on: bool
     not_kept: LongText
@@ -117,7 +117,7 @@ class MaintenanceEnded:
 
 @dataclass(frozen=True, slots=True)
 class ReplayState:
-    """The state of a replay: the position and the length in seconds, the shown Unix time, and the speed."""
+    """The state of a replay: position and length in seconds, the Unix time of the recording that is shown, and the speed."""
 
     place: float
     length: float

@@ -130,7 +130,7 @@ def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
 
 
 def lines(path: Path, verb: str, deadline: Callable[[], float], **arguments: Plain) -> Iterator[bytes]:
-    """Yield lines until the monotonic time that `deadline` returns, or until the daemon disconnects. Raises ControlError."""
+    """Yield lines until `deadline()`, a monotonic time, has passed or the daemon disconnects. Raises ControlError."""
     with _connect_and_send(path, verb, arguments) as connection:
         buffer = bytearray()
         for data in _received_data(connection, deadline):
@@ -148,7 +148,7 @@ def lines(path: Path, verb: str, deadline: Callable[[], float], **arguments: Pla
 
 
 def _received_data(connection: socket.socket, deadline: Callable[[], float]) -> Iterator[bytes]:
-    """Yield received bytes until that time. Then stop the daemon, and yield the bytes that it has already sent."""
+    """Yield received bytes until the deadline. Then ask the daemon to stop, and yield what it has already sent."""
     received_bytes = 0
     began, end = time.monotonic(), None
     while (left := (deadline() if end is None else end) - time.monotonic()) > 0 or end is None:
@@ -203,7 +203,7 @@ def _receive_all(connection: socket.socket) -> bytes:
 
 
 def ask_daemon(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
-    """Send a request, and return the answer with texts that are safe for a terminal. Raises CommandError."""
+    """Send a request, and return the answer, whose texts are safe to print on a terminal. Raises CommandError."""
     from telemetry_daemon.remote import lenient  # not needed by the daemon
 
     path = path_in(settings.state.runtime_directory)

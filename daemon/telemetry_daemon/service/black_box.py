@@ -23,10 +23,10 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 
-# Beyond this size, captures for a slow command are dropped, and it receives their number.
+# If a command reads slowly, captures beyond this size are dropped, and the command is told how many.
 _MAX_WAITING_BYTES = 16 << 20
 _CHECK_SECONDS = 0.05
-# When a reload disables the recorder, files that are being written have this much time.
+# When a reload disables the recorder, files that are being written have this much time to finish.
 _LAST_FILE_SECONDS = 6.0
 
 
@@ -34,7 +34,7 @@ class BeginRound(Protocol):
     """Starts a round, in which each poll runs once. Returns a function that reports whether the round has ended."""
 
     def __call__(self, *, ask: bool) -> Callable[[], bool]:
-        """If `ask` is true, run all polls now. Otherwise the polls since the start count."""
+        """If `ask` is true, run all polls now. Otherwise, polls since the start of the daemon are part of the round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class BlackBox:
         return error_text
 
     def _times(self) -> Iterator[float]:
-        """Yield the monotonic times of the existing files, because the limit of files also applies across restarts."""
+        """Yield the monotonic times of the existing files, because the limit on files also applies across restarts."""
         now, wall = self._clock.monotonic(), self._clock.wall()
         # If the clock was set back after the file was written, the file counts as new.
         return (now - max(0.0, wall - flight.wall_time) for flight in self._flights)

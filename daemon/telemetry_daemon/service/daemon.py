@@ -63,15 +63,15 @@ logger = logging.getLogger(__name__)
 HOUSEKEEPING_SECONDS = 10.0
 # How often new and ended owners are written to the ledger.
 LEDGER_SECONDS = 1.0
-# The longest duration of a stop, even while a tool hangs.
+# The longest time that stopping may take, even if a tool hangs.
 MAX_END_SECONDS = 2.5
-# In addition, the flight recorder may finish a file. The sum is less than TimeoutStopSec of the unit.
+# The additional time for the flight recorder to finish a file. The sum is less than the unit's TimeoutStopSec.
 _LAST_FLIGHT_SECONDS = 6.0
 _NO_CONTROL_WARNING = (
     "no control socket: `telemetry forget`, `release`, `resume` and `maintenance` will not reach this daemon"
 )
 _NO_LOCAL_WARNING = "no local socket: `telemetry top` and `snapshot` reach this daemon at its listen address only"
-# Changes of these settings need a restart.
+# Changes to these settings need a restart.
 _SETTINGS_THAT_NEED_RESTART = (
     "state.directory",
     "state.runtime_directory",
@@ -308,7 +308,7 @@ class Service:
         self._daemon_metrics.set_known_since(self._known_since)
 
     async def _reload_in_turn(self) -> None:
-        """Reload after a running reload has ended. At most one reload waits, for all signals until it begins."""
+        """Reload once the current reload has ended. At most one reload waits, for all signals that arrive before it begins."""
         if self._is_reload_waiting:
             return
         self._is_reload_waiting = True

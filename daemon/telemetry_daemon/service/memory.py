@@ -25,7 +25,7 @@ def use_one_heap() -> None:
 
 
 def collect_garbage_less_often() -> None:
-    """Collect garbage less often. The default takes a sixth of the CPU with 128 cards (`benchmarks/growth.py`)."""
+    """Collect garbage less often. By default, it takes a sixth of the CPU time with 128 cards (`benchmarks/growth.py`)."""
     _, threshold1, threshold2 = gc.get_threshold()
     gc.set_threshold(_GC_THRESHOLD, threshold1, threshold2)
 

@@ -93,7 +93,7 @@ class Operators:
 
 
 class MaintenanceDesk:
-    """Handles requests about maintenance, shows it in the store, and saves it."""
+    """Handles maintenance requests, passes the current maintenance to the store, and saves it."""
 
     def __init__(self, book: MaintenanceBook, store: Store) -> None:
         self._book = book
@@ -107,9 +107,9 @@ class MaintenanceDesk:
         }
 
     def save(self) -> str:
-        """Show and save the current maintenance. Return an error text, or an empty text if it was saved."""
+        """Pass the current maintenance to the store and save it. Return an error text, or an empty text if it was saved."""
         now = self._book.now()
-        if self._exposed != now:  # only then, because each call creates a new snapshot
+        if self._exposed != now:  # because each call creates a new snapshot
             self._exposed = now
             self._store.facts.set_maintenance(self._book.now)
         try:

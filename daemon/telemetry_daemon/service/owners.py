@@ -34,7 +34,7 @@ class Owners:
         self.attribution = Attribution(clock, self.ledger, _privacy(settings, state_directory))
 
     def write(self, store: Store) -> None:
-        """Write completed records. Save the ledger with them, after a new owner, or once a minute."""
+        """Write completed records. Save the ledger if there were any, if an owner is new, and once a minute."""
         with store.lock():
             completed = self.ledger.take_completed()
             is_due = self._file is not None and (completed or self.ledger.has_new_owner or self._file.is_due)

@@ -12,7 +12,7 @@ USAGE = 64
 BUG = 70
 UNAVAILABLE = 69
 OUTPUT = 74
-# A shell reports this number plus the number of the signal for a command that a signal ended.
+# If a signal ends a command, the shell reports this number plus the signal number.
 BY_SIGNAL = 128
 # The service manager restarts the daemon after this status, because a driver was loaded after its start.
 RESTART = 75

@@ -19,13 +19,13 @@ from datetime import datetime, timezone
 
 MAX_VALUE_LENGTH = 4096
 MAX_CHANGES_KEPT = 4096
-# The number of records that are shown after a screen was closed.
+# How many deferred records are written at the end.
 MAX_DEFERRED = 10
 _STDERR = 2
-# A pipe that poll() reports as writable accepts so many bytes without blocking (pipe(7), PIPE_BUF).
+# If poll() reports a pipe as writable, this many bytes can be written without blocking (pipe(7), PIPE_BUF).
 _CHUNK_BYTES = 4096
 _PATIENCE_MILLISECONDS = 50
-# The lowest number of each level, its name, and its priority in journald's line prefix (sd-daemon(3)).
+# For each level: its lowest number, its name, and its priority in journald's line prefix (sd-daemon(3)).
 _LEVELS = ((logging.ERROR, "error", 3), (logging.WARNING, "warning", 4), (logging.INFO, "info", 6))
 _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _NOT_ASCII_TEXT = re.compile(r"[^\x20-\x7e]")
@@ -50,7 +50,7 @@ def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
 
 @contextlib.contextmanager
 def deferred(level: str) -> Iterator[None]:
-    """Defer log records within this context. At its end, write the first ones of this level and the number of the others."""
+    """In this `with` block, defer records of at least this level. At its end, write the first ones and count the others."""
     deferring = _DeferringHandler(level.upper())
     root = logging.getLogger()
     root.addHandler(deferring)
@@ -151,7 +151,7 @@ class _LineWriter:
         self._has_partial_line = False
 
     def write(self, line: str, patience_milliseconds: int) -> bool:
-        """Write one line, and wait at most so long if the pipe is full. Return whether the whole line was written."""
+        """Write one line. Wait up to `patience_milliseconds` if the pipe is full. Return whether the whole line was written."""
         data = (("\n" if self._has_partial_line else "") + line + "\n").encode(errors="backslashreplace")
         for start in range(0, len(data), _CHUNK_BYTES):
             if not self._write_chunk(data[start : start + _CHUNK_BYTES], patience_milliseconds):
@@ -231,7 +231,7 @@ def _quoted(text: str) -> str:
 
 
 def _printable(quoted: str) -> str:
-    """Return JSON text in which all characters are escaped that break lines or control terminals."""
+    """Escape the characters in a JSON text that break lines or control terminals."""
     return _NOT_ASCII_TEXT.sub(_escaped, quoted)
 
 

@@ -13,7 +13,7 @@ _MAX_NAMES = 20
 
 
 def nearest(name: str, names: Iterable[str]) -> list[str]:
-    """Return at most two similar names. The name of a vendor's other tool returns the source with the same readings."""
+    """Return up to two similar names. If `name` is another tool of a vendor, return the source with the same readings."""
     valid, tool = frozenset(names), name.lower().replace("_", "-")
     sources = [
         source for vendor in VENDORS for other, source in vendor.other_tools if other == tool and source in valid
@@ -30,7 +30,7 @@ def near_beginnings(name: str, keys: Iterable[str]) -> list[str]:
 
 
 def _similar(name: str, names: Iterable[str], limit: int) -> list[str]:
-    """Return names with the same letters in another order, else the most similar names."""
+    """Return the names with the same letters in another order. If there are none, return the most similar names."""
     ordered = sorted(names)
     swapped = [other for other in ordered if sorted(other) == sorted(name)]
     return swapped[:limit] or difflib.get_close_matches(name, ordered, n=limit, cutoff=_MIN_SIMILARITY)
@@ -43,7 +43,7 @@ def did_you_mean(names: Iterable[str]) -> str:
 
 
 def nearest_or_all(name: str, names: Iterable[str]) -> str:
-    """Return `; did you mean X?` with similar names. If there are none, return all names, unless they are too many."""
+    """Return `; did you mean X?` with similar names. If none is similar, list all names, unless there are too many."""
     ordered = sorted(set(names))
     if len(ordered) > _MAX_NAMES or not ordered:
         return did_you_mean(nearest(name, ordered))

@@ -13,20 +13,20 @@ from telemetry_daemon.top.feed import Feed, Focus
 from telemetry_exporters.terminal.frames.model import NodeState, RunningProcess
 
 _PAUSE_SECONDS = 10.0
-# If the reported and the read start time differ by more, the PID now belongs to another process.
+# If the start time in /proc differs from the reported one by more than this, another process has the PID now.
 _START_TOLERANCE_SECONDS = 2.0
 _UTIME, _STIME, _START = 12, 13, 20
 
 
 class Processes:
-    """Reads processes. Their CPU usage is the average since the previous read, at first since their start."""
+    """Reads processes. The CPU usage is an average since the previous read or, in the first read, since the process began."""
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
         self._previous: dict[int, tuple[float, float]] = {}
 
     def read(self, started: Mapping[int, float]) -> Mapping[int, RunningProcess]:
-        """Return the processes that still run, by PID. `started` has their Unix start times, to detect reused PIDs."""
+        """Return the running processes by PID. `started` maps PIDs to Unix start times, so that reused PIDs are detected."""
         running, previous, self._previous = {}, self._previous, {}
         now = time.time()
         boot = now - float(text_of(f"{self._proc}/uptime").split()[0])
@@ -53,7 +53,7 @@ class Processes:
 
 
 class FeedWithProcesses(Feed):
-    """A feed of this node, extended by data about its processes. Only processes with a reported start time are read."""
+    """Adds command lines and CPU usage to a feed of this node, for processes whose start time is reported."""
 
     def __init__(self, feed: Feed, processes: Processes) -> None:
         self.title = feed.title

@@ -85,7 +85,7 @@ class Latest:
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """Within this context, a long wait for a response is shown as a problem of the node."""
+        """Show a problem of the node if the request in this `with` block takes long."""
         self._requested_at = self._clock()
         try:
             yield

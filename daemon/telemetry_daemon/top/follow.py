@@ -72,7 +72,7 @@ class Follower(Feed):
             self._request_now.set()
 
     def _show_all_sensors(self) -> None:
-        """Show all sensors of the card from the last complete snapshot, because the stream has only the highest sensor."""
+        """Show every sensor of the card from the last complete snapshot. The stream has only the sensor with the highest value."""
         with self._lock:
             if self._snapshot is not None and self._complete is not None:
                 self._snapshot = _with_device_from(self._snapshot, self._complete, self._card_in(self._snapshot))
@@ -133,7 +133,7 @@ class Follower(Feed):
 
     @contextlib.contextmanager
     def _showing_errors(self) -> Iterator[None]:
-        """Within this context, show errors on the screen instead of raising them."""
+        """In this `with` block, show errors on the screen instead of raising them."""
         try:
             yield
         except NodeError as error:
@@ -161,7 +161,7 @@ class Follower(Feed):
             self._fetch_past(client)
 
     def _card_in(self, snapshot: Snapshot) -> str:
-        """Return the id of the visible card: the chosen card, else the first."""
+        """Return the id of the visible card: the chosen card or, by default, the first one."""
         return self._focus.card or next((device.id for device in snapshot.devices), "")
 
     def _fetch_card(self, client: Client, card: str) -> None:
@@ -229,7 +229,7 @@ def with_readings(
 
 
 def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: Sequence[float]) -> MergedDevice:
-    """Return the device with these numbers. For a metric with several sensors, the row has only the highest number."""
+    """Return the device with the numbers of a stream row, which has only the highest one of a metric's sensors."""
     readings = Readings.of(device.readings)
     row_values = (None,) * len(KEPT) if row is None else row
     values: list[Value] = list(readings.values)
@@ -246,7 +246,7 @@ _NOT_REPORTED = "not reported"
 
 
 def joined(before: Past | None, after: Past) -> Past:
-    """Return both histories joined, at most SLOTS slots. If there is a gap between the two, return only the later history."""
+    """Join two histories, and keep the newest SLOTS slots. If there is a gap between them, return only the later one."""
     if before is None or before.slot_seconds != after.slot_seconds:
         return after
     offset = round((after.start - before.start) / before.slot_seconds)
@@ -273,7 +273,7 @@ _Part = tuple[int, Mapping[str, Series]]
 
 
 def _part(past: Past, device: str, first: int, end: int) -> _Part:
-    """Return the number of slots from `first` up to `end`, and the device's series in these slots."""
+    """Return how many slots there are from `first` to before `end`, and the device's series in them."""
     series = past.devices.get(device, {})
     return max(0, end - first), {key: _sliced(all_slots, first, max(first, end)) for key, all_slots in series.items()}
 
@@ -304,7 +304,7 @@ def _concatenated(parts: Sequence[tuple[int, Series | None]]) -> Series:
 
 
 def _merged(gaps: Sequence[Gap]) -> Iterator[Gap]:
-    """Yield the gaps. Adjacent gaps with the same reason are merged."""
+    """Yield the gaps, and merge adjacent ones with the same reason."""
     open_gap: Gap | None = None
     for gap in gaps:
         if open_gap is not None and (open_gap.first + open_gap.slots, open_gap.reason) == (gap.first, gap.reason):

@@ -24,7 +24,7 @@ from telemetry_exporters.terminal.frames.model import NodeState
 from telemetry_parsers.past import SLOT_SECONDS, Past
 
 _MAX_END_SECONDS = 2.5
-# The pause between frames while a simulation computes its past, so that drawing does not slow it down.
+# The pause between frames while a simulation computes its history, which frequent drawing would slow down.
 _FRAME_SECONDS = 0.25
 
 

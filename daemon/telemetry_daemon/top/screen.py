@@ -23,7 +23,7 @@ from telemetry_exporters.terminal.style import Style
 
 _INSTEAD = "use `telemetry snapshot --watch`"
 _ESCAPE_MILLISECONDS = 25
-# The functions of curses accept no keyword arguments, so the flags get names here.
+# Names for Boolean arguments, because the functions of curses accept no keyword arguments.
 _ON, _OFF = True, False
 _PAIRS: Mapping[Style, int] = {
     Style.BAD: curses.COLOR_RED,
@@ -112,7 +112,7 @@ class _Screen:
         return Size(columns, rows)
 
     def resized(self) -> None:
-        """Redraw everything with the next frame, because terminals move and cut their content when they are resized."""
+        """Redraw everything with the next frame, because a resized terminal moves or cuts its content."""
         self._needs_redraw = True
 
     def suspend(self, number: int, _frame: FrameType | None) -> None:
@@ -188,7 +188,7 @@ def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
         name = environment.get("TERM") or "no name"
         raise CommandError(f"terminal {name} cannot move a cursor; set TERM, or {_INSTEAD}")
     os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
-    # Curses installs a handler for ^Z that ignores it while a frame is written, but not if the process has a handler.
+    # Curses installs its own handler, which ignores ^Z while a frame is written, unless the process already has one.
     before = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
     window = curses.initscr()
     try:
