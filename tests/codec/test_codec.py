@@ -183,7 +183,7 @@ def test_a_line_that_is_not_json_is_refused() -> None:
 
 def test_what_is_not_plain_has_no_line() -> None:
     for plain in (math.nan, [math.inf], {"a": b"x"}, {(1, 2): 3}, object()):
-        with pytest.raises(codec.CodecError, match="not plain data"):
+        with pytest.raises(codec.CodecError, match="not JSON data"):
             codec.encode_line(plain)
 
 

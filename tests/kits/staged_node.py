@@ -29,7 +29,7 @@ from typing import Any
 from telemetry_daemon.commands import options
 from telemetry_daemon.config import file
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.plugins.loading import Loaded
+from telemetry_daemon.plugins.loading import ParserSet
 from telemetry_daemon.polling.node_sources import Node, empty_pci_view, ignore_capture
 from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Targets
@@ -127,7 +127,7 @@ class StagedNode(Node):
     """The simulated cards of a stage, and this machine's host."""
 
     def __init__(self, stage: Path, clock: Clock, tap: OnCapture = ignore_capture) -> None:
-        super().__init__(Loaded(), clock)
+        super().__init__(ParserSet(), clock)
         self._tap = tap
         self._staged: dict[str, tuple[Parser, StagedReader]] = {}
         for slot, (word, count) in enumerate(parse_demo(read_stage(stage)["cards"])):

@@ -75,14 +75,14 @@ class Site:
         self.workers.append(Worker(label, readers, environment=environment, launcher=self.launcher))
         return self.workers[-1]
 
-    def load(self, *paths: Path, patience: Patience = PATIENT) -> plugins.Loaded:
+    def load(self, *paths: Path, patience: Patience = PATIENT) -> plugins.ParserSet:
         return plugins.load(find([str(path) for path in paths], self.distributions), self.new_worker, patience)
 
 
 COMMAND = Command((("acme-smi",),))
 
 
-def names(loaded: plugins.Loaded) -> list[str]:
+def names(loaded: plugins.ParserSet) -> list[str]:
     return [item.parser.name for item in loaded.parsers]
 
 
@@ -91,7 +91,7 @@ def built_in() -> list[str]:
         return names(loaded)
 
 
-def parser_named(loaded: plugins.Loaded, name: str) -> Parser:
+def parser_named(loaded: plugins.ParserSet, name: str) -> Parser:
     return next(item.parser for item in loaded.parsers if item.parser.name == name)
 
 

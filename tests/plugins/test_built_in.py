@@ -71,7 +71,7 @@ def test_one_without_a_description_is_reported() -> None:
 PARSE_TROUBLE = (
     ("raise KeyError('temp')", "internal", "KeyError: 'temp' (module_a.py line "),
     ("return None", "internal", "parse returned NoneType, not a Report"),
-    ("return Report(readings=(Reading(0, 'power_watts', float('nan')),))", "internal", "not plain data"),
+    ("return Report(readings=(Reading(0, 'power_watts', float('nan')),))", "internal", "not JSON data"),
     ("return Report(devices=('a',))", "internal", "AttributeError"),
     ("return Report(outcome='fine')", "internal", "its report cannot be read: outcome: expected one of"),
     ("return Report(index_space='x' * (9 << 20))", "too_much_output", "the limit is 8388608"),

@@ -9,7 +9,7 @@ import pytest
 
 from kits.compiled import cc, compiled
 from plugins import distributions
-from telemetry_daemon.plugins.loading import Loaded, LoadedParser
+from telemetry_daemon.plugins.loading import LoadedParser, ParserSet
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_parsers.model import Absent, Capture, Output
@@ -25,7 +25,7 @@ PACKAGE = EXAMPLE / "src/telemetry_example"
 
 
 @pytest.fixture
-def loaded(site: distributions.Site) -> Iterator[Loaded]:
+def loaded(site: distributions.Site) -> Iterator[ParserSet]:
     """Install the example as an installer does."""
     shutil.copytree(PACKAGE, site.folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
     groups = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"]
@@ -45,11 +45,11 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
 
 
-def one(loaded: Loaded, name: str) -> LoadedParser:
+def one(loaded: ParserSet, name: str) -> LoadedParser:
     return next(item for item in loaded.parsers if item.parser.name == name)
 
 
-def read(loaded: Loaded) -> Capture:
+def read(loaded: ParserSet) -> Capture:
     item = one(loaded, "acme-library")
     assert item.worker is not None
     return WorkerReader("acme-library", item.worker).read(item.parser.polls[0], Targets())
@@ -57,7 +57,7 @@ def read(loaded: Loaded) -> Capture:
 
 @pytest.mark.needs("cc")
 @pytest.mark.usefixtures("library")
-def test_installed_it_is_found_and_runs_in_workers(loaded: Loaded) -> None:
+def test_installed_it_is_found_and_runs_in_workers(loaded: ParserSet) -> None:
     smi, library = one(loaded, "acme-smi"), one(loaded, "acme-library")
     assert [item.origin for item in (smi, library)] == ["telemetry-example 1.0.0"] * 2
     assert (smi.isolated, library.isolated) == (True, True)
@@ -79,7 +79,7 @@ def test_installed_it_is_found_and_runs_in_workers(loaded: Loaded) -> None:
     ]
 
 
-def test_without_the_library_its_source_is_missing(loaded: Loaded) -> None:
+def test_without_the_library_its_source_is_missing(loaded: ParserSet) -> None:
     capture = read(loaded)
     assert capture.failure is not None
     assert (capture.failure.state, capture.failure.reason) == ("missing", None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from telemetry_daemon.polling.pci_bus import PciBus, problem_of_unlisted
+from telemetry_daemon.polling.pci_bus import PciBus, unlisted_problem
 from telemetry_daemon.polling.source import PciView
 from telemetry_parsers.model import Device
 
@@ -76,21 +76,21 @@ def device(bus_id: str | None = None, vendor: str = "nvidia", parent: int | None
     ],
 )
 def test_a_card_that_is_not_listed_is_named_by_its_address(devices: list[Device], text: str | None) -> None:
-    problem = problem_of_unlisted(devices, "nvidia", BUS)
+    problem = unlisted_problem(devices, "nvidia", BUS)
     assert (problem is None) == (text is None)
     assert problem is None or (problem.where == "PCI bus" and (text or "") in problem.text)
 
 
 def test_a_lost_card_that_is_listed_as_lost_is_not_reported_twice() -> None:
-    assert problem_of_unlisted([device(BUS[0]), Device("nvidia", bus_id=BUS[1], up=False)], "nvidia", BUS[:2]) is None
+    assert unlisted_problem([device(BUS[0]), Device("nvidia", bus_id=BUS[1], up=False)], "nvidia", BUS[:2]) is None
 
 
 def test_many_are_named_by_the_first_of_them() -> None:
     addresses = [f"0000:{number:02x}:00.0" for number in range(16)]
-    problem = problem_of_unlisted([], "amd", addresses)
+    problem = unlisted_problem([], "amd", addresses)
     assert problem is not None
     assert "(0000:00:00.0 0000:01:00.0 0000:02:00.0 0000:03:00.0 and 12 more)" in problem.text
 
 
 def test_without_a_bus_nothing_is_missing() -> None:
-    assert problem_of_unlisted([device()], "nvidia", ()) is None
+    assert unlisted_problem([device()], "nvidia", ()) is None

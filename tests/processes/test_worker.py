@@ -59,7 +59,7 @@ FAULTS = (
     ("raise-wordless", WorkerFaultError, "_WordlessError: ", True),
     ("exit", WorkerFaultError, "SystemExit: 4", True),
     ("not-a-report", WorkerFaultError, "parse returned dict, not a Report", True),
-    ("nan", WorkerFaultError, "not plain data", True),
+    ("nan", WorkerFaultError, "not JSON data", True),
     ("huge", WorkerOverflowError, r"the answer has \d+ bytes, but the limit is 8388608", True),
     ("flood", WorkerOverflowError, "answer exceeded the limit", False),
     ("garbage", WorkerDiedError, "answer is invalid: not JSON", False),

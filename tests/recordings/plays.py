@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kits.waiting import comes_true
-from telemetry_daemon.plugins.loading import Loaded, LoadedParser
+from telemetry_daemon.plugins.loading import LoadedParser, ParserSet
 from telemetry_daemon.recordings.playback import PlaybackOptions
 from telemetry_daemon.recordings.recorder import Recorder
 from telemetry_daemon.recordings.replay_node import ReplayNode
@@ -40,7 +40,7 @@ def parse(capture: Capture) -> Report:
 
 
 PARSER = SourceParser("smi", "acme", ("temperature_celsius",), POLLS, parse)
-LOADED = Loaded((LoadedParser(PARSER, "tests", isolated=False),))
+LOADED = ParserSet((LoadedParser(PARSER, "tests", isolated=False),))
 
 
 def capture(at: float, text: str, poll: str = "fast", failure: Failure | None = None, source: str = "smi") -> Capture:

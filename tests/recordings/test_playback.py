@@ -10,7 +10,7 @@ import pytest
 from kits.waiting import comes_true
 from recordings import plays
 from recordings.plays import BEGUN, LOADED, MINUTE, PARSER, capture, made, made_of, parse, played, shown
-from telemetry_daemon.plugins.loading import Loaded, LoadedParser
+from telemetry_daemon.plugins.loading import LoadedParser, ParserSet
 from telemetry_daemon.recordings.playback import PAUSE_SECONDS, PlaybackOptions
 from telemetry_daemon.recordings.playback_clock import PlaybackClock
 from telemetry_daemon.recordings.recorder import Recorder
@@ -134,7 +134,7 @@ def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
         return parse(given)
 
     monkeypatch.setattr(
-        plays, "LOADED", Loaded((LoadedParser(replace(PARSER, parse=parse_held_up), "tests", isolated=False),))
+        plays, "LOADED", ParserSet((LoadedParser(replace(PARSER, parse=parse_held_up), "tests", isolated=False),))
     )
     hours = [capture(at, f"{at // 60} 50") for at in range(0, 7201, 10)]
     with played(tmp_path, hours, PlaybackOptions(keeps_times=keeps_times), at="10m") as it:
@@ -285,7 +285,7 @@ def test_who_cannot_keep_up_shows_all_and_nothing_grows_old(tmp_path: Path, monk
         return parse(given)
 
     slow_parser = LoadedParser(replace(PARSER, parse=parse_slowly), "tests", isolated=False)
-    monkeypatch.setattr(plays, "LOADED", Loaded((slow_parser,)))
+    monkeypatch.setattr(plays, "LOADED", ParserSet((slow_parser,)))
     it = made(tmp_path, slow, PlaybackOptions(speed=100.0, loops=False))
     it.node.play(it.store, it.history)
     assert comes_true(lambda: it.node.controls.state_text() == "100 ×, ended")

@@ -27,7 +27,7 @@ from kits.web_server import (
 )
 from telemetry_daemon.web import clients
 from telemetry_daemon.web.access import access_control
-from telemetry_daemon.web.access.access_control import AccessControl, load_rules
+from telemetry_daemon.web.access.access_control import AccessControl, load_config
 from telemetry_daemon.web.addresses import WebConfigError
 from telemetry_daemon.web.clients import MAX_CLIENTS, Buckets, Caller, RateLimits, TokenBucket
 from telemetry_daemon.web.messages import Request, Response
@@ -67,7 +67,7 @@ def test_a_client_spends_the_share_of_its_own_address_only(web_file: WebFile) ->
 
 
 def test_ports_that_share_limits_count_a_client_together(web_file: WebFile) -> None:
-    rules, limits = load_rules(str(web_file("rate_limit: {interval: 1h, burst: 3}\n"))), RateLimits()
+    rules, limits = load_config(str(web_file("rate_limit: {interval: 1h, burst: 3}\n"))), RateLimits()
     ports = [AccessControl(rules, limits) for _ in range(2)]
     refusals: list[Response | None] = []
     for port in ports * 2:
@@ -162,7 +162,7 @@ def test_a_file_that_becomes_bad_stops_everything_until_it_is_mended(
     web_file: WebFile, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, harm: str | None
 ) -> None:
     loads: list[str] = []
-    monkeypatch.setattr(access_control, "load_rules", lambda file: loads.append(file) or load_rules(file))
+    monkeypatch.setattr(access_control, "load_config", lambda file: loads.append(file) or load_config(file))
     good = user("alice", "secret")
     file = web_file(good)
     with running_server(config_file=file) as running, caplog.at_level(logging.INFO):
@@ -253,11 +253,11 @@ def test_a_file_that_names_itself_or_one_file_twice_is_read_once_more_and_not_fo
 ) -> None:
     file = web_file("tls_server_config: {cert_file: web.yml, key_file: web.yml}\n")
     with pytest.raises(WebConfigError, match="cannot be used"):
-        load_rules(str(file))
+        load_config(str(file))
     both = file.with_name("both.pem")
     both.write_bytes(pki.server.certificate.read_bytes() + pki.server.key.read_bytes())
     file.write_text("tls_server_config: {cert_file: both.pem, key_file: both.pem}\n")
-    assert load_rules(str(file)).watch.files == (str(file), str(both))
+    assert load_config(str(file)).watch.files == (str(file), str(both))
 
 
 def test_sessions_of_clients_without_tickets_do_not_pile_up(

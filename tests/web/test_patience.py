@@ -15,7 +15,7 @@ import pytest
 
 from kits.waiting import until
 from kits.web_server import basic, connect, fetch, read_to_end, running_server
-from telemetry_daemon.web.access.access_control import AccessControl, load_rules
+from telemetry_daemon.web.access.access_control import AccessControl, load_config
 from telemetry_daemon.web.clients import Caller
 from telemetry_daemon.web.messages import Handler, Request, Response
 from telemetry_daemon.web.server.connection import Connection
@@ -136,7 +136,7 @@ async def soon(condition: Callable[[], int]) -> None:
 def test_an_unread_answer_waits_in_pieces_and_is_never_copied_whole() -> None:
     async def unsent_bytes() -> int:
         response = Response(200, (b"x" * 20_000_000,))
-        async with connected(lambda _: response, AccessControl(load_rules(""))) as (_, transport, client):
+        async with connected(lambda _: response, AccessControl(load_config(""))) as (_, transport, client):
             await asyncio.get_running_loop().sock_sendall(client, REQUEST)
             await soon(transport.get_write_buffer_size)
             return transport.get_write_buffer_size()
@@ -163,7 +163,7 @@ def test_a_full_send_buffer_while_a_password_is_checked_does_not_end_the_connect
     login = f"Authorization: {basic('alice', 'secret')['Authorization']}\r\n\r\n".encode()
 
     async def answer() -> bytes:
-        access = AccessControl(load_rules(str(file)))
+        access = AccessControl(load_config(str(file)))
         async with connected(lambda _: Response(200, (b"ok",)), access) as (connection, _, client):
             loop = asyncio.get_running_loop()
             await loop.sock_sendall(client, REQUEST[:-2] + login)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kits.web_server import Pki, cheap_hash
-from telemetry_daemon.web.access.access_control import load_rules
+from telemetry_daemon.web.access.access_control import load_config
 from telemetry_daemon.web.access.toolkit import (
     CIPHER_SUITES,
     CURVES,
@@ -160,7 +160,7 @@ def fill(text: str, pki: Pki) -> str:
 
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
 def test_good_files_load(pki: Pki, web_file: WebFile, text: str) -> None:
-    rules = load_rules(str(web_file(fill(text, pki))))
+    rules = load_config(str(web_file(fill(text, pki))))
     assert (rules.context is not None) == text.startswith("{T}")
 
 
@@ -171,7 +171,7 @@ def test_bad_files_are_refused_in_one_line_that_names_the_place(
     path = tmp_path / "web.yml"
     path.write_bytes(fill(text, pki).encode("utf-8", "surrogateescape"))
     with pytest.raises(WebConfigError, match=re.escape(complaint)) as caught:
-        load_rules(str(path))
+        load_config(str(path))
     message = str(caught.value)
     assert message.startswith((str(tmp_path), str(pki.folder)))
     assert "\n" not in message
@@ -248,13 +248,13 @@ def test_relative_paths_are_relative_to_the_file(pki: Pki, tmp_path: Path, monke
     (folder / "s.key").write_bytes(pki.server.key.read_bytes())
     (folder / "web.yml").write_text("tls_server_config: {cert_file: s.crt, key_file: ./s.key}\n")
     monkeypatch.chdir(tmp_path)
-    assert load_rules("conf/web.yml").context is not None
+    assert load_config("conf/web.yml").context is not None
 
 
 def test_an_encrypted_key_is_refused_without_asking_for_its_password(pki: Pki, web_file: WebFile) -> None:
     text = f"tls_server_config:\n  cert_file: {pki.server.certificate}\n  key: |\n    -----BEGIN ENCRYPTED PRIVATE KEY-----\n"
     with pytest.raises(WebConfigError, match=r"tls_server_config\.key: the key is encrypted"):
-        load_rules(str(web_file(text)))
+        load_config(str(web_file(text)))
 
 
 @pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "huge"])

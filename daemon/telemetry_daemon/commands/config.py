@@ -103,10 +103,10 @@ def _check_rank_table(settings: RankSettings) -> None:
 
 
 def _check_web(path: str) -> None:
-    from telemetry_daemon.web.access.access_control import load_rules
+    from telemetry_daemon.web.access.access_control import load_config
     from telemetry_daemon.web.addresses import WebError
 
     try:
-        load_rules(path)
+        load_config(path)
     except WebError as error:
         raise CommandError(str(error), status=exits.CONFIGURATION) from None

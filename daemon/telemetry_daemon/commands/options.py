@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # imported on demand, so that the help and the snapshot of a 
     from telemetry_daemon.config.inputs import ConfigInputs
     from telemetry_daemon.config.settings import Settings
     from telemetry_daemon.plugins.candidates import PluginFailure
-    from telemetry_daemon.plugins.loading import Loaded
+    from telemetry_daemon.plugins.loading import ParserSet
     from telemetry_daemon.recordings.playback import PlaybackOptions
     from telemetry_daemon.recordings.survey import RecordingTime
     from telemetry_parsers.model import MergedDevice
@@ -157,7 +157,7 @@ def matches_device(device: MergedDevice, text: str) -> bool:
     return text in (*names, device.id, *(f"{device.vendor} {name}" for name in names))
 
 
-def warn_of_failures(loaded: Loaded) -> None:
+def warn_of_failures(loaded: ParserSet) -> None:
     """Print a warning for each plugin that was not loaded."""
     for failure in loaded.failures:
         streams.say(failure_text(failure))
@@ -189,7 +189,7 @@ def up_to_a_day(text: str) -> float:
     return duration
 
 
-def add_at(parser: argparse.ArgumentParser) -> None:
+def add_at_option(parser: argparse.ArgumentParser) -> None:
     """Add `--at`."""
     text = "time in the recording: 90s after its start, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
     parser.add_argument("--at", type=_recording_time, metavar="TIME", help=text)

@@ -17,7 +17,7 @@ from pathlib import Path
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.masking.mask import Mask, names_here
-from telemetry_daemon.plugins.loading import Loaded, load
+from telemetry_daemon.plugins.loading import ParserSet, load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling import poll_intervals
 from telemetry_daemon.polling.node_sources import RealNode
@@ -37,7 +37,7 @@ EXAMPLES = {
     "telemetry record -o node.jsonl.gz --before --for 10s": "Include the last two minutes, which the daemon has recorded.",
 }
 
-_Record = Callable[[Loaded, Settings, argparse.Namespace, FirstResultGate, "_Progress"], None]
+_Record = Callable[[ParserSet, Settings, argparse.Namespace, FirstResultGate, "_Progress"], None]
 
 _STANDARD_OUTPUT = Path("-")
 _PROGRESS_SECONDS = 0.5
@@ -137,7 +137,7 @@ def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _Record]:
 
 
 def _record_daemon(
-    loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FirstResultGate, progress: _Progress
+    loaded: ParserSet, settings: Settings, arguments: argparse.Namespace, keep: FirstResultGate, progress: _Progress
 ) -> None:
     reports = Reports(loaded)
     start = time.monotonic()
@@ -178,7 +178,7 @@ def _report_missing(daemon: DaemonCaptures, arguments: argparse.Namespace, earli
 
 
 def _record_tools(
-    loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FirstResultGate, progress: _Progress
+    loaded: ParserSet, settings: Settings, arguments: argparse.Namespace, keep: FirstResultGate, progress: _Progress
 ) -> None:
     failures: list[RecordError] = []
     has_failed = threading.Event()

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_flags(parser)
     options.add_origins(parser, "serve", "--demo", "--replay")
     options.add_faults(parser)
-    options.add_at(parser)
+    options.add_at_option(parser)
     options.add_pace(parser)
 
 

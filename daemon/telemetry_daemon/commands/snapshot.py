@@ -77,7 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("daemon", "tools"),
         help="read from the daemon or from the tools (default: the daemon for tables and JSON if it has the same sources)",
     )
-    options.add_at(parser)
+    options.add_at_option(parser)
     options.add_credentials(parser)
     options.add_config(parser)
 

@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     options.add_origins(parser, "show", "--demo", "--replay")
     options.add_faults(parser)
-    options.add_at(parser)
+    options.add_at_option(parser)
     options.add_pace(parser)
     options.add_credentials(parser)
     options.add_config(parser)
@@ -118,10 +118,10 @@ def _polling_feed(arguments: argparse.Namespace, settings: Settings, title: str)
         settings = replace(settings, attribution=replace(settings.attribution, enabled=True))
         simulated = DemoNode(arguments.demo, clock, faults=arguments.fault, past_seconds=PAST_SECONDS)
         return PolledNode("a simulation", hostname, simulated, settings, clock)
-    from telemetry_daemon.plugins.loading import Loaded, load
+    from telemetry_daemon.plugins.loading import ParserSet, load
     from telemetry_daemon.plugins.sources import find
 
-    loaded: Loaded = load(find(settings.parsers.paths))
+    loaded: ParserSet = load(find(settings.parsers.paths))
     if arguments.replay is not None:
         from telemetry_daemon.recordings.replay_node import ReplayNode
 

@@ -103,7 +103,7 @@ def _text(path: str, content: bytes) -> str:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}: line {line}: is not valid UTF-8; save the file as UTF-8 text") from None
+        raise ConfigError(f"{path}: line {line} is not valid UTF-8; save the file as UTF-8 text") from None
     if text.startswith("\ufeff"):
         raise ConfigError(f"{path}: line 1: begins with a byte order mark; save the file as UTF-8 without this mark")
     return text.replace("\r\n", "\n")

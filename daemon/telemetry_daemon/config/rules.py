@@ -83,7 +83,7 @@ def absolute_path_or_none(text: str) -> str:
 def textfile_path(text: str) -> str:
     """Return an absolute path with the suffix that the textfile collector requires, or the empty string for none."""
     if text and not text.endswith(".prom"):
-        raise ValueError(f"must end in .prom, because the collector ignores other files, not {shown(text)}")
+        raise ValueError(f"must end in .prom, not {shown(text)}, because the collector ignores other files")
     return absolute_path_or_none(text)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.doctor.cards import Listing, listings
 from telemetry_daemon.doctor.findings import Finding
-from telemetry_daemon.plugins.loading import Loaded
+from telemetry_daemon.plugins.loading import ParserSet
 from telemetry_daemon.polling.node_sources import RealNode, reports_owners
 from telemetry_daemon.polling.oneshot import OneShot
 from telemetry_daemon.polling.pci_bus import WHERE as PCI_BUS
@@ -108,7 +108,7 @@ class PolledSources:
 
 
 def read(
-    loaded: Loaded, settings: Settings, only: Sequence[str], root: Path, show_waiting: Callable[[Sequence[str]], None]
+    loaded: ParserSet, settings: Settings, only: Sequence[str], root: Path, on_waiting: Callable[[Sequence[str]], None]
 ) -> PolledSources:
     """Poll all or only the given sources once. For a source of owners, the sources of cards are polled, too."""
     received: list[tuple[Capture, Report | None]] = []
@@ -120,7 +120,7 @@ def read(
     includes_owners = any(item.parser.name in only and reports_owners(item.parser) for item in loaded.parsers)
     others = [source.name for source in node.sources(settings)] if includes_owners else ()
     polled = node.sources(settings, tuple(dict.fromkeys((*only, *others))))
-    shot = OneShot(os.uname().nodename, polled, Clock(), on_waiting=show_waiting)
+    shot = OneShot(os.uname().nodename, polled, Clock(), on_waiting=on_waiting)
     with closing(shot):
         snapshot = shot.read(("inventory", "fast", "slow"), _TIMEOUT_SECONDS)
     captures = tuple(received)

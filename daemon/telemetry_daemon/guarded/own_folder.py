@@ -235,7 +235,7 @@ class Inbox:
     @classmethod
     def public_at(cls, path: Path) -> Inbox:
         """Open an existing folder in which all users may create files, but not replace files of other users."""
-        return cls(_open_inbox(path, _refusal_of_public)[0], None)
+        return cls(_open_inbox(path, _public_folder_problem)[0], None)
 
     def __enter__(self) -> Inbox:
         return self
@@ -284,8 +284,8 @@ def _open_inbox(path: Path, refusal_of: Callable[[Step], str]) -> tuple[int, Ste
         os.close(path_descriptor)
 
 
-def _refusal_of_public(step: Step) -> str:
-    """Return why a folder for all users is refused, or an empty text. It must have the sticky bit."""
+def _public_folder_problem(step: Step) -> str:
+    """Return why a folder for all users is refused, or an empty text. Such a folder must have the sticky bit."""
     if not step.is_ours:
         return f"{step.path} belongs to user {step.status.st_uid}: chown root {step.path}"
     if step.is_shared(groups=()) and not step.is_sticky:

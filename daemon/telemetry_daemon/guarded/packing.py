@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import zlib as standard_zlib  # unlike isal, decompresses single bytes, up to a damaged byte
+import zlib as standard_zlib  # unlike isal, accepts single bytes, and so reads up to a damaged byte
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 

@@ -79,7 +79,7 @@ def read_named(path: str, limit_bytes: int) -> bytes:
     try:
         first_bytes = _first_bytes(descriptor)
         if first_bytes == b"" and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is a pipe to which no process writes", path)
+            raise OSError(errno.EINVAL, "it is a pipe without a writer", path)
         os.set_blocking(descriptor, True)
         first_piece = iter([first_bytes] if first_bytes else [])
         return _content(lambda size: next(first_piece, None) or os.read(descriptor, size), limit_bytes, path)

@@ -136,7 +136,7 @@ def _searched(text: str, identities: Known, key_treatment: Treatment | None) -> 
     search.judge(_of_processes(text, identities.processes))
     if key_treatment == "names":
         search.judge([(0, len(text), key_treatment)])
-    search.keep((start, end, "whole") for start, end in words.odd(text, identities.harmless))
+    search.keep((start, end, "whole") for start, end in words.identities(text, identities.harmless))
     return search
 
 
@@ -157,7 +157,7 @@ class _Search:
         """Add the secrets in spans that were not examined before, and mark the spans as examined."""
         for start, end, treatment in places:
             if treatment in _WORD_BY_WORD or not any(self._judged[start:end]):
-                self.keep(self._parts(start, end, treatment))
+                self.keep(self._spans_to_mask(start, end, treatment))
                 self._judged[start:end] = b"\1" * (end - start)
 
     def keep(self, parts: Iterable[tuple[int, int, Kind]]) -> None:
@@ -167,21 +167,21 @@ class _Search:
                 self.found.append(Secret(start, end, kind))
                 self._judged[start:end] = b"\1" * (end - start)
 
-    def _parts(self, start: int, end: int, treatment: Treatment) -> Iterator[tuple[int, int, Kind]]:
-        part = self._text[start:end]
+    def _spans_to_mask(self, start: int, end: int, treatment: Treatment) -> Iterator[tuple[int, int, Kind]]:
+        text = self._text[start:end]
         if treatment in ("whole", "whole_number", "address"):
             yield start, end, treatment
         if treatment == "each":
             yield from ((*match.span(), "whole") for match in _WORD.finditer(self._text, start, end))
         if treatment in _WORD_BY_WORD:
-            yield from ((start + begin, start + stop, "whole") for begin, stop in words.odd(part, frozenset()))
+            yield from ((start + begin, start + stop, "whole") for begin, stop in words.identities(text, frozenset()))
         if treatment == "names":
-            yield from ((start + begin, start + stop, "whole") for begin, stop in words.names(part))
+            yield from ((start + begin, start + stop, "whole") for begin, stop in words.names(text))
 
 
 def _of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterator[tuple[int, int, Treatment]]:
     for match in shape.pattern.finditer(text):
-        if shape.counts(match) and match["value"] not in harmless:
+        if shape.accepts(match) and match["value"] not in harmless:
             yield *match.span("value"), shape.treatment
 
 

@@ -73,11 +73,11 @@ _MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A row of the table. Only texts with one of the words in `needs` are searched; `counts` is an extra condition."""
+    """A pattern of values to mask. Only texts with a word in `needs` are searched, and `accepts` must be true of a match."""
 
     pattern: re.Pattern[str]
     treatment: Treatment
-    counts: Callable[[re.Match[str]], bool] = lambda _: True
+    accepts: Callable[[re.Match[str]], bool] = lambda _: True
     needs: tuple[str, ...] = ()
 
     def may_be_in(self, lower: str) -> bool:

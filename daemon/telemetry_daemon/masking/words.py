@@ -123,7 +123,7 @@ def _is_tool_word(word: str) -> bool:
     return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _INDICES)
 
 
-def odd(text: str, harmless: frozenset[str]) -> Iterator[Span]:
+def identities(text: str, harmless: frozenset[str]) -> Iterator[Span]:
     """Yield the positions of words in a tool's output that look like an identity and are not harmless."""
     for match in _TOKEN.finditer(text):
         token = match[0]

@@ -44,8 +44,8 @@ class LoadedParser:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """The loaded parsers, the failures, the targets of library readers, and the loading time. A `with` block closes all workers."""
+class ParserSet:
+    """The loaded parsers, the failures, the targets of library readers, and the loading time. Leaving a `with` block closes all workers."""
 
     parsers: tuple[LoadedParser, ...] = ()
     failures: tuple[PluginFailure, ...] = ()
@@ -68,7 +68,7 @@ class Loaded:
             if item.worker is not None:
                 item.worker.close()
 
-    def __enter__(self) -> Loaded:
+    def __enter__(self) -> ParserSet:
         return self
 
     def __exit__(
@@ -86,7 +86,7 @@ class _Attempt:
     error: str = ""
 
 
-def load(candidates: Candidates, worker_factory: WorkerFactory = Worker, patience: Patience = PATIENCE) -> Loaded:
+def load(candidates: Candidates, worker_factory: WorkerFactory = Worker, patience: Patience = PATIENCE) -> ParserSet:
     """Load all valid parsers; never raises. If names collide, built-in parsers win over distributions, and these over files."""
     began = time.monotonic()
     described = built_in.descriptions()
@@ -102,7 +102,7 @@ def load(candidates: Candidates, worker_factory: WorkerFactory = Worker, patienc
                 lambda item: _load_isolated(item, candidates.readers, worker_factory, patience), plugins
             )
     parsers, failures = _without_collisions(attempts)
-    return Loaded(parsers, (*candidates.failures, *failures), candidates.readers, time.monotonic() - began)
+    return ParserSet(parsers, (*candidates.failures, *failures), candidates.readers, time.monotonic() - began)
 
 
 def _load_built_in(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.plugins.loading import Loaded, LoadedParser
+from telemetry_daemon.plugins.loading import LoadedParser, ParserSet
 from telemetry_daemon.polling.pci_bus import PciBus, PciView
 from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.processes.targets import load
@@ -61,7 +61,7 @@ class Node(ABC):
     # For a recording: returns when and on which node it was made.
     recorded: Callable[[], Recorded] | None = None
 
-    def __init__(self, loaded: Loaded, clock: Clock) -> None:
+    def __init__(self, loaded: ParserSet, clock: Clock) -> None:
         self._loaded = loaded
         self._clock = clock
 
@@ -113,7 +113,7 @@ class RealNode(Node):
     """This machine, with the sources of all installed parsers."""
 
     def __init__(
-        self, loaded: Loaded, clock: Clock, on_capture: OnCapture = ignore_capture, pci_root: Path = SYS_PCI
+        self, loaded: ParserSet, clock: Clock, on_capture: OnCapture = ignore_capture, pci_root: Path = SYS_PCI
     ) -> None:
         super().__init__(loaded, clock)
         self._on_capture = on_capture

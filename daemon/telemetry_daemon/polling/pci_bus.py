@@ -69,7 +69,7 @@ class PciBus:
             }
 
 
-def problem_of_unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
+def unlisted_problem(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
     """Return a problem that names the missing devices if a source lists fewer devices than the PCI bus has, else None."""
     cards = [device for device in devices if device.vendor == vendor and device.parent is None]
     listed = {device.bus_id for device in cards if device.bus_id is not None}

@@ -262,8 +262,8 @@ class Poller:
 
     def _targets(self, source: Source, poll: Poll) -> Targets:
         """Return the devices for a poll that runs once per device, the processes for a source without a vendor, else empty targets."""
-        is_repeated = isinstance(poll.request, Command) and poll.request.per is not None
-        return self._store.targets(source.name) if is_repeated or not source.parser.vendor else Targets()
+        is_per_device = isinstance(poll.request, Command) and poll.request.per is not None
+        return self._store.targets(source.name) if is_per_device or not source.parser.vendor else Targets()
 
     def _accept(self, source: Source, poll: Poll, answer: Answer) -> None:
         need = self._needs.get(source.name, Need())

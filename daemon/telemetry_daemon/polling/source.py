@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import poll_intervals
-from telemetry_daemon.polling.pci_bus import PciView, problem_of_unlisted
+from telemetry_daemon.polling.pci_bus import PciView, unlisted_problem
 from telemetry_daemon.processes.targets import in_one_line
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
@@ -120,7 +120,7 @@ class Source:
         """Return the report, with an additional problem if it lists fewer devices than the PCI bus has."""
         if report is None or report.outcome != "ok" or not poll.lists_devices:
             return report
-        problem = problem_of_unlisted(report.devices, self.parser.vendor, pci.addresses)
+        problem = unlisted_problem(report.devices, self.parser.vendor, pci.addresses)
         return report if problem is None else replace(report, problems=(*report.problems, problem))
 
     def _parse(self, capture: Capture) -> Report | None:

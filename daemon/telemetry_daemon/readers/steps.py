@@ -72,7 +72,7 @@ class StepsSettings(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _StepFile:
     """The content of a file, the time when it was read, and the file's number in the order of discovery."""
 
     entry: Entry
@@ -87,7 +87,7 @@ class StepsReader(Reader):
     def __init__(self, root: str, settings: StepsSettings) -> None:
         self._path = Path(root.rstrip("/") + settings.directory)
         self._expire_after = settings.expire_after
-        self._known: dict[str, _Read] = {}
+        self._known: dict[str, _StepFile] = {}
         self._last_sequence = 0
         self._new_ranks = NewRankLimit()
 
@@ -112,17 +112,17 @@ class StepsReader(Reader):
             names = inbox.names(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MAX_LISTED)
             # Files that were read before are checked even beyond the limit.
             entries = inbox.entries_of(sorted(self._known.keys() | names))
-            self._known = {name: self._current(inbox, name, entry, now) for name, entry in self._fresh(entries, now)}
+            self._known = {name: self._updated(inbox, name, entry, now) for name, entry in self._recent(entries, now)}
         too_many = {"file": str(self._path), "problem": f"has {MAX_LISTED} files or more: some are not read"}
         return [
             *([too_many] if len(names) == MAX_LISTED else ()),
             *(
-                {**read.content, "is_quiet": now - read.entry.changed / 1e9 > _QUIET_SECONDS}
-                for read in sorted(self._known.values(), key=lambda read: read.sequence)
+                {**file.content, "is_quiet": now - file.entry.changed / 1e9 > _QUIET_SECONDS}
+                for file in sorted(self._known.values(), key=lambda file: file.sequence)
             ),
         ]
 
-    def _fresh(self, entries: Mapping[str, Entry], now: float) -> list[tuple[str, Entry]]:
+    def _recent(self, entries: Mapping[str, Entry], now: float) -> list[tuple[str, Entry]]:
         """Return the files that are still written, oldest first. Limited to the newest files of each user."""
         found: list[tuple[str, Entry]] = []
         count_by_user: Counter[int] = Counter()
@@ -133,7 +133,7 @@ class StepsReader(Reader):
                 found.append((name, entry))
         return found[::-1]
 
-    def _current(self, inbox: Inbox, name: str, entry: Entry, now: float) -> _Read:
+    def _updated(self, inbox: Inbox, name: str, entry: Entry, now: float) -> _StepFile:
         previous = self._known.get(name)
         if previous is not None and previous.entry == entry and previous.read_at - entry.changed / 1e9 > _TICK_SECONDS:
             return previous
@@ -144,7 +144,7 @@ class StepsReader(Reader):
         content = _content(inbox, name)
         if "problem" not in content and not self._new_ranks.admits(entry.owner, content, now):
             content = {"problem": f"exceeds the limit of {MAX_NEW_OF_A_USER} new ranks per user and hour"}
-        return _Read(entry, now, sequence, {"file": name, "uid": entry.owner, **content})
+        return _StepFile(entry, now, sequence, {"file": name, "uid": entry.owner, **content})
 
 
 def _content(inbox: Inbox, name: str) -> Mapping[str, Plain]:

@@ -40,7 +40,7 @@ class ToolSearch:
         return next(usable, tools[0] if tools else None)
 
     def missing_text(self, name: str) -> str:
-        """Return the message for a missing tool: where it was searched, and a remedy."""
+        """Return the message for a missing tool: where it was searched for, and a remedy."""
         if self.configured:
             return f"{self.configured} is not a file; correct sources.{self.source}.path, or leave it empty to search"
         where = f"PATH{_folders_text(self.folders)}"

@@ -72,7 +72,7 @@ def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flight
 
 
 def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[bytes]:
-    """Return the captures as masked lines. The newest are masked first, so that old captures are dropped at a timeout."""
+    """Return the captures as masked lines. The newest are masked first, so that only old captures are lost on a timeout."""
     mask = Mask(secrets.token_bytes(32), names_here())
     start = time.monotonic()
     with load(find(request.parser_paths)) as loaded:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from telemetry_daemon.plugins.loading import Loaded
+from telemetry_daemon.plugins.loading import ParserSet
 from telemetry_daemon.recordings.survey import Key, Survey
 from telemetry_daemon.simulate.source import simulated_parser
 from telemetry_daemon.state.health import SourceFacts, judge
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class Reports:
     """Parses captures of all sources with an installed parser, and of simulated sources."""
 
-    def __init__(self, loaded: Loaded) -> None:
+    def __init__(self, loaded: ParserSet) -> None:
         self._installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
 
     def parser(self, capture: Capture) -> Parser | None:
@@ -52,7 +52,7 @@ def short_list(names: Iterable[str]) -> str:
     return first_names([*map(clean, names)], ", ", limit=3)
 
 
-def parsers_by_source(survey: Survey, loaded: Loaded) -> Mapping[str, Parser]:
+def parsers_by_source(survey: Survey, loaded: ParserSet) -> Mapping[str, Parser]:
     """Return the parser of each recorded source with an installed parser. Raise CommandError if there is none."""
     reports = Reports(loaded)
     found = {name: reports.parser(capture) for name, capture in sorted(survey.examples.items())}

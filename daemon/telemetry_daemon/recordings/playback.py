@@ -186,7 +186,7 @@ class PlaybackControls:
         self.clock = Clock(self._clock.monotonic, self._wall, lambda: 0.0)
 
     def start(self, store: Store, feed: StoreFeed, history: History) -> None:
-        """Start to play in a new thread."""
+        """Start playback in a new thread."""
         playback = self._playback(store, feed, history)
         self._is_started, self._show_change = True, store.refresh
         self._clock.run()

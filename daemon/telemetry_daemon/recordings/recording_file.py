@@ -60,7 +60,7 @@ class RecordingFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.damage = Damage()
-        self._file: tuple[int, int] | None = None
+        self._file_id: tuple[int, int] | None = None
 
     def __iter__(self) -> Iterator[Capture]:
         """Yield the captures. Raise RecordingError if there are none, or if the file was replaced or cannot be read."""
@@ -68,7 +68,7 @@ class RecordingFile:
         has_captures = False
         try:
             with os.fdopen(open_file(str(self.path)), "rb") as file:
-                self._check(os.fstat(file.fileno()))
+                self._check_not_replaced(os.fstat(file.fileno()))
                 for capture in captures_in(file, damage):
                     has_captures = True
                     yield capture
@@ -77,11 +77,11 @@ class RecordingFile:
         if not has_captures:
             raise RecordingError(f"{self.path}: {_reason_for_no_captures(damage)}; {_REMEDY}")
 
-    def _check(self, status: os.stat_result) -> None:
-        file = (status.st_dev, status.st_ino)
-        if self._file not in (None, file):
+    def _check_not_replaced(self, status: os.stat_result) -> None:
+        file_id = (status.st_dev, status.st_ino)
+        if self._file_id not in (None, file_id):
             raise RecordingError(f"{self.path}: the file was replaced; restart to play the new file")
-        self._file = file
+        self._file_id = file_id
 
 
 def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.plugins.loading import Loaded
+from telemetry_daemon.plugins.loading import ParserSet
 from telemetry_daemon.polling.node_sources import Node
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_by_source, short_list
@@ -44,7 +44,7 @@ class ReplayNode(Node):
     """A node whose sources are those of a recording with an installed parser. The replay starts at `at`."""
 
     def __init__(
-        self, path: Path, loaded: Loaded, clock: Clock, options: PlaybackOptions, at: RecordingTime | None = None
+        self, path: Path, loaded: ParserSet, clock: Clock, options: PlaybackOptions, at: RecordingTime | None = None
     ) -> None:
         super().__init__(loaded, clock)
         file = RecordingFile(path)

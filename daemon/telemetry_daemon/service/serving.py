@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from telemetry_daemon.config.child import Check, load_in_child
 from telemetry_daemon.config.inputs import ConfigInputs, inputs_hash
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.plugins.loading import Loaded, load
+from telemetry_daemon.plugins.loading import ParserSet, load
 from telemetry_daemon.polling.node_sources import Node, RealNode
 from telemetry_daemon.recordings.last_minutes import CaptureFeed
 from telemetry_daemon.service.daemon import Service, ServiceStart
@@ -95,7 +95,7 @@ async def _serve(service: Service) -> int:
     return status
 
 
-def _node(replacement: Replacement, loaded: Loaded, clock: Clock, tap: CaptureFeed) -> Node:
+def _node(replacement: Replacement, loaded: ParserSet, clock: Clock, tap: CaptureFeed) -> Node:
     if replacement.demo is not None:
         from telemetry_daemon.simulate.node import PAST_SECONDS, DemoNode
 

@@ -44,7 +44,7 @@ def parse_demo(text: str) -> Groups:
         counts[word] = count
     if sum(counts.values()) > MAX_CARDS:
         raise DemoError(
-            f"demo node: {sum(counts.values())} cards are more than {MAX_CARDS}; write for example {EXAMPLE}"
+            f"demo node: {sum(counts.values())} cards exceed the limit of {MAX_CARDS}; write for example {EXAMPLE}"
         )
     return tuple(counts.items())
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.plugins.loading import Loaded
+from telemetry_daemon.plugins.loading import ParserSet
 from telemetry_daemon.polling.node_sources import Node, empty_pci_view, ignore_capture
 from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Reader, Targets
@@ -49,7 +49,7 @@ class DemoNode(Node):
             raise CommandError(str(error)) from None
         self._behind = past_seconds
         late = Clock(lambda: clock.monotonic() - self._behind, lambda: clock.wall() - self._behind, clock.slept)
-        super().__init__(Loaded(), late)
+        super().__init__(ParserSet(), late)
         self._on_capture = on_capture
         # A node with staged faults has no random faults.
         simulated = simulated_sources(

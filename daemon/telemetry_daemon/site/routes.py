@@ -165,7 +165,7 @@ class Site:
         return Response(200, body, content_type, (*headers, _GZIP) if is_compressed else headers)
 
     def _history_document(self, request: Request) -> Response:
-        from telemetry_daemon.site.past_routes import history_pieces  # most daemons are only scraped
+        from telemetry_daemon.site.history_routes import history_pieces  # most daemons are only scraped
 
         if self._history is None:
             return self._not_found()
@@ -198,7 +198,7 @@ class Site:
         )
 
     def _snapshot_of_devices(self, request: Request) -> Response:
-        from telemetry_daemon.site.past_routes import snapshot_of_devices  # most daemons are only scraped
+        from telemetry_daemon.site.history_routes import snapshot_of_devices  # most daemons are only scraped
 
         try:
             body = snapshot_of_devices(self._newest(), request.query, self._extra)

@@ -117,7 +117,7 @@ class Accumulator:
                 self._notify(counted.event)
 
     def check_links(self, devices: Sequence[MergedDevice], wall_time: float) -> None:
-        """Count an ongoing event for each device that has lost links since they were up."""
+        """Record an ongoing event for each device with links that were up earlier and are now down."""
         lost_links = self._links.update(devices)
         down = [
             Event(position, LINK_DOWN, f"link {', '.join(links)}", is_ongoing=True)

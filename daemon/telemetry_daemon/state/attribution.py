@@ -40,15 +40,15 @@ class _OwnershipInput:
     @classmethod
     def from_reports(cls, devices: Sequence[MergedDevice], reports: Iterable[SourceReport]) -> _OwnershipInput:
         """Collect the input in an order that does not depend on the order of the polls."""
-        reported = sorted(
-            (sourced.source, sourced.poll, sourced.report)
-            for sourced in reports
-            if sourced.report.claims or sourced.report.tasks
+        by_source = sorted(
+            (source_report.source, source_report.poll, source_report.report)
+            for source_report in reports
+            if source_report.report.claims or source_report.report.tasks
         )
         return cls(
             tuple((*_device_fields(device), lists_processes(device)) for device in devices),
-            tuple((source, report.claims) for source, _, report in reported),
-            tuple(report.tasks for _, _, report in reported),
+            tuple((source, report.claims) for source, _, report in by_source),
+            tuple(report.tasks for _, _, report in by_source),
         )
 
 

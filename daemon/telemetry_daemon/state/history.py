@@ -44,7 +44,7 @@ _Attempt = tuple[str, float]
 _Slots = TypeVar("_Slots", "array[float]", bytearray)
 # On a node with more devices, only the first devices with a value have a history.
 MAX_DEVICES = bounds.MAX_DEVICES
-# `end_slots` is called once per slot. After a longer pause, the daemon was held up.
+# `end_slots` is called once per slot. A longer pause means that the daemon was held up.
 MAX_SILENCE_SECONDS = 1.5 * SLOT_SECONDS
 MIN_SLEEP_SECONDS = 1.0
 # Tolerance for a wall clock that is slewed: a slot may end this much later than its timestamp.

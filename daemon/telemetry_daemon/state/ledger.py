@@ -110,7 +110,7 @@ class Ledger:
         )
 
     def state_to_save(self) -> SavedLedger | None:
-        """Return the state to store over a restart, or None before the first update."""
+        """Return the state to keep across a restart, or None before the first update."""
         if self._began == -math.inf:
             return None
         self.has_new_owner = False
@@ -324,13 +324,13 @@ class Ledger:
             entry.add_gap(start, begin, begin - start)
 
     def _complete_waiting(self) -> None:
-        too_many = len(self._waiting) - MAX_WAITING
-        for number, entry in enumerate(list(self._waiting)):
+        excess = len(self._waiting) - MAX_WAITING
+        for index, entry in enumerate(list(self._waiting)):
             since = self._now if entry.missing_since is None else entry.missing_since
-            if number < too_many or self._now - since >= self._patience(entry):
+            if index < excess or self._now - since >= self._longest_wait(entry):
                 self._complete(entry)
 
-    def _patience(self, entry: Entry) -> float:
+    def _longest_wait(self, entry: Entry) -> float:
         cards = [self._cards[device_id] for device_id in entry.parts if device_id in self._cards]
         return max((card.patience for card in cards), default=PATIENCE_SECONDS)
 
@@ -350,7 +350,7 @@ class Ledger:
 
     def _end_day(self) -> None:
         """Write a record of the unallocated use since the previous record. Use that is not settled goes to the next record."""
-        patience = self._patience(self._unallocated)
+        patience = self._longest_wait(self._unallocated)
         for device_id, card in self._cards.items():
             self._add_tallies(device_id, card.settle(self._now - patience))
         self._unallocated.end = RecordedTime(self._wall - patience, "day")

@@ -106,7 +106,7 @@ def _text(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise RankTableError(f"byte {error.start}: is not valid UTF-8") from None
+        raise RankTableError(f"invalid UTF-8 at byte {error.start}") from None
 
 
 def _description(table: RankTable, local_count: int) -> str:

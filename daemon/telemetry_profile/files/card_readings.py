@@ -292,7 +292,7 @@ def _query_range(url: str, query: str, span: tuple[float, float]) -> Iterator[tu
             points = [(float(time), float(value)) for time, value in series["values"]]
             yield {str(name): str(text) for name, text in series["metric"].items()}, points
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise PrometheusError(f"{url} did not answer like Prometheus; pass the address of its web page") from None
+        raise PrometheusError(f"{url} does not respond like Prometheus; pass the address of its web page") from None
 
 
 def _get_json(url: str, address: str) -> Any:  # JSON of any shape
@@ -309,5 +309,5 @@ def _get_json(url: str, address: str) -> Any:  # JSON of any shape
         reason = getattr(error, "reason", None) or error
         raise PrometheusError(f"{url} did not answer ({reason}); check the address") from None
     if not isinstance(document, dict) or document.get("status") != "success":
-        raise PrometheusError(f"{url} did not answer like Prometheus; pass the address of its web page")
+        raise PrometheusError(f"{url} does not respond like Prometheus; pass the address of its web page")
     return document

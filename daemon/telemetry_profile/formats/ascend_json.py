@@ -147,8 +147,8 @@ def _add_matrix_link(path: tuple[str, ...], info: Mapping[str, Any], content: _C
     """Add a link of a matrix. Ranks are numbered within a group in a file of one rank, and within the job in a file of all."""
     ends, kind = _ENDS.match(path[-1]) if path else None, info["Transport Type"]
     if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
-        is_of_all = not path[0].lower().startswith("step")
-        _add_link(content.links, kind if is_of_all else f"{kind} in a group", ends[1], ends[2], info)
+        is_job_wide = not path[0].lower().startswith("step")
+        _add_link(content.links, kind if is_job_wide else f"{kind} in a group", ends[1], ends[2], info)
 
 
 def _add_link(links: LinkSums, kind: str, source: str, target: str, numbers: Any) -> None:

@@ -92,8 +92,8 @@ class _Reader:
                 self._read_data_wait(event)
 
     def facts(self) -> Facts:
-        self._add_all()
-        devices = tuple(self._limited(device) for device in self._timeline.devices()) or self._device_of_steps()
+        self._add_all_events()
+        devices = tuple(self._only_measured(device) for device in self._timeline.devices()) or self._device_of_steps()
         if len(devices) == 1:
             devices = (replace(devices[0], card=Card(self._index)),)
         return Facts(
@@ -111,7 +111,7 @@ class _Reader:
             return _NAME
         return "ascend-tasks" if self._hardware else "ascend-collectives" if self._collectives else "ascend-iterations"
 
-    def _limited(self, device: Device) -> Device:
+    def _only_measured(self, device: Device) -> Device:
         """Return the device without the values that cannot be computed from this part of the timeline."""
         if self._is_complete:
             return device
@@ -190,7 +190,7 @@ class _Reader:
                 spans.append((number, begin, end, wait))
         return spans
 
-    def _add_all(self) -> None:
+    def _add_all_events(self) -> None:
         """Add collectives, copies and steps to the timeline. A copy on a collective's stream is part of the collective."""
         for task in self._collectives or [task for task in self._tasks if task.work == "communication"]:
             self._add(task)

@@ -63,7 +63,7 @@ class DeviceView:
 def device_views(snapshot: Snapshot, metrics: Collection[str]) -> Iterator[DeviceView]:
     """Yield a view of each device for conditions that read these metrics."""
     columns = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
-    # Devices of the same model usually share a shape.
+    # Devices of the same model usually share a shape: the same metrics and labels in the same order.
     shapes = {id(readings.shape): readings.shape for _, readings in columns}
     by_shape = {key: _positions(shape, metrics) for key, shape in shapes.items()}
     now = snapshot.wall_time

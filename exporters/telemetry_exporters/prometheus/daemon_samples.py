@@ -70,7 +70,7 @@ def _other_samples(snapshot: Snapshot) -> Iterator[Sample]:
 
 
 def _has_state(source: SourceStatus) -> bool:
-    """Return whether the state of a source is known: it was polled, or its state excludes polls."""
+    """Return whether the state of a source is known: it was polled, or it is in a state in which it is never polled."""
     return source.state in _STATES_WITHOUT_POLLS or any(poll.attempted for poll in source.polls)
 
 

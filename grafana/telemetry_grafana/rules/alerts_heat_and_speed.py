@@ -50,7 +50,7 @@ def _throttled_by(reasons: str) -> str:
 # Only lasting throttling explains a slow card. Short throttling would reset both alerts repeatedly.
 _OFTEN_THROTTLED = _often_throttled_by("$heat_reasons|$brake_reasons")
 _ABOVE_MEAN = "avg by ({peers}) ({series})"
-# Cards are compared with those of the same owner in the node, or with cards without a known owner.
+# Cards are compared with cards of the same owner on the node. Cards without a known owner are compared with each other.
 _LIKE = f"{MODEL_IN_NODE}, owner_kind, owner"
 _LESS_WORK = f"(quantile by ({_LIKE}) (0.5, {OWNED_WORK}) - on ({_LIKE}) group_right () {OWNED_WORK})"
 _HELD = f"({OWNED_WORK} > bool -1) * on ({CARD}) group_left () max by ({CARD}) (accelerator_memory_used_ratio)"

@@ -182,7 +182,7 @@ PAST = RecordingGroup(
         # This rule is before the next two rules, so that it reads their results of ten minutes ago.
         Recording(
             _BEFORE,
-            # The count when the state was lost. The rule keeps it while there are fewer devices, and is 0 afterwards.
+            # The count when the state was lost. The rule keeps this count until as many devices are back, and is then 0.
             f"({_STEADY} > {_STILL_FEWER} or {_STILL_FEWER} or {_STEADY}) and on ({NODE})"
             f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}))"
             f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"

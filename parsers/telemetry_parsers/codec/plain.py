@@ -38,11 +38,11 @@ def unexpected(expected: str, value: Plain) -> CodecError:
 
 
 def encode_line(plain: Plain) -> str:
-    """Return compact ASCII JSON on one line. Raise CodecError for NaN, infinity and data that is not plain."""
+    """Return compact ASCII JSON on one line. Raise CodecError for NaN, infinity and other data that JSON cannot represent."""
     try:
         return json.dumps(plain, allow_nan=False, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError) as error:
-        raise CodecError("", f"not plain data: {error}") from None
+        raise CodecError("", f"not JSON data: {error}") from None
 
 
 def decode_line(line: str | bytes) -> Plain:

@@ -32,7 +32,7 @@ class CardTable:
     columns: Mapping[str, Column]
     opening: frozenset[str]  # headings of the first heading line
     banner: re.Pattern[str]  # matches the version line
-    versions: tuple[tuple[str, re.Pattern[str]], ...]  # `tool_version`, `driver` and facts, above the table
+    versions: tuple[tuple[str, re.Pattern[str]], ...]  # of `tool_version`, `driver` and other facts, above the table
     expected: tuple[str, ...] = ()  # the beginnings of known lines without a reading
     lists_processes: bool = True
     other_titles: tuple[str, ...] = ()  # titles in lower case of tables between cards and processes

@@ -155,7 +155,7 @@ def _chosen(
     chosen: dict[str, dict[ReadingKey, Choice]] = {}
     for item in named:
         choices = precedence.choose(item, fresh, counters, pending)
-        chosen[item.identity.id] = {**choices, **missing_metrics.find(item, choices)}
+        chosen[item.identity.id] = {**choices, **missing_metrics.find_absences(item, choices)}
     for item in named:
         _drop_card_level(chosen[item.identity.id], chosen.get(item.identity.parent or ""))
     return chosen

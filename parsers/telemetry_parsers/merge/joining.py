@@ -86,7 +86,7 @@ class _NewestList:
 
 
 class _OtherReport:
-    """Another report of the same source, compared with the newest list."""
+    """An older report of the same source. Its devices are matched with those of the source's newest list."""
 
     def __init__(self, report: SourceReport, newest: _NewestList, *, by_partition: bool) -> None:
         self.report = report

@@ -102,8 +102,8 @@ class MissingMetrics:
         self._fresh = fresh
         self._cached: dict[tuple[frozenset[str], tuple[int, ...]], dict[ReadingKey, Choice]] = {}
 
-    def find(self, named: Named, chosen: Mapping[ReadingKey, Choice]) -> Mapping[ReadingKey, Choice]:
-        """Return an absence for each metric that a source of the device can report, but no source did."""
+    def find_absences(self, named: Named, chosen: Mapping[ReadingKey, Choice]) -> Mapping[ReadingKey, Choice]:
+        """Return an absence for each metric that some source of the device can report, but none did."""
         listings = tuple(
             self._fresh.number_of[sighting.listing.source, sighting.listing.poll] for sighting in named.group.sightings
         )

@@ -21,7 +21,7 @@ ASCEND = Vendor(
     word="ascend",
     other_tools=(("ascend-dmi", "npu-smi"),),
     name="Huawei Ascend",
-    # Accelerators only: Huawei's display controllers (Hi1710) are the VGA of management controllers.
+    # Accelerators only: Huawei's Hi1710 display controllers are the VGA output of management controllers (BMC).
     pci=Pci(0x19E5, (ACCELERATOR,)),
     nodes=(
         DeviceNodes(

@@ -91,7 +91,7 @@ class Asker:
         return result
 
     def error_if_disabled(self, key: str) -> int | None:
-        """Return the error because of which a call is not made now, or None if it is made."""
+        """Return the error that currently keeps a call disabled, or None if the call may be made."""
         if key not in self._disabled:
             return None
         code, until = self._disabled[key]

@@ -1,4 +1,4 @@
-"""GPM: averages between two samples of counters, on Hopper and newer GPUs. Each poll compares with the previous sample."""
+"""GPM: averages between two samples of counters, on Hopper and newer GPUs. Each poll compares a new sample with the last."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 KINDS = ("Compute", "Graphics", "MPSCompute")
 # The newest form of each call first. The layout of entries has not changed since driver 450.
-_FORMS = ("_v3", "_v2")
+_SUFFIXES = ("_v3", "_v2")
 _ROOM = 64
 _UNKNOWN = (1 << 64) - 1
 _NO_INSTANCE = (1 << 32) - 1
@@ -69,7 +69,7 @@ class ProcessLists:
         self._unusable = _LONGER_ENTRIES[0] <= driver_version(driver) < _LONGER_ENTRIES[1]
         self._entries: Any = (_Entry * _ROOM)()
         self._proc = proc
-        self._forms: dict[str, str] = {}
+        self._suffixes: dict[str, str] = {}
 
     def read(self, asker: Asker) -> dict[str, Plain]:
         """Return the lists by kind. Entries are [PID, name, bytes, GPU instance, compute instance]; unknown values are None."""
@@ -82,7 +82,7 @@ class ProcessLists:
         return asker.custom(kind, partial(ask, asker, kind))
 
     def _in_one_call(self, asker: Asker, kind: str) -> list[Plain] | Refused:
-        code, count = self._fill(asker, kind)
+        code, count = self._fill_entries(asker, kind)
         return Refused(code) if code else [self._plain(entry) for entry in self._entries[:count]]
 
     def _in_two_calls(self, asker: Asker, kind: str) -> list[Plain] | Refused:
@@ -95,12 +95,12 @@ class ProcessLists:
         )
         return [self._plain(entry) for entry in entries]
 
-    def _fill(self, asker: Asker, kind: str) -> tuple[int, int]:
+    def _fill_entries(self, asker: Asker, kind: str) -> tuple[int, int]:
         code, count = codes.FUNCTION_NOT_FOUND, 0
-        for form in (self._forms[kind],) if kind in self._forms else _FORMS:
-            code, count = self._ask(asker.handle, f"nvmlDeviceGet{kind}RunningProcesses{form}")
+        for suffix in (self._suffixes[kind],) if kind in self._suffixes else _SUFFIXES:
+            code, count = self._ask(asker.handle, f"nvmlDeviceGet{kind}RunningProcesses{suffix}")
             if code != codes.FUNCTION_NOT_FOUND:
-                self._forms[kind] = form
+                self._suffixes[kind] = suffix
                 break
         return code, count
 

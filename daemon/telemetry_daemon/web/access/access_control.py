@@ -45,8 +45,8 @@ _REFUSALS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """A loaded web configuration: the file, everything it refers to, and a watch for changes of these files."""
+class LoadedWebConfig:
+    """A loaded web configuration: the file, everything it refers to, and a watch for changes to these files."""
 
     file: str
     watch: FileWatch
@@ -62,19 +62,19 @@ class Rules:
         return tls and (tls.client_certificate, tls.client_allowed_sans, self.client_authorities)
 
 
-def load_rules(file: str) -> Rules:
-    """Return the rules of a web configuration file. An empty name means plain HTTP for all clients."""
+def load_config(file: str) -> LoadedWebConfig:
+    """Load a web configuration file. An empty name means plain HTTP for all clients."""
     if not file:
-        return Rules("", FileWatch(()))
+        return LoadedWebConfig("", FileWatch(()))
     config, watch = _read_and_watch(file)
     if config.tls is None:
-        return Rules(file, watch, config)
+        return LoadedWebConfig(file, watch, config)
     from telemetry_daemon.web.access.tls import TlsChannel, client_check, pem_bytes, server_context
 
     authorities = pem_bytes(config.tls.client_ca) if config.tls.client_ca else b""
     context = server_context(config.tls, file)
     channel = partial(TlsChannel, context, client_check(config.tls.client_allowed_sans))
-    return Rules(file, watch, config, context, channel, authorities)
+    return LoadedWebConfig(file, watch, config, context, channel, authorities)
 
 
 def _read_and_watch(file: str) -> tuple[WebConfig, FileWatch]:
@@ -94,17 +94,17 @@ def _files_of(file: str, tls: TlsConfig | None) -> tuple[str, ...]:
 
 
 class AccessControl:
-    """Decides by the current rules. While the files are invalid, every request is refused with status 500."""
+    """Decides by the current web configuration. While the files are invalid, every request is refused with status 500."""
 
-    def __init__(self, rules: Rules, limits: RateLimits | None = None) -> None:
-        self._rules = rules
+    def __init__(self, loaded: LoadedWebConfig, limits: RateLimits | None = None) -> None:
+        self._loaded = loaded
         self._error_text = ""
         self._checked_at = time.monotonic()
         self._limits = limits or RateLimits()
         self._auth = BasicAuth()
         self._host_log = RateLimitedLogger(logger)
         self._host_rule = HostRule()
-        self.replace_rules(rules)
+        self.replace_config(loaded)
 
     @property
     def password_checks(self) -> int:
@@ -119,33 +119,33 @@ class AccessControl:
     @property
     def client_requirements(self) -> object:
         """Return the current requirements for client certificates. Older connections with other requirements are closed."""
-        return self._rules.client_requirements
+        return self._loaded.client_requirements
 
     @property
     def access_state(self) -> object:
         """Return a value that changes when a caller that was accepted before might be refused now."""
-        return self._rules.config.users, self.client_requirements, self._error_text
+        return self._loaded.config.users, self.client_requirements, self._error_text
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
         """Return the configured headers, which are added to every response."""
-        return self._rules.config.headers
+        return self._loaded.config.headers
 
     def reload_if_changed(self) -> None:
         """Read the files again if they changed. Call this often: it checks at most once a second."""
         now = time.monotonic()
-        if not self._rules.file or now - self._checked_at < CHECK_INTERVAL_SECONDS:
+        if not self._loaded.file or now - self._checked_at < CHECK_INTERVAL_SECONDS:
             return
         self._checked_at = now
-        context = self._rules.context
+        context = self._loaded.context
         has_many_sessions = context is not None and context.session_stats()["number"] > MAX_TLS_SESSIONS
-        if self._error_text or self._rules.watch.changed() or has_many_sessions:
+        if self._error_text or self._loaded.watch.changed() or has_many_sessions:
             self._reload()
 
-    def replace_rules(self, rules: Rules) -> None:
-        """Replace the rules."""
-        config = rules.config
-        self._rules = rules
+    def replace_config(self, loaded: LoadedWebConfig) -> None:
+        """Replace the web configuration."""
+        config = loaded.config
+        self._loaded = loaded
         self._error_text = ""
         self._auth.set_users(config.users)
         self._limits.configure(config.rate_interval_seconds, config.rate_burst)
@@ -156,9 +156,9 @@ class AccessControl:
 
     def channel(self, first_byte: int) -> Channel | None:
         """Return a channel for a new connection, or None for plain HTTP if TLS is required."""
-        if self._rules.context is not None and first_byte != _TLS_HANDSHAKE_RECORD:
+        if self._loaded.context is not None and first_byte != _TLS_HANDSHAKE_RECORD:
             return None
-        return self._rules.channel()
+        return self._loaded.channel()
 
     def decide(self, request: Request, caller: Caller, callback: Decision) -> None:
         """Call `callback` with the refusal, or with None to allow the request: immediately or after the password check."""
@@ -194,15 +194,15 @@ class AccessControl:
 
     def _reload(self) -> None:
         try:
-            rules = load_rules(self._rules.file)
+            loaded = load_config(self._loaded.file)
         except WebConfigError as error:
             if str(error) != self._error_text:
                 logger.error("%s; until this is fixed, every request is answered with status 500", error)
             self._error_text = str(error)
             return
         if self._error_text:
-            logger.info("%s: the web configuration is valid again", rules.file)
-        self.replace_rules(rules)
+            logger.info("%s: the web configuration is valid again", loaded.file)
+        self.replace_config(loaded)
 
 
 class FileWatch:

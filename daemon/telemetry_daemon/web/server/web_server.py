@@ -9,7 +9,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from telemetry_daemon.web.access.access_control import AccessControl, load_rules
+from telemetry_daemon.web.access.access_control import AccessControl, load_config
 from telemetry_daemon.web.clients import RateLimitedLogger, RateLimits
 from telemetry_daemon.web.messages import Handler
 from telemetry_daemon.web.server.connection import Connection
@@ -84,8 +84,8 @@ class WebServer:
         )
 
     async def start(self) -> None:
-        """Listen on all addresses. Raises WebError without listening on any address."""
-        access = AccessControl(load_rules(self._config_file), self._limits)
+        """Listen on all addresses. If any of them fails, listen on none and raise WebError."""
+        access = AccessControl(load_config(self._config_file), self._limits)
         self._serve(_open_all(self._listen), access)
         self._allow_hosts(self._allowed_hosts)
 
@@ -93,7 +93,7 @@ class WebServer:
         """Serve an open listener without passwords, only to clients for which `is_admitted` is true."""
         self._is_admitted = is_admitted
         self._listen = (listener.text,)
-        self._serve([listener], AccessControl(load_rules("")))
+        self._serve([listener], AccessControl(load_config("")))
 
     def _serve(self, listeners: Sequence[Listener], access: AccessControl) -> None:
         capacity = connections_within(raise_descriptor_limit(), MAX_CONNECTIONS + MAX_CLIENTS_PER_ROUND)
@@ -110,7 +110,7 @@ class WebServer:
     async def reconfigure(self, listen: Sequence[str], config_file: str, allowed_hosts: Sequence[str] = ()) -> None:
         """Apply new settings. Addresses that remain are served without interruption. On WebError, nothing changes."""
         texts = tuple(dict.fromkeys(listen))
-        rules = load_rules(config_file)
+        loaded = load_config(config_file)
         old_listeners = [acceptor.listener for text, acceptor in self._acceptors.items() if text not in texts]
         new_listeners = _open_all([text for text in texts if text not in self._acceptors], old_listeners)
         kept_listeners = [acceptor.listener for text, acceptor in self._acceptors.items() if text in texts]
@@ -122,7 +122,7 @@ class WebServer:
         closing = [self._acceptors.pop(text) for text in closing_texts]
         for acceptor in closing:
             await acceptor.stop()
-        self._shared.access.replace_rules(rules)
+        self._shared.access.replace_config(loaded)
         self._listen = texts
         self._accept_on(new_listeners)
         self._allow_hosts(allowed_hosts)

@@ -99,7 +99,7 @@ def _broken(begin: str, text: str, width: int, style: Style) -> Iterator[Line]:
 
 
 def wrap_parts(parts: Sequence[str], width: int, between: str = "   ") -> Iterator[str]:
-    """Yield the parts joined to lines. Parts are not broken."""
+    """Yield lines of joined parts. A part is never split across lines."""
     line = ""
     for part in parts:
         longer = line + between + part if line else part

@@ -231,7 +231,7 @@ class _Answer:
             )
 
     def finish_answer(self, flags: Sequence[str], where: str) -> None:
-        """Set the answer's device, and report the readings that are missing in the answer to these flags."""
+        """Set the device of the output, and report the readings that are missing from the output for these flags."""
         if self.device is not None:
             self.draft.set_index(self.draft.device(_DEVICE), self.device)
         readings = self.draft.readings_of(self.draft.device(_DEVICE)) if self.draft.has(_DEVICE) else []

@@ -88,7 +88,7 @@ def _sort_key(cell: str) -> float:
 
 
 def read_ps(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the processes into the draft. They are not counted, because the list has no end mark."""
+    """Add the processes to the draft. Their number is not reported, because nothing marks the end of the list."""
     is_started = False
     for line in lines:
         if is_ps_heading(line):

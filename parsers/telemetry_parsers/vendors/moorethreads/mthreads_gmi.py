@@ -37,7 +37,7 @@ ERRORS = (
         "driver_gone",
         "wait a moment after a driver reload; otherwise load mtgpu and join the groups render and video",
     ),
-    # No document shows the message for an unknown flag. These are usual messages of such tools.
+    # The message for an unknown flag is not documented. These messages are typical of such tools.
     *(ErrorText(words, "wrong_request", None, "this version needs other flags") for words in _REFUSALS),
 )
 _SILENT = (

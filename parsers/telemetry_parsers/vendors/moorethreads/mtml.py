@@ -114,17 +114,17 @@ def card(recorded: dict[str, Plain], driver: Plain) -> Device:
 
 
 def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Device | None:
-    """Return an MPC instance of the card at that position, or None for an instance without a number."""
+    """Return an MPC instance of the card at that position, or None for an instance without an index."""
     return instance_in(recorded, parent, position, _facts(recorded))
 
 
 def _facts(recorded: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
     calls = mapping(recorded.get("calls"))
-    kind = mapping(calls.get("DeviceProperty"))
-    guest = "Virtual" if whole(kind.get("virtRole")) == _GUEST else None
+    properties = mapping(calls.get("DeviceProperty"))
+    guest = "Virtual" if whole(properties.get("virtRole")) == _GUEST else None
     facts = {
-        "device_type": _DEVICE_TYPES.get(whole(kind.get("mpcType")) or 0, guest),
-        "mpc_capable": _YES_NO.get(-1 if (capable := whole(kind.get("mpcCap"))) is None else capable),
+        "device_type": _DEVICE_TYPES.get(whole(properties.get("mpcType")) or 0, guest),
+        "mpc_capable": _YES_NO.get(-1 if (capable := whole(properties.get("mpcCap"))) is None else capable),
         "firmware": text(calls.get("DeviceMtBiosVersion")),
     }
     return tuple((name, fact) for name, fact in facts.items() if fact is not None)
@@ -166,7 +166,7 @@ def _read_card(recorded: dict[str, Plain], driver: Plain, draft: Draft) -> None:
     for recorded_instance in objects(recorded.get("instances")):
         instance_device = instance(recorded_instance, device, position)
         if instance_device is None:
-            draft.complain(where, "an MPC instance without a number")
+            draft.complain(where, "an MPC instance has no index")
         else:
             _read_device(instance_device, recorded_instance, f"{where} MPC {instance_device.partition}", draft)
 

@@ -87,7 +87,7 @@ def read_documents(text: str, draft: Draft) -> list[Block] | None:
         draft.is_cut = True
         end = json.documents[-1].end
         last_text = quote(json.text[max(0, end - 60) : end])
-        draft.complain("JSON", f"the list is cut off; the complete items before the cut are read: {last_text}")
+        draft.complain("JSON", f"the list is cut off; only the complete items before that point are read: {last_text}")
     return blocks
 
 

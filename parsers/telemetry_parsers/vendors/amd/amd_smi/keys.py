@@ -94,7 +94,7 @@ _MONITOR = {
     "pcie_bw": special("pcie_bandwidth_bytes_per_second", bytes_per_second),
     "tviol_active": switch("throttled", ACTIVE, "socket_thermal"),
     **{column: special("throttled", above_zero, reason) for column, reason in _VIOLATIONS.items()},
-    # Monitor's CSV prints some of these in MB and some in GB, so that a number without a unit is not read.
+    # Monitor's CSV prints some of these in MB and some in GB, so a number without a unit is not read.
     "gtt_used": metric("memory_gtt_used_bytes"),
     "gtt_total": metric("memory_gtt_total_bytes"),
     "vram_used": metric("memory_used_bytes"),
@@ -265,7 +265,7 @@ PROCESS_KEYS: Mapping[str, Path] = {
     "sdma_usage": ("process_info", "sdma_usage"),
     "evicted_time": ("process_info", "evicted_time"),
 }
-# Known keys without a metric. `vram_percent` is not read, because monitor 6.4 prints a share of 1 with a percent sign.
+# Known keys without a metric. `vram_percent` is not read, because monitor 6.4 prints a fraction (0 to 1) with a percent sign.
 _QUIET_SECTIONS = frozenset(
     {
         "asic", "bus", "vbios", "ifwi", "board", "driver", "ras", "numa", "vram", "cache_info", "partition", "dfc",

@@ -149,22 +149,22 @@ _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 def read_readings(draft: Draft, device: int, block: Block) -> None:
     """Put the readings of a card into the draft. Total errors are ignored if errors by block are printed."""
-    choice = _Choice(draft, device, block.open_at)
+    chooser = _Chooser(draft, device, block.open_at)
     for entry in block.entries:
-        choice.read_entry(entry)
-    items = [item for item, _ in choice.chosen.values()]
+        chooser.read_entry(entry)
+    items = [item for item, _ in chooser.chosen.values()]
     by_location = {
         item.metric
         for item in items
         if item.metric in ECC_COUNTS.values() and item.label != _TOTAL and not isinstance(item.value, Absent)
     }
-    for item in (*items, *choice.levels):
+    for item in (*items, *chooser.levels):
         if not (item.metric in by_location and item.label == _TOTAL):
             draft.add_reading(item)
 
 
-class _Choice:
-    """Chooses a reading for each metric; `chosen` has the reading, and whether its key is a fallback."""
+class _Chooser:
+    """Chooses a reading for each metric. `chosen` has each reading, and whether it came from a fallback key."""
 
     def __init__(self, draft: Draft, device: int, open_at: Path | None) -> None:
         self._draft = draft

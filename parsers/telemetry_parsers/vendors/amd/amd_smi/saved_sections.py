@@ -207,5 +207,5 @@ def list_items(value: str) -> list[str]:
         return [value.strip()]
     items = [item.strip(" \t'\"") for item in inside[1:].split(",")]
     if len(items) > 1 and "" in items:
-        return [value.strip()]  # an item is missing, so that the positions of the others are unknown
+        return [value.strip()]  # an item is missing, so the positions of the others are unknown
     return [f"{item} {unit}".strip() for item in items]

@@ -1,4 +1,4 @@
-"""Reads the `key : value` answers of npu-smi (`-l`, `-t …`), section by section."""
+"""Reads the `key : value` output of npu-smi (`-l`, `-t …`), section by section."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def is_block_line(line: Line, common: frozenset[str] = keys.COMMON_WORDS) -> boo
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Information from outside the answer; `without_hbm` is true if other answers show a product without HBM."""
+    """Facts that are not in this output; `without_hbm` is true if other output identifies a product without HBM."""
 
     requested: Slot
     without_hbm: bool
 
 
 def read_answer(lines: Sequence[Line], context: Context, draft: Draft) -> None:
-    """Read the answer into the draft."""
+    """Add the readings of an output to the draft."""
     totals = list(_totals(lines))
     for card in cards(lines, context.requested.card, draft.problems):
         problem_count = len(draft.problems)
@@ -63,7 +63,7 @@ def read_answer(lines: Sequence[Line], context: Context, draft: Draft) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _CardAnswer:
-    """An answer about one card; `default_slot` is for values without a chip, `chips` are the named slots."""
+    """Output for one card. `default_slot` gets the values that name no chip, and `chips` are the slots of named chips."""
 
     draft: Draft
     card: Card

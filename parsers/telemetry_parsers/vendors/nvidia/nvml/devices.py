@@ -65,7 +65,7 @@ def gpu(recorded: dict[str, Plain], node: dict[str, Plain]) -> Device:
 
 
 def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Device | None:
-    """Return a MIG instance of the GPU at that position, or None for an instance without a number."""
+    """Return a MIG instance of the GPU at that position, or None for an instance without an index."""
     return instance_in(recorded, parent, position, tuple(sorted(_instance_facts(recorded))))
 
 
@@ -263,6 +263,6 @@ def _used_bytes(kind: str, memory: Value, readings: Readings) -> float | None:
         return None
     used = in_range(BY_KEY["memory_used_bytes"], memory)
     if isinstance(used, Absent):
-        readings.complain(f"{kind} processes: the memory of a process is {memory:.0f} bytes")
+        readings.complain(f"{kind} processes: impossible memory of a process: {memory:.0f} bytes")
         return None
     return used

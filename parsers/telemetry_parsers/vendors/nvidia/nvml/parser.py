@@ -78,7 +78,7 @@ def _read_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> No
 def _read_instance(instance: dict[str, Plain], parent: Device, readings_of_parent: Readings) -> None:
     device = devices.instance(instance, parent, readings_of_parent.device)
     if device is None:
-        readings_of_parent.complain("a MIG instance without a number")
+        readings_of_parent.complain("a MIG instance has no index")
         return
     draft = readings_of_parent.draft
     where = f"GPU {device.bus_id or device.index} MIG {device.partition}"
