@@ -17,7 +17,7 @@ from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "cnmon"
 
-# Whether `Ecc-Error` counts corrected or uncorrected errors, and since when, is not documented.
+# `Ecc-Error` is not read: no document says which errors it counts, and since when.
 _TABLE = CardTable(
     columns={
         "card": column(patterns.ID, identity("index")),
@@ -45,7 +45,7 @@ _TABLE = CardTable(
 )
 
 _GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
-# The keys that public programs read. Other keys become unknown fields.
+# These keys are known from public programs that read them. Other keys become unknown fields.
 _LIST = CardList(
     card=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
     card_targets=(identity("index"),),

@@ -114,7 +114,7 @@ _WITH_MIG = replace(
     partition_keys=_INSTANCE_METRICS,
     only_partitions=("utilization_ratio", "memory_activity_ratio"),  # NVML does not report these for a card in MIG mode
 )
-# An HGX node has eight, a tray of GB200 four.
+# An HGX node has eight B200, a tray of GB200 has four.
 _B200 = replace(
     _H100,
     card=Card("NVIDIA B200", 183359, 722, 140.0, 1000.0, (120, 1965), (3996, 3996), 68.0, 87.0, 5, links=18),
@@ -165,7 +165,7 @@ AMD = Vendor(
     word="amd",
     other_tools=(("amdgpu-top", "amdgpu-sysfs"), ("radeontop", "amdgpu-sysfs")),
     name="AMD",
-    # ES1000 and Rage XL are the VGA of older servers' management controllers. Integrated graphics are included, as in amdgpu.
+    # ES1000 and Rage XL are the VGA of older servers' management controllers. Integrated graphics count, as in amdgpu.
     pci=Pci(0x1002, (DISPLAY, ACCELERATOR), but_not=(0x515E, 0x5969, 0x4752)),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/kfd",), ("kfd",))),
     permissions=(

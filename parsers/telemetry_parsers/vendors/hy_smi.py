@@ -23,13 +23,13 @@ _FOLDERS = (
 _CORE = "--showid --showproductname --showuniqueid --showserial --showbus --showtemp --showpower --showuse"
 # Unlike -b and --showhcuutil, none of these flags samples over an interval.
 _USUAL = f"{_CORE} --showmaxpower --showmeminfo vram --showclocks --showperflevel"
-# AMD's tool rejects --showmemavailable before it wakes any card, and is then not run again.
+# AMD's tool rejects --showmemavailable before it wakes a card. It is then not called again.
 _LINES = (f"{_USUAL} --showmemavailable --json", f"{_USUAL} --json", f"{_CORE} --json", "")
 
 
 def _command(*lines: str) -> Command:
     """Return a command that tries these command lines in order, until the installed version supports them."""
-    # Hygon's copy of the library may ignore the variable, so that no run is killed.
+    # Hygon's copy of the library may ignore PRIVATE_LOCKS, and a killed run would leave a lock. So no run is killed.
     alternatives = tuple(tuple(line.split()) for line in lines)
     return Command(alternatives, env=PRIVATE_LOCKS, on_deadline="abandon", folders=_FOLDERS)
 
@@ -50,7 +50,7 @@ _ASK_READINGS = _command(*(f"{name} {line}" for name in (TOOL, _OTHER_NAME) for 
 PARSER = parser_of(
     _TOOL,
     Poll("readings", _ASK_READINGS),
-    # The other name is not tried: AMD's tool supports these flags, and would wake AMD's cards.
+    # AMD's name of the tool is not tried, because AMD's tool supports these flags and would wake AMD's cards.
     Poll("processes", _command(f"{TOOL} --showpids"), "slow", 60.0, lists_devices=False),
     Poll("driver", _command(f"{TOOL} --showdriverversion"), "inventory", 300.0, lists_devices=False),
     more_metrics=GIVES,

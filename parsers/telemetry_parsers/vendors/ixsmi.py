@@ -36,7 +36,7 @@ _TABLE = CardTable(
 )
 
 _CAP = metric("power_cap_watts")
-# The names of both generations. A number has its own unit or the unit of its heading; temperatures are in Celsius.
+# Fields of both generations. The unit is printed after the number or in the heading; temperatures are in Celsius.
 _QUERY = Query(
     fields={
         **USUAL_FIELDS,
@@ -64,7 +64,7 @@ _QUERY = Query(
         "pcie.link.width.current": metric("pcie_link_width"),
         "pcie.link.width.max": metric("pcie_link_width_max"),
     },
-    # A board's power is printed for each of its dies: a sum over the dies would be twice the power.
+    # The board's power is printed for each of its dies, so a sum over the dies would be twice the power.
     quiet=frozenset(
         {
             "timestamp", "count", "cuda_version", "utilization.memory", "board.power.draw",
@@ -73,7 +73,7 @@ _QUERY = Query(
     ),
 )  # fmt: skip
 
-# The power of a die is read. The power of the board is printed for each of its dies here, too.
+# Only the power of a die is read, because the power of the board is printed for each of its dies here, too.
 _LOG = CardList(
     card=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
     card_targets=(identity("bus_id"),),

@@ -37,7 +37,7 @@ _TABLE = CardTable(
     ends_with_processes=True,
 )
 
-# Section and key in the list of `-q`, those in the XML of `-q -x` (a card is the outermost section), and the targets.
+# For each value: section and key in `-q`, section and key in the XML of `-q -x` (`xpu` is a card), and metrics.
 _FIELDS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
     (("", "product name"), ("xpu", "product_name"), (identity("model"),)),
     (("", "serial number"), ("xpu", "serial"), (identity("serial"),)),
@@ -96,7 +96,7 @@ _LOG = CardList(
     count="attached_xpus",
 )  # fmt: skip
 
-# The fields of `-m` by position. Six clocks (9 to 14) have no names. The memory temperature (6) is 0 on a P800.
+# The fields of `-m` by position. Six clocks (9 to 14) have unknown meanings. The memory temperature (6) is 0 on a P800.
 _POSITIONS: Mapping[int, Target] = {
     0: identity("bus_id"),
     2: identity("index"),

@@ -26,7 +26,7 @@ from telemetry_parsers.text.lines import Line, bus_address, quote
 _POWER, _CAP = metric("power_watts"), metric("power_cap_watts")
 _HOTSPOT = metric("temperature_celsius", "hotspot", unit="C")
 _UTILIZATION = metric("utilization_ratio", unit="%")
-# Whether the GPU is usable.
+# The state shows whether the GPU is usable.
 STATE = health({"available": "ok", "unavailable": "critical", "not available": "critical"})
 _ENCODER = metric("engine_utilization_ratio", "encoder", unit="%")
 _DECODER = metric("engine_utilization_ratio", "decoder", unit="%")
@@ -152,7 +152,7 @@ _LIST = CardList(
     suffix=re.compile(r"[ \t]{0,4}\(sensor[0-9]{1,3}\)\Z"),
 )  # fmt: skip
 
-# The paths of the values in the JSON object of a card (`-j`). The key of the object is the bus address.
+# The paths of the values in the JSON object of a card (`-j`). Each object's key is the card's bus address.
 _DOCUMENT: Mapping[tuple[str, ...], Target] = {
     ("device_id",): identity("index"),
     ("vbios_version",): fact("firmware"),
@@ -188,7 +188,7 @@ _LONGEST = 400
 
 
 def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the slices into the draft as parts of their GPUs."""
+    """Put the slices into the draft. The parent of a slice is its GPU."""
     start = next((row for row, line in enumerate(lines) if line.text.strip("| \t").lower() == _SLICES), len(lines))
     readers: list[CellReader] = []
     for line in lines[start + 1 :]:
@@ -224,7 +224,7 @@ def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line,
 # The JSON of `-j` and the names of `-L` are only for `telemetry parse`. No poll requests them.
 # `mx-smi  version: 2.2.12` precedes the document.
 _TITLE = re.compile(r"[ \t]{0,8}[mh][xt]-smi[ \t]{1,8}version:[^\n]{0,80}$", re.MULTILINE)
-# A line of `-L`: number, model, bus address, state, and the UUID or the reason of the state.
+# A line of `-L`: number, model, bus address, state, and the UUID or the reason for the state.
 _LISTED = re.compile(
     r"GPU#([0-9]{1,4})[ \t]{1,20}(\S{1,40})[ \t]{1,20}([0-9a-fA-F:.]{6,20})[ \t]{1,20}((?:Not )?Available)[ \t]{0,4}"
     r"\((?:UUID: (\S{1,80})|([^()]{1,120}))\)\Z"

@@ -57,7 +57,7 @@ ASCEND = Vendor(
         form="text",
         tool_version="25.5.1",
         driver="25.5.1",
-        # Both dies of the package together.
+        # These are the values of a package, which has two dies.
         card=Card("Ascend 910C", 131072, 0, 170.0, 760.0, (800, 1800), (1600, 1600), 66.0, 105.0, 5, links=7),
         identity="{vdie}",
         fast=(*BASIC, "engine_utilization_ratio", "memory_bandwidth_ratio", "health"),

@@ -50,7 +50,7 @@ ISA = frozenset(
         "workgroup max dimension", "grid max dimension",
     }
 )  # fmt: skip
-# The headings of an agent's blocks. `Cache Info` is among the agent's own keys, which continue after it.
+# The headings of an agent's blocks. `Cache Info` starts no block, because more of the agent's own keys follow it.
 _BLOCKS: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
 _KNOWN_KEYS: Mapping[str, frozenset[str]] = {"system": _SYSTEM, "": AGENT, "pool": _POOL, "isa": ISA}
 _ALL_KEYS: frozenset[str] = frozenset().union(*_KNOWN_KEYS.values())
@@ -65,7 +65,7 @@ _AGENT = re.compile(r"Agent ([0-9]{1,5})\Z")
 _NUMBERED = re.compile(r"(?:Pool|ISA) [0-9]{1,4}\Z")
 _KEY = re.compile(r"([A-Za-z][^:]{0,60}):{1,2}[ \t]{0,80}(.{0,400})\Z")
 _DIMENSION = re.compile(r"(?:[xyz]|Dim\[[0-9]\]:)[ \t]{1,60}[0-9]")
-# Messages about the machine and the user before the agents, and the echoed command.
+# Messages about the machine and the user, which precede the agents, and the command line.
 _NOTICE = re.compile(
     r"WSL environment detected\.?|\S{1,60} is (?:a )?member of \S{1,40} group"
     r"|Failed to get user name to check for \S{1,40} group membership|(?:.{0,100}[#$%>] ?)?(?:\S{0,80}/)?rocminfo(?: --support)?"
@@ -89,7 +89,7 @@ class Value:
 
 @dataclass(slots=True)
 class Agent:
-    """An agent as printed, with its own values and its memory pools; `line` is its heading."""
+    """An agent (CPU, GPU or other processor) with its own values and its memory pools; `line` is its heading."""
 
     line: Line
     values: dict[str, Value] = field(default_factory=dict)
@@ -203,7 +203,7 @@ class _Scan:
             destination.setdefault(key, value)
 
     def _destination(self) -> dict[str, Value] | None:
-        """Return the values to which a key of the current block belongs, or None for an ISA, which is not read."""
+        """Return the dictionary for the values of the current block, or None for an ISA block, which is not read."""
         agents = self.listing.agents
         if self._block == "system":
             return self.listing.system
@@ -252,7 +252,7 @@ _ERRORS = (
 _BYTES = re.compile(r"([0-9]{1,24})[ \t]{0,4}(?:\((0x[0-9A-Fa-f]{1,16})\))?[ \t]{0,4}([A-Za-z]{0,4})\Z")
 _TARGET = re.compile(r"gfx[0-9a-f]{2,8}\Z")
 _CHIP = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
-# Lines that identify an incomplete output, for example of grep.
+# Lines that show that a text is a part of this tool's output, for example the result of grep.
 _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 
@@ -278,7 +278,7 @@ def _read_agents(text: Text, draft: Draft) -> bool:
 
 
 def _add_agent(agent: Agent, index: int, listing: _Listing, draft: Draft) -> int:
-    """Add an agent to the draft if it is an accelerator. Return 1 if it counts as an accelerator, else 0."""
+    """Add an agent to the draft if it is an accelerator. Return 1 if it takes up an index of accelerators, else 0."""
     kind = agent.text("device type").upper()
     if kind in _NO_CARDS:
         return 0

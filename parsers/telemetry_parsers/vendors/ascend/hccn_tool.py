@@ -25,9 +25,9 @@ PORT = "roce"
 
 UP: Mapping[str, float] = {"up": 1.0, "down": 0.0}
 _LINK_KEY = "link status"
-# Up to Ascend 910, this key follows `[devid 0]`. A 950 prints the port below the key.
+# Chips up to Ascend 910 print `[devid 0]` before this key. A 950 prints the port below it.
 _FLAPS_KEY = "link up count"
-# Counters of chips up to 910, all in one answer.
+# Counters of chips up to Ascend 910. One answer contains all of them.
 _ROCE_COUNTERS: Mapping[str, Target] = {
     "mac_rx_fcs_err_pkt_num": metric("link_crc_errors_total"),
     "roce_new_pkt_rty_num": metric("link_replay_errors_total"),
@@ -36,14 +36,14 @@ _ROCE_COUNTERS: Mapping[str, Target] = {
     "mac_rx_total_oct_num": metric("link_receive_bytes_total", unit="B"),
     "mac_tx_total_oct_num": metric("link_transmit_bytes_total", unit="B"),
 }
-# Counters of a port of a 950, printed below the port's number.
+# Counters of a 950's port. They are printed below the port's number.
 _PORT_COUNTERS: Mapping[str, Target] = {
     "crc_error_sum": metric("link_crc_errors_total"),
     "retry_req_sum": metric("link_replay_errors_total"),
 }
 COUNTERS: Mapping[str, Target] = {_FLAPS_KEY: metric("link_recovery_errors_total"), **_ROCE_COUNTERS, **_PORT_COUNTERS}
 _STATISTICS = "packet statistics"
-# The metric in the answer to a flag. If it is missing, the answer is cut off or not understood.
+# The metric that the answer to each flag must contain, if any. Without it, the answer is cut off or not understood.
 FLAGS: Mapping[str, str] = {
     "-link": "link_up",
     "-dev_info": "link_up",
@@ -55,7 +55,7 @@ FLAGS: Mapping[str, str] = {
 _KEYS_WITH_FLAPS = frozenset({"current time", "link change records", "link down count"})
 _FACTS: Mapping[str, str] = {"speed": "link_speed", "net health status": "net_health"}
 _PORT_KEY = "port_id"
-# Titles of lists. All lines of these lists are known, but only the keys above have readings.
+# Titles of lists. Unknown lines in these lists are not reported; only the keys above are read.
 _TITLES = ("link change records", _STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")
 _QUIET = frozenset(
     {
@@ -78,14 +78,14 @@ ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port by its die and number, which are empty if unknown."""
+    """A port, identified by its die and its number. Either is empty if unknown."""
 
     die: str = ""
     number: str = ""
 
     @property
     def label(self) -> str:
-        """Return the label: `u0p4`, `p4`, or the label of the only port of older chips."""
+        """Return the label: `u0p4`, `p4`, or `roce` for the only port of an older chip."""
         if not self.number:
             return PORT
         return (f"u{self.die}" if self.die else "") + f"p{self.number}"
@@ -102,7 +102,7 @@ _PORTS = TableShape(
 _NUMBERED = TableShape(
     headings=frozenset({"npu", "udie", "port"}), words={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}, opening="npu"
 )
-# The draft's key of the device. An answer is about one device, whose number may follow the readings.
+# The device's key in the draft. It cannot be the device's number, which an answer may print after the readings.
 _DEVICE = "device"
 
 
@@ -138,7 +138,7 @@ def _number_text(text: str) -> str:
 
 @dataclass(slots=True)
 class _Answer:
-    """The answer that is being read; `is_listing` is true below the title of a list, which may have any lines."""
+    """The answer that is being read; `is_listing` is true in a list, where unknown lines are allowed."""
 
     draft: Draft
     device: int | None
@@ -219,7 +219,7 @@ class _Answer:
             self.draft.store(device, (target,), value, where)
 
     def _report_repeated(self, where: str, name: str) -> None:
-        """Report a repeated reading: the command lines between answers about several devices are missing."""
+        """Report a repeated reading. The command lines between answers about several devices are missing."""
         if self.device is not None:
             self.draft.complain(
                 where, f"{name} is printed twice; the first value is kept, the second may be of another device"
@@ -257,7 +257,7 @@ class _Answer:
 
 
 def _read_tables(answer: _Answer, lines: Sequence[Line]) -> None:
-    """Read the ports of `-dev_info`, and the device, die and port in the rows of other tables."""
+    """Read the port states in the table of `-dev_info`. In other tables, read the device, die and port of each row."""
     for cells, line in _rows(answer, lines, _PORTS):
         label = Port(cells["udie id"], cells["port id"]).label
         answer.store(switch("link_up", UP, label), cells["link status"], line.where)
@@ -291,7 +291,7 @@ def _is_heading(line: Line, shape: TableShape) -> bool:
 
 
 def _missing_answer(run: Run) -> Problem | None:
-    """Return the problem of a command without an answer, or None if an error explains the missing answer."""
+    """Return a problem for a command without an answer, or None if a printed error explains why there is none."""
     lines = [line for line in run.lines if line.text.strip()]
     is_other_text = bool(lines) and ":" not in lines[0].text
     if not FLAGS.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):
@@ -318,7 +318,7 @@ _FOLDERS = ("/usr/local/Ascend/driver/tools", "/usr/local/bin", "/usr/bin")
 
 
 def _poll(name: str, seconds: float, *lines: tuple[str, ...]) -> Poll:
-    """Return a poll of every chip. The tool's measuring modes are not used, because they take seconds."""
+    """Return a poll that calls the tool for every chip. The tool's measuring modes take seconds and are not used."""
     request = Command(alternatives=tuple((TOOL, *line) for line in lines), folders=_FOLDERS, per="device")
     return Poll(name, request, "slow" if seconds < 300 else "inventory", seconds, 30.0, lists_devices=False)
 

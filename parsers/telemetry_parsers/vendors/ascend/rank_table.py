@@ -20,7 +20,7 @@ _MAX_NAMED = 5
 # The length of a host name (RFC 1035), which is the longest text in a table.
 _MAX_TEXT_LENGTH = 255
 _DEEPEST = 32
-# A string without its closing quote extends to the end, so that every quote matches and the time is linear.
+# A string without its closing quote extends to the end of the text. Every quote matches, so the time is linear.
 _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 _DEEPER = {"[": 1, "{": 1, "]": -1, "}": -1}
@@ -32,7 +32,7 @@ class RankTableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server of the table: its position, its id, and its other names and addresses."""
+    """A server: its position in the table, its id, and its other names and addresses."""
 
     ordinal: int
     id: str
@@ -76,7 +76,7 @@ def read_rank_table(text: str) -> RankTable:
 
 
 def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") -> tuple[Rank, ...]:
-    """Return the ranks of this node's server: by `server_name`, else by the node's names, else of the only server."""
+    """Return this node's ranks. Its server is named `server_name`, has one of the node's names, or is the only one."""
     servers = table.servers
     if server_name:
         matching = [server for server in servers if server_name in (server.id, *server.names)]
@@ -96,7 +96,7 @@ def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") ->
 
 
 def _ranks_of_servers(document: _Object) -> Iterator[Rank]:
-    """Yield the ranks of version 1: servers with their devices."""
+    """Yield the ranks of version 1, which lists servers with their devices."""
     servers = list(document.objects("server_list"))
     _check_count(document, "server_count", len(servers))
     for ordinal, entry in enumerate(servers):
@@ -107,7 +107,7 @@ def _ranks_of_servers(document: _Object) -> Iterator[Rank]:
 
 
 def _ranks_of_list(document: _Object) -> Iterator[Rank]:
-    """Yield the ranks of version 2: a list of ranks. The innermost network instance of a rank is its server."""
+    """Yield the ranks of version 2, which lists ranks. The server of a rank is its innermost network instance."""
     entries = list(document.objects("rank_list"))
     _check_count(document, "rank_count", len(entries))
     ordinals: dict[str, int] = {}
@@ -201,7 +201,7 @@ def _json(text: str) -> Plain:
 
 
 def _check_depth(text: str) -> None:
-    """Reject deep nesting, because Python's own limit depends on its version and on the remaining stack."""
+    """Reject deep nesting. Python has its own limit, but that depends on its version and on the free stack."""
     brackets = _NO_BRACKET.sub("", _QUOTED.sub("", text))
     if max(accumulate(map(_DEEPER.__getitem__, brackets)), default=0) > _DEEPEST:
         raise RankTableError(f"is nested more than {_DEEPEST} levels deep")

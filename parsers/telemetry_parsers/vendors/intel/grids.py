@@ -24,9 +24,9 @@ _THRESHOLD = re.compile(r"([0-9.]{1,12})[ \t]{1,8}Celsius Degree\Z")
 _ENGINE = re.compile(r"Engine ([0-9]{1,3}): ([0-9.]{1,12}|N/A)")
 _NUMBERED = re.compile(r"([a-z0-9 ]{2,10}) engine(?: [0-9]{1,3})?\Z")
 _TILE = re.compile(r"Tile ([0-9]{1,2}):")
-# The service prints statistics of its own window before the current number.
+# The service prints the average, minimum and maximum before the current number.
 _CURRENT = re.compile(r"avg: [0-9.]{1,20}, min: [0-9.]{1,20}, max: [0-9.]{1,20}, current: ([0-9.]{1,20})\Z")
-# Added to the texts of a label to make them invalid.
+# Appended to a value of which a part is missing, to make it invalid.
 _NO_NUMBER = "?"
 _LONGEST = 400
 _TITLES = {"device information": "discovery", "topology information": "discovery", "configuration": "config"}
@@ -40,16 +40,16 @@ class _Grid:
     kind: str = ""
     index: int = 0
     device: int | None = None
-    # A label of `stats`, the texts beside and below the label, and its position.
+    # The current label of `stats`, the texts beside and below it, and its position.
     label: str = ""
     texts: list[str] = field(default_factory=list)
     where: str = ""
     section: str = ""
     last_key: str = ""
     item: str = ""
-    # The states of a device's items in `health`, by their number.
+    # For each device, the states in `health` by the number of the item.
     states: dict[int, dict[str, str]] = field(default_factory=dict)
-    # Whether the last line was a rule, and whether lines are ignored because their device is unknown.
+    # Whether the last line was a rule, and whether lines are being ignored because their device is unknown.
     is_after_rule: bool = False
     is_unnamed: bool = False
 
@@ -109,7 +109,7 @@ def split_label(text: str) -> tuple[str, str]:
 
 
 def target_of(label: str) -> tuple[Target | None, bool]:
-    """Return the target of a label of `stats` or `dump`, and whether the label is known."""
+    """Return the metric for a label of `stats` or `dump`, if any, and whether the label is known."""
     name, unit = split_label(label)
     numbered = _NUMBERED.match(name)
     target = keys.STATS.get(f"{numbered[1]} engine util" if numbered else name)
@@ -199,7 +199,7 @@ def _read_labelled(grid: _Grid, label: str, text: str, line: Line) -> None:
 
 
 def _continue_label(grid: _Grid, label: str, text: str) -> bool:
-    """Append a line to a label that is too long for its cell. Return False for any other line."""
+    """Append a line to a label that continues on it because its cell is too narrow. Return False for other lines."""
     if text or grid.label != "Average % utilization of":
         return False
     grid.label = f"{grid.label} {label}"
@@ -207,7 +207,7 @@ def _continue_label(grid: _Grid, label: str, text: str) -> bool:
 
 
 def _belongs_above(texts: Sequence[str], text: str) -> bool:
-    """Return whether a text without a label belongs to the label above: the next tile, or more engines."""
+    """Return whether a text without a label continues the value above, with the next tile or with further engines."""
     if not text:
         return True
     if text.startswith("Engine"):
@@ -218,7 +218,7 @@ def _belongs_above(texts: Sequence[str], text: str) -> bool:
 
 
 def _store_label(grid: _Grid) -> None:
-    """Put the collected texts of a label into the draft."""
+    """Store the value of the current label, whose texts are complete now."""
     label, text, device = grid.label, " ".join(grid.texts), grid.device
     grid.label, grid.texts = "", []
     target, is_known = target_of(label)
@@ -236,7 +236,7 @@ def _store_label(grid: _Grid) -> None:
 
 
 def _tiles(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the texts of the device and of each of its tiles: `Tile 0: 143; Tile 1: 97`."""
+    """Yield each tile's number and text, as in `Tile 0: 143; Tile 1: 97`. The device's own text has no number."""
     device_text, *parts = _TILE.split(text)
     if device_text.strip() or not parts:
         yield "", device_text.strip()
@@ -253,7 +253,7 @@ def _position_of(grid: _Grid, tile: str, device: int) -> int:
 
 
 def _number_in(text: str) -> str | None:
-    """Return the device's number if printed, else that of the busiest engine; None for anything else."""
+    """Return the number of the device, or the highest number if one per engine is printed; None for anything else."""
     device_number = text.partition(";")[0].strip()
     current = _CURRENT.match(text)
     if current is not None or ":" not in device_number:
@@ -261,7 +261,7 @@ def _number_in(text: str) -> str | None:
     engines = _ENGINE.findall(text)
     numbers = [number for _, number in engines if number != "N/A"]
     if [int(number) for number, _ in engines] != [*range(len(engines))]:
-        return None  # the busiest engine may be missing
+        return None  # an engine is missing, which may be the busiest
     if _ENGINE.sub("", text).strip(" ,;") or any(isinstance(units.number(number), Absent) for number in numbers):
         return None
     return max(numbers, key=float, default="N/A")

@@ -1,4 +1,4 @@
-"""The targets of the labels in all output of xpu-smi, and the overall health of a device."""
+"""Maps the labels in all output of xpu-smi to metrics, and determines a device's overall health."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNKNOWN = {"-1": Absent.NOT_REPORTED}
 _NO_MEMORY = {"0": Absent.NOT_SUPPORTED, "0.00 mib": Absent.NOT_SUPPORTED}
 _GENERATION = metric("pcie_link_generation_max", words=_UNKNOWN)
 _WIDTH = metric("pcie_link_width_max", words=_UNKNOWN)
-# Labels of `discovery`. With underscores for blanks, they are keys of its JSON. Speed and width of the link are maxima.
+# Labels of `discovery`, also keys of its JSON with underscores. The link's speed and width are its maxima.
 _DESCRIBED: Mapping[str, Target] = {
     "device name": identity("model"),
     "uuid": identity("uuid"),
@@ -49,7 +49,7 @@ _DESCRIBED: Mapping[str, Target] = {
     "pcie generation": _GENERATION,
     "pcie max link width": _WIDTH,
 }
-# `discovery`: labels of 1.x and, renamed, of 2.x.
+# Labels of `discovery` under the names that 1.x and 2.x print.
 DISCOVERY: Mapping[str, Target] = {
     **_DESCRIBED,
     "stepping": fact("stepping"),
@@ -113,7 +113,7 @@ STATS: Mapping[str, Target] = {
     "gpu memory util": metric("memory_used_ratio", unit="%"),
     "gpu memory utilization": metric("memory_used_ratio", unit="%"),
 }
-# The accepted printed units, by the unit of the tool. The unit of a label without brackets is empty.
+# For each unit in the documentation, the units that may be printed. A label without brackets has an empty unit.
 STATS_UNITS: Mapping[str, frozenset[str]] = {
     "%": frozenset({"%", ""}),
     "W": frozenset({"w", ""}),
@@ -130,7 +130,7 @@ QUIET_STATS = frozenset(
         "start time", "end time", "elapsed time", "pcie read", "pcie write", "device id",
     }
 )  # fmt: skip
-# `health`, by the name of the item and the key.
+# `health`, by item and key.
 HEALTH: Mapping[tuple[str, str], Target] = {
     ("gpu core temperature", "throttle threshold"): metric("temperature_slowdown_celsius", "core", unit="C"),
     ("gpu core temperature", "shutdown threshold"): metric("temperature_shutdown_celsius", "core", unit="C"),
@@ -141,9 +141,9 @@ HEALTHY = frozenset({"ok", "unknown", "not supported", "n/a", ""})
 _NO_STATE = frozenset({"not supported", "n/a", ""})
 _STATES_WORST_FIRST = ("critical", "warning", "unknown", "ok")
 HEALTH_STATE = health({state: state for state in _STATES_WORST_FIRST})
-# Temperatures of core and memory, power, memory, Xe Link ports, frequency.
+# The items: temperatures of core and memory, power, memory, Xe Link ports, frequency.
 _HEALTH_ITEMS = frozenset({"1", "2", "3", "4", "5", "6"})
-# `health -j`: the number of a component's item, and the sensor of its thresholds.
+# For each component in `health -j`: the number of the same item in `health`, and the sensor that its thresholds are for.
 HEALTH_JSON: Mapping[str, tuple[str, str]] = {
     "core_temperature": ("1", "core"),
     "memory_temperature": ("2", "memory"),
@@ -160,7 +160,7 @@ THRESHOLDS: Mapping[str, Mapping[str, Target]] = {
     }
     for sensor in ("core", "memory")
 }
-# `discovery -j`, of all devices and of one.
+# Keys of `discovery -j`, for all devices or for one.
 JSON_KEYS: Mapping[str, Target] = {
     "device_id": identity("index"),
     "device_stepping": fact("stepping"),
@@ -182,7 +182,7 @@ QUIET_JSON = frozenset(
     }
 )  # fmt: skip
 
-# The counters of `stats -j` after this prefix. Other counters have no metric.
+# Counters of `stats -j`, without this prefix of their names. Other counters have no metric.
 STATISTICS = "XPUM_STATS_"
 STATS_JSON: Mapping[str, Target] = {
     "POWER": metric("power_watts", unit="W"),
@@ -202,7 +202,7 @@ STATS_JSON: Mapping[str, Target] = {
     "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_CORRECTABLE": metric("ecc_corrected_total", "memory"),
     "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_UNCORRECTABLE": metric("ecc_uncorrected_total", "memory"),
 }
-# Printed in MiB by the command, in bytes by the service. No card has more MiB or fewer bytes than these limits.
+# The command prints this in MiB, the service in bytes. No card has more MiB or fewer bytes than these limits.
 MEMORY_USED = "MEMORY_USED"
 MAX_MEBIBYTES, MIN_BYTES = 1 << 18, 1 << 24
 ENGINE_KINDS = frozenset({*_ENGINES.values(), "compute"})

@@ -17,7 +17,7 @@ from telemetry_parsers.vendors.intel.grids import split_label, target_of
 
 _INDEX = ("deviceid", "device id")
 _TILE = "tileid"
-# The newest row of each device and tile: its line, the headings above it, its cells.
+# The newest row of each device and tile: its line, its headings, and its cells.
 _Newest = dict[tuple[str, str], tuple[Line, Sequence[str], list[str]]]
 _PS = re.compile(
     r"([0-9]{1,18})[ \t]{1,40}(\S.{0,200}?)[ \t]{1,80}([0-9]{1,4})[ \t]{1,40}[0-9]{1,18}[ \t]{1,40}([0-9]{1,18})\Z"
@@ -70,7 +70,7 @@ def _read_row(draft: Draft, index: str, tile: str, header: Sequence[str], cells:
 
 
 def _cells_by_target(header: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
-    """Return the targets and cells of the columns. For several engines of a kind, return the busiest."""
+    """Return the metric and the cell of each column. Of several engines of a kind, only the busiest is returned."""
     busiest: dict[tuple[str, str], tuple[Target, str]] = {}
     for name, cell in zip(header, cells, strict=True):
         target = _target_of(name)

@@ -93,7 +93,7 @@ def _read_health(item: _Object, device: int, draft: Draft) -> None:
         store_health(draft, device, states)
 
 
-# The readers of documents that are lists, by the name of the list.
+# Functions that read an item of a document's list, by the name of the list.
 _LISTS: Mapping[str, Callable[[_Object, Draft], None]] = {
     "device_list": _read_device,
     "device_util_by_proc_list": saved.add_process,
@@ -101,12 +101,12 @@ _LISTS: Mapping[str, Callable[[_Object, Draft], None]] = {
 }
 
 _NAME = "xpu-smi"
-# The numbers in 1.x of utilization, power, clock, temperatures, and used memory as a share and in MiB.
+# The numbers of these metrics in 1.x: utilization, power, clock, temperatures, and used memory as a share and in MiB.
 _DUMP_METRICS = "0,1,2,3,4,5,18"
 
 
 def _is_version(line: Line, table: CardTable) -> bool:
-    """Return whether a line is the version line. Other tools print the same headings."""
+    """Return whether a line is the version line, which identifies the tool. Other tools print the same headings."""
     return line.ended and table.banner.search(line.text) is not None
 
 

@@ -19,9 +19,9 @@ from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.moorethreads.keys import ECC
 
-# `1339MiB(16384MiB)`, `16x(16x)`; the second value is missing if the text ends after the bracket.
+# `1339MiB(16384MiB)` or `16x(16x)`. The second value is missing if the text is cut off after the opening bracket.
 _PAIR = r"(?:N/A|-|([^\s()]{1,40})\((?:([^\s()]{1,40})\))?)"
-# The last value of a cell may be blank.
+# The pattern of the last value in a cell also matches a blank.
 _COLUMNS: Mapping[str, Column] = {
     "id": column(patterns.ID, identity("index")),
     "name": column(f"{patterns.NAME}?", identity("model")),
@@ -79,16 +79,16 @@ class _ProcessRow:
     memory_used_bytes: float | None
 
 
-# The rows of the table, or an absence if they may be incomplete.
+# The rows of the table, or the reason for an absent count if rows may be missing.
 _Rows = list[_ProcessRow] | Absent
 
 
 def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the processes and cards of a process table without a card table into the draft."""
+    """Put the processes and their cards into the draft, for a text with a process table but no card table."""
     title = next(position for position, line in enumerate(lines) if is_process_title(line))
     for line in lines[:title]:
         if line.text.strip() and not is_rule(line.text):
-            draft.is_cut = True  # the rest of a card table without its headings
+            draft.is_cut = True  # this is the end of a card table whose headings are cut off
             draft.complain(line.where, not_understood(line.text))
     rows = _read_rows(lines[title:], draft)
     for index in [] if isinstance(rows, Absent) else sorted({row.index for row in rows}):
@@ -120,7 +120,7 @@ def _store_processes(rows: _Rows, draft: Draft) -> None:
 
 
 def _read_rows(lines: Sequence[Line], draft: Draft) -> _Rows:
-    """Return the rows below the title (the first line), or an absence if they may be incomplete."""
+    """Return the rows below the title, which is the first line. Return an absence if rows may be missing."""
     start = next((row for row, line in enumerate(lines) if is_rule(line.text) or _is_none_message(line)), None)
     if start is None:
         return _report_cut(lines, draft)

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from telemetry_parsers.reports.targets import Target, metric, switch
 
 VENDOR = "moorethreads"
-# "On-die, EDC" are the two protections of HBM cards: on-die ECC and error detection on the bus.
+# HBM cards print "On-die, EDC" if both protections are on: on-die ECC and error detection on the bus.
 ECC: Mapping[str, float] = {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
 _YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 
 # Section and key, in lower case with single blanks. Keys outside of sections have an empty section.
 Key = tuple[str, str]
 
-# Fan0, Fan1 … are in a separate section below the number of fans.
+# The speeds of Fan0, Fan1 … are in a section of their own, below the section with the number of fans.
 FANS = metric("fan_ratio")
 FAN_SECTION = "speed"
 FAN_COUNT: Key = ("fan", "channel")
@@ -47,7 +47,7 @@ FIELDS: Mapping[Key, Target] = {
     ("retired pages", "pending page blacklist"): switch("retired_pages_pending", _YES_NO),
     ("", "performance state"): metric("performance_state"),
 }
-# Keys that are ignored if the other key is printed.
+# The first key of each pair is ignored if the second is printed.
 SUPERSEDED_BY: Mapping[Key, Key] = {("power readings", "power limit"): ("power readings", "current power limit")}
 FACTS: tuple[tuple[str, Key], ...] = (
     ("device_type", ("", "devicetype")),
@@ -56,7 +56,7 @@ FACTS: tuple[tuple[str, Key], ...] = (
     ("slot", ("pci", "slot id(name)")),
     ("ecc_mode", ("ecc mode", "current")),
 )
-# The keys of a card outside its sections, before and after them.
+# The keys of a card that are outside its sections: before the first or after the last one.
 CARD_KEYS = frozenset(
     {
         "index",

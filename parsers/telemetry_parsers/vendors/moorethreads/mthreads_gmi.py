@@ -62,7 +62,7 @@ _REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
 
 
 def _is_kept(poll: str, item: Reading) -> bool:
-    """Return whether a poll keeps this reading. The table is polled only for its processes."""
+    """Return whether a poll reports this reading. From the table, only the number of processes is reported."""
     return poll != _PROCESSES or item.metric == _PROCESSES
 
 
@@ -81,7 +81,7 @@ def _report_title(lines: Sequence[Line]) -> Line | None:
 
 
 def _report_on_summary(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return the report on the vendor's summary of the whole system, which has no readings."""
+    """Return the report on the vendor's system summary, which has no readings, or None for any other text."""
     title, version = _report_title(lines), _version(lines)
     if title is None:
         return None
@@ -91,7 +91,7 @@ def _report_on_summary(_output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _as_wrong_request(report: Report, output: Output) -> Report:
-    """Return an unknown output as a wrong request, so that fewer flags are tried."""
+    """Change the outcome of output that was not understood to "wrong request", so that fewer flags are tried."""
     no_answer = report.outcome == "failed" and report.reason in ("not_understood", "exit_status")
     is_refused = no_answer and bool(arguments_of(output.name, TOOL))
     return replace(report, outcome="wrong_request", reason=None) if is_refused else report

@@ -64,7 +64,7 @@ CALLS: Mapping[str, tuple[Row, ...]] = {
 FAN_CALLS = "DeviceFanSpeed."
 FAN = Row("fan_ratio", over=100)
 LINK_CALLS = "DeviceMtLinkState."
-# A link below its highest speed is up.
+# State 2 is a link below its highest speed, which is up.
 _LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0}
 _LINK_DOWNGRADED = 2
 _QUIET = frozenset({"DeviceMtBiosVersion", "DeviceProperty"})
@@ -74,7 +74,7 @@ _DEVICE_TYPES: Mapping[int, str] = {1: "MPC Parent", 2: "MPC Instance"}
 _GUEST = 2
 _YES_NO: Mapping[int, str] = {0: "NO", 1: "YES"}
 _REASONS: Mapping[int, Absent] = {
-    -1: Absent.NOT_UNDERSTOOD,  # from the reader: the library returned no valid text
+    -1: Absent.NOT_UNDERSTOOD,  # set by the reader: the library returned invalid text
     3: Absent.NOT_SUPPORTED,
     4: Absent.NOT_SUPPORTED,
     5: Absent.NOT_PERMITTED,
@@ -87,7 +87,7 @@ MTML = RecordedLibrary("MTML", "mtml", "moorethreads", devices="cards", most=102
 
 
 def read_calls(calls: dict[str, Plain], readings: Readings) -> None:
-    """Read the answers to the calls about a device."""
+    """Store the readings in the results of the calls about a device."""
     for name, answer in calls.items():
         if name in CALLS:
             for row in CALLS[name]:
@@ -114,7 +114,7 @@ def card(recorded: dict[str, Plain], driver: Plain) -> Device:
 
 
 def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Device | None:
-    """Return an MPC instance of the card at that position, or None for an instance without an index."""
+    """Return an MPC instance of the card at this position in the draft, or None if the instance has no index."""
     return instance_in(recorded, parent, position, _facts(recorded))
 
 
@@ -178,7 +178,7 @@ def _read_device(device: Device, recorded: dict[str, Plain], where: str, draft: 
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
-    """Return a poll. Without the Python binding, no process is started."""
+    """Return a poll of the library. If its Python binding is not installed, no process is started."""
     request = Library(SOURCE, (name,), module="pymtml", package="device-telemetry[moorethreads]")
     return Poll(name, request, tier, interval, deadline, lists_devices)
 

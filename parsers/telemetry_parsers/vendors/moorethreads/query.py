@@ -41,7 +41,7 @@ _READ_NAMES = frozenset(name for section, name in FIELDS if section)
 
 @dataclass(slots=True)
 class _Card:
-    """The printed keys and values of a card. In problems, the card is called `where`."""
+    """The printed keys and values of a card. `where` is the card's name in problems."""
 
     where: str
     values: list[tuple[Key, str]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class _Card:
 
 @dataclass(slots=True)
 class _Query:
-    """All answers in a text: their number, their keys outside of cards, and their cards."""
+    """The combined answers in a text: the number of answers, the keys outside of cards, and the cards."""
 
     draft: Draft
     answers: int = 1
@@ -156,7 +156,7 @@ def _read_cards(query: _Query) -> list[_Card]:
 
 
 def _check_count(query: _Query, cards: int) -> None:
-    """Report a printed count that differs from the number of cards. Answers about single cards count one each."""
+    """Report a printed count that differs from the number of cards. With several answers, it may be lower."""
     attached = units.whole(query.header.get(_COUNT, ""))
     if attached is not None and attached != cards and (query.answers == 1 or attached > cards):
         query.draft.is_open = True
@@ -164,7 +164,7 @@ def _check_count(query: _Query, cards: int) -> None:
 
 
 def _merged_cards(query: _Query) -> list[_Card]:
-    """Return each card once, with the keys that only later answers have."""
+    """Return each card once. Keys that only a later answer about the card contains are added."""
     cards: dict[Device, _Card] = {}
     by_index: dict[int | None, Device] = {}
     for card in query.cards:
@@ -179,7 +179,7 @@ def _merged_cards(query: _Query) -> list[_Card]:
 
 
 def _add_keys(query: _Query, first_answer: _Card, card: _Card, *, is_known: bool) -> None:
-    """Add the keys that the first answer about a card does not have. Report a card that may be another one."""
+    """Add the keys that the first answer about the card lacks. Report a repeated key: it may be another card's."""
     keys = {key for key, _ in first_answer.values}
     if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
         query.draft.complain(card.where, listed_twice("the card"))
@@ -200,7 +200,7 @@ def _device(card: _Card) -> Device:
 
 
 def _check_end(card: _Card, draft: Draft) -> None:
-    """Report a card without its last key, the performance state. Single sections of `-d` have no end mark."""
+    """Report a card that lacks its last key, the performance state. Output of `-d` is not checked."""
     keys = {key for key, _ in card.values}
     if keys <= _HEADING or ((_FIRST in keys) and (_LAST not in keys)):
         draft.complain(card.where, f"the card is cut off: it has no {_LAST[1]}")
@@ -225,7 +225,7 @@ def _read_card(draft: Draft, device: int, card: _Card) -> None:
 
 
 def _report_unknown(card: _Card, draft: Draft, key: Key) -> None:
-    """Report an unknown key. Keys of other sections cannot be in a quiet section."""
+    """Report an unknown key. Also report a key of another section in a section that is otherwise ignored."""
     section, name = key
     if section in QUIET_SECTIONS and name in _READ_NAMES:
         draft.complain(card.where, f"{name} is printed below {section}: the heading of its section is missing")

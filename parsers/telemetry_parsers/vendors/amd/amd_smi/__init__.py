@@ -1,4 +1,4 @@
-"""amd-smi: JSON, sections, monitor table and CSV. All shapes are brought into one form with one table of keys."""
+"""Parses amd-smi's JSON, sections, monitor table and CSV. All are converted to blocks of entries with common keys."""
 
 from telemetry_parsers.vendors.amd.amd_smi.parser import PARSER
 

@@ -20,7 +20,7 @@ from telemetry_parsers.vendors.amd.amd_smi.readings import read_readings
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
 _CHIP = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 _NO_SERIALS = frozenset({"0", "0x0"})
-# -1, which the library may return as an unsigned number: the machine has no NUMA nodes.
+# The library may return -1 as an unsigned number. It means that the machine has no NUMA nodes.
 _NO_NUMA_NODES = frozenset({"-1", "4294967295"})
 
 
@@ -44,7 +44,7 @@ def _devices_of(blocks: Sequence[Block]) -> list[Device]:
 
 
 def _text_at(block: Block, *paths: tuple[str, ...]) -> str | None:
-    """Return the text of the first of these paths that has a value."""
+    """Return the text at the first of these paths that has a value, or None."""
     candidates = [entry for entry in reversed(block.entries) if entry.path in paths]
     texts = {entry.path: entry.text for entry in candidates if printed_text(entry.text) is not None}
     return next((printed_text(texts[path]) for path in paths if path in texts), None)
@@ -100,7 +100,7 @@ def _power_kind(block: Block) -> str | None:
     return None
 
 
-# The identity of an entry in its block.
+# The path and the group of an entry, by which a later entry replaces an earlier one.
 _EntryKey = tuple[tuple[str, ...], int]
 
 
@@ -119,7 +119,7 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
 
 
 def report_without_cards(report: Report, text: Text, tool: Tool) -> Report:
-    """Return the report on an output without cards: fine for versions alone, but not for a truncated list."""
+    """Return the report on an output without cards. It may consist of versions only; otherwise it must be complete."""
     return report if report.facts else must_be_complete(report, text, tool)
 
 
@@ -141,7 +141,7 @@ def _joined_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
 
 
 def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | None:
-    """Return the known blocks of a partition. A single partition also matches if either name is missing."""
+    """Return the blocks with this partition name. If only one partition is known, either name may be missing."""
     if name in partitions or len(partitions) != 1:
         return partitions.get(name)
     other_name, blocks = next(iter(partitions.items()))

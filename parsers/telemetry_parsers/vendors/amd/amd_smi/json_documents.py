@@ -46,7 +46,7 @@ def _version_info(overview: dict[str, Plain]) -> dict[str, Plain]:
 
 
 def _with_usual_keys(card: dict[str, Plain], versions: dict[str, Plain]) -> dict[str, Plain]:
-    """Return a card with partition mode and driver under the keys of the other commands."""
+    """Return the card with its partition mode and driver under the keys that the other commands use."""
     mode, driver = card.get("partition_mode"), versions.get("driver info", versions.get("amdgpu version"))
     accelerator, slash, memory = mode.partition("/") if isinstance(mode, str) else ("", "", "")
     has_mode = bool(slash) and units.placeholder(str(mode)) is None
@@ -66,9 +66,9 @@ _VERSIONS = (
     ("amdsmi_library_version", "library_version"),
     ("rocm_version", "rocm_version"),
 )
-# An empty list of these means a count of 0.
+# If a list under one of these keys is empty, its count is 0.
 _COUNTED = frozenset({"process_list", "retired", "pending"})
-# Lists in an envelope with possible modes of a card, not with devices.
+# These lists contain the possible modes of a card, not devices.
 _NOT_DEVICES = frozenset(
     {"partition_profiles", "partition_resources", "accelerator_partition_profiles", "accelerator_partition_resources"}
 )
@@ -139,13 +139,13 @@ def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
 
 
 def _flat_items(name: str, items: list[Plain]) -> list[Plain]:
-    """Return the items of a list of devices, or of a list of lists. Links of `link_status` get their neighbours."""
+    """Return the devices in a list, which may contain further lists. Links of `link_status` get their neighbours."""
     flat = [inner for item in items for inner in (item if isinstance(item, list) else [item])]
     return [_with_neighbours(item, flat) for item in flat] if name == _LINK_STATES else flat
 
 
 def _with_neighbours(item: Plain, devices: list[Plain]) -> Plain:
-    """Return a device of `link_status` with links as in `topology`. The states are in the order of the devices."""
+    """Return a device of `link_status` with links in the form of `topology`. There is one state per device."""
     states = item.get(_LINK_STATES) if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(states, list) or len(states) != len(devices):
         return item

@@ -1,6 +1,6 @@
-"""The keys of all versions of amd-smi with their targets: in lower case without blanks, with `#` for ordinals."""
+"""Maps the keys of all versions of amd-smi to metrics. Keys are in lower case without blanks, with `#` for ordinals."""
 
-# Monitor's columns have the names of its JSON. Numbers without a unit (CSV, JSON of 6.0) have the other forms' unit.
+# Monitor's columns are named as in its JSON. A number without a unit (CSV, JSON of 6.0) has the unit of the other formats.
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _share(key: str, label: str = "") -> Target:
 
 
 def _cap(key: str) -> Target:
-    """Return the target of a power limit. A card or guest without one prints 0 W."""
+    """Return the metric for a power limit. A card or guest without a limit prints 0 W."""
     return metric(key, unit="W", zero=Absent.NOT_SUPPORTED)
 
 
@@ -34,12 +34,12 @@ def _clock(domain: str) -> Target:
 
 
 def _highest_clock(domain: str) -> Target:
-    """Return the target of the highest clock. 0 MHz means that the driver does not report the range."""
+    """Return the metric for the highest clock. 0 MHz means that the driver does not report the range."""
     return metric("clock_max_hertz", domain, unit="MHz", zero=Absent.NOT_SUPPORTED)
 
 
 def temperature(sensor: str) -> Target:
-    """Return the target of a sensor's temperature."""
+    """Return the metric for a sensor's temperature."""
     return metric("temperature_celsius", sensor, unit="C")
 
 
@@ -64,7 +64,7 @@ _DOMAINS = {
 }
 _LEVEL_DOMAINS = {"sys": "graphics", "mem": "memory", "vclk_#": "video", "df": "fabric", "soc": "soc"}
 _LIMIT_SENSORS = {"edge": "edge", "hotspot": "junction", "junction": "junction", "vram": "memory", "mem": "memory"}
-# Monitor's columns, by the reasons that `metric --throttle` names.
+# Maps each throttle column of monitor to the reason's name in `metric --throttle`.
 _VIOLATIONS = {
     "pviol": "ppt",
     "tviol": "socket_thermal",
@@ -75,7 +75,7 @@ _VIOLATIONS = {
 }
 _MONITOR = {
     "power_usage": metric("power_watts", unit="W"),
-    # The column PWR_CAP. AMD's change log calls it the power cap, and the current source prints the cap in force.
+    # The column PWR_CAP, which prints the power cap in force despite the key's name.
     "max_power": _cap("power_cap_watts"),
     "gpu_temperature": temperature("core"),
     "edge_temperature": temperature("edge"),
@@ -100,12 +100,12 @@ _MONITOR = {
     "vram_used": metric("memory_used_bytes"),
     "vram_free": metric("memory_free_bytes"),
     "vram_total": metric("memory_total_bytes"),
-    # The overview, as a table or as JSON. Its temperature is from the hotspot or, without a hotspot, from the edge.
+    # The keys of the overview. Its temperature is that of the hotspot or, without a hotspot, of the edge.
     "temp": temperature("core"),
     "uncorr_ecc": metric("ecc_uncorrected_total", "all"),
     "fan": _share("fan_ratio"),
 }
-# Targets by section and key. Clocks and powers with several keys are below.
+# Metrics by section and key. Clocks and powers that have several keys are below.
 _SECTIONS: Mapping[str, Mapping[str, Target]] = {
     "usage": {
         **dict.fromkeys(("gfx_activity", "gfx_usage"), _share("utilization_ratio")),
@@ -223,17 +223,17 @@ ECC_COUNTS: Mapping[str, str] = {
     "uncorrectable_count": "ecc_uncorrected_total",
     "deferred_count": "ecc_deferred_total",
 }
-# Lists of the temperatures of all stacks or dies, in order.
+# Lists with one temperature per memory stack or die, in order, and the prefix of their labels.
 STACKS: Mapping[Path, str] = {
     ("temperature", "hbm_stacks"): "hbm",
     **{("temperature", die): die for die in ("mid", "aid", "xcd")},
 }
-# Sections with named sensors of the chip's board, and of the board with eight chips.
+# Sections with the named sensors of one chip's board or of the baseboard with eight chips.
 BOARDS = frozenset({"gpu_board", "gpuboard", "base_board", "baseboard"})
 
 
 def board_sensor_label(name: str) -> str:
-    """Return the label of a board's sensor, which must not be mistaken for a sensor of the chip."""
+    """Return the label of a board's sensor. It must differ from the labels of the chip's own sensors."""
     return name if name.startswith(BOARD_SENSORS) else f"board_{name}"
 
 
@@ -251,7 +251,7 @@ FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("memory_partition", (("partition", "memory_partition"), ("memory_partition", "current"), ("memory",), ("current_memory_partition",))),
     ("memory_type", (("vram", "type"),)),
 )  # fmt: skip
-# The paths of a process's keys, by their name in CSV.
+# The path of each value of a process, by the name of its CSV column.
 PROCESS_KEYS: Mapping[str, Path] = {
     "name": ("process_info", "name"),
     "pid": ("process_info", "pid"),
@@ -317,7 +317,7 @@ QUIET_NAMES = frozenset(
         "type", "vendor", "bit_width", "max_bandwidth", "node", "affinity",
     }
 )  # fmt: skip
-# The headings above keys, for copies without indentation.
+# The names of sections. They separate sections in copies that lost the indentation.
 SECTIONS = frozenset(
     {
         *(path[0] for path in FIELDS if len(path) > 1),

@@ -92,7 +92,7 @@ _SHAPES = (
 
 
 def refusal(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return the report on a known shape that is not read, with the command to use instead."""
+    """Return a report that names the command to use instead, or None if this is no known unsupported output."""
     for line in lines:
         reason = _why_not_read(line.text)
         if reason:

@@ -35,7 +35,7 @@ _BYTES = (("read", "link_receive_bytes_total"), ("write", "link_transmit_bytes_t
 
 
 def read_links(draft: Draft, device: int, block: Block) -> None:
-    """Put the links of a card into the draft, labelled with the neighbour or, if it is not printed, a number."""
+    """Put the links of a card into the draft. A link's label is its neighbour or, if that is not printed, a number."""
     for neighbour, link in _links(block, _TOPOLOGY):
         if link.get("link_type", "").upper() == "XGMI":
             _store_link_state(draft, device, neighbour, link.get("link_status", ""), block)
@@ -68,14 +68,14 @@ _PROCESS = "process_info"
 NONE = frozenset({"no running processes detected", "[]"})
 NO_PAGES = frozenset({"no bad pages found.", "no bad pages found", "[]"})
 _PAGES = ("retired", "pending", "un_res")
-# The first keys of entries that other functions read, or that have no metric.
+# Entries that begin with one of these keys are read by other functions or have no metric.
 _ELSEWHERE = frozenset(
     {*_TOPOLOGY, _XGMI[0], *_STATUS, _LIST, _PROCESS, *_PAGES, "ecc_blocks", "throttle", "csv", "partition_id"}
 )
 
 
 def read_processes(draft: Draft, device: int, block: Block) -> None:
-    """Put the processes and retired pages of a card into the draft. A truncated list is not counted."""
+    """Put the processes and retired pages of a card into the draft. If a list is truncated, its count is absent."""
     groups, message = _process_groups(block)
     if groups or message is not None:
         processes = [item for group in groups if (item := _process(device, group)) is not None]
@@ -130,7 +130,7 @@ def _process_memory(keys: Mapping[Path, str]) -> float | None:
 
 
 def _page_count(block: Block, section: str) -> Value | None:
-    """Return the number of pages in a list, or None without such a list."""
+    """Return the number of pages in a section's list, or None if the section is not printed."""
     entries = [entry for entry in block.entries if entry.path[0] == section]
     if not entries:
         return None
@@ -142,7 +142,7 @@ def _page_count(block: Block, section: str) -> Value | None:
     return float(sum(entry.path == (section, "page_address") for entry in entries))
 
 
-# The label of errors that are not counted by block.
+# The label of the total number of errors of all blocks.
 _TOTAL = "all"
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
@@ -164,7 +164,7 @@ def read_readings(draft: Draft, device: int, block: Block) -> None:
 
 
 class _Chooser:
-    """Chooses a reading for each metric. `chosen` has each reading, and whether it came from a fallback key."""
+    """Chooses a reading for each metric. `chosen` maps it to the reading and to whether a fallback key gave it."""
 
     def __init__(self, draft: Draft, device: int, open_at: Path | None) -> None:
         self._draft = draft
@@ -202,7 +202,7 @@ class _Chooser:
         self.chosen[key] = candidate if previous is None else _better(previous, candidate, is_repeated=is_repeated)
 
     def _stack_targets(self, entry: Entry) -> tuple[Target, ...]:
-        """Return the target of the next stack or die; empty if its temperature is not printed."""
+        """Return the temperature metric of the next stack or die; empty if no temperature is printed."""
         if entry.path not in STACKS:
             return ()
         self._stacks[entry.path] += 1

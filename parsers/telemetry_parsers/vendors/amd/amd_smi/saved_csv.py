@@ -22,13 +22,13 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
 from telemetry_parsers.vendors.amd.amd_smi.saved_sections import list_items
 
 _NOT_VALUES = frozenset({"gpu", "timestamp"})
-# Names with two meanings. The first path applies if one of these columns is present.
+# Column names with two meanings: the first path applies if one of the listed columns is present, else the second.
 _AMBIGUOUS: Mapping[str, tuple[frozenset[str], Path, Path]] = {
     "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
     "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),
     "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
 }
-# Keys that have another name in CSV than in the other forms, or that are in no section with readings.
+# CSV columns whose name differs from the key in the other formats, or whose section has no readings.
 _NAMED: Mapping[str, Path] = {
     "gpu_bdf": ("bdf",),
     "gpu_uuid": ("uuid",),
@@ -47,7 +47,7 @@ _PAGES = frozenset({"retired", "pending", "un_res"})
 _PAGE_ADDRESS = "'page_address':"
 _CLOCK = re.compile(r"([a-z]{2,8}(?:_[0-9]{1,3})?)_((?:min_|max_)?clk|clk_locked|deep_sleep)\Z")
 _XCP = re.compile(r"([a-z0-9_]{2,60})_(xcp_[0-9]{1,3})\Z")
-# Known keys without a metric. CSV does not print their sections.
+# Known CSV columns without a metric.
 _QUIET = re.compile(
     r"[a-z0-9_]{1,60}_(?:accumulated|violation_activity)|accumulation_counter|point_[0-9]_(?:frequency|voltage)|vddboard|uclk_aid"
     r"|socclks_mid|link_metrics_(?:bit_rate|max_bandwidth|link_type)|pcie_levels_[0-9]{1,2}|os_kernel_version|eeprom_version"
@@ -122,7 +122,7 @@ class _Scan:
 
 
 def _cell_items(path: Path, cell: str) -> list[tuple[Path, str]]:
-    """Return the items of a cell. A printed Python list of pages has an item for each page."""
+    """Return the values in a cell. A list of pages, which is printed as Python, has one value per page."""
     if path == _NAMED["process_info"] and units.placeholder(cell) is not None:
         return []  # processes have rows of their own
     if path[0] in _PAGES and _PAGE_ADDRESS in cell:

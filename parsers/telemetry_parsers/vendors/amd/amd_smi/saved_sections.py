@@ -20,7 +20,7 @@ _MAX_WRAP = 64
 _SHORTENED = "..."
 _LEAF_ENDS = ("_accumulated", "_status", "_activity")
 _LISTS = frozenset({"retired", "pending", "process_info"})
-# Messages that replace a list, on a line of their own.
+# Messages on a separate line that are printed instead of a list.
 _NOTHING = (NONE | NO_PAGES) - {"[]"}
 
 
@@ -92,7 +92,7 @@ class _Scan:
             self._read_key(line, text)
 
     def _finish_heading(self, line: Line) -> None:
-        """Store an empty value for a heading without lines below it, and report a missing list."""
+        """Store an empty value for a heading without lines below it. Report it if a list should follow."""
         if self._heading is None:
             return
         path, heading = self._heading
@@ -142,7 +142,7 @@ class _Scan:
             self._add(path, value, line)
 
     def _missing_value(self, key: str, line: Line) -> str | None:
-        """Return an empty text for a key without its value, or None for a heading."""
+        """Return an empty text for a key whose value is missing, or None for a heading."""
         if key == "gpu":
             self._draft.complain(line.where, "a card has no number; the lines below may be of another card")
         return "" if self._flat and self._is_leaf(key) else None

@@ -141,13 +141,13 @@ class _Scan:
         return False
 
     def _block_of(self, index: int) -> Block:
-        """Return the block of the card with this number, which is added if its row has not been read."""
+        """Return the block of the card with this number. Add a block if the card's row has not been read."""
         if index not in self._cards:
             self._add_block(Block("gpu", index, f"GPU {index}"), index)
         return self._cards[index]
 
     def _add_block(self, block: Block, index: int) -> None:
-        """Add a block. The first block with a number represents the card."""
+        """Add a block. Processes of a card with several blocks go to the first one."""
         self.blocks.append(block)
         self._cards.setdefault(index, block)
 
@@ -202,7 +202,7 @@ def _entries_of_cell(heading: str, text: str, where: str) -> Iterator[Entry]:
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
 _COLUMNS: Mapping[str, Column] = {
     "bdf": column(patterns.BUS, identity("bus_id")),
-    # A chip without a name has its chip number here.
+    # If a chip has no name, its chip number is printed here.
     "gpu-name": column(rf"(?:0x[0-9A-Fa-f]{{1,8}}(?!\S)|{patterns.NAME})", identity("model")),
     "mem-uti": column(patterns.PERCENT, metric("memory_activity_ratio")),
     "temp": column(patterns.CELSIUS, metric("temperature_celsius", "core")),
@@ -220,7 +220,7 @@ _COLUMNS: Mapping[str, Column] = {
         r"(?:N/A|([A-Z0-9]{1,8})/([A-Z0-9]{1,8}))", fact("compute_partition"), fact("memory_partition")
     ),
     "gfx-uti": column(patterns.PERCENT, metric("utilization_ratio")),
-    # `100.0 %` and `38.82 %` are too wide for the column: the sign is cut off, but no digit.
+    # `100.0 %` and `38.82 %` are too wide for the column, which cuts off the percent sign but no digit.
     "fan": column(rf"({_NUMBER}(?: ?%)?|N/A)", metric("fan_ratio", unit="%")),
     "mem-usage": column(patterns.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
 }

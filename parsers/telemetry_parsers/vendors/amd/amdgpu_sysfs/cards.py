@@ -24,7 +24,7 @@ _RAS_METRICS: Mapping[str, str] = {
     "ce": "ecc_corrected_total",
     "de": "ecc_deferred_total",
 }
-# The main power is the instantaneous power if the card reports it, as in rocm-smi since 6.0, else the average.
+# The main power is the instantaneous power (as in rocm-smi since 6.0) or, if that is not reported, the average.
 _POWER_KINDS: Mapping[str, str] = {"instant": "power_instant_watts", "average": "power_average_watts"}
 _POWERS = frozenset(_POWER_KINDS.values())
 _FACTS: Mapping[str, str] = {
@@ -37,7 +37,7 @@ _FACTS: Mapping[str, str] = {
 
 
 def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
-    """Put the cards into the draft. Return the cards that are awake, by address."""
+    """Put the cards into the draft. Return the files of the cards that are awake, by PCI address."""
     awake_cards = {}
     for card in sorted(tree.cards.values(), key=lambda card: (card.bus_id, card.number or 0)):
         if not card.vendor or not (card.has_folder or card.files):
@@ -82,13 +82,13 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _checked_power(position: int, value: Value, draft: Draft) -> Value:
-    """Return the power. 0 W without a limit is absent: the first die of an MI200 reports the power of both dies."""
+    """Return the power, or an absence if it is 0 W and the card has no limit, like the second die of an MI200."""
     has_limit = isinstance(draft.value(position, "power_cap_watts"), float)
     return Absent.NOT_SUPPORTED if value == 0.0 and not has_limit else value
 
 
 def read_partition(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
-    """Put the readings of a partition from the card's gpu_metrics into the draft."""
+    """Put the partition's readings, which are in the card's file gpu_metrics, into the draft."""
     for item in _blob_readings(card, draft):
         if str(item.partition) == partition:
             draft.add_reading(reading(position, item.metric, item.value, item.label))
@@ -195,7 +195,7 @@ def _read_level(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _store_main_power(position: int, draft: Draft) -> str:
-    """Store the main power. Return its kind, or an empty text without a power."""
+    """Store the main power. Return its kind, `instant` or `average`, or an empty text if no power is reported."""
     reported: dict[str, Value] = {}
     for kind, metric in _POWER_KINDS.items():
         value = draft.value(position, metric)

@@ -16,7 +16,7 @@ Field = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class _PartitionTable:
-    """The partitions of a version: the offsets of their count and of the first one, and the size of each."""
+    """Where a version stores its partitions: the offsets of their count and of the first one, and the size of each."""
 
     count_offset: int
     first_offset: int
@@ -38,11 +38,11 @@ def _table(fields: Mapping[str, Field]) -> Mapping[str, Field]:
 
 
 def _clocks(offset: int) -> dict[str, Field]:
-    """Return the adjacent graphics, SoC, memory and video clocks of versions up to 1.3."""
+    """Return the fields of the four clocks that versions up to 1.3 store one after another from this offset."""
     return {name: (offset + 2 * number, "H", 1) for number, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 
-# The offsets were compiled from AMD's own structs. `centi` and `milli` in a name are the unit.
+# The offsets are from AMD's own structs, as compiled. `centi` or `milli` in a name is the unit's prefix.
 _CARD_1_0: Mapping[str, Field] = _table(
     {
         "edge": (16, "H", 1), "junction": (18, "H", 1), "memory": (20, "H", 1), "gfx": (28, "H", 1), "umc": (30, "H", 1),
@@ -72,7 +72,7 @@ _PARTITION_1_8: Mapping[str, Field] = _table({"gfx": (0, "I", 8), "jpeg": (32, "
 def _instinct(
     size: int, energy: int, clocks: int, other_fields: Mapping[str, Field], partitions: _PartitionTable | None = None
 ) -> _Layout:
-    """Return the layout of a version since 1.4: eight graphics clocks, and four SoC, video and decoder clocks."""
+    """Return the layout of a version since 1.4, which has eight graphics clocks and four clocks of each other kind."""
     fields = {
         "energy": (energy, "Q", 1), "graphics": (clocks, "H", 8), "soc": (clocks + 16, "H", 4),
         "video": (clocks + 24, "H", 4), "uclk": (clocks + 40, "H", 1),
@@ -133,7 +133,7 @@ _WHOLE_CARD = 0
 
 Numbers = Mapping[str, Sequence[int | None]]
 
-# The metric of each name: key, label, and the factors by which numbers are multiplied and divided.
+# For each name: the metric, its label, and the numbers by which a value is multiplied and divided.
 _READINGS: Mapping[str, tuple[str, str, int, int]] = {
     "edge": ("temperature_celsius", "edge", 1, 1),
     "edge_centi": ("temperature_celsius", "edge", 1, 100),

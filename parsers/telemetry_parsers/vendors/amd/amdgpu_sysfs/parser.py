@@ -72,8 +72,8 @@ _POLLS = (
     ),
     Poll(
         name="processes",
-        # The folder of processes cannot be read as a file, but if it exists, a count of 0 processes is valid. The
-        # vendor files show which cards have files: for other cards, KFD provides more readings than processes.
+        # The folder of processes is requested, too: if it exists but contains no files, there are 0 processes. The
+        # vendor files show which cards have files. For all other cards, KFD provides further readings.
         request=Files(globs=(*_card_paths("vendor"), *_node_paths("gpu_id", "properties"), *_PROCESSES)),
         tier="slow",
         interval=60.0,
@@ -121,7 +121,7 @@ def _report_on(outputs: Sequence[Output]) -> Report:
         _report_implausible(draft, position, device)
     draft.problems += node_problems(tree)
     report = draft.report("data")
-    # KFD appended readings of the cards that were read first.
+    # Readings from KFD were appended at the end. Sort all readings by device.
     return replace(report, readings=tuple(sorted(report.readings, key=lambda item: item.device or 0)))
 
 

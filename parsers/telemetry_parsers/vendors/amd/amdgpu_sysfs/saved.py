@@ -1,4 +1,4 @@
-"""Files that were saved in one text: ttar archives, sections such as `## path`, output of grep, a session of cat."""
+"""Reads files that were saved in one text: a ttar archive, sections such as `## path`, the output of grep or cat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import is_card_folder, is_expected_path, tree_of
 
 _HEADING = re.compile(r"##? (\S{1,400})\s{0,4}\Z")
-# The line above each file that head, tail, more, and find with -print print.
+# The line with a path that head, tail, more and `find -print` print above each file.
 _PATH = re.compile(r"(?:==> )?(\S{1,400}?)(?: <==)?\s{0,4}\Z")
 _RULE = re.compile(r":{6,40}\s{0,4}\Z")
 _TTAR = re.compile(r"Path: (\S{1,400})\Z")
@@ -30,7 +30,7 @@ _REFUSED = re.compile(
     r"(?:/\S{0,40}/)?(?:cat|grep|head|tail|more|find): (?:cannot open '|error reading ')?(\S{1,400}?)'?"
     r"(?: for reading)?: ([A-Z][A-Za-z/ ]{4,40})\s{0,4}\Z"
 )
-# Whole folders of all cards of a node have about ten thousand lines.
+# All files of all cards in a node have about ten thousand lines.
 _MAX_LINES = 5 * MAX_LINES
 # The messages of these tools for error numbers.
 _ERRORS: Mapping[str, int] = {
@@ -51,7 +51,7 @@ _ERRORS: Mapping[str, int] = {
 
 
 def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
-    """Return the files of a capture or of a saved text, or a report if there are none."""
+    """Return the files of a capture or of a saved text, or a report of the failure if there are none."""
     texts = [output for output in outputs if not output.name.startswith("/sys/") and output.data is None]
     if not texts:
         return list(outputs)
@@ -84,7 +84,7 @@ def _saved_files_of_cards(text_lines: Sequence[Line]) -> list[Output]:
 
 
 def _saved_files(lines: Sequence[Line]) -> list[Output]:
-    """Return the files in a text, by the format that finds the most files."""
+    """Return the files contained in a text, split by whichever format yields the most files."""
     errors: dict[str, int] = {}
     other_lines = []
     for line in lines:

@@ -46,7 +46,7 @@ class _RawNode:
 
     @property
     def slot(self) -> tuple[int, int]:
-        """Return the PCI domain, and the bus and device as one number."""
+        """Return the PCI domain, and the bus and device numbers combined into one number."""
         return self.values.get("domain", 0), self.values["location_id"] >> 3 & 0x1FFF
 
     @property
@@ -86,7 +86,7 @@ def node_problems(tree: Tree) -> list[Problem]:
 
 
 def _has_two_nodes(output: Output | None) -> bool:
-    """Return whether a key is repeated: the file name of the second node is missing."""
+    """Return whether the text contains two nodes, because the line with the second file name is missing."""
     return output is not None and output.text.count("simd_count ") > 1
 
 
@@ -98,7 +98,7 @@ def _compute_nodes(tree: Tree) -> Iterator[_RawNode]:
 
 
 def _partitions(members: Sequence[_RawNode]) -> Iterator[Node]:
-    """Yield the nodes in one slot by card. A node without a unique id is skipped if others have one."""
+    """Yield the nodes in one slot, card by card. A node without a unique id is skipped if another node has one."""
     cards: dict[int, list[_RawNode]] = {}
     for node in sorted(members, key=lambda node: node.function):
         cards.setdefault(node.unique_id, []).append(node)
@@ -202,7 +202,7 @@ def read_nodes(nodes: Iterable[Node], awake_cards: Mapping[str, CardFiles], draf
 
 
 def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
-    """Return the position of the node's device, which is added if necessary; None for a partition without a card."""
+    """Return the position of the node's device. Add it if necessary. Return None for a partition without a card."""
     if node.partition is not None:
         return draft.add(_device(node, positions[node.bus_id])) if node.bus_id in positions else None
     if node.bus_id not in positions:

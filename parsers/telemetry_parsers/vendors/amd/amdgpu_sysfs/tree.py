@@ -34,7 +34,7 @@ _HWMON = re.compile(r"hwmon/hwmon[0-9]{1,4}/(.{1,60})\Z")
 
 @dataclass(slots=True)
 class CardFiles:
-    """The files of one card, by path below its folder and below `hwmon/hwmonN/`."""
+    """The files of one card, by their path relative to the card's folder or to its `hwmon/hwmonN/`."""
 
     driver: str = ""
     bus_id: str = ""
@@ -60,7 +60,7 @@ class CardFiles:
 
     @property
     def vendor(self) -> str:
-        """Return the vendor by PCI vendor, a file that only Hygon has, or the driver; empty for other devices."""
+        """Determine the vendor from the PCI vendor ID, a file that only Hygon has, or the driver; empty if unknown."""
         reported = self.text("vendor") or self._vendor_of_uevent()
         if reported:
             return VENDORS.get(reported, "") if self._is_accelerator() else ""
@@ -96,7 +96,7 @@ class Tree:
 
 
 def tree_of(outputs: Iterable[Output]) -> Tree:
-    """Return the outputs by card, node and process."""
+    """Sort the files of a capture by card, KFD node and process."""
     tree = Tree()
     for output in outputs:
         _add_file(tree, output)
@@ -120,7 +120,7 @@ def is_expected_path(name: str) -> bool:
 
 
 def _set_address(tree: Tree, key: str, bus_id: str) -> None:
-    """Set the address of a card that was read by its DRM name. Merge it with a card that was read by address."""
+    """Set the PCI address of a card that was read below its DRM name. Merge it with any card at that address."""
     card = tree.cards.pop(key)
     existing = tree.cards.setdefault(bus_id, card)
     existing.bus_id, existing.number = bus_id, card.number

@@ -1,4 +1,4 @@
-"""The targets of a card's files, and the functions that read the files' texts."""
+"""Maps each file of a card to a metric, and reads the texts of the files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from telemetry_parsers.reports.targets import Target, metric, special, value_of
 
 # The driver returns these errors for unsupported files.
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO, errno.ENOSYS})
-# The driver returns this error without permission. EPERM means something else: amdgpu returns it while a card sleeps or is reset
-# (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14), for any user.
+# The user may not read the file. EPERM means something else: amdgpu returns it to any user while a card sleeps or is reset
+# (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14).
 _FORBIDDEN = frozenset({errno.EACCES})
 _STAR = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
 _LEVEL = re.compile(r"([0-9]{1,3}): {0,2}([0-9]{1,6} ?[MGk]?[Hh]z)\b")
@@ -34,7 +34,7 @@ def absence_of(output: Output) -> Absent | None:
 
 
 def value_in(output: Output, target: Target) -> Value:
-    """Return the value of a file for a target, or its absence."""
+    """Return the value in a file, read as this metric, or the reason for its absence."""
     value = absence_of(output) or value_of(target, output.text)
     return Absent.NOT_UNDERSTOOD if value is None else value
 
@@ -80,7 +80,7 @@ def _ecc_enabled(text: str, _unit: str) -> Value:
 
 
 def page_counts(text: str) -> tuple[float, float] | None:
-    """Return the number of retired pages and 1 if pages are pending, or None without a readable list."""
+    """Return the number of retired pages, and 1 if pages are pending, else 0. An unreadable list results in None."""
     matches = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
     flags = [match[1] for match in matches if match is not None]
     if not flags or len(flags) != len(matches):
@@ -89,12 +89,12 @@ def page_counts(text: str) -> tuple[float, float] | None:
 
 
 def _limit(metric_key: str, unit: str) -> Target:
-    """Return the target of a limit. A limit of 0 means that there is none."""
+    """Return the metric for a limit. A limit of 0 means that there is none."""
     return metric(metric_key, unit=unit, zero=Absent.NOT_SUPPORTED)
 
 
 def _link_width(metric_key: str) -> Target:
-    """Return the target of a link's width. 0 means no link, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
+    """Return the metric for a link's width. 0 means no link, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
     return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, zero=Absent.NOT_SUPPORTED)
 
 
@@ -104,7 +104,7 @@ FILES: Mapping[str, Target] = {
     "mem_busy_percent": metric("memory_activity_ratio", unit="%"),
     "mem_info_vram_total": metric("memory_total_bytes", unit="B"),
     "mem_info_vram_used": metric("memory_used_bytes", unit="B"),
-    # On an APU, the memory that it shares with the processor. This is most of its memory.
+    # On an APU, this is the memory that it shares with the processor, which is most of its memory.
     "mem_info_gtt_total": metric("memory_gtt_total_bytes", unit="B"),
     "mem_info_gtt_used": metric("memory_gtt_used_bytes", unit="B"),
     "power1_cap": _limit("power_cap_watts", "uW"),
@@ -113,7 +113,7 @@ FILES: Mapping[str, Target] = {
     "power1_cap_min": metric("power_cap_min_watts", unit="uW"),
     "power1_average": metric("power_average_watts", unit="uW"),
     "power1_input": metric("power_instant_watts", unit="uW"),
-    # Hygon's driver without hwmon. A user reported mW on an 8-card host, but the value is clearly in W.
+    # Hygon's driver has no hwmon. A user reported mW, but the value of an 8-card host is clearly in W.
     "chip_power_average": metric("power_average_watts", unit="W"),
     "ras/features": special("ecc_enabled", _ecc_enabled),
     "fan1_input": metric("fan_rpm"),
@@ -124,7 +124,7 @@ FILES: Mapping[str, Target] = {
     "max_link_width": _link_width("pcie_link_width_max"),
 }
 TEMPERATURE = metric("temperature_celsius", unit="mC")
-# The targets of a sensor's other files.
+# The metrics of a temperature sensor's limits.
 LIMITS: Mapping[str, Target] = {
     "crit": _limit("temperature_critical_celsius", "mC"),
     "emergency": _limit("temperature_shutdown_celsius", "mC"),

@@ -43,7 +43,7 @@ def is_block_line(line: Line, common: frozenset[str] = keys.COMMON_WORDS) -> boo
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Facts that are not in this output; `without_hbm` is true if other output identifies a product without HBM."""
+    """What is known besides the answer: the requested chip, and whether other answers show a product without HBM."""
 
     requested: Slot
     without_hbm: bool
@@ -63,7 +63,7 @@ def read_answer(lines: Sequence[Line], context: Context, draft: Draft) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _CardAnswer:
-    """Output for one card. `default_slot` gets the values that name no chip, and `chips` are the slots of named chips."""
+    """An answer about one card. Values that name no chip belong to `default_slot`. `chips` are the named chips."""
 
     draft: Draft
     card: Card
@@ -74,14 +74,14 @@ class _CardAnswer:
     without_hbm: bool
 
     def all_chips(self) -> tuple[Slot, ...]:
-        """Return the slots of all chips, for values of the whole card."""
+        """Return the slots of all chips of the card. A value of the whole card is stored for each of them."""
         count = self.card.chip_count or 1
         counted = tuple(Slot(self.card.number, chip) for chip in range(count if count <= _MAX_CHIPS else 0))
         return self.chips or (counted if len(counted) > 1 else (Slot(self.card.number),))
 
 
 def _read_card(draft: Draft, card: Card, context: Context) -> list[Section]:
-    """Read the lines about one card. Return their sections."""
+    """Store the values in an answer's lines about one card. Return the sections of these lines."""
     sections = list(card.sections(draft.problems))
     parts = [section.part for section in sections if section.part is not None]
     chip_numbers = dict.fromkeys(part.chip for part in parts if part.chip is not None)
@@ -141,7 +141,7 @@ def _why_not_read(answer: _CardAnswer, section: Section) -> str:
 
 
 def _is_of_whole_card(answer: _CardAnswer, section: Section) -> bool:
-    """Return whether all values are of the whole card: its sensors, and its power if several chips share it."""
+    """Return whether all values belong to the card as a whole: its sensors and, if it has several chips, its power."""
     return _has_only(section, keys.CARD_FIELDS if len(answer.all_chips()) > 1 else keys.CARD_SENSORS)
 
 
@@ -188,7 +188,7 @@ def _add_events(draft: Draft, device: int, block: Block) -> None:
 
 
 def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
-    """Report an event for each chip of a card with a chip fault, because the answer does not name the chip."""
+    """If a chip has a fault, report an event for each chip of its card, because the answer does not name the chip."""
     counts = [
         (key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries
     ]
@@ -229,7 +229,7 @@ def _totals(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
 
 
 def _check_totals(draft: Draft, totals: Sequence[tuple[Line, int]]) -> None:
-    """Report a list as truncated if the number of its cards differs from its total."""
+    """Report a list as truncated if it does not have as many cards as its total says."""
     listed_cards = {slot.card for slot in slots_in(draft)}
     for line, count in totals:
         if count != len(listed_cards):

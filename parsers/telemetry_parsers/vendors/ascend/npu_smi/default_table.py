@@ -37,7 +37,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
     "bus-id": re.compile(r"(?:[0-9A-Fa-f:.]{1,20}|N/?A|-)\Z"),
     "health": re.compile(r"[A-Za-z][A-Za-z_/ -]{0,24}\Z"),
 }
-# Tables of Ascend 950 have separate cells for id and name; older ones have one cell for both.
+# Tables of Ascend 950 print id and name in separate cells, older ones in one cell.
 _SHAPES = tuple(
     TableShape(frozenset({*_WORDS, "name"}), _WORDS, opening) for opening in ("npu id", "npu")
 )  # fmt: skip
@@ -59,7 +59,7 @@ _ENGINES = (
     (_WHOLE_CHIP, metric("engine_utilization_ratio", "npu")),
 )
 _MEMORY = (metric("memory_used_bytes"), metric("memory_total_bytes"))
-# All targets of the table.
+# All tables of this shape, from which the parser's metrics are collected.
 TABLES = (_READINGS, _ENGINES, _MEMORY, TO_HEALTH)
 
 
@@ -94,7 +94,7 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _may_end(lines: Sequence[Line], version: str | None) -> bool:
-    """Return whether a text may end with the device table. With HBM, and since version 23, processes follow."""
+    """Return whether a text may end with the device table. Since version 23, processes follow a table with HBM."""
     has_hbm = any("hbm-usage" in line.text.lower() for line in lines)
     major = units.whole((version or "").partition(".")[0])
     return not has_hbm or (major is not None and major < _PROCESSES_SINCE)
@@ -139,7 +139,7 @@ def _has_heading(line: Line, name: str) -> bool:
 
 
 def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[str]) -> str | None:
-    """Put a chip into the draft. Return the kind of its index, `phy-id` or `card`, or None."""
+    """Put a chip into the draft. Return where its index is from (`phy-id` or `card`), or None without an index."""
     cells = record.values
     card = _number_in(cells, "npu", "npu id")
     if card is None or "health" not in cells or "phy-id" in ids - cells.keys():
@@ -209,7 +209,7 @@ def _text(cells: Mapping[str, Cell], heading: str) -> str | None:
 
 
 def _index_space(draft: Draft, index_kinds: set[str | None]) -> str:
-    """Return the space of physical ids if they are printed, or if each card has one chip, whose NPU id is physical."""
+    """Return PHYSICAL if the indices are physical ids (printed, or NPU ids of cards with one chip each), else ""."""
     cards = [slot.card for slot in slots_in(draft)]
     has_single_chips = len(set(cards)) == len(cards)
     return PHYSICAL if index_kinds == {"phy-id"} or (index_kinds == {"card"} and has_single_chips) else ""
@@ -220,13 +220,13 @@ def _is_expected(line: Line) -> bool:
     return _is_banner(line) or is_rule(line.text) or not line.text.strip("+-=| \t")
 
 
-# The tool lists at most this many processes of a chip. A chip with this many may have more.
+# The tool lists at most this many processes per chip, so a chip with this many listed may have more.
 _MAX_LISTED = 8
 _PID = re.compile(r"[0-9]{1,18}\Z")
 _PROCESS_WORDS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("npu", "npu id", "chip"), _ID),
     "process id": _PID,
-    "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # none for a process on the host
+    "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # no number for a process on the host
     "process memory(mb)": re.compile(r"(?:[0-9.]{1,16}|N/?A|-)\Z"),
 }
 _OLD, _NEW = (
@@ -237,7 +237,7 @@ _NONE = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1,6})\Z",
 
 @dataclass(slots=True)
 class _ProcessCounts:
-    """The number of processes by slot, and the cards by the state of their rows."""
+    """The number of processes of each chip, and the cards whose rows are complete, incomplete or missing."""
 
     counts: Counter[Slot] = field(default_factory=Counter)
     unlisted: dict[int, Line] = field(default_factory=dict)  # missing from the device table

@@ -1,4 +1,4 @@
-"""The keys of npu-smi's `key : value` answers with their targets, keys without a metric, and Huawei's words."""
+"""Maps the keys of npu-smi's `key : value` answers to metrics, lists keys without a metric, and explains words."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ WITHOUT_HBM = frozenset(
         *(f"dvpp {engine} usage rate" for engine in ("vdec", "venc", "vpc", "jpege", "jpegd")),
     }
 )  # fmt: skip
-# Product names and headings that show a product without HBM, if other answers are in the same log.
+# Product names and headings of products without HBM. Other answers in the same log may contain them.
 SHOWS_NO_HBM = re.compile(r"\bascend ?310|\b310[pb][0-9]?\b|\bmemory-usage\(mb\)", re.IGNORECASE)
 SHOWS_HBM = re.compile(r"\bhbm\b|\bascend ?9|\b9[15]0[a-z]", re.IGNORECASE)
-# Cards with HBM print these. A virtual card may omit the usage of its HBM, and the lines of HBM may be missing.
+# Cards with HBM print these keys, possibly without a line about HBM: a virtual card may omit the usage of its HBM.
 MAY_HAVE_HBM = frozenset(
     {
         "aicore count", "aivector usage rate", "aicube usage rate", "npu utilization", "ddr usage rate", "ddr bandwidth usage rate",
@@ -51,7 +51,7 @@ MAY_HAVE_HBM = frozenset(
 )  # fmt: skip
 BITS = ("single", "double")
 
-# Sensors of the whole card, even if a chip is named: its air, module, USB hub and disk, as Huawei documents them.
+# Sensors of the card, even below a chip's name. According to Huawei: of its air, module, USB hub and disk.
 CARD_SENSORS: Mapping[str, Target] = {
     **{f"lm75{letter}_te": metric("temperature_celsius", f"lm75_{letter}") for letter in "abc"},
     "tec_temp": metric("temperature_celsius", "board_tec"),
@@ -88,22 +88,22 @@ FIELDS: Mapping[str, tuple[Target, ...]] = {
     "ecrc error count": (metric("pcie_errors_total", "ecrc"),),
     **{key: (target,) for key, target in CARD_SENSORS.items()},
 }
-# Values of the whole card unless they are below a chip. Chips do not print them if a card has several chips.
+# Values of the whole card, unless they are printed below a chip, which happens only on cards with one chip.
 CARD_FIELDS: Mapping[str, Target] = {**CARD_SENSORS, "power dissipation": metric("power_card_watts")}
-# Values of the whole card if its controller is named.
+# Values of the whole card that are printed below the name of its controller.
 PART_FIELDS: Mapping[str, Target] = {
     **CARD_FIELDS,
     "npu real-time power": metric("power_card_watts"),
     "voltage": metric("voltage_volts", "board"),
 }
-# Keys of HBM and of DDR. If the chip has HBM, HBM is the device's memory; see `docs/vendors/ascend.md`.
+# `{}` is HBM or DDR. The device's memory is HBM if the chip has any; see `docs/vendors/ascend.md`.
 MEMORY_FIELDS: Mapping[str, Target] = {
     "{} capacity": metric("memory_total_bytes"),
     "{} usage rate": metric("memory_used_ratio"),
     "{} bandwidth usage rate": metric("memory_bandwidth_ratio"),
     "{} clock speed": metric("clock_hertz", "memory"),
 }
-# Keys of each kind of memory separately; the labels of DDR differ.
+# Keys that are read for HBM and for DDR. The labels differ.
 ECC_FIELDS: Mapping[str, Target] = {
     "hbm single bit error count": metric("ecc_corrected_total", "hbm"),
     "hbm double bit error count": metric("ecc_uncorrected_total", "hbm"),
@@ -116,7 +116,7 @@ ECC_FIELDS: Mapping[str, Target] = {
     "ddr single bit isolated pages count": metric("retired_pages", "ddr_single_bit_ecc"),
     "ddr double bit isolated pages count": metric("retired_pages", "ddr_double_bit_ecc"),
 }
-# Keys of the device's memory, which is HBM if there is any.
+# Of these keys, the one of the device's memory is used, which is HBM if there is any.
 ECC_ENABLED = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable status")
 # The JPEG encoder and decoder share a label; the higher utilization is used.
 JPEG = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
@@ -126,7 +126,7 @@ HEALTH = ("health status", "health")
 TO_ECC_ENABLED = switch("ecc_enabled", {"true": 1.0, "false": 0.0})
 TO_HEALTH = health({state: state for state in HEALTH_STATES})
 
-# All targets of an answer.
+# All tables of this shape, from which the parser's metrics are collected.
 TABLES = (FIELDS, MEMORY_FIELDS, ECC_FIELDS, PART_FIELDS, TO_ECC_ENABLED, TO_HEALTH)
 
 CARD_KEY, COUNT_KEY, CHIP_KEY, NAME_KEY = "npu id", "chip count", "chip id", "chip name"
@@ -144,9 +144,9 @@ FACTS: Mapping[str, str] = {
     "error code": "error_codes",
 }
 TOTALS = ("total count", "card count")
-# Keys of active faults. The first two have hexadecimal codes, the others the number of chips with a fault.
+# Keys of active faults. The values of the first two are hexadecimal codes; the others count chips with a fault.
 ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information", ("chip fault", "faulty chip count")
-# The value continues in lines with a blank key.
+# The value of this key continues on the next lines, which have a blank key.
 LONG_KEY = "error information"
 # Keys of the 950's link, which are not documented.
 _LINK_ERRORS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
@@ -182,27 +182,27 @@ COMMON_WORDS = frozenset(
         "flash count", "manufacturer id", "vendor id", "device id", "module id", "product type", "ecc-enable status",
     }
 )  # fmt: skip
-# Keys of links between chips. They do not name the link.
+# The beginnings of keys of links between chips. They are not read, because they do not name the link.
 QUIET_BEGINNINGS = ("hccs ", "xlink ")
 RATED_POWER = "rated power dissipation"
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The last key of a complete answer, valid only if `beside` is printed and `instead` is not."""
+    """A key that may end a complete answer, provided that the key `beside` is printed and the key `instead` is not."""
 
     key: str
     beside: str = ""
     instead: str = ""
 
 
-# The last lines of complete answers. An answer about the chips of a card names each chip, above or below
-# its lines. A name below is the proof. Other answers end with one of these keys and with no other known key.
+# The keys that may end a complete answer. An answer about the chips of a card names each chip, above or below
+# its lines. A name below them shows that they are complete. Other answers end with one of these keys.
 # Answers about a 950, which has no chips, begin with the card.
 ENDS_OF_CARDS: tuple[End, ...] = (
     *map(End, ("aicube usage rate", "npu real-time power", "error information", "hbm manufacturer id", *ECC_ENABLED)),
     *map(End, ("hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),
-    End("temperature", instead="aicore usage rate"),  # temp; common prints the power below the temperature
+    End("temperature", instead="aicore usage rate"),  # of temp; common prints the power below the temperature
 )
 # Answers about one chip do not name it; in common, temp and volt the chip is above its lines.
 ENDS_OF_CHIPS: tuple[End, ...] = (
@@ -222,7 +222,7 @@ ENDS_OF_CHIPS: tuple[End, ...] = (
     End("health", beside=CHIP_KEY),
     End("error information"),  # health
 )
-# The card's controller is named above its lines in `common`, and below them in other answers.
+# In `common`, the name of the card's controller is above its lines. In other answers it is below them.
 ENDS_OF_PARTS: tuple[End, ...] = (
     *map(End, ("npu real-time power", "power dissipation")),
     # The controller of a 910B has a temperature and no power in `common` (23.0). That of a 910A has both.

@@ -52,7 +52,7 @@ _VERSION = re.compile(
     r"[ \t]{0,8}npu-smi[ \t]{1,8}(?:version[ \t]{0,8}:?[ \t]{0,8})?(v?[0-9][^\s|]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
 _UNSUPPORTED = ("does not support", "dose not support")
-# The metrics that polls of every card add to the table. Metrics of the table are not added, because values of different
+# The metrics that each poll adds to those of the table. Metrics of the table are not added, because values of different
 # times would alternate, and some answers have another meaning (usable memory, AI cores for the whole chip).
 _ADDED: Mapping[str, frozenset[str]] = {
     "usages": frozenset({"engine_utilization_ratio", "memory_bandwidth_ratio"}),
@@ -84,7 +84,7 @@ def _read_blocks(text: Text, draft: Draft) -> bool:
     is_npu_smi = any(blocks.is_block_line(line, common) for line in text.lines)
     if not is_npu_smi or foreign_tool(text.joined, TOOL) is not None:
         return False
-    # Needed only for answers about memory. Only the head is searched, so that long logs are read in linear time.
+    # This is needed only for answers about memory. Only the beginning of the text is searched, to limit the time.
     joined = text.joined.upper()
     head = text.output.text[:_LOG_HEAD_CHARACTERS] if "DDR" in joined or "MEMORY" in joined else ""
     without_hbm = keys.SHOWS_NO_HBM.search(head) is not None and keys.SHOWS_HBM.search(head) is None
@@ -106,7 +106,7 @@ def _read_version(text: Text, draft: Draft) -> bool:
 
 
 def _report_on_unsupported(output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return an empty report if a product does not support a query that is sent for every card."""
+    """Return an empty report if a card does not support a query, which the reader sends to every card; else None."""
     first_line = next((line.text.lower() for line in lines if line.text.strip()), "")
     return Report() if output.target and any(words in first_line for words in _UNSUPPORTED) else None
 
@@ -139,7 +139,7 @@ _TOOL = Tool(
 
 
 def _per_card(name: str, kind: str, interval: float, *, first_chip: bool = False) -> Poll:
-    """Return a poll that calls the tool once for each card. If a chip is needed, it is the card's first one."""
+    """Return a poll that calls the tool once for each card. `first_chip` is for queries that need a chip number."""
     line = (TOOL, "info", "-t", kind, "-i", "{card}")
     lines = ((*line, "-c", "0"), line) if first_chip else (line,)
     request = Command(alternatives=lines, folders=_FOLDERS, per="card")

@@ -18,7 +18,7 @@ from telemetry_parsers.vendors.ascend.npu_smi.keys import PHYSICAL
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The slot of a chip: its card's NPU id and its number on the card, or its physical id if only that is printed."""
+    """Identifies a chip by its card's NPU id and its number on the card or, if not printed, by its physical id."""
 
     card: int | None = None
     chip: int | None = None
@@ -32,7 +32,7 @@ class Slot:
 
 
 def chip_at(draft: Draft, slot: Slot) -> int:
-    """Return the position of the chip in a slot. The chip is added at its first mention."""
+    """Return the position of this chip in the draft. Add the chip if it is not there."""
     return draft.device(slot) if draft.has(slot) else draft.device(slot, slot.device(draft.vendor))
 
 
@@ -142,7 +142,7 @@ def is_measured(key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Evidence around a block that the block is complete, and that the product has no HBM."""
+    """What the rest of the answer shows about a block: that it is complete, and that the product has no HBM."""
 
     is_complete: bool
     without_hbm: bool
@@ -189,7 +189,7 @@ def _targets_of(block: Block, kind: int | None) -> Iterator[tuple[str, Target]]:
 
 
 def _has_memory(block: Block) -> bool:
-    """Return whether a reading of HBM or DDR is printed. A capacity of 0 means that there is none."""
+    """Return whether a value of the device's memory is printed. A DDR capacity of 0 means that there is no memory."""
     return (
         keys.FLASH_KEY not in block
         and not _is_zero(block, "ddr capacity")
@@ -198,7 +198,7 @@ def _has_memory(block: Block) -> bool:
 
 
 def _memory_of(block: Block, evidence: Evidence) -> int | None:
-    """Return the kind of the device's memory: HBM, or DDR if no line of HBM can be missing, else None."""
+    """Return the kind of the device's memory: HBM if printed, DDR if no HBM line can be missing, else None."""
     if keys.FLASH_KEY in block:
         return None
     kinds = {_MEMORY_KEYS[key][0] for key in block if key in _MEMORY_KEYS}
@@ -212,7 +212,7 @@ def _memory_of(block: Block, evidence: Evidence) -> int | None:
 
 
 def _is_hbm_capacity_missing(block: Block) -> bool:
-    """Return whether HBM is printed without its capacity beside a capacity of DDR, so that either may be the memory."""
+    """Return whether the memory is ambiguous: HBM is printed without a capacity, and DDR is printed with one."""
     has_hbm = any(_MEMORY_KEYS[key][0] == _HBM for key in block if key in _MEMORY_KEYS)
     capacity = block.get("hbm capacity")
     has_ddr = "ddr capacity" in block and not _is_zero(block, "ddr capacity")
@@ -233,7 +233,7 @@ def _value_of(draft: Draft, entry: Entry, target: Target) -> Value:
 
 
 def _store_jpeg(draft: Draft, device: int, block: Block) -> None:
-    """Store the utilization of the busier engine. It is absent if only one of the two engines is known."""
+    """Store the utilization of the busier JPEG engine. It is absent if only one of the two is known."""
     entries = [block[key] for key in keys.JPEG if key in block]
     values = [_value_of(draft, entry, _JPEG) for entry in entries]
     if not entries:
@@ -246,7 +246,7 @@ def _store_jpeg(draft: Draft, device: int, block: Block) -> None:
 
 
 def _store_pending(draft: Draft, device: int, block: Block) -> None:
-    """Store 1 if pages will be retired at the next start, 0 if both kinds of errors have none."""
+    """Store 1 if pages will be retired at the next start, or 0 if there are none for either kind of errors."""
     entries = [block[key] for key in keys.PENDING_PAGES if key in block]
     values = [_value_of(draft, entry, metric("retired_pages")) for entry in entries]
     for entry, value in zip(entries, values, strict=True):

@@ -18,7 +18,7 @@ from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot, chip_at
 
 _CARD, _CHIP = "npuid(idx)", "chipid(idx)"
-# The targets of the columns of `watch`.
+# The metrics of each column of `watch`.
 _WATCHED: Mapping[str, tuple[Target, ...]] = {
     "pwr(w)": (metric("power_watts"),),
     "pwr(mw)": (metric("power_watts"),),
@@ -32,7 +32,7 @@ _WATCHED: Mapping[str, tuple[Target, ...]] = {
     "memory(%)": (metric("memory_used_ratio"),),
     "memory bw(%)": (metric("memory_bandwidth_ratio"),),
 }
-_WHOLE_CHIP = "npu util(%)"  # read after the AI cores, whose utilization is preferred
+_WHOLE_CHIP = "npu util(%)"  # read last: the utilization of the AI cores takes precedence
 _WATCH = frozenset({_CARD, _CHIP, *_WATCHED})
 _NODE = re.compile(r"(NPU|Phy-ID)([0-9]{1,6})\Z", re.IGNORECASE)
 _RELATION = re.compile(r"(?:X|SYS|PHB|PIX|PXB|SIO|UB|NA|HCCS(?:_SW)?|XLink(?:_SW)?|PCIE?)\Z", re.IGNORECASE)
@@ -107,7 +107,7 @@ def topology_row(line: Line) -> tuple[Slot, str | None] | None:
     return slot, None if _RELATION.match(last_word) or _NODE.match(last_word) else units.text_or_none(last_word)
 
 
-# A test for each shape. A line that passes none of them has the shape of the previous line.
+# For each shape, a test whether a line has it. A line that passes no test has the shape of the previous line.
 _SHAPES: Mapping[str, Callable[[Line], object]] = {
     "table": lambda line: line.text.lstrip().startswith("|") or is_rule(line.text),
     "mapping": readings.mapping_headings,

@@ -21,7 +21,7 @@ _NO_NAME = "get pid name failed"  # the process follows, with a blank name
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A line that names a part of the card: a chip by its number, or another part by its name."""
+    """A line that names the part of the card to which values belong: a chip's number, or another part's name."""
 
     line: Line
     chip: int | None = None
@@ -70,7 +70,7 @@ _Item = Part | ProcessRow | _Pair | _Idle | _Failure
 
 @dataclass(slots=True)
 class Section:
-    """The values of one part of a card, which may be unnamed; `repeated` is the line of a repeated key."""
+    """The values in one section of a card; the section may have no name. `repeated` is a line that repeats a key."""
 
     part: Part | None = None
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Section:
 
     @property
     def has_content(self) -> bool:
-        """Return whether there are measured values, or processes, or the message that there are none."""
+        """Return whether the section has measured values, processes, or the message that there are no processes."""
         return bool(self.rows or self.is_idle) or any(is_measured(key) for key in self.entries)
 
     @property
@@ -124,7 +124,7 @@ class Section:
 
 @dataclass(slots=True)
 class Card:
-    """The lines of an answer about one card, in paragraphs."""
+    """The lines about one card in an answer, split into paragraphs at blank lines."""
 
     number: int | None = None
     where: str = "text"
@@ -144,7 +144,7 @@ class Card:
 
 
 def cards(lines: Sequence[Line], number: int | None, problems: list[Problem]) -> list[Card]:
-    """Return the cards in these lines; `number` is the requested card, for answers that do not name it."""
+    """Return the cards in these lines. `number` is the card in the command; the answer may not name it."""
     cards_so_far = [Card(number)]
     for line in lines:
         text = line.text.strip()
@@ -226,7 +226,7 @@ def _joined_if_doubled(paragraphs: Sequence[list[_Item]]) -> list[list[_Item]]:
 
 
 def _sections(paragraph: Sequence[_Item], problems: list[Problem]) -> Iterator[Section]:
-    """Yield the sections of a paragraph, which all begin or all end with the name of their part."""
+    """Yield the sections of a paragraph. Either all of them begin with the name of a part, or all end with it."""
     items = _with_one_name(paragraph)
     names = [position for position, item in enumerate(items) if isinstance(item, Part)]
     has_above = bool(names) and _has_content(items[: names[0]])
@@ -245,7 +245,7 @@ def _sections(paragraph: Sequence[_Item], problems: list[Problem]) -> Iterator[S
 
 
 def _with_one_name(paragraph: Sequence[_Item]) -> list[_Item]:
-    """Return the paragraph with one line for a part that has both a number and a name, as in `-t board`."""
+    """Return the paragraph. If a part has a number and a name, as in `-t board`, only the line of the name is kept."""
     items: list[_Item] = []
     for item in paragraph:
         if items and isinstance(item, Part) and isinstance(items[-1], Part) and item.is_other_part:

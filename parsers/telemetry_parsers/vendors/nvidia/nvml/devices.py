@@ -46,10 +46,10 @@ _TEXTS = (
     ("gsp_firmware", "GspFirmwareVersion"),
     ("board_part_number", "BoardPartNumber"),
 )
-# If a GPU's memory is a NUMA node of the host (Grace), NumaNodeId is that node. MemoryAffinity is the card's node.
+# NumaNodeId is the NUMA node that consists of the GPU's memory (Grace). MemoryAffinity is the node nearest to the card.
 _NUMBERS = (("minor", "MinorNumber"), ("memory_numa_node", "NumaNodeId"), ("module", "ModuleId"))
 _AFFINITY = "MemoryAffinity.1.0"
-# Compute capabilities of GPUs on one chip with their CPU: Tegra, Orin, Thor, GB10.
+# Compute capabilities of GPUs that share a chip with a CPU: Tegra, Orin, Thor, GB10.
 _INTEGRATED = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1), (11, 0), (12, 1)})
 _WORDS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
     ("architecture", "Architecture", _ARCHITECTURES),
@@ -65,7 +65,7 @@ def gpu(recorded: dict[str, Plain], node: dict[str, Plain]) -> Device:
 
 
 def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Device | None:
-    """Return a MIG instance of the GPU at that position, or None for an instance without an index."""
+    """Return a MIG instance of the GPU at this position in the draft, or None if the instance has no index."""
     return instance_in(recorded, parent, position, tuple(sorted(_instance_facts(recorded))))
 
 
@@ -139,7 +139,7 @@ def _only_bit(answer: Plain) -> str | None:
 
 
 def _modes(name: str, answer: Plain) -> Iterator[tuple[str, str]]:
-    """Yield a mode and, if it differs, the mode after a reset."""
+    """Yield the current mode and, if another one takes effect after a reset, that one as `<name>_pending`."""
     current, pending = (_word(part_of(answer, position), _SWITCH) for position in (0, 1))
     if current is not None:
         yield name, current
@@ -165,12 +165,12 @@ def _word(answer: Plain, words: Mapping[int, str]) -> str | None:
     return None if number is None else words.get(number)
 
 
-# Linux has no larger PIDs.
+# The largest PID of Linux.
 _MAX_PID = 1 << 22
 _MOST = 100_000
 _MAX_PERCENT = 100
 _Key = tuple[int, int | None, int | None]
-# A process in several lists gets the most specific kind.
+# If a process is in several lists, the last kind in this order is used.
 _KINDS: Mapping[str, ProcessKind] = {"Graphics": "graphics", "Compute": "compute", "MPSCompute": "mps"}
 _RANKS = {kind: rank for rank, kind in enumerate(_KINDS.values())}
 
@@ -198,7 +198,7 @@ def read_processes(
 
 
 def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[Process, ...]:
-    """Return the processes with their share of busy time, if the driver samples it."""
+    """Return the processes with their utilization, if the driver samples it."""
     if not isinstance(samples, list) or len(samples) > _MOST:
         return processes
     percents = dict(sample for sample in map(_sample, samples) if sample is not None)
@@ -217,7 +217,7 @@ def _sample(sample: Plain) -> tuple[int, float | None] | None:
 
 
 def _absence_of_list(kind: str, listed: Plain, readings: Readings) -> Absent:
-    """Return the absence of a list. Report a problem unless the card or the driver does not support the list."""
+    """Return why a list is absent. Report this as a problem unless the list is just not supported."""
     return (
         Absent.NOT_SUPPORTED if error_in(listed) == NOT_SUPPORTED_CODE else readings.error(listed, f"{kind} processes")
     )
@@ -237,7 +237,7 @@ def _read_list(kind: str, listed: Plain, processes: dict[_Key, Process], reading
 
 
 def _merged_process(previous: Process, process: Process) -> Process:
-    """Return one process for the entries of two lists."""
+    """Merge the entries of two lists about the same process."""
     memory = process.memory_used_bytes if previous.memory_used_bytes is None else previous.memory_used_bytes
     return replace(
         previous, memory_used_bytes=memory, kind=max(previous.kind, process.kind, key=lambda kind: _RANKS.get(kind, -1))

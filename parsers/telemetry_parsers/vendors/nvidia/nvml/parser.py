@@ -54,7 +54,7 @@ def _report_on_output(output: Output) -> Report:
 
 
 def _has_gpm(gpu: Plain) -> bool:
-    """Return whether GPM answered for the GPU or one of its instances."""
+    """Return whether the GPU or one of its instances has results of GPM (performance counters)."""
     recorded = mapping(gpu)
     records = (recorded, *map(mapping, items(recorded.get("instances"))))
     return any(mapping(record.get("gpm")) and error_in(record["gpm"]) is None for record in records)
@@ -98,7 +98,7 @@ def _read_common(recorded: dict[str, Plain], readings_of: Readings) -> None:
 
 
 def _report_unopened(unopened: list[Plain], draft: Draft) -> None:
-    """Report GPUs that NVML counts but cannot open, except those of other users (no permission)."""
+    """Report GPUs that NVML counts but cannot open, except GPUs that the user is not permitted to open."""
     for entry in unopened:
         index, code = whole(part_of(entry, 0)), whole(part_of(entry, 1))
         if code != _NO_PERMISSION:
@@ -106,7 +106,7 @@ def _report_unopened(unopened: list[Plain], draft: Draft) -> None:
 
 
 def _report_without_gpus(unopened: list[Plain], report: Report) -> Report:
-    """Return the report on a node without a readable GPU."""
+    """Return the report on a node where no GPU can be opened."""
     if not unopened and not report.problems:
         return Report("no_devices", facts=report.facts)
     codes = [part_of(entry, 1) for entry in unopened]

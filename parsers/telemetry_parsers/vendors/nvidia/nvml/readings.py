@@ -12,7 +12,7 @@ from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.nvidia.nvml import devices, tables
 from telemetry_parsers.vendors.nvidia.nvml.tables import LINK_METRICS
 
-# The energy counters of these GPUs include the whole module with CPU and memory (ml-energy/zeus #172).
+# The energy counters of these GPUs count the whole module, including CPU and memory (ml-energy/zeus #172).
 _MODULE_WIDE_ENERGY = ("GH200",)
 _ENERGY = "total_energy_consumption"
 _MEMORY_TEMPERATURE = "memory_temp"
@@ -84,11 +84,11 @@ def _read_performance_state(answer: Plain, readings: Readings) -> None:
 
 
 def _read_reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
-    """Store a state for each supported or active reason, or for the usual reasons if the support is unknown."""
+    """Store a state for each reason that is supported or active. If support is unknown, assume the usual reasons."""
     value = readings.value(answer, _REASONS)
     all_bits = sum(tables.REASONS) | tables.IDLE
     if not isinstance(value, Absent) and (value < 0 or int(value) & all_bits == all_bits):
-        value = Absent.IMPLAUSIBLE  # all bits are set, in a number of any length
+        value = Absent.IMPLAUSIBLE  # all known bits are set, whatever the number's size
     mask = whole(supported, 1 << 63)
     active = 0 if isinstance(value, Absent) else int(value)
     expected = tables.USUAL_REASONS if mask is None else mask
@@ -119,24 +119,24 @@ def _absence_of(name: str, answer: Plain, average: Plain, recorded: dict[str, Pl
     if name == tables.MEMORY_POWER:
         return _absence_of_part(answer, average)
     is_invalid = (
-        (name == _MEMORY_TEMPERATURE and answer == 0)  # a card without that sensor
+        (name == _MEMORY_TEMPERATURE and answer == 0)  # the card has no such sensor
         or (name == _ENERGY and any(mark in (text(recorded.get("name")) or "") for mark in _MODULE_WIDE_ENERGY))
-        or (name == tables.MODULE_POWER and _is_not_above_gpu(answer, average))  # a driver without support for modules
+        or (name == tables.MODULE_POWER and _is_not_above_gpu(answer, average))  # the driver does not support modules
     )
     return Absent.NOT_SUPPORTED if is_invalid else None
 
 
 def _is_not_above_gpu(answer: Plain, average: Plain) -> bool:
-    """Return whether a module's power is at most that of its GPU, and therefore not the module's."""
+    """Return whether a module's power is not above that of its GPU. It is then not the power of the module."""
     module, gpu = number(answer), number(average)
     return not isinstance(module, Absent) and not isinstance(gpu, Absent) and module <= gpu
 
 
 def _absence_of_part(answer: Plain, average: Plain) -> Absent | None:
-    """Return why a power is not that of the memory, or None. Some drivers return the power of the whole card."""
+    """Return why the memory's power is not valid, or None. Some drivers return the power of the whole card instead."""
     part, total = number(answer), number(average)
     if isinstance(part, Absent) or part < 0:
-        return None  # reported as is
+        return None  # reported without change
     if isinstance(total, Absent):
         return Absent.NOT_REPORTED
     return None if 0 < part < total else Absent.NOT_SUPPORTED
@@ -170,7 +170,7 @@ def _store_main_power(
 
 
 def _read_ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings: Readings) -> None:
-    """Store the errors of each location, or the total if no location has a number."""
+    """Store the error counts of each location or, if no location has a number, the total."""
     answers = [(row, calls[name], name) for name, row in tables.ECC_CALLS.items() if name in calls]
     answers += [(row, fields[name], name) for name, row in tables.ECC_FIELDS.items() if name in fields]
     for metric in dict.fromkeys(row.metric for row, _, _ in answers):
@@ -203,7 +203,7 @@ def _fan_row(name: str) -> Row | None:
 
 
 def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Readings) -> None:
-    """Store the values counted since the previous poll. The first poll has none."""
+    """Store the GPM values, which are for the time since the previous poll. The first poll has none."""
     values = mapping(answer)
     for name in values:
         if name not in table and name != "error":
@@ -220,7 +220,7 @@ _MAX_LINKS = 128
 _NUMBERS = frozenset(map(str, range(_MAX_LINKS)))
 # A sleeping link (2) wakes by itself and is up. A link whose traffic is disabled (3) is down.
 _STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
-# The first name with a number is used. NVLink 5 counts bytes and recovery events, older links KiB and recoveries.
+# The first of these names that has a number is used. NVLink 5 has bytes and recovery events, others KiB and recoveries.
 _COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = {
     "link_receive_bytes_total": (("rx_bytes", 1), ("data_rx_kib", 1024)),
     "link_transmit_bytes_total": (("tx_bytes", 1), ("data_tx_kib", 1024)),
@@ -265,7 +265,7 @@ def _link_state(answer: Plain, readings: Readings) -> Value:
 def _store_counter(
     metric: str, links: Mapping[str, dict[str, Plain]], totals: dict[str, Plain], readings: Readings
 ) -> None:
-    """Store the number of each link or, if no link has one, the number of all links together or an absence."""
+    """Store a counter for each link or, if no link has a number, the total of all links, else an absence."""
     has_number = False
     for link, answers in links.items():
         row = _first_number(metric, link, answers)
@@ -284,7 +284,7 @@ def _store_counter(
 
 
 def _first_number(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
-    """Return the row and the name of the counter's first answer with a number, or None."""
+    """Return the row and the name of the counter's first result that has a number, or None."""
     for name, factor in _COUNTERS[metric]:
         answer = answers.get(name)
         if answer is not None and error_in(answer) is None and number(answer) is not Absent.NOT_REPORTED:
@@ -297,12 +297,12 @@ def _store_absence(readings: Readings, reason: Absent) -> None:
         readings.add(metric, reason, _ALL, "NVLink")
 
 
-# A bus address, and the numbers of a GPU instance and a compute instance, as texts.
+# The bus address, and the printed numbers of the GPU instance and the compute instance.
 _InstanceKey = tuple[str | None, str | None, str | None]
 
 
 def read_events(answer: Plain, draft: Draft) -> None:
-    """Put the events into the draft, at their instance or else at their GPU."""
+    """Put each event into the draft, for its instance or, if there is none, for its GPU."""
     if not items(answer):
         return
     positions: dict[_InstanceKey, int] = {}

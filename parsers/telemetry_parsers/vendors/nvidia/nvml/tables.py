@@ -12,7 +12,7 @@ NOT_SUPPORTED_CODE = 3
 # Some drivers return 2 for a field or a link that does not exist, 25 and 26 for calls of other driver versions.
 _REASONS = MappingProxyType(
     {
-        -1: Absent.NOT_UNDERSTOOD,  # from the reader: the library returned no valid text
+        -1: Absent.NOT_UNDERSTOOD,  # set by the reader: the library returned invalid text
         2: Absent.NOT_SUPPORTED,
         3: Absent.NOT_SUPPORTED,
         4: Absent.NOT_PERMITTED,
@@ -36,9 +36,9 @@ _PCIE_ERRORS = (
     "correctable", "non_fatal", "fatal", "unsupported_request", "nak_received", "nak_sent", "replay_rollover",
     "l0_to_recovery",
 )  # fmt: skip
-# The requested limits of the margin (T.Limit, since Ada and Hopper).
+# The requested limits of the temperature margin (T.Limit), which exists since Ada and Hopper.
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
-# The spans of error counts in the names of fields and calls: since the driver was loaded, and the board's lifetime.
+# Error counts exist since the driver was loaded and for the lifetime of the board. Fields and calls name these spans so.
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
@@ -119,7 +119,7 @@ FIELDS: Mapping[str, Row] = {
     "pcie_count_tx_bytes": Row("pcie_transmit_bytes_total"),
     "pcie_count_rx_bytes": Row("pcie_receive_bytes_total"),
 }
-# Errors by location, from fields (Volta, Turing and older) and from calls (Ampere and newer). Totals are used only if no
+# Errors by location, from fields (up to Turing) and from calls (since Ampere). Totals are used only if no
 # location is recorded. A memory that the card does not have is not reported as absent.
 ECC_FIELDS: Mapping[str, Row] = {
     f"ecc_{letters}_{span}_{location}": Row(f"ecc_{kind}{lasting}_total", word)
@@ -151,7 +151,7 @@ _GPM_OF_ALL: Mapping[str, tuple[Row, ...]] = {
 }
 _GRAPHICS = _ratio("graphics_active_ratio")
 GPM: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS,), **_GPM_OF_ALL}
-# The only utilization of a MIG instance is the share of time in which any work ran.
+# For MIG instances, NVML has no other utilization than this share of time in which any work ran.
 GPM_OF_INSTANCE: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS, _ratio("utilization_ratio")), **_GPM_OF_ALL}
 
 POWER_USAGE = "PowerUsage"
@@ -185,13 +185,13 @@ RECOVERY_ACTIONS: Mapping[int, str] = {
     6: "bus_reset",
     7: "reboot",
 }
-# The speed of each fan, in percent of its maximum and in revolutions per minute.
+# The speed of each fan: in percent of its maximum, and in revolutions per minute.
 FAN_CALLS: Mapping[str, Row] = {
     "FanSpeed": Row("fan_ratio", over=100),
     "FanSpeed_v2": Row("fan_ratio", over=100),
     "FanSpeedRPM": Row("fan_rpm"),
 }
-# A GPU on one chip with its CPU has no link and no memory of its own, but the driver returns 1 and 0
+# A GPU that shares a chip with a CPU has no link and no memory of its own, but the driver returns 1 and 0
 # (GB10: Syllo/nvtop #499; Thor: iopsystems/rezolus #1108, #1196).
 NOT_OF_INTEGRATED = frozenset(
     {
@@ -204,7 +204,7 @@ NOT_OF_INTEGRATED = frozenset(
         "pcie_errors_total",
     }
 )
-# Calls about the identity or the mode of a device, without readings.
+# Calls that return the identity or the mode of a device, not a reading.
 FACT_CALLS = frozenset(
     {
         "PersistenceMode", "ComputeMode", "MinorNumber", "NumaNodeId", "MemoryAffinity.1.0", "Architecture",
