@@ -16,17 +16,17 @@ from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedR
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Origin, Readings
 
-# Each counter with the reading whose integral it is.
+# Pairs of a counter and the reading that is integrated for it.
 INTEGRALS = (("busy_seconds_total", "utilization_ratio"), ("energy_estimated_joules_total", "power_watts"))
 MAX_GAP_INTERVALS = 2.0
 # The code of the event for lost links, and the (source, poll) under which these events are stored.
 LINK_DOWN, _LINKS_POLL = "link_down", (SOURCE, "links")
-# A device that is seen for the first time causes no event.
+# The changes of presence that cause an event. The first appearance of a device causes none.
 _PRESENCE_EVENTS = frozenset({"lost", "returned", "removed"})
 
 
 class Increment(NamedTuple):
-    """A segment of a reading's curve, linear from `first` to `last` between two monotonic times."""
+    """A segment of a reading's curve: linear from the value `first` at `begin` to `last` at `end` (monotonic times)."""
 
     begin: float
     end: float
@@ -38,7 +38,7 @@ class UsageLedger(Protocol):
     """Receives the use of the cards, to attribute it to their owners."""
 
     def add_increment(self, device_id: str, metric: str, increment: Increment) -> None:
-        """Add an increment of a reading, whose integral is attributed to the owners."""
+        """Add an increment of a reading. Its integral is attributed to the owners of the card."""
 
     def add_event(self, event: PastEvent) -> None:
         """Add an event of a device."""
@@ -59,14 +59,14 @@ class Watch(Protocol):
 
 @dataclass(slots=True)
 class Integral:
-    """One counter: its total, the time up to which it is integrated, and the last reading."""
+    """The integral of a reading: its total, the time up to which it is computed, and the last reading."""
 
     total: float = 0.0
     integrated_until: float = -math.inf
     last: tuple[float, Origin] | None = None
 
     def add(self, value: float, origin: Origin) -> Increment | None:
-        """Integrate up to this reading, and return the increment, or None if the reading is not newer than the last."""
+        """Integrate up to this reading. Return the increment, or None if the reading is not newer than the last one."""
         previous, self.last = self.last, (value, origin)
         if previous is None or previous[1].source != origin.source:
             return Increment(origin.taken, origin.taken, value, value)
@@ -77,7 +77,7 @@ class Integral:
         longest = MAX_GAP_INTERVALS * min(origin.interval, previous_origin.interval)
         if origin.taken - previous_origin.taken > longest:
             return Increment(origin.taken, origin.taken, value, value)
-        # A part of this time may be integrated already, from the readings of another source.
+        # Part of this time may already be integrated, with the readings of another source.
         begin = min(max(previous_origin.taken, self.integrated_until), origin.taken)
         self.total += (origin.taken - begin) * (value + previous_value) / 2.0
         self.integrated_until = max(origin.taken, self.integrated_until)
@@ -102,7 +102,7 @@ class Accumulator:
         self._watch = watch
 
     def reset(self) -> Accumulator:
-        """Clear the history, and return an accumulator without counts."""
+        """Clear the history, and return a new accumulator, whose counts begin at 0."""
         if self._history is not None:
             self._history.clear()
         return Accumulator(None, self._history, self._ledger, self._watch)

@@ -53,7 +53,7 @@ class _OwnershipInput:
 
 
 class Attribution:
-    """The owners in the newest merge. Not thread-safe. `privacy` decides how names are exposed and stored."""
+    """Derives the owners of the merged devices. Not thread-safe. `privacy` decides how names are exposed and stored."""
 
     def __init__(self, clock: Clock, ledger: Ledger | None = None, privacy: Privacy = BY_NAME) -> None:
         self._clock = clock
@@ -66,7 +66,7 @@ class Attribution:
         self._newer_owners: dict[tuple[str, str], Owner] = {}
 
     def with_owners(self, merged: Merged) -> Merged:
-        """Return the merge with the owners on its devices, and with the problems of their claims."""
+        """Return `merged` with owners on its devices, and with the problems that their claims have."""
         devices, wall_time = merged.devices, self._clock.wall()
         current = _OwnershipInput.from_reports(devices, [checked.report for checked in merged.fresh.reports])
         if current != self._input or self._has_ended_claim(wall_time):
@@ -121,7 +121,7 @@ class Attribution:
             yield from claims
 
     def _as_first_reported(self, owned: NodeOwners) -> NodeOwners:
-        """Keep the details that an owner was first reported with, because new label values would begin new series."""
+        """Keep each owner's details as first reported, because new label values would begin new time series."""
         owners = [allocation.owner for device in owned.devices for allocation in device.allocations]
         self._first_owners = {_key(owner): self._first_owners.get(_key(owner), owner) for owner in owners}
         self._newer_owners = {_key(owner): owner for owner in owners if owner != self._first_owners[_key(owner)]}

@@ -1,4 +1,4 @@
-"""A card in the ledger, with its owners and recent readings. Older use is settled: attributed to owners, and final."""
+"""A card in the ledger, with its owners and recent readings. Older use is settled: its attribution to owners is final."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from telemetry_parsers.readings import Origin, Readings, Shape
 _Holder = TypeVar("_Holder")
 # A change of owners may be reported this late: a kubelet is polled every ten seconds, a tool every fifteen.
 PATIENCE_SECONDS = 60.0
-# With more changes of owners than this, all use is settled at once.
+# After more changes of owners than this, the attribution of all use becomes final immediately.
 _MAX_SPANS = 256
-# Readings for the means and peaks in records, in addition to those that the accumulator integrates.
+# Readings whose means and peaks appear in records, in addition to those that the accumulator integrates.
 _UNLABELLED_METRICS = ("power_cap_watts", "memory_used_bytes", "memory_total_bytes", "memory_used_ratio")
 _PEAK_METRICS = ("temperature_celsius", "throttled")
 _CACHED_SHAPES = 64
@@ -33,20 +33,20 @@ _MAX_WATTS = BY_KEY[POWER].high
 
 
 class BilledCard(Generic[_Holder]):
-    """A card whose use is shared by holders (ledger entries). Use without a holder goes to `unallocated`. Times are monotonic."""
+    """A card shared by holders (ledger entries). Use without a holder is attributed to `unallocated`. Times are monotonic."""
 
     def __init__(self, unallocated: _Holder, now: float) -> None:
         self.unallocated = unallocated
         self.seen_until = now
         # The shares of the current owners.
         self.shares: Mapping[_Holder, float] = {}
-        # The time at which the card was first seen, or returned. Earlier use is not counted.
+        # When the card was first seen or last returned. Earlier use is not counted.
         self._counted_from = self._settled_until = now
         self._timeline: Shares[_Holder] = Shares()
         self._curves: dict[str, array[float]] = {}
         self._events: list[tuple[float, str]] = []
         self.longest_increment = 0.0
-        # Tallies of the use that is not settled, and how many numbers of each curve they include.
+        # Tallies of the use whose owners may still change, and how many numbers of each curve they include.
         self._preliminary: Tallies[_Holder] = {}
         self._tallied_numbers: dict[str, int] = {}
         self._integrals: dict[str, Integral] = {}
@@ -57,13 +57,13 @@ class BilledCard(Generic[_Holder]):
         self._standstill = _Standstill()
 
     def replace_unallocated(self, unallocated: _Holder) -> None:
-        """Set another holder for unallocated use that is not settled yet."""
+        """Attribute unallocated use to this holder, including recent use that is not settled yet."""
         self.unallocated = unallocated
         self._drop_preliminary()
 
     @property
     def patience(self) -> float:
-        """Return how many seconds late reports may change the owners before use is settled."""
+        """Return for how many seconds a late report may still change the owners of past use."""
         return max(PATIENCE_SECONDS, 2 * self.longest_increment)
 
     def integrate(self, readings: Readings) -> None:
@@ -85,7 +85,7 @@ class BilledCard(Generic[_Holder]):
             self._integrals[metric].last = None
 
     def _count_energy(self, readings: Readings) -> None:
-        """Add the energy since the counter's last value. The curve of the power since then gives its distribution over time."""
+        """Add the energy since the counter's last value, distributed over time like the power."""
         joules, origin = readings.find(_COUNTER) or (Absent.NOT_REPORTED, Origin(""))
         if isinstance(joules, Absent):
             return
@@ -111,7 +111,7 @@ class BilledCard(Generic[_Holder]):
                 self.add_increment(ENERGY_COUNTED, increment)
 
     def add_increment(self, metric: str, increment: Increment) -> None:
-        """Add an increment of a reading. The time before the card was present is ignored."""
+        """Add an increment of a reading, without its part before the card was present."""
         _, increment = split(increment, self._counted_from)
         if metric == POWER:
             self._count_power(increment)
@@ -122,7 +122,7 @@ class BilledCard(Generic[_Holder]):
         self.longest_increment = max(self.longest_increment, increment.end - increment.begin)
 
     def _count_power(self, increment: Increment) -> None:
-        """Estimate the energy from the power if no counter grows, including the time since the counter stopped."""
+        """Without a working energy counter, estimate the energy from the power, also for the time since the counter stopped."""
         if not self._has_counter:
             self.add_increment(ENERGY_ESTIMATED, increment)
             return
@@ -137,19 +137,19 @@ class BilledCard(Generic[_Holder]):
         self._events.append((max(time, self._settled_until), code))
 
     def set_shares(self, shares: Mapping[_Holder, float]) -> None:
-        """Set the current shares, which apply from the previous sighting of the card."""
+        """Set the current shares. They apply from the last time that the card was seen."""
         self.shares = shares
         self._timeline.set_shares(self.seen_until, shares)
 
     def extend_back(self, holder: _Holder, since: float) -> float:
-        """Let a current holder start earlier, and return the start that still counts: settled use does not change."""
+        """Move the start of a current holder back, but not into settled use. Return the new start."""
         time = min(max(since, self._settled_until), self.seen_until)
         self._timeline.extend_back(holder, time)
         self._drop_preliminary()
         return time
 
     def add_past(self, holder: _Holder, since: float, until: float, displaceable: Callable[[_Holder], bool]) -> float:
-        """Add a holder for a past period only, and return how many seconds of the period were not settled yet."""
+        """Add a holder for a past period, except for settled use. Return how many seconds of the period it got."""
         begin = min(max(since, self._settled_until), self.seen_until)
         end = min(max(until, begin), self.seen_until)
         if end > begin:
@@ -158,12 +158,12 @@ class BilledCard(Generic[_Holder]):
         return end - begin
 
     def remove_holder(self, holder: _Holder, since: float) -> None:
-        """Remove a holder from this time on, except from settled use."""
+        """Remove a holder from this time on. Settled use does not change."""
         self._timeline.remove_holder(holder, max(since, self._settled_until))
         self._drop_preliminary()
 
     def skip_absence(self, until: float) -> Tallies[_Holder]:
-        """Skip the time until `until`, in which the card was missing. Settle the use before, and return its tallies."""
+        """Settle the use before the card went missing, and return its tallies. Count again from the time `until`."""
         tallies = self.settle()
         self._counted_from = self._settled_until = self.seen_until = until
         self._readings = self._counter = None
@@ -173,14 +173,14 @@ class BilledCard(Generic[_Holder]):
         return tallies
 
     def settle_old(self) -> Tallies[_Holder]:
-        """Settle the use that no late report can change, or all use if the owners change too often. Return its tallies."""
+        """Settle use that is too old for late reports, or all use if the owners changed too often. Return its tallies."""
         if len(self._timeline) > _MAX_SPANS:
             return self.settle(self.seen_until)
         is_due = self.seen_until - self._settled_until > 2 * self.patience
         return self.settle(self.seen_until - self.patience) if is_due else {}
 
     def settle(self, until: float = math.inf) -> Tallies[_Holder]:
-        """Settle the use until this time, and return its tallies."""
+        """Make the attribution of the use until this time final, and return its tallies."""
         tallies: Tallies[_Holder] = {}
         end = min(until, self.seen_until)
         if end > self._settled_until:
@@ -202,7 +202,7 @@ class BilledCard(Generic[_Holder]):
         return tallies
 
     def preliminary_tallies(self, metrics: Iterable[str] | None = None) -> Tallies[_Holder]:
-        """Return preliminary tallies of the use that is not settled, for all readings or at least for these metrics."""
+        """Tally the use whose owners may still change. With `metrics`, the tallies may lack other readings."""
         for metric in self._curves if metrics is None else metrics:
             curve = self._curves.get(metric, _NO_NUMBERS)
             start = self._tallied_numbers.get(metric, 0)
@@ -245,7 +245,7 @@ class _Standstill:
         self._joules += seconds * (increment.first + increment.last) / 2.0
 
     def end(self, step: float = 0.0) -> None:
-        """Clear the energy, because the counter grew by `step` or is no longer followed."""
+        """Clear the energy, because the counter grew by `step` or the card is missing."""
         self._largest_step = max(self._largest_step, step)
         self.increments, self._seconds, self._joules = [], 0.0, 0.0
 

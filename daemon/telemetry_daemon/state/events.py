@@ -21,7 +21,7 @@ OTHER_CODE = "other"
 _SINCE_RESET = frozenset({"energy_joules_total", "ecc_uncorrected_total"})
 _LAST_TIME = BY_KEY["event_last_timestamp_seconds"]
 _Poll = tuple[str, str]
-# Values by metric, label and source.
+# Counter values by metric, label and source.
 _Counts = Mapping[tuple[str, str, str], float]
 
 
@@ -37,7 +37,7 @@ class CounterFloor:
 
 @dataclass(frozen=True, slots=True)
 class OpenEvents:
-    """A device's open event codes with Unix times (0: unknown), and what a repair changes: boot, binding and counters."""
+    """The codes and Unix times (0: unknown) of a device's open events. A new `boot` or `binding` or lower counts close them."""
 
     id: str
     codes: tuple[str, ...]

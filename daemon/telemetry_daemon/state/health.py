@@ -1,4 +1,4 @@
-"""The state of each poll and source, derived from captures and reports. An unchanged state keeps its object."""
+"""The state of each poll and source, derived from captures and reports. While a state is unchanged, its object is reused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIFE_IN_INTERVALS = 3.0
 _SOURCE_WIDE_REASONS = frozenset({"driver_gone", "library_mismatch"})
 # Most frequent first.
 _TIERS: tuple[Tier, ...] = ("fast", "slow", "inventory")
-# If the polls of a source differ, the source has the first of their states in this order.
+# A source whose polls have different states gets the first of these states that one of them has.
 _STATES_BY_SEVERITY: tuple[State, ...] = (
     "stuck",
     "failed",
@@ -120,7 +120,7 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
 
 
 def ended_lists(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Return since when the most frequent list of a source has stopped, by source. Then its other lists are outdated."""
+    """Map each source whose most frequent device list has stopped to the time of the stop. Older lists are outdated."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
         more_frequent = most_frequent.get(health.source)
@@ -176,7 +176,7 @@ def source_status(
 
 
 def _deciding_polls(healths: Sequence[Health]) -> Sequence[Health]:
-    """Return the polls that decide the source's state. If no list is supported, they count as failed."""
+    """Return the polls that decide the source's state. If no poll that lists devices is supported, these have failed."""
     listing = [health for health in healths if health.lists_devices]
     if listing and all(health.state == "not_supported" for health in listing):
         return [replace(health, state="failed", reason="not_understood") for health in listing]
@@ -200,7 +200,7 @@ def _problem_of_failure(health: Health) -> tuple[Problem, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What the store needs to know about a source. A source without lists is polled for its vendor's devices."""
+    """What the store needs to know about a source. A source that cannot list devices is polled for its vendor's devices."""
 
     source: str
     vendor: str

@@ -125,7 +125,7 @@ class MetricHistory:
             self.newest = self.highest_value = self.value
 
     def series(self, span: Span, unclosed: Mapping[int, int], reasons: Reasons) -> Series:
-        """Return the slots in this span. `unclosed` are the slots without data, each with the code of its reason."""
+        """Return the slots in this span. `unclosed` maps each slot that was not stored to the code of the reason."""
         last = _slots_in(self.last, span)
         highest_value = last if self.highest is None else _slots_in(self.highest, span)
         codes = bytearray(span.end - span.first) if self.reasons is None else _slots_in(self.reasons, span)
@@ -216,7 +216,7 @@ class History:
         return int((wall_time - self._clock.boot_time() + _MAX_SLEW_SECONDS) // SLOT_SECONDS)
 
     def update(self, devices: Sequence[MergedDevice], healths: Mapping[PollKey, Health], valid_until: float) -> None:
-        """Set the current devices. Their values count until `valid_until` (monotonic) or until the next call."""
+        """Set the current devices. Their values are valid until `valid_until` (monotonic) or the next call."""
         with self._lock:
             are_valid = self._store_past_slots(self._now())
             polls = {(health.source, health.attempted_monotonic): key for key, health in healths.items()}
@@ -236,7 +236,7 @@ class History:
             self._events.append(replace(event, wall_time=event.wall_time - wall_ahead))
 
     def end_slots(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Store the slots that are over. Called once per slot, because without polls there are no other calls."""
+        """Store the slots that have ended. Called once per slot, because `update` is not called while nothing is polled."""
         snapshot()  # calls `update` if reports have expired
         with self._lock:
             now = self._now()
@@ -365,7 +365,7 @@ def reason(shown: MergedDevice | None, line: MetricHistory, outages: Mapping[Pol
 
 
 def outages_by_poll(healths: Mapping[PollKey, Health], now: float) -> Mapping[PollKey, str]:
-    """Return why polls have no result, by (source, poll), and by (source, "") for its lists. Empty: the poll works."""
+    """Map (source, poll) to why the poll fails, or "" if it works. (source, "") is for the polls that list its devices."""
     words = {key: _outage(health, now) for key, health in healths.items()}
     sources = {(source, ""): "" for source, _ in words}
     lists = {(key[0], ""): word for key, word in words.items() if word and healths[key].lists_devices}

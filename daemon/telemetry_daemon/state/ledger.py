@@ -29,14 +29,14 @@ from telemetry_parsers.ownership import Allocation, Claim
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Readings
 
-# The most owners without cards that wait for late reports.
+# At most this many owners without cards wait for late reports.
 MAX_WAITING = 256
-# How long an end is remembered. The claim of an ended job is reported for a minute.
+# How long the end of an owner is remembered. Sources report the claim of an ended job for a minute.
 _REMEMBERED_END_SECONDS = 300.0
 _NO_END = (-math.inf, -math.inf)
 # The record of unallocated use has no end, so it is completed once a day.
 _DAY_SECONDS = 86_400.0
-# Owners that are reported this soon after the start were present before it.
+# Owners that are reported within this time after the daemon's start were present before it.
 _START_SECONDS = 15.0
 
 
@@ -55,14 +55,14 @@ class Ledger:
         self._entries: dict[Key, Entry] = {}
         # The end of each owner's newest run (Unix time), and when it was recorded (monotonic), oldest first.
         self._finished: dict[Key, tuple[float, float]] = {}
-        # Owners without cards. If their end is known, they are no longer in `_entries`.
+        # Owners without cards, which wait for late reports. If their end is known, they are no longer in `_entries`.
         self._waiting: dict[Entry, None] = {}
         self._completed: list[JobRecord] = []
         # Whether an owner appeared since the state was last saved.
         self.has_new_owner = False
 
     def add_increment(self, device_id: str, metric: str, increment: Increment) -> None:
-        """Add an increment of a reading, whose integral is attributed to the owners."""
+        """Add an increment of a reading. Its integral is attributed to the owners of the card."""
         card = self._cards.get(device_id)
         if card is not None:
             card.add_increment(metric, increment)
@@ -74,7 +74,7 @@ class Ledger:
             card.add_event(self._monotonic(event.wall_time), event.code)
 
     def update(self, devices: Sequence[MergedDevice], now: float, wall: float, ended: Iterable[Claim] = ()) -> None:
-        """Update the owners of the cards at this time, and close the entries of the claims that have ended."""
+        """Update the owners of the cards, and end the entries of owners whose claims have ended."""
         self._now, self._wall = now, wall
         if self._began == -math.inf:
             self._restore()
@@ -92,7 +92,7 @@ class Ledger:
             self._end_day()
 
     def counters(self, device_id: str) -> dict[Key, Totals]:
-        """Return the totals since the daemon started, by owner, for the current owners of a card."""
+        """Return the totals of each current owner of a card since the daemon started."""
         card = self._cards.get(device_id)
         if card is None:
             return {}
@@ -133,7 +133,7 @@ class Ledger:
             self._complete(entry)
 
     def forget(self, device_id: str) -> None:
-        """Remove a forgotten card after settling its use."""
+        """Remove a forgotten card after attributing its use to the owners."""
         if device_id in self._devices:
             self._remove_card(device_id)
         card = self._cards.pop(device_id, None)
@@ -349,7 +349,7 @@ class Ledger:
         self._completed.append(entry.record(self._hostname, {}))
 
     def _end_day(self) -> None:
-        """Write a record of the unallocated use since the previous record. Use that is not settled goes to the next record."""
+        """Complete the daily record of unallocated use. Recent use, whose owners may still change, is for the next record."""
         patience = self._longest_wait(self._unallocated)
         for device_id, card in self._cards.items():
             self._add_tallies(device_id, card.settle(self._now - patience))

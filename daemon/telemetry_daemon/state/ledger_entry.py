@@ -59,7 +59,7 @@ class Part:
     tally: Tally = field(default_factory=Tally)
     # The use that the previous daemon recorded. The exposed counters begin at 0 with each daemon.
     before: Tally = field(default_factory=Tally)
-    # The exposed values. A counter that decreased, even by its last digit, would look like a reset.
+    # The exposed values, which never decrease: a decrease, even in the last digit, would look like a reset.
     shown: Totals = Totals(0.0, None, None)
 
     def update(self, allocation: Allocation) -> None:
@@ -73,11 +73,11 @@ class Part:
             self.memory_peak = max(memory, self.memory_peak or 0.0)
 
     def without_use(self) -> Part:
-        """Return the same card without use."""
+        """Return a new part for the same card, with no use."""
         return Part(self.id, self.vendor, self.device, self.model)
 
     def update_totals(self, recent: Tally) -> Totals:
-        """Return the totals, including the use that is not settled yet. They never decrease."""
+        """Return the totals with the `recent` use, whose owners may still change. The totals never decrease."""
         shown = self.shown
         seconds = self.tally.seconds + recent.seconds - self.before.seconds
         busy = _growth(shown.busy_seconds, self.tally, recent, self.before, (BUSY,))
@@ -123,7 +123,7 @@ class Entry:
             self.owner = JobOwner(**{name: fields[name] or value for name, value in asdict(cleaned(owner)).items()})
 
     def add_gap(self, start: float, end: float, seconds: float) -> None:
-        """Record a period without measurements. It extends the last gap if that adjoins or if there are too many gaps."""
+        """Record a period without measurements. Extend the last gap instead if it is adjacent or there are too many gaps."""
         gap = self.gaps[-1] if self.gaps else None
         if gap is not None and (gap.end == start or len(self.gaps) >= MAX_GAPS):
             self.gaps[-1] = Gap(gap.start, end, gap.seconds + seconds)
@@ -141,7 +141,7 @@ class Entry:
         return self.last_seen if is_absent else None
 
     def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
-        """Return the record. `recent` is the use that is not settled yet, by device id."""
+        """Return the job record. `recent` has, by device id, the use whose owners may still change."""
         documents = [_card_document(part, recent.get(part.id, Tally())) for part in self.parts.values()]
         cards = tuple(card for card in documents if card.seconds or card.readings or card.events)
         return JobRecord(

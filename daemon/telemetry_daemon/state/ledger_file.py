@@ -27,7 +27,7 @@ OLDER = JOBS + ".1"
 MAX_LEDGER_BYTES = 64 << 20
 MAX_JOBS_BYTES = 16 << 20
 WRITE_SECONDS = 60.0
-# The most records that wait while the disk is full.
+# At most this many records wait while the disk is full.
 MAX_UNWRITTEN = 1024
 # How much of the end of `jobs.jsonl` is read. If the daemon was killed, the newest records may be in both files.
 _TAIL_BYTES = 4 << 20

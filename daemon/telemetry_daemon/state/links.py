@@ -11,7 +11,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_parsers.readings import Readings, Shape
 
-# A link counts as up after this many results, because a single result may be wrong.
+# A link can be lost only after this many results reported it as up, because a single result may be wrong.
 _ENOUGH_RESULTS = 2
 _MAX_SHAPES = 64
 
@@ -33,7 +33,7 @@ class Links:
         self._seen: dict[str, MergedDevice] = {}
 
     def update(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:
-        """Return the links that are down after they were up, for each device with new results."""
+        """Return the lost links (once up, now down) of each device with new results."""
         lost_links = {}
         for device in devices:
             if self._seen.get(device.id) is device:
@@ -44,7 +44,7 @@ class Links:
                 links = self._devices.setdefault(device.id, {})
                 for label, position in places:
                     _update_link(links.setdefault(label, _Link()), readings, position)
-                if len(links) > bounds.MAX_WORDS:  # for a source that reports ever new labels
+                if len(links) > bounds.MAX_WORDS:  # the source reports more and more labels
                     links = self._devices[device.id] = {label: links[label] for label, _ in places}
                 lost_links[device.id] = _lost_labels(links)
         return lost_links

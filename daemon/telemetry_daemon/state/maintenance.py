@@ -1,4 +1,4 @@
-"""The announced maintenance: its end and reason, stored in `maintenance.json` over restarts."""
+"""The announced maintenance: its end and reason, stored in `maintenance.json` across restarts."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ class MaintenanceBook:
             self._load(path)
 
     def announce(self, seconds: float, reason: str | None) -> None:
-        """Announce a maintenance. It replaces an earlier one. None keeps the reason of a current maintenance."""
+        """Announce a maintenance window, which replaces the current one. If `reason` is None, keep the current reason."""
         with self._lock:
             current_reason = self._announced.reason if self._announced is not None and self._now().is_on else ""
             new_reason = current_reason if reason is None else clean(reason)[:MAX_REASON_LENGTH]
             self._announced = _Announcement(((self._uptime() + seconds, self._uptime),), new_reason)
 
     def end(self) -> None:
-        """End the maintenance. An end is exposed even if none is known, because the state may be lost after a reinstallation."""
+        """End the maintenance. Expose the end even if none is known, because a reinstallation may have removed the state."""
         with self._lock:
             if self._announced is None or self._now().is_on:
                 reason = self._announced.reason if self._announced is not None else ""
@@ -90,7 +90,7 @@ class MaintenanceBook:
             return self._now()
 
     def save(self) -> None:
-        """Log a maintenance that has timed out, and write the file if it differs. Raises OSError."""
+        """Log a maintenance that has timed out, and write the file if its content changes. Raises OSError."""
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             raise TimeoutError(errno.ETIMEDOUT, "the disk does not answer")
         try:

@@ -46,5 +46,5 @@ class Steps:
 
 
 def create_steps(attribution: Attribution | None) -> Steps:
-    """Return the step counters for a node with this attribution."""
+    """Return step counters that expose job ids in the same way as this attribution."""
     return Steps(BY_NAME if attribution is None else attribution.privacy)

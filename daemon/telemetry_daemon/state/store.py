@@ -113,7 +113,7 @@ class Store:
             self._merged = self._snapshot = None
 
     def await_inventories(self, polls: Mapping[Key, str]) -> None:
-        """Do not add new devices of these vendors until these polls have ended, at most for 15 s."""
+        """Add no new devices of a vendor until its polls have ended, at most for 15 s. `polls` maps polls to vendors."""
         with self._lock:
             self._state.awaited = dict(polls)
             self._state.awaited_until = self._clock.monotonic() + FIRST_INVENTORY_SECONDS
@@ -197,7 +197,7 @@ class Store:
         return cached if is_valid else None
 
     def readiness(self) -> tuple[bool, str]:
-        """Return whether all first polls have ended or their time is over, and a text that lists the awaited sources."""
+        """Return whether all first polls have ended or timed out, and a text that names the sources still awaited."""
         with self._lock:
             waiting = sorted({source for source, _ in self._state.awaited})
             if not waiting or self._clock.monotonic() >= self._state.awaited_until:
@@ -205,7 +205,7 @@ class Store:
             return False, "waiting for the first poll of " + ", ".join(waiting)
 
     def targets(self, source: str) -> Targets:
-        """Return the devices to poll, from the newest lists of the source or its vendor. Without a vendor, also all PIDs."""
+        """Return the devices to poll, as last listed by the source or its vendor. A source without vendor also gets all PIDs."""
         with self._lock:
             facts = self._state.sources.get(source, SourceFacts(source, "", ()))
             reports = [checked.report for checked in self._state.reports.values()]
@@ -226,12 +226,12 @@ class Store:
             return self._state.healths.get(key)
 
     def identities(self) -> tuple[Identity, ...]:
-        """Return the identities of the recorded devices, which are stored over a restart."""
+        """Return the identities of the recorded devices, which are stored across restarts."""
         with self._lock:
             return self._state.merge.identities
 
     def open_events(self) -> tuple[OpenEvents, ...]:
-        """Return the open events, which are stored over a restart."""
+        """Return the open events, which are stored across restarts."""
         with self._lock:
             return self._accumulator.events.open_events() if self._accumulator is not None else ()
 
@@ -363,7 +363,7 @@ class Store:
         )
 
     def _shown_devices(self, merged: Merged, now: float) -> tuple[MergedDevice, ...]:
-        """Return the devices, with recorded devices that have open events or whose source cannot list devices now."""
+        """Add recorded devices that are not listed now if they have open events or their source cannot list devices."""
         merged_ids = {device.id for device in merged.devices}
         missing = [identity for identity in self._state.merge.identities if identity.id not in merged_ids]
         if not missing:

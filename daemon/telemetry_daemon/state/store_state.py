@@ -59,7 +59,7 @@ class StoreState:
         return True
 
     def apply_clock_step(self, ahead: float, wall: float) -> None:
-        """If the wall clock was set, move the times at which devices were lost since the start by the same step."""
+        """If the wall clock was set, shift the loss times of devices that were lost since the start by the same step."""
         step = ahead - self.wall_ahead
         if abs(step) < MIN_STEP_SECONDS:
             return
@@ -69,7 +69,7 @@ class StoreState:
         self.merge = replace(self.merge, identities=shift_losses(self.merge.identities, since_start, step))
 
     def current_reports(self, now: float) -> list[CheckedReport]:
-        """Return the reports, except for lists that are older than the end of their source's most frequent list."""
+        """Return the reports, without device lists that are outdated because the source's most frequent list has stopped."""
         ended = ended_lists(self.healths.values(), now)
         reports = ((offer, offer.report) for offer in self.reports.values())
         return [
@@ -79,7 +79,7 @@ class StoreState:
         ]
 
     def last_lists(self, now: float) -> dict[str, float | None]:
-        """Return the Unix time of the last list, by source, for sources that cannot list their devices now."""
+        """Map each source that cannot list its devices now to the Unix time of its last list, or None."""
         list_healths = [
             health
             for health in self.healths.values()
@@ -135,7 +135,7 @@ class StoreState:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedAttempt:
-    """What the store accepted of an attempt. `needs_counters`: poll the expensive counters, because an owner or step changed."""
+    """What the store accepted from a poll. `needs_counters`: poll the expensive counters, because an owner or step changed."""
 
     report: Report | None = None
     events: tuple[DeviceEvent, ...] = ()

@@ -21,7 +21,7 @@ WIDTH = 4
 
 
 class Shares(Generic[_Holder]):
-    """The holders' shares of a card over time, in spans. The oldest span has no begin, the newest no end. Times are monotonic."""
+    """Which holder has which share of a card, as a list of time spans (monotonic). The first and the last are open-ended."""
 
     def __init__(self) -> None:
         self._begins: list[float] = [-math.inf]
@@ -36,7 +36,7 @@ class Shares(Generic[_Holder]):
         return self._shares[-1]
 
     def set_shares(self, time: float, shares: Mapping[_Holder, float]) -> None:
-        """Set the shares from this time on. Changes must be in order of time."""
+        """Set the shares from this time on. Calls must be in chronological order."""
         if self._begins[-1] == time:
             self._shares[-1] = shares
         elif shares != self.current_shares:
@@ -44,7 +44,7 @@ class Shares(Generic[_Holder]):
             self._shares.append(shares)
 
     def extend_back(self, holder: _Holder, since: float) -> None:
-        """Extend a current holder back to an earlier time."""
+        """Let the share of a current holder begin at an earlier time."""
         current_shares = self.current_shares
         for position in self._split_at(since):
             self._shares[position] = _with_holder(self._shares[position], holder, current_shares)
@@ -57,7 +57,7 @@ class Shares(Generic[_Holder]):
             }
 
     def add_past(self, holder: _Holder, since: float, until: float, displaceable: Callable[[_Holder], bool]) -> None:
-        """Add a holder for a past period, with the unused share. Displaceable holders lose their shares."""
+        """Add a holder for a past period. It gets the unused share and the shares of the `displaceable` holders."""
         self._split_at(until)
         for position in self._split_at(since):
             if self._begins[position] >= until:
@@ -99,7 +99,7 @@ class Shares(Generic[_Holder]):
 def _with_holder(
     shares: Mapping[_Holder, float], holder: _Holder, current_shares: Mapping[_Holder, float]
 ) -> Mapping[_Holder, float]:
-    """Return the shares with one more holder. If the sum exceeds 1, former holders are dropped, and current shares apply."""
+    """Add a holder to the shares. If the sum exceeds 1, drop former holders. If it still does, use the current shares."""
     if holder in shares:
         return shares
     combined = {**shares, holder: current_shares[holder]}

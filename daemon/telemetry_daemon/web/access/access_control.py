@@ -206,7 +206,7 @@ class AccessControl:
 
 
 class FileWatch:
-    """Detects changes of files since its creation. A file that appears or disappears has changed."""
+    """Detects changes to files since its creation. A file that appears or disappears has changed."""
 
     def __init__(self, files: Iterable[str]) -> None:
         self._stamps = {file: _stamp(file) for file in files}

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from telemetry_daemon.web.clients import Buckets, Caller
 from telemetry_parsers.dataclass import dataclass
 
-# Checked with 32 password guessers and a scraper at one address: each is served within 10 s at bcrypt cost 12.
+# Tested with 32 password guessers and a scraper at one address: each is served within 10 s at bcrypt cost 12.
 MAX_QUEUE_LENGTH = 64
 # Failures beyond this number do not delay a client, because a scraper may share its address with many guessers.
 MAX_COUNTED_FAILURES = 16

@@ -200,7 +200,7 @@ class TlsChannel(Channel):
     def _complete_handshake(self) -> bool:
         try:
             self._tls.do_handshake()
-        except ssl.SSLWantReadError:  # more bytes of the client are needed
+        except ssl.SSLWantReadError:  # more bytes from the client are needed
             return False
         except ssl.SSLError as error:
             raise HandshakeError(error.reason or str(error), self._outgoing.read()) from error

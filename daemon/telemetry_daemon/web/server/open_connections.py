@@ -24,7 +24,7 @@ MAX_CONNECTIONS = 512
 MAX_IN_PROGRESS = 256
 MAX_SHARE = 0.25  # above the limits, a client with a larger share of the connections loses its oldest one
 MIN_CONNECTIONS = 8
-# The smallest send buffer in Linux. A client of a stream that does not read fills it soon and is noticed.
+# The smallest send buffer in Linux. A stream client that does not read soon fills it, and is thus detected.
 FOLLOWER_BYTES = 4608
 DESCRIPTORS_FOR_READERS = 64
 # Child processes inherit the limit, and some vendor tools first close every descriptor below it. With a limit of 2^30,
@@ -136,7 +136,7 @@ class OpenConnections:
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit of open files, up to the hard limit, and return the new soft limit."""
+    """Raise the soft limit on open files, up to the hard limit, and return the new soft limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
     if soft == resource.RLIM_INFINITY:
@@ -148,7 +148,7 @@ def raise_descriptor_limit() -> int:
 
 
 def connections_within(descriptors: int, most: int) -> int:
-    """Return how many connections fit into a limit of descriptors, after those in use and a reserve for readers."""
+    """Return how many connections the limit on descriptors allows, besides open descriptors and a reserve for readers."""
     open_descriptors = sum(1 for _ in Path("/proc/self/fd").iterdir())
     return max(MIN_CONNECTIONS, min(most, descriptors - open_descriptors - DESCRIPTORS_FOR_READERS))
 

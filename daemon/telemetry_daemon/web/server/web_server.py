@@ -104,7 +104,7 @@ class WebServer:
         self._accept_on(listeners)
 
     async def serve_forever(self) -> None:
-        """Wait until `close`. Raises an error after which no connection can be accepted."""
+        """Wait until `close` is called. Raises the error that prevents the server from accepting connections."""
         await asyncio.shield(self._closed)
 
     async def reconfigure(self, listen: Sequence[str], config_file: str, allowed_hosts: Sequence[str] = ()) -> None:
