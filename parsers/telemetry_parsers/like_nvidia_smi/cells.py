@@ -1,4 +1,4 @@
-"""Columns of a framed table: the pattern of the values below a heading, and their targets."""
+"""Columns of a framed table: the pattern of the values below a heading, and the metrics that they become."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import Target, fact, identity, metric
 
-# A word without a digit replaces a number: N/A, ERR!, [Not Supported]. units.py defines its meaning.
+# Instead of a number, a word without a digit may be printed: N/A, ERR!, [Not Supported]. units.py defines its meaning.
 _PLACEHOLDER = r"\[?(?:N/A|Not Supported|[A-Za-z!?#*_\-]{1,24})\]?"
 _BLANK = r"[ \t]{1,80}"
 _MAYBE_BLANK = r"[ \t]{0,80}"
@@ -21,7 +21,7 @@ def _quantity_pattern(unit: str) -> str:
     return rf"(?:{number}|{_PLACEHOLDER}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
-# A placeholder for the first of two values must be one of these. Any other word may belong to the previous column.
+# The placeholder of the first value in a pair must be one of these. Any other word may belong to the previous column.
 _NO_VALUE = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
 
 
@@ -45,25 +45,25 @@ BYTES = f"({_BYTES})"
 COUNT = f"({_quantity_pattern('')})"
 STATE = rf"(P[0-9]{{1,2}}|{_PLACEHOLDER})"
 BUS = r"([0-9a-fA-F:.]{6,20}|N/?A|-)"
-# `29W / 225W`, `97W / NA`, `106 W/ 250 W`, `105W  300W`, or one placeholder for both.
+# `29W / 225W`, `97W / NA`, `106 W/ 250 W`, `105W  300W`, or a single placeholder for both values.
 WATTS_PAIR = rf"(?:{_PLACEHOLDER}|({_half_pattern('m?[Ww]')}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
 # `858/65536 MiB`: the unit may be printed once, after the second number.
 BYTES_PAIR = rf"(?:{_PLACEHOLDER}|({_half_pattern('[KMGT]i?B|B|')}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
-# `On` or `Off` after a name. After a single blank, any other word is part of the name.
+# `On` or `Off` after a name, or any other word after two blanks. After one blank, that would be part of the name.
 SWITCH = r"((?:[Oo]n|[Oo]ff|[Ee]nabled?|[Dd]isabled?|N/?A|-)|(?<=[ \t][ \t])\S{1,60})"
 _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The pattern of a column's values, and the targets of each group of the pattern."""
+    """The pattern of a column's values and, for each group of the pattern, the metrics or facts read from it."""
 
     pattern: str
     targets: tuple[tuple[Target, ...], ...] = ()
 
 
 def column(pattern: str, *targets: Target | tuple[Target, ...]) -> Column:
-    """Return a column. `targets` has an item for each group of the pattern; a group without a target has `()`."""
+    """Return a column. `targets` has one item for each group of the pattern: a target, several, or `()` for none."""
     return Column(pattern, tuple(item if isinstance(item, tuple) else (item,) for item in targets))
 
 
@@ -71,7 +71,7 @@ UNKNOWN = Column(WORD)
 QUIET = Column(WORD)
 _QUIET_SWITCH = Column(SWITCH)
 _NO_ECC = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
-# Headings that several tools copied from nvidia-smi.
+# Headings that several tools share with nvidia-smi.
 _USUAL: Mapping[str, Column] = {
     "name": column(NAME, identity("model")),
     "persistence-m": _QUIET_SWITCH,
@@ -105,7 +105,7 @@ class CellReader:
     group_counts: tuple[int, ...]
 
     def read(self, text: str) -> Pairs | None:
-        """Return the values in a cell with their targets, or None if the cell does not match the pattern."""
+        """Return the cell's values, each with its target, or None if the cell does not match the pattern."""
         match = self.pattern.match(text)
         if match is None:
             return None
@@ -141,7 +141,7 @@ def _reader_of(columns: tuple[Column, ...]) -> CellReader:
 
 
 def _with_units(texts: list[str]) -> list[str]:
-    """Return the texts. In a pair, a first number without a unit gets the unit of the second."""
+    """Return the texts. In a pair of numbers, the first gets the unit of the second if it has none."""
     if len(texts) == 2 and units.whole(texts[0]) is not None:
         unit = _UNIT.search(texts[1])
         return [f"{texts[0]} {unit[0]}" if unit else texts[0], texts[1]]

@@ -26,13 +26,13 @@ class CardList:
     """The format of one tool's list of `key : value`."""
 
     card: re.Pattern[str]  # the heading of a card
-    card_targets: tuple[Target, ...]  # the targets of the groups of `card`
+    card_targets: tuple[Target, ...]  # what the groups of `card` are, such as the index
     keys: Mapping[Key, tuple[Target, ...]]  # by section and key in lower case
     quiet: frozenset[Key] = frozenset()  # known keys without a metric
     quiet_sections: frozenset[str] = frozenset()
-    header: Mapping[str, str] = field(default_factory=dict)  # the facts above the cards, by key
+    header: Mapping[str, str] = field(default_factory=dict)  # keys above the cards, and the facts that they become
     count: str = ""  # the key of the number of cards
-    suffix: re.Pattern[str] | None = None  # removed from keys, such as the number of the hottest sensor
+    suffix: re.Pattern[str] | None = None  # a suffix to remove from keys, such as the number of the hottest sensor
     address: tuple[Key, ...] = ()  # the keys of domain, bus, device and function, if the address is printed in parts
 
 
@@ -42,7 +42,7 @@ def is_card(line: Line, shape: CardList) -> bool:
 
 
 def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
-    """Read a list into the draft. A last card without the last section of the others is reported as truncated."""
+    """Read a list into the draft. Report the last card as truncated if it lacks the last section of the other cards."""
     *earlier_cards, last_card = _read_cards(lines, shape, draft) or [()]
     last_sections = {sections[-1] for sections in earlier_cards if sections}
     if earlier_cards and len(last_sections) == 1 and not last_sections & {*last_card}:
@@ -52,7 +52,7 @@ def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
 
 
 def _read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tuple[str, ...]]:
-    """Read the list into the draft. Return the names of each card's sections, or of its keys if it has no sections."""
+    """Read the list into the draft. Return for each card the names of its sections or, if it has none, of its keys."""
     scan = _Scan(draft, shape)
     for line in lines:
         _read_line(scan, line)
@@ -113,7 +113,7 @@ def _read_text(scan: _Scan, text: str, line: Line) -> None:
 
 
 def _is_of_next_card(scan: _Scan, key: Key, line: Line) -> bool:
-    """Return whether a repeated identity shows that the heading of the next card is missing."""
+    """Return whether a line belongs to the next card, whose heading is missing: a key of the identity is repeated."""
     is_identity = key in scan.shape.address or any(target.kind == "identity" for target in scan.shape.keys.get(key, ()))
     if is_identity and key in scan.card_keys and not scan.is_mixed:
         scan.is_mixed = True
@@ -129,7 +129,7 @@ def _end_card(scan: _Scan) -> None:
 
 
 def _add_card(draft: Draft, shape: CardList, card: re.Match[str], line: Line) -> int | None:
-    """Return the device in a card's heading. Report a card that is listed twice."""
+    """Add the card in a heading to the draft, and return its position. Report a card that is listed twice."""
     texts = card.groups()
     indices = (int(text) for text, target in zip(texts, shape.card_targets, strict=False) if target.key == "index")
     key = next(indices, texts[0])
@@ -142,7 +142,7 @@ def _add_card(draft: Draft, shape: CardList, card: re.Match[str], line: Line) ->
 
 
 def _read_header(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | None:
-    """Read a line above the cards. Return the number of cards if the line states it."""
+    """Read a line above the cards. Return the number of cards if the line contains it, else None."""
     if len(parts) == 1:
         return None
     name, text = _plain_key(parts[0], shape), parts[1].strip()
@@ -160,7 +160,7 @@ def _read_header(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | N
 
 
 def _section_at(draft: Draft, shape: CardList, text: str, previous: str) -> str:
-    """Return the section that starts at this line. Unknown headings are reported; rows of tables are not headings."""
+    """Return the section that starts at this line. Report an unknown heading. Rows of tables are not headings."""
     section = _plain_key(text, shape)
     sections = {name for name, _ in (*shape.keys, *shape.quiet)} | shape.quiet_sections
     if section in sections:
@@ -189,7 +189,7 @@ def _plain_key(name: str, shape: CardList) -> str:
 
 
 _TAG = re.compile(r"<(/?)([a-z_][a-z0-9_]{0,60})(?: id=\"([^\"<>]{1,40})\")?>([^<]{0,200})")
-# The value of an empty element.
+# The text that is read for an empty element.
 _EMPTY = "none"
 # A card has about 150 tags. No tool prints a text with more tags than this.
 _MAX_TAGS = 2 * MAX_LINES
@@ -197,7 +197,7 @@ _MAX_TAGS = 2 * MAX_LINES
 
 @dataclass(frozen=True, slots=True)
 class _Tag:
-    """A tag and the text after it; `address` is the bus address in the tag of a card."""
+    """A tag and the text after it. A card's tag contains its bus address."""
 
     is_closing: bool
     name: str
@@ -207,7 +207,7 @@ class _Tag:
 
 
 def xml_log(shape: CardList) -> Shape:
-    """Return the shape of an XML log whose elements are the sections and keys of `shape`, the outermost one a card."""
+    """Return the shape of an XML log. Its elements are cards, and the sections and keys that `shape` describes."""
 
     def read(text: Text, draft: Draft) -> bool:
         lines, open_elements = _lines_of_xml(text.lines)
@@ -224,7 +224,7 @@ def xml_log(shape: CardList) -> Shape:
 
 
 def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
-    """Return the elements as lines `key : value` below sections, and the names of the elements that are not closed."""
+    """Convert XML to lines `key : value` below section headings. Also return the names of unclosed elements."""
     tags = list(islice((tag for line in lines for tag in _tags(line)), _MAX_TAGS + 1))
     if len(tags) > _MAX_TAGS:
         return [], []
@@ -233,7 +233,7 @@ def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
     is_value_read = False
     for tag, next_tag in zip(tags, [*tags[1:], None], strict=False):
         if is_value_read:
-            is_value_read = False  # the tag closes the previous element
+            is_value_read = False  # this tag closes the element whose value was just read
         elif tag.is_closing:
             result.extend(_close(tag, open_elements))
         elif next_tag is not None and next_tag.is_closing and next_tag.name == tag.name:
@@ -248,7 +248,7 @@ def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
 
 
 def _close(tag: _Tag, open_elements: list[str]) -> list[Line]:
-    """Close an element. Return the heading of the section that continues below it."""
+    """Close an element. Return a line with the name of the enclosing section, which continues below it."""
     if open_elements[-1:] != [tag.name]:
         return []
     open_elements.pop()

@@ -46,7 +46,7 @@ def read_monitor(lines: Sequence[Line], shape: Monitor, draft: Draft) -> None:
 
 
 def _headings_and_newest_rows(lines: Sequence[Line], shape: Monitor) -> list[Line]:
-    """Return the heading lines, then the newest row of each card, in the order of the cards."""
+    """Return the heading lines and then the newest row of each card, in the order in which the cards first appear."""
     headings = [line for line in lines if _heading_words(line, shape)]
     start = next((position for position, line in enumerate(lines) if _heading_words(line, shape)), len(lines))
     rows: dict[str, Line] = {}
@@ -97,12 +97,12 @@ _NAME = re.compile(r"([a-z][a-z0-9_.]{0,60})(?:[ \t]{0,4}[\[(]([^\])]{1,12})[\])
 _ALIGNED = re.compile(r"[^\s\[(,]{1,60}(?:[ \t]?[\[(][^\])]{1,12}[\])])?")
 _MAX_ROW_LENGTH = 4000
 _MAX_CELLS = 200
-# The names of the fields, each with the unit in brackets after it.
+# The name of each field, and its unit, which is in brackets after the name.
 _Headings = Sequence[tuple[str, str]]
-# The newest row of each card: its line, the headings above it, its cells.
+# The newest row of each card: its line, its headings, and its cells.
 _Newest = dict[str, tuple[Line, _Headings, list[str]]]
 
-# The fields that several tools copied from nvidia-smi.
+# Fields that several tools share with nvidia-smi.
 USUAL_FIELDS: Mapping[str, Target] = {
     "index": identity("index"),
     "name": identity("model"),
@@ -146,7 +146,7 @@ def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
 
 
 def query_names(line: Line, query: Query) -> _Headings:
-    """Return the fields and units in a heading line with an identity of the card; empty for any other line."""
+    """Return the fields and units in a heading line, which must have a field that identifies the card; else empty."""
     if not line.ended or len(line.text) > _MAX_ROW_LENGTH:
         return ()
     cells = comma_cells(line.text) if "," in line.text else _ALIGNED.findall(line.text)

@@ -27,7 +27,7 @@ _LONGEST = 400
 
 @dataclass(slots=True)
 class _ProcessCounts:
-    """The number of processes by card, or the absence if they cannot be counted."""
+    """The number of processes of each card, or the reason why it is unknown."""
 
     counts: Counter[int] = field(default_factory=Counter)
     has_body: bool = False  # a row, or the message that there are no processes
@@ -66,7 +66,7 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _reject_blank_table(draft: Draft, line: Line, totals: _ProcessCounts) -> None:
-    """Store no counts for a blank table. A tool without permission to see the processes also prints one."""
+    """Store no counts for an empty table: a tool that is not permitted to see processes prints one, too."""
     if not totals.has_body and totals.absence is None:
         totals.absence = Absent.NOT_REPORTED
         draft.complain(line.where, "the process table has neither a row nor the message that there are no processes")

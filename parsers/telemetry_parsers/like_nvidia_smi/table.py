@@ -21,7 +21,7 @@ _MAX_CELLS = 16
 _LONGEST = 400
 _MODEL = identity("model")
 _ADDRESS = identity("bus_id")
-# The cells of a line: the reader and the values of each.
+# For each cell of a line: its reader and its values.
 _Row = list[tuple[CellReader | None, Pairs | None]]
 
 
@@ -37,9 +37,9 @@ class CardTable:
     lists_processes: bool = True
     other_titles: tuple[str, ...] = ()  # titles in lower case of tables between cards and processes
     wraps_models: bool = False  # a long model name continues in the lines below it
-    # The process table always follows, even without processes, and proves that all cards are listed.
+    # The process table always follows, even without processes. So if it is printed, all cards are listed.
     ends_with_processes: bool = False
-    separator: str = ""  # a mark of the rules between cards, which the rule below the last card does not have
+    separator: str = ""  # a mark in the rules between cards. The rule below the last card does not have it
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ def read_cards(lines: Sequence[Line], shape: CardTable, draft: Draft) -> Sequenc
     scan = _Scan(shape, draft)
     for line in lines[:end]:
         _read_line(scan, line)
-    _read_record(scan)  # the text may end inside it
+    _read_record(scan)  # the last card, which may be truncated
     ends_too_early = shape.ends_with_processes or end < title or not scan.is_closed or is_cut_in_rule(lines)
     if title == len(lines) and ends_too_early:
         draft.is_cut = True
@@ -93,7 +93,7 @@ def read_cards(lines: Sequence[Line], shape: CardTable, draft: Draft) -> Sequenc
 
 
 def is_cut_in_rule(lines: Sequence[Line]) -> bool:
-    """Return whether the text stops inside a rule: the last rule is shorter than the others."""
+    """Return whether the text ends inside a rule, because the last rule is shorter than the others."""
     rules = [len(line.text.strip()) for line in lines if is_rule(line.text)]
     last_line = lines[-1]
     return not last_line.ended and is_rule(last_line.text) and len(last_line.text.strip()) < max(rules)
@@ -105,7 +105,7 @@ def _read_versions(lines: Sequence[Line], shape: CardTable, draft: Draft) -> Non
         text = line.text[:_LONGEST] + "\n" * line.ended
         for name, pattern in shape.versions:
             match = pattern.search(text)
-            # A word without a digit is the label that follows a blank version.
+            # If the version is blank, the matched word is the next label, which has no digit.
             version = match[1].removeprefix("v") if match and any(map(str.isdigit, match[1])) else None
             if version and name == "tool_version":
                 draft.tool_version = draft.tool_version or version
@@ -181,7 +181,7 @@ def _add_headings(scan: _Scan, line: Line) -> None:
 
 
 def _starts_record(scan: _Scan, line: Line) -> bool:
-    """Return whether a line among the headings is a card's first line: the rule above the cards is missing."""
+    """Return whether a line in the headings is a card's first line, because the rule above the cards is missing."""
     cells = [texts for _, texts in _read_row(scan, line, 0) if texts is not None]
     return bool(cells and cells[0]) and (_index_in(cells) is not None or _has_address(cells))
 
@@ -197,7 +197,7 @@ def _add_row(scan: _Scan, line: Line) -> None:
 
 
 def _wrapped_model(scan: _Scan, line: Line) -> str:
-    """Return the continuation of a long model name, the only filled cell of its line; empty for any other line."""
+    """Return the continuation of a long model name if it is the only text in this line; empty for any other line."""
     cells = _split_cells(line.text[:_LONGEST], has_border=scan.has_border)
     filled = [position for position, cell in enumerate(cells) if cell.strip()]
     first_readers = scan.headings[0]
@@ -218,7 +218,7 @@ def _fits_headings(scan: _Scan, line: Line, number: int) -> bool:
 
 
 def _read_row(scan: _Scan, line: Line, number: int) -> _Row:
-    """Return the values of each cell of a row, or None for a cell that does not match its headings."""
+    """Return each cell's reader and values. The values are None if the cell does not match its headings."""
     readers = scan.headings[number]
     cells = _split_cells(line.text[:_LONGEST], has_border=scan.has_border)
     is_whole = line.ended or line.text.rstrip().endswith("|")
@@ -237,7 +237,7 @@ def _read_row(scan: _Scan, line: Line, number: int) -> _Row:
 
 
 def _end_record(scan: _Scan) -> None:
-    """Read the lines of a card. If one of them is missing, read only the first."""
+    """Read the lines of a card. If a line is missing, read only the first."""
     absence = Absent.NOT_REPORTED
     if scan.rows and len(scan.rows) < len(scan.headings):
         text = f"the card has {len(scan.rows)} of {len(scan.headings)} lines; only the first is read"
@@ -247,7 +247,7 @@ def _end_record(scan: _Scan) -> None:
 
 
 def _read_record(scan: _Scan, absence: Absent = Absent.NOT_REPORTED) -> None:
-    """Put a card into the draft. `absence` is the reason for metrics that its lines do not have."""
+    """Put a card into the draft. `absence` is stored for each metric of the table that its lines lack."""
     rows, scan.rows = scan.rows, []
     model_rest, scan.model_rest = scan.model_rest, []
     if not rows:
@@ -310,7 +310,7 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
 
 
 def _certain_targets(readers: Sequence[CellReader]) -> list[Target]:
-    """Return the targets for which these cells always have a reading."""
+    """Return the metrics for which a card in this table always gets a reading, possibly an absence."""
     targets = [target for reader in readers for target in _all_targets(reader)]
     states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in targets)]
     return [target for target in targets if target.is_always_read] + states

@@ -1,6 +1,6 @@
 """Reads the invalid JSON of rocm-smi and hy-smi as a listing, even if other text surrounds it."""
 
-# The json module would refuse missing commas (driver 6.3.31 for BW), other text and truncation, and keep only one of several
+# The json module refuses missing commas (driver 6.3.31 for BW), other text and truncation. It keeps only one of several
 # empty keys (DTK 24.04).
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DEEPEST = 4
 
 @dataclass(frozen=True, slots=True)
 class _Documents:
-    """The listing of several documents, the text around them, and the offset at which the last one ends."""
+    """The listing of all documents in a text, the text around them, and the offset at which the last document ends."""
 
     listing: Listing
     surrounding_text: str
@@ -91,14 +91,14 @@ def read_document(text: str) -> Listing | None:
 
 
 def _read_all(text: str) -> _Documents | None:
-    """Return all documents as one. If two differ in a key, keep the first and report a problem."""
+    """Return the merged content of all documents. If two of them differ in a key, use the first and report it."""
     listing = Listing()
     surrounding_texts: list[str] = []
     position = 0
     earlier_texts: dict[tuple[int, str], str] = {}
     contradicted_cards: dict[int, None] = {}
     while not listing.is_cut and (start := _START.search(text, position)) is not None:
-        # Text on the same line before the brace is a launcher's prefix or a command.
+        # Text before the brace on the same line is a command, or a prefix that a job launcher added.
         surrounding_texts.append(text[position : start.start()].rpartition("\n")[0])
         scanner = _Scanner(text, start.start())
         try:
@@ -134,7 +134,7 @@ def _read_object(scanner: _Scanner) -> None:
 
 
 def _value(scanner: _Scanner, depth: int) -> str:
-    """Return a text, number or word as text. Skip objects and lists, which no version prints here."""
+    """Return a string, number or bare word as text. Skip objects and lists, which no version prints here."""
     token = scanner.next_token()
     if token not in ("{", "["):
         if token in ("}", "]", ":", ","):
@@ -166,7 +166,7 @@ def _string(token: str) -> str:
 def _add_document(
     members: list[tuple[str, list[tuple[str, str]]]], earlier_texts: dict[tuple[int, str], str], listing: Listing
 ) -> Iterator[int]:
-    """Add a document to the listing. Yield the cards for which an earlier document has other texts."""
+    """Add a document to the listing. Yield each card that has a different value in an earlier document."""
     indices: set[int] = set()
     for name, pairs in members:
         match = _CARD.match(name)
@@ -175,7 +175,7 @@ def _add_document(
             listing.system += entries
             continue
         index = int(match[1])
-        if index in indices:  # a second card with this number in one document may be another card
+        if index in indices:  # if one document has this number twice, the second may be another card
             listing.complain(f"card {index}", listed_twice("the card"))
             continue
         indices.add(index)

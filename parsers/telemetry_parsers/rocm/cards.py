@@ -37,22 +37,22 @@ _ARROW = re.compile(r"\s{0,4}-->\s{0,4}")
 _DIES = 2
 _SECOND_DIE = "secondary die"
 _CHIP_ID = re.compile(r"[0-9a-f]{4}\Z")
-# -1, which older versions print as an unsigned number: the machine has no NUMA nodes.
+# Older versions print -1 as an unsigned number. It means that the machine has no NUMA nodes.
 _NO_NUMA_NODE = ("-1", "4294967295")
-# The number of a partition, and the position of the card's first partition (None if unknown).
+# The partition's number on its card, and the position of the card's first partition (None if unknown).
 _Partition = tuple[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Card:
-    """The texts of one card's identity, by key."""
+    """The printed texts of one card, by key. They contain its identity."""
 
     index: int
     texts: Mapping[str, str]
     is_second_die: bool
 
     def identity(self, part: str) -> str | None:
-        """Return a part of the card's identity, such as `uuid`, or None if it is not printed."""
+        """Return one field of the card's identity, such as `uuid`, or None if it is not printed."""
         return _identity_text(self.texts, part)
 
     @property
@@ -89,7 +89,7 @@ def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def _identity_text(texts: Mapping[str, str], part: str) -> str | None:
-    """Return the first text of the keys for this part of the identity, such as `driver`."""
+    """Return the text of one field of the identity, such as `driver`, from the first of its keys that has one."""
     return next((texts[name] for name in keys.IDENTITY[part] if name in texts), None)
 
 
@@ -144,8 +144,8 @@ def _facts(card: _Card) -> dict[str, str]:
 
 
 def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequence[int]]) -> dict[int, str]:
-    """Return for each second die the other die with the same unique id, which prints the power of both."""
-    # The first die is not the parent, because each die is a device of its own on the PCI bus and for programs.
+    """Map each second die of a package to its first die, which prints the power of both. They share a unique id."""
+    # The first die is not the parent of the second, because each die is a separate device on the PCI bus and for programs.
     packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES]
     return {
         second_die: cards[first_die].bus or str(cards[first_die].index)
@@ -156,7 +156,7 @@ def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequen
 
 
 def _partitions_by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
-    """Return the partitions with a number. Each belongs to the preceding partition 0 of the same kind of chip."""
+    """Return the cards with a partition number. Their parent is the preceding partition 0 of the same kind of chip."""
     partitions: dict[int, _Partition] = {}
     parent: int | None = None
     for position, card in enumerate(cards):
@@ -170,7 +170,7 @@ def _partitions_by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
 
 
 def _partitions_by_function(cards: Sequence[_Card], same_uuid: Iterable[Sequence[int]]) -> dict[int, _Partition]:
-    """Return the cards that share unique id and PCI slot with a card of function 0, as its partitions."""
+    """Return the cards that are partitions of a card with PCI function 0: they share its unique id and PCI slot."""
     partitions: dict[int, _Partition] = {}
     for positions in same_uuid:
         buses = {position: cards[position].bus or "" for position in positions}
@@ -182,17 +182,17 @@ def _partitions_by_function(cards: Sequence[_Card], same_uuid: Iterable[Sequence
     return partitions
 
 
-# One of these alone may be missing for other reasons, such as the power of a second die.
+# A card that answers has at least one of these. A single one may be missing, such as the power of a second die.
 _BASIC_METRICS = frozenset({"temperature_celsius", "power_watts", "utilization_ratio"})
 _MIN_BASIC_METRICS = 2
-# The tool prints zeros for these metrics of a card that does not answer.
+# For a card that does not answer, the tool prints these metrics as zeros.
 _ZEROED_METRICS = frozenset(
     {"utilization_ratio", "fan_ratio", "fan_rpm", "memory_used_ratio", "memory_used_bytes", "memory_activity_ratio", "clock_hertz"}
 )  # fmt: skip
 
 
 def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
-    """Put the cards into the draft. Keys of metrics that are not in `gives` are reported as unknown fields."""
+    """Put the cards into the draft. Keys whose metric is not in `gives` are reported as unknown fields."""
     draft.problems.extend(listing.problems)
     draft.add_unknown(*listing.unknown)
     draft.is_cut = listing.is_cut
@@ -205,7 +205,7 @@ def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
 
 
 def _read_card(device: int, where: str, entries: Sequence[Entry], gives: Collection[str], draft: Draft) -> None:
-    """Put a card's readings into the draft. Set whether the card answers, and which kind of power it reports."""
+    """Put a card's readings into the draft. Set the device's `up` (whether the card answers) and its kind of power."""
     for entry in entries[:MAX_KEYS]:
         for key, text in key_text_pairs(entry.key, entry.text):
             _read_entry(Entry(key, text, entry.where), device, gives, draft)
@@ -247,7 +247,7 @@ def _read_level(entry: Entry, device: int, draft: Draft) -> None:
 
 
 def _store_main_power(device: int, draft: Draft) -> str:
-    """Store the card's main power and return its kind: instantaneous if printed, else average."""
+    """Store the card's main power, which is the instantaneous power or else the average, and return which it is."""
     value_by_kind = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
     values = [(kind, value) for kind, value in value_by_kind.items() if value is not None]
     numbers = [(kind, value) for kind, value in values if not isinstance(value, Absent)]
@@ -265,7 +265,7 @@ def _discard_zeros(readings: Sequence[Reading], draft: Draft) -> None:
 
 
 def _may_be_up(readings: Iterable[Reading], metrics: Collection[str]) -> bool:
-    """Return whether one of these metrics could be read, or too few of them were printed to decide."""
+    """Return whether the card may answer: one of these metrics could be read, or too few of them were printed."""
     basic_readings = [item for item in readings if item.metric in metrics]
     kinds = {item.metric for item in basic_readings}
     return len(kinds) < _MIN_BASIC_METRICS or any(item.value is not Absent.NOT_REPORTED for item in basic_readings)

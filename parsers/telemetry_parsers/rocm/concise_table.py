@@ -35,7 +35,7 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The key of a heading (empty if there is no metric), and the pattern of the values below it."""
+    """A column: the key to which its heading is translated (empty without a metric), and the pattern of its values."""
 
     key: str
     cell: re.Pattern[str]
@@ -99,9 +99,9 @@ _HEADINGS: tuple[tuple[str, Column], ...] = (
     ("hcu", _INDEX),
 )
 _SENSOR = re.compile(r"temp \(([a-z0-9 ]{1,16})\)(?=\s|\Z)", re.IGNORECASE)
-# The key of an unknown heading.
+# The key of columns with an unknown heading.
 UNKNOWN = "?"
-# A heading line has an index and one of these.
+# A heading line has the heading of the index and one of these.
 _TYPICAL = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
 
 
@@ -134,7 +134,7 @@ def _heading_at(line: str, start: int) -> _Heading:
 
 
 def _cells_of(line: str, headings: Sequence[_Heading]) -> list[str] | None:
-    """Return the cells of a row, separated by pattern, position or count, or None if they cannot be separated."""
+    """Split a row into cells by pattern, position or count. Return None if none of these methods works."""
     if len(line) > _MAX_LINE_LENGTH:
         return None
     return _cells_by_pattern(line, headings) or _cells_by_position(line, headings) or _cells_by_count(line, headings)
@@ -153,7 +153,7 @@ def _cells_by_pattern(line: str, headings: Sequence[_Heading]) -> list[str] | No
 
 
 def _cells_by_position(line: str, headings: Sequence[_Heading]) -> list[str] | None:
-    """Return the cells of a padded row, in which each cell begins below its heading."""
+    """Split a padded row, in which each cell begins below its heading."""
     is_spread = all(right.start - left.end > 1 for left, right in pairwise(headings))
     if not is_spread or "\t" in line:
         return None
@@ -165,7 +165,7 @@ def _cells_by_position(line: str, headings: Sequence[_Heading]) -> list[str] | N
 
 
 def _cells_by_count(line: str, headings: Sequence[_Heading]) -> list[str] | None:
-    """Return the cells of a row with collapsed blanks, if no cell is missing."""
+    """Split a row whose blanks were collapsed. Return None if a cell is missing."""
     words = line.split()
     if len(words) != len(headings) or not all(heading.column.is_one_word for heading in headings):
         return None
@@ -206,15 +206,15 @@ _ROW_START = re.compile(r"\s{0,40}([0-9]{1,4})(?=\s)")
 _GAP = re.compile(r"\s{2,}")
 
 _NO_SECOND_LINE = "the second line of headings, which names the sensor and the power of the rows below, is missing"
-# The first heading of tables with a second heading line.
+# If this is the first heading of a table, the table has a second heading line.
 _TWO_LINES = "device"
-# If /dev/mkfd cannot be opened, hy-smi prints `N/A` for utilization and `0%` for memory, which may be in use.
+# If /dev/mkfd cannot be opened, hy-smi prints `N/A` for the utilization and `0%` for memory that may be in use.
 _USE_KEYS = ("gpu use", "vram")
 
 
 @dataclass(slots=True)
 class _Table:
-    """The headings above the rows, and the sensor and power that the second heading line adds."""
+    """The headings of a table. The second heading line adds the temperature sensor and the kind of power."""
 
     headings: tuple[_Heading, ...]
     sensor: str = ""
@@ -227,7 +227,7 @@ class _Table:
 
 
 def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
-    """Return the listing of the tables, or None without a heading. Unlabelled temperatures have `plain_sensor`."""
+    """Return the listing of the tables, or None without a heading. `plain_sensor` is for unlabelled temperatures."""
     table: _Table | None = None
     listing = Listing()
     has_table = False
@@ -276,7 +276,7 @@ def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
 
 
 def _read_second_heading(table: _Table, text: str) -> None:
-    """Read the second heading line: the sensor, the kind of power, and whether a name is below each row."""
+    """Read the second heading line: the sensor, the kind of power, and whether the card's name follows each row."""
     for word in _SUB_HEADING.findall(text):
         if word in _POWER:
             table.power = _POWER[word]
@@ -312,7 +312,7 @@ def _skip_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
 
 
 def _resembles_row(line: Line, table: _Table) -> bool:
-    """Return whether a line has at least four cells and at most two fewer than a row."""
+    """Return whether a line resembles a row: at least four cells, and at most two fewer than the headings."""
     return len(_GAP.split(line.text.strip())) > max(3, len(table.headings) - 3)
 
 
@@ -344,7 +344,7 @@ def _is_second_line_missing(table: _Table) -> bool:
 
 
 def _keys_and_texts(heading: _Heading, text: str, table: _Table, line: Line, listing: Listing) -> list[tuple[str, str]]:
-    """Return the keys and texts in a cell."""
+    """Return the pairs of key and text in a cell."""
     key = heading.column.key
     if key == UNKNOWN:
         listing.unknown[heading.text] = None
@@ -363,7 +363,7 @@ def _keys_and_texts(heading: _Heading, text: str, table: _Table, line: Line, lis
 
 
 def _split_cell(key: str, text: str) -> list[tuple[str, str]]:
-    """Return the keys and texts in a cell with several words."""
+    """Return the pairs of key and text in a cell that contains several values."""
     if key in ("ids", "revision"):
         return [("device id", re.split(r"[,:]", text.strip("[] "))[0].strip())]
     if key == "partitions":
@@ -373,7 +373,7 @@ def _split_cell(key: str, text: str) -> list[tuple[str, str]]:
 
 
 def _discard_memory_share(entries: list[Entry], table: _Table) -> None:
-    """Make a memory share of 0 % absent if hy-smi could not read the card's utilization."""
+    """Mark a memory share of 0 % as absent if hy-smi could not read the card's utilization."""
     texts = {entry.key: entry.text for entry in entries}
     is_hy_smi = table.headings[0].text.lower() in ("dcu", "hcu")
     has_use = any(heading.column.key == _USE_KEYS[0] for heading in table.headings)

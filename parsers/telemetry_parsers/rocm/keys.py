@@ -1,4 +1,4 @@
-"""The metrics and facts of the keys that rocm-smi and hy-smi print, in every spelling since ROCm 3."""
+"""Maps the keys that rocm-smi and hy-smi print to metrics and facts, in every spelling since ROCm 3."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_KEYS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A printed key in lower case with single blanks, without unit and final colon. `dcu` and `hcu` are `gpu`."""
+    """A printed key in lower case with single blanks, without unit and final colon. `dcu` and `hcu` become `gpu`."""
 
     name: str
     unit: str
@@ -67,7 +67,7 @@ _LINK = (special("pcie_link_generation", values.link_generation), special("pcie_
 _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "average graphics package power": only("power_average_watts"),
     "current socket graphics package power": only("power_instant_watts"),
-    # Without a sub-heading in the concise table, the kind of power is unknown.
+    # From the concise table. If it has no sub-heading, the kind of power is unknown.
     "power": only("power_watts"),
     # The second die of a package has no limit and prints 0 W.
     "max graphics package power": (metric("power_cap_watts", zero=Absent.NOT_SUPPORTED),),
@@ -103,7 +103,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
 }
 LEVEL_KEYS = frozenset({"performance level", "current performance level", "current powerplay level"})
 
-# The keys that become labels of the card.
+# The keys whose texts become facts of the card.
 FACTS: Mapping[str, tuple[str, ...]] = {
     "firmware": ("vbios version", "vbios"),
     "gfx_version": ("gfx version", "gfx ver"),
@@ -113,7 +113,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "memory_partition": ("memory partition",),
     "mode": ("mode",),
 }
-# The keys with the identity of a card. If several are printed, the first without a placeholder counts.
+# For each field of a card's identity, its keys. The first key whose text is not a placeholder is used.
 IDENTITY: Mapping[str, tuple[str, ...]] = {
     **FACTS,
     "series": ("card series", "device name", "market name", "name"),
@@ -146,7 +146,7 @@ _QUIET = re.compile(
 
 
 def targets_of(key: Key) -> tuple[Target, ...]:
-    """Return the targets of a key; empty for an unknown key and for a known key without a metric."""
+    """Return the metrics that are read from a key; empty if the key is unknown or has no metric."""
     if key.name in _TARGETS:
         return _TARGETS[key.name]
     sensor = _SENSOR.match(key.name) or saved.SENSOR.match(key.name)
@@ -163,14 +163,14 @@ def targets_of(key: Key) -> tuple[Target, ...]:
 
 
 def _block_targets(block: str, kind: str | None) -> tuple[Target, ...]:
-    """Return the target of a block's error count or, for the memory controller, of whether ECC is on."""
+    """Return the metric of a block's error count. Without a kind of errors, return the ECC state of `umc` only."""
     if kind is not None:
         return only(f"ecc_{'corrected' if kind == 'correctable' else 'uncorrected'}_total", block)
     return (switch("ecc_enabled", ON_OFF),) if block == "umc" else ()
 
 
 def is_quiet(key: Key, text: str) -> bool:
-    """Return whether a key is known to have no metric. A blank key is known only if its text is blank, too."""
+    """Return whether a key is known to have no metric. This includes a blank key if its text is blank, too."""
     if not key.name:
         return not text.strip()
     return key.name in _IDENTITY_NAMES or _QUIET.match(key.name) is not None

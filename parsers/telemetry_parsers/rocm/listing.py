@@ -1,4 +1,4 @@
-"""The common form of all output of rocm-smi and hy-smi: keys and texts by card."""
+"""The common form to which all output of rocm-smi and hy-smi is converted: keys and texts by card."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Listing:
-    """The entries of each card and of the node; `unknown` has the unknown headings."""
+    """The entries of each card and of the node (`system`). `unknown` contains the unknown headings."""
 
     cards: dict[int, list[Entry]] = field(default_factory=dict)
     system: list[Entry] = field(default_factory=list)
@@ -45,6 +45,6 @@ def joined(listings: Sequence[Listing]) -> Listing:
         result.system += listing.system
         result.unknown |= listing.unknown
         result.is_cut = result.is_cut or listing.is_cut
-        # If two parsers report the same line, the problem of the later parser is kept.
+        # If two listings have a problem with the same line, the problem of the later one is kept.
         result.problems = list({item.where: item for item in (*result.problems, *listing.problems)}.values())
     return result

@@ -24,7 +24,7 @@ _EMPTY_FILE = ("expected integer value from monitor",)
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
 # Messages about a suspended card, which has no readings.
 _SLEEP_MESSAGES = ("low-power state", "data is inaccessible")
-# Headings of lists, and messages about cards without a fan, a curve or OverDrive. They are reported only if rocm-smi
+# Headings of lists, and messages that a card has no fan, curve or OverDrive. They are reported only if rocm-smi
 # calls them errors.
 _USUAL = (
     "unable to detect fan speed",
@@ -37,7 +37,7 @@ _USUAL = (
     "pages info",
     "not found",
 )
-# Messages that replace a value, with the value's key.
+# Messages that are printed instead of a value, with the value's key.
 _REPLACING = (
     ("gpu use unsupported", "GPU use (%)"),
     ("unable to get gpu use", "GPU use (%)"),
@@ -70,13 +70,13 @@ _BANNER = re.compile(
     r"\s{0,8}={0,200}[ =]{0,80}(?:(?:ROCm )?System Management Interface|End of (?:ROCm )?SMI Log)[ =]{0,200}\Z"
 )
 _FRAME = re.compile(r"\s{0,8}[=_\-]{2,200}(?: {0,2}\S[^=]{0,80})?[=_\-]{0,200}\s{0,8}\Z")
-# ROCm 1.x drew its lines with dots.
+# ROCm 1.x prints dots instead of equal signs.
 _END = re.compile(r"[ =.]{0,200}End of (?:ROCm )?SMI Log[ =.]{0,200}\Z")
 
-# Statuses of the library: not supported, not yet implemented. Up to 5.5, the tool exits with the status of the query that
+# Exit statuses that mean: not supported, not yet implemented. Up to 5.5, the tool exits with the status of the query that
 # failed last, although its output is complete (ROCm 5.2.3).
 QUIET_STATUSES = frozenset({2, 9})
-# Printed for a die if the power of the package is printed for the other die.
+# Printed as a die's power if the other die has the power of the whole package.
 NO_NUMBERS = MappingProxyType({"n/a (secondary die)": Absent.NOT_REPORTED})
 
 ERRORS = (
@@ -136,14 +136,14 @@ def is_harmless(text: str) -> bool:
 
 
 def is_error(line: Line) -> bool:
-    """Return whether a line is an error of the whole run, such as `Open mkfd failed` or a traceback."""
+    """Return whether a line is an error that concerns all cards, such as `Open mkfd failed` or a traceback."""
     if is_notice(line.text) or is_unsupported(line.text):
         return False
     return _contains_any(line.text, _EMPTY_FILE) or error_report([line], None, ERRORS) is not None
 
 
 def is_complaint(text: str) -> bool:
-    """Return whether a line outside the data must be shown to the operator."""
+    """Return whether a line without data must be shown to the operator as a problem."""
     if not text.strip() or is_notice(text) or is_unsupported(text) or is_banner(text):
         return False
     return not text.lstrip().lower().startswith("warning") and set(text.strip()) != {"="}
@@ -170,7 +170,7 @@ def is_frame(text: str) -> bool:
 
 
 def absence_in(message: str) -> tuple[str, str] | None:
-    """Return the key whose value the message replaces and the text for its absence, or None."""
+    """If a message is printed instead of a value, return the value's key and a placeholder; else None."""
     lower = message.lower()
     key = next((key for words, key in _REPLACING if words in lower), None)
     return None if key is None else (key, "Not Supported" if is_unsupported(message) else "N/A")

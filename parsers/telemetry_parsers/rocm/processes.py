@@ -1,4 +1,4 @@
-"""Processes by card: AMD's `--showpids` with `--showpidgpus` (which names the cards), and Hygon's indented list."""
+"""Reads processes and their cards: AMD's `--showpids` with `--showpidgpus`, which names the cards, and Hygon's list."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NONE = "No KFD PIDs currently running"
 
 @dataclass(slots=True)
 class _ProcessCards:
-    """A process with the number of its cards and the cards listed so far."""
+    """A process, the printed number of its cards, and the cards that were listed so far."""
 
     pid: int
     count: int
@@ -37,7 +37,7 @@ class _ProcessCards:
 
 @dataclass(slots=True)
 class Usage:
-    """The processes by card; `stray_line` has no process above it, `open_title` has no list below it yet."""
+    """AMD's list of processes. `stray_line` has cards of an unknown process; `open_title` is a title without a list."""
 
     processes: dict[int, _ProcessCards] = field(default_factory=dict)
     names: dict[int, tuple[str, float | None]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Usage:
 
 
 def usage_in(lines: Sequence[Line]) -> Usage | None:
-    """Return the cards of each process, or None if the text has no list of them."""
+    """Return AMD's list of the processes with their cards, or None if the text has no such list."""
     usage = Usage()
     process: _ProcessCards | None = None
     for line in lines:
@@ -93,7 +93,7 @@ def _continue_list(process: _ProcessCards, line: Line, usage: Usage) -> _Process
 def _read_row(row: re.Match[str], usage: Usage) -> None:
     used = units.quantity(row[3], units.BYTES, "B")
     pid = int(row[1])
-    # With `details`, a process has a row for each of its cards, but the rows do not name the cards.
+    # With the argument `details`, a process has a row for each of its cards, but these rows do not name the cards.
     memory = None if isinstance(used, Absent) or pid in usage.names else used
     usage.names[pid] = (row[2], memory)
 
@@ -118,7 +118,7 @@ def read_usage(lines: Sequence[Line], draft: Draft) -> bool:
 
 def _process(device: int, process: _ProcessCards, names: Mapping[int, tuple[str, float | None]]) -> Process:
     name, memory = names.get(process.pid, ("", None))
-    # The printed memory is the sum over all cards.
+    # The printed memory is the sum over the process's cards, so it is stored only for a process on one card.
     return Process(device, process.pid, "" if name == "UNKNOWN" else name, memory if process.count == 1 else None)
 
 
@@ -136,25 +136,25 @@ _NAME_KEYS = ("process name", "name")
 
 @dataclass(slots=True)
 class _Entry:
-    """One process of Hygon's list; `values` is by key in lower case."""
+    """One process of Hygon's list. The keys of `values` are in lower case."""
 
     pid: int
     values: dict[str, str] = field(default_factory=dict)
 
     @property
     def cards(self) -> str:
-        """Return the printed list of its cards; empty if the list is incomplete."""
+        """Return the printed list of the process's cards; empty if it is incomplete."""
         text = self.first_text(_INDEX_KEYS)
         return text if text.startswith("[") and text.endswith("]") else ""
 
     def first_text(self, keys: Sequence[str]) -> str:
-        """Return the text of the first of these keys that is printed, or an empty text."""
+        """Return the text of the first of these keys that was printed; empty without one."""
         return next((self.values[key] for key in keys if key in self.values), "")
 
 
 @dataclass(slots=True)
 class _List:
-    """The processes of Hygon's list; `stray_line` belongs to none of them."""
+    """The processes of Hygon's list. `stray_line` is a line that belongs to none of them."""
 
     entries: list[_Entry] = field(default_factory=list)
     is_whole: bool = False
@@ -162,14 +162,14 @@ class _List:
 
 
 def is_pid_list(lines: Sequence[Line]) -> bool:
-    """Return whether these lines are the output of `--showpids`, also without its title."""
+    """Return whether these lines are the output of `--showpids`, possibly without its title."""
     if any(_TABLE.match(line.text) or _TITLE.match(line.text) for line in lines):
         return True
     return any(entry.first_text(_INDEX_KEYS) for entry in _read_list(lines).entries)
 
 
 def read_pids(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the processes whose cards the list names into the draft."""
+    """Put the processes into the draft, except those whose cards are not named."""
     pid_list = _read_list(lines)
     pairs: set[tuple[int, int]] = set()
     repeated_pids = dict.fromkeys(entry.pid for entry in pid_list.entries if not _add_process(entry, pairs, draft))
@@ -190,7 +190,7 @@ def _add_process(entry: _Entry, listed_pairs: set[tuple[int, int]], draft: Draft
     """Add a process to the draft for each of its cards. Return False if it is listed twice for a card."""
     indices = [units.whole(text) for text in _QUOTED.findall(entry.cards)]
     buses = _QUOTED.findall(entry.values.get("pci bus", ""))
-    # The memory of a process on several cards is the sum over its cards.
+    # For a process on several cards, the printed memory is the sum and is not stored.
     used = _used_bytes(entry.values) if len(indices) == 1 else None
     is_new = True
     for position, index in enumerate(indices):
@@ -207,7 +207,7 @@ def _add_process(entry: _Entry, listed_pairs: set[tuple[int, int]], draft: Draft
 
 
 def _count_processes(draft: Draft) -> None:
-    """Set the number of processes of each device, from a complete list."""
+    """Set the number of processes of each device. The list must be complete."""
     counts = Counter(process.device for process in draft.processes)
     for device in range(draft.device_count()):
         draft.set_value(device, metric("processes"), float(counts[device]))

@@ -33,7 +33,7 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "current_uclk": _clock("memory"),
     "current_socclk": _clock("soc"),
     "current_vclk0": _clock("video"),
-    # Chips with several dies may print only these.
+    # Chips with several dies may print only the following keys.
     "current_gfxclks": _clock("graphics"),
     "current_socclks": _clock("soc"),
     "current_vclk0s": _clock("video"),
@@ -73,7 +73,7 @@ _BLOCK = re.compile(r"Block ([A-Za-z0-9_]{2,16}) is\Z")
 
 
 def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
-    """Return the key and text, split into several pairs for the counts of a block or the stacks of a memory."""
+    """Return the key and text as a pair. Error counts of a block, and memory stacks, are split into several pairs."""
     counts = _BLOCK_COUNTS.match(f"{key}: {text}")
     if counts is not None:
         name = f"{counts[1]} RAS"
@@ -92,7 +92,7 @@ def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
 # Editors and web pages add a byte order mark and blanks. Some versions of hy-smi add a column for the time.
 _HEADING = re.compile(r"[\ufeff ]{0,16}(?:time(?:stamp)?, ?)?device,", re.IGNORECASE)
 _ROW = re.compile(r" {0,16}(?:[0-9A-Z][^,]{0,40}, ?)?(?:card([0-9]{1,4})|system),")
-# Output about the node only, `--showdriverversion --csv`: a pair in each row, in quotes.
+# `--showdriverversion --csv` is about the node only: each row has a name and a value in quotes.
 _PAIRS_HEADING = re.compile(r"[\ufeff ]{0,16}name, ?value\s{0,8}\Z", re.IGNORECASE)
 _PAIR = re.compile(r'\s{0,16}"([^"]{1,80})", ?"([^"]{0,400})"\s{0,8}\Z')
 # Columns of the time and the card, which are not values.
@@ -120,7 +120,7 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
 
 
 def _node_entries(lines: Sequence[Line]) -> list[Entry]:
-    """Return the facts of the node in the rows below `name, value`; empty without that heading."""
+    """Return the node's entries from the rows below the heading `name, value`; empty without that heading."""
     if not any(_PAIRS_HEADING.match(line.text) for line in lines):
         return []
     rows = ((line, _PAIR.match(line.text)) for line in lines if line.ended)

@@ -21,9 +21,9 @@ _PAIR = re.compile(r"([^:]{1,80}(?:\([^()]{0,40}\([^()]{0,20}\)\))?):(?:\s{1,40}
 _LEVEL = re.compile(r"([a-z]{3,8} clock level|\(Topology\) Numa (?:Node|Affinity))\s{1,8}(-?[0-9]{1,10}\b.{0,80})\Z")
 # `vram ::    total: 17163091968 B       used: 9437184 B`, of ROCm 2.
 _POOL = re.compile(r"([a-z_]{3,8}) ::\s{1,16}total: ([0-9]{1,20}) B\s{1,16}used: ([0-9]{1,20}) B\Z")
-# Messages, which may contain a colon like a key and its value.
+# Messages. They may contain a colon, like a key and its value.
 _MESSAGE = re.compile(r"(?:cannot|unable|failed|powerplay not enabled|incompatible device|supported) ?", re.IGNORECASE)
-# A line in which the card is missing.
+# A line that lacks the card's number.
 _WITHOUT_CARD = re.compile(r"\s{0,40}:\s{1,100}\S")
 CUT = "no closing line follows; more lines may be missing"
 _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
@@ -79,7 +79,7 @@ def _read_value(line: Line, level: str, index: int, text: str, listing: Listing)
 
 
 def _entries(text: str, line: Line) -> tuple[Entry, ...]:
-    """Return the keys and values of a line; empty for a message about the card."""
+    """Return the entries in a line; empty for a message about the card."""
     if _MESSAGE.match(text):
         return ()
     pool = _POOL.match(text)
@@ -105,7 +105,7 @@ _PAGE_HEADING = re.compile(r"\s{0,40}Page address\s{1,40}Page size\s{1,40}Status
 
 @dataclass(slots=True)
 class _Table:
-    """The current table of a card; `pages` is the kind of its pages, if it has any."""
+    """The current table of a card. In a table of memory pages, `pages` is their kind."""
 
     card: int
     pages: str
@@ -157,20 +157,20 @@ def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
 
 
 def _block_entries(block: re.Match[str], table: _Table, where: str) -> list[Entry]:
-    """Return the entries of a row: whether the block is monitored for errors, and the numbers of errors."""
+    """Return the entries of a block's row: whether the block is monitored for errors, and its error counts."""
     name, state, left, right = block.groups()
     counts = [Entry(f"{name} RAS", state, where)]
     if left is None or not table.first_column:
         return counts
     if table.first_column == "uncorrectable" and left != right:
         # Up to ROCm 5.7, the headings of these two columns are swapped (rocm_smi.py, showRasInfo). Some distributions may
-        # have fixed them, so that the order is unknown.
+        # have fixed this, so the order is unknown.
         left = right = f"{left} and {right} below headings that some versions swap"
     return [*counts, Entry(f"{name} RAS correctable", left, where), Entry(f"{name} RAS uncorrectable", right, where)]
 
 
 def _finish_table(table: _Table | None, line: Line, listing: Listing) -> None:
-    """Count the pages of a complete table. A card without any pages gets no count."""
+    """Add the counts of pages of a complete table. For a table without pages, no count is added."""
     if table is None or not table.states:
         return
     for key, state in (("retired pages", "reserved"), ("pending pages", "pending")):

@@ -29,12 +29,12 @@ _BARE_ROW = re.compile(
 
 
 def _any_listing(text: Text) -> Listing | None:
-    """Return the listing of a text in any shape."""
+    """Return the listing of a text, which may have any of the shapes, or None."""
     return read_document(text.joined) or read_csv(text.lines) or _read_tables(text.lines, plain_sensor="")
 
 
 def _read_tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
-    """Return the listing of concise tables, sections and tables of blocks, None if there is none."""
+    """Return the joined listing of concise tables, sections and tables of blocks, or None without any of them."""
     concise = read_concise(lines, plain_sensor)
     results = (concise, read_sections(lines), read_blocks(lines))
     listings = [listing for listing in results if listing is not None]
@@ -64,7 +64,7 @@ _AMD = re.compile(
 
 
 def is_from_hy_smi(text: Text) -> bool:
-    """Return whether Hygon's tool printed the text: it contains words of that tool, or all vendors in it are Hygon."""
+    """Return whether Hygon's tool printed the text: it contains the tool's typical words, or all cards are Hygon's."""
     return _HYGON.search(text.joined) is not None or _lists_only("hygon", text)
 
 
@@ -101,12 +101,12 @@ _LIBRARY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Brand:
-    """The differences between the two tools; `plain_sensor` is the sensor of an unlabelled temperature."""
+    """What distinguishes a tool from the other one. `plain_sensor` is the sensor of unlabelled temperatures."""
 
     name: str
     vendor: str
     plain_sensor: str
-    is_other: Callable[[Text], bool]  # whether the other tool printed a text
+    is_other: Callable[[Text], bool]  # returns whether the other tool printed a text
     other: str  # the name of the other tool
     silent: str
     gives: tuple[str, ...]
@@ -131,7 +131,7 @@ def tool_of(brand: Brand) -> Tool:
         wording=problem_by_text,
         quiet_statuses=messages.QUIET_STATUSES,
         marks_first=False,
-        # Checked before the marks of other tools, because rocm-smi also prints some lines that accompany Hygon's errors.
+        # This is checked before other tools are recognized, because rocm-smi also prints some lines of Hygon's error messages.
         refusals=(_refusal_of_other_brand(brand), _report_on_error),
         remnants=(partial(_report_on_remnant, tool=brand.name),),
         is_complaint=messages.is_complaint,
@@ -140,7 +140,7 @@ def tool_of(brand: Brand) -> Tool:
 
 
 def _listing_shape(brand: Brand, listing_in: Callable[[Text], Listing | None], form: Form) -> Shape:
-    """Return a shape that lists cards or facts of the node, and possibly processes."""
+    """Return a shape that is read with `listing_in`: cards or facts of the node, and possibly processes."""
 
     def read(text: Text, draft: Draft) -> bool:
         listing = listing_in(text)
@@ -168,7 +168,7 @@ def _listing_shape(brand: Brand, listing_in: Callable[[Text], Listing | None], f
 
 
 def _shape_of_other_brand(brand: Brand) -> Shape:
-    """Return a shape for all output of the other brand, which is not read."""
+    """Return a shape that recognizes all output of the other brand and refuses to read it."""
 
     def refuse(_report: Report, _text: Text, _tool: Tool) -> Report:
         return Report("not_mine", problems=(Problem("text", f"this is output of {brand.other}, not of {brand.name}"),))
@@ -203,7 +203,7 @@ def _first_match(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
 
 
 def _refusal_of_other_brand(brand: Brand) -> Refusal:
-    """Return a check that refuses messages of the other brand, also in the error stream."""
+    """Return a function that refuses messages of the other brand, including those in the error stream."""
 
     def refuse(output: Output, printed_lines: Sequence[Line]) -> Report | None:
         if not brand.is_other(Text(lines(f"{output.text}\n{output.stderr}"))):
@@ -220,7 +220,7 @@ def _report_on_error(output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _report_on_remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
-    """Return the report on notices alone, on a banner without a list, or on rows without their heading."""
+    """Report output of only notices, a banner without a list, or rows without heading. Return None for any other."""
     printed_lines = [line for line in lines if line.text.strip()]
     first = printed_lines[0]
     if all(messages.is_notice(line.text) for line in printed_lines):

@@ -1,4 +1,4 @@
-"""Reads texts that are more than a number: clocks, links, fans, lists and levels. `unit` is the key's unit."""
+"""Reads values that are not just a number: clocks, links, fans, lists and levels. `unit` is the unit in the key."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.reports.targets import Target, special, value_of
 
 _LIBRARY = "amdsmi_dev_perf_level_"
-# The library calls the driver's `profile_peak` `stable_peak`.
+# What the driver calls `profile_peak` is `stable_peak` in the library.
 _PROFILES = ("profile", "stable_")
 _DETERMINISM = "perf_determinism"
 
 
 def level_of(text: str) -> str | Absent:
-    """Return the catalogue's word for a level such as `auto`, `profile_peak`, `AMDSMI_DEV_PERF_LEVEL_AUTO`."""
+    """Return our word for a performance level such as `auto`, `profile_peak` or `AMDSMI_DEV_PERF_LEVEL_AUTO`."""
     word = text.strip().lower().removeprefix(_LIBRARY)
     if word in PERFORMANCE_LEVELS:
         return word
@@ -44,7 +44,7 @@ def hertz(text: str, unit: str) -> Value:
     if not unit and match is None:
         return _absence_in(text.removesuffix(" (None)"))
     value = units.quantity(match[1], units.HERTZ) if match else units.quantity(text, units.HERTZ, unit)
-    # A value with all bits set must not become the highest of a list.
+    # A value with all bits set means "unknown" and must not become the highest value of a list.
     return in_range(BY_KEY["clock_hertz"], value)
 
 
@@ -57,7 +57,7 @@ def joules(text: str, unit: str) -> Value:
 
 
 def any_bit(text: str, unit: str) -> Value:
-    """Return 1 if a bit of the status is set, else 0."""
+    """Return 1 if any bit of the status is set, else 0."""
     value = Absent.NOT_UNDERSTOOD if unit else units.number(text)
     return value if isinstance(value, Absent) else float(value != 0.0)
 
@@ -81,7 +81,7 @@ def generation_from_tenths(text: str, unit: str) -> Value:
 
 
 def bytes_per_second(text: str, unit: str) -> Value:
-    """Return bytes per second. The driver's table counts in GB/s; other units are not understood."""
+    """Return the bytes per second of a rate in GB/s. The driver uses no other unit."""
     value = units.number(text) if unit == "GB/s" else Absent.NOT_UNDERSTOOD
     return value if isinstance(value, Absent) else value * 1e9
 
@@ -93,7 +93,7 @@ def list_items(text: str) -> list[str] | None:
 
 
 def highest_of(target: Target) -> Target:
-    """Return a target that reads the highest number of a list such as `[132, 133, N/A]`."""
+    """Change a metric so that the highest number of a list such as `[132, 133, N/A]` is read."""
 
     def read(text: str, unit: str) -> Value:
         items = list_items(text) or [text]
