@@ -16,7 +16,7 @@ Work = Literal["compute", "communication", "copy", "fused", "wait"]
 Clock = Literal["unix", "boot", "none"]
 # How kernels are assigned to steps: by their launches or by the host's clock; "" if the tool states the step.
 StepBasis = Literal["launch", "host", ""]
-# The source of FLOPs: stated in the file ("told"), or a lower bound from the shapes of matrix operators ("shapes").
+# The source of FLOPs: stated in the file, or (as a lower bound) computed from the shapes of matrix operators.
 Basis = Literal["told", "shapes"]
 
 

@@ -44,7 +44,7 @@ class StragglerJson:
 
 @dataclass(frozen=True)
 class RanksJson:
-    """The comparison of the ranks."""
+    """How the lengths of the ranks' steps differ."""
 
     median_seconds: float
     slowest: MemberJson
@@ -55,7 +55,7 @@ class RanksJson:
 
 @dataclass(frozen=True)
 class CardJson:
-    """The card as the profiler names it."""
+    """The card as the profiler identifies it."""
 
     index: int | None
     model: str | None
@@ -90,7 +90,7 @@ class SplitJson:
 
 @dataclass(frozen=True)
 class _StepHead:
-    """The fields of a step that are not in its split."""
+    """The fields that a step has besides those of `SplitJson`."""
 
     name: str
     begin_seconds: float | None
@@ -129,7 +129,7 @@ class GapJson:
 
 @dataclass(frozen=True)
 class ProfiledJson:
-    """One rank and card."""
+    """The results of one rank and its card."""
 
     rank: int | None
     card: CardJson

@@ -1,4 +1,4 @@
-"""A bundle: an archive of limited size whose members share one mask, and functions that remove secrets from texts."""
+"""Builds the bundle of a bug report, an archive of limited size, and removes secrets from its members."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import OWNER_LABELS
 
 MAX_BYTES = 32 << 20
-# The limit for one member, so that no member displaces the others.
+# The size limit of one member, so that a large member leaves room for the others.
 MAX_MEMBER_BYTES = 8 << 20
 _FOLDER = "telemetry-doctor"
 _CONTENTS = "CONTENTS"
 _HEAD_BYTES = 1 << 16
-# The size of headers, list and padding of an archive.
+# The size that is reserved for the archive's headers, padding and list of contents.
 _OVERHEAD_BYTES = 1 << 20
 # Masking takes two seconds for each MiB.
 _MAX_TEXT_LENGTH = 1 << 20
@@ -39,14 +39,14 @@ _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
 _HOST_SETTINGS = frozenset({"rank_table_server", "allowed_hosts"})
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
 _PLAIN_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
-# Job numbers are not masked, so that the members can be compared.
+# The owner of a card is not masked if it is a job number, so that job numbers can be compared across members.
 _JOB, _OWNER = 'owner_kind="job"', "owner"
-# Labels whose values are names, and are masked as such.
+# Labels whose values are masked completely, because they are names.
 _NAME_LABELS = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _PLAIN_LABELS
 _ASSIGNED = re.compile(r"""(?:"([\w.]+)=(?:[^"\\]|\\.)*"|'([\w.]+)=[^']*'|([\w.]+)=\S*)""")
 _CONTINUED = re.compile(r"[ \t]*\\\n[ \t]*")
 _ENVIRONMENT = re.compile(r"^([ \t]*Environment=)(.*)$")
-# Values of a web configuration without secrets, names and paths.
+# Values of a web configuration that contain no secret, name or path.
 _PLAIN_WORD = re.compile(
     r"TLS[0-9A-Z_]{2,60}|Curve\w{1,10}|X25519|\w{0,24}ClientCert\w{0,8}|nosniff|deny|sameorigin", re.IGNORECASE
 )
@@ -60,7 +60,7 @@ class BundleError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of the bundle. `masked` is the number of masked positions in it."""
+    """A file of the bundle. `masked` is the number of places in it that were masked."""
 
     name: str
     title: str
@@ -80,7 +80,7 @@ class Bundle:
     def text(
         self, name: str, title: str, text: str, mask: Callable[[str], str] | None = None, limit: int = _MAX_TEXT_LENGTH
     ) -> None:
-        """Add a text, truncated to `limit` characters and masked by `mask` or by the general rules."""
+        """Add a text. It is truncated to `limit` characters and masked by `mask` or, by default, the bundle's mask."""
         if not text.strip():
             self.add_missing(name, "it is empty")
             return
@@ -107,11 +107,11 @@ class Bundle:
         self._members.append(member)
 
     def add_missing(self, name: str, reason: str) -> None:
-        """Add a missing member with the reason to the list of contents."""
+        """Note in the list of contents that a member is missing, and why."""
         self._missing.append((name, reason))
 
     def contents(self, head: str) -> str:
-        """Return the list of the members with size, number of masked positions and title."""
+        """Return the list of contents: size, number of masked places and title of each member, and the missing members."""
         width = max((len(member.name) for member in self._members), default=0)
         rows = [
             f"  {member.name:<{width}}  {len(member.content):>10,} bytes  {member.masked:>6,} masked  {member.title}"
@@ -165,7 +165,7 @@ def _error_text(path: Path, error: OSError) -> str:
 
 
 def _unpacked(head: bytes) -> bytes:
-    """Return the first unpacked bytes, or b"" if the content is not gzip."""
+    """Decompress the beginning of a file. Return b"" if the file is not gzip."""
     try:
         return zlib.decompressobj(wbits=31).decompress(head, 512)
     except zlib.error:  # not a bundle
@@ -173,7 +173,7 @@ def _unpacked(head: bytes) -> bytes:
 
 
 def masked_settings(text: str, mask: Mask) -> str:
-    """Return a TOML configuration without comments. Lines that differ from the defaults are masked."""
+    """Remove comments from a TOML configuration, and mask the lines that differ from the defaults."""
     default_lines = frozenset(show_toml(Settings()).split("\n"))
     lines = _COMMENT.sub(lambda match: match[1] or "", text).split("\n")
     return "\n".join(line if line in default_lines else _masked_setting(line, mask) for line in lines)
@@ -187,7 +187,7 @@ def masked_unit(text: str, mask: Mask) -> str:
 
 
 def masked_page(text: str, mask: Mask) -> str:
-    """Return a page of metrics with the values of its labels masked."""
+    """Mask the label values in a page of Prometheus metrics."""
 
     @lru_cache(maxsize=1 << 16)
     def masked(name: str, value: str) -> str:
@@ -203,7 +203,7 @@ def masked_page(text: str, mask: Mask) -> str:
 
 
 def redacted_web(content: bytes) -> str:
-    """Return a web configuration without secrets. Keys, switches and numbers remain, and the number of users."""
+    """Return a web configuration without secrets. It still shows keys, booleans, numbers, and how many users there are."""
     import yaml
 
     try:

@@ -21,7 +21,7 @@ from telemetry_parsers.vendors import BY_WORD
 
 _NODES = "device nodes"
 _READABLE_BY_GROUP = 0o040
-# Remedies for cards without a driver, and for display drivers without readings.
+# Remedies by driver: for cards without a driver, and for display drivers, which provide no readings.
 _DRIVER_REMEDIES = {
     "": "install or load the vendor's driver on the host; dmesg shows why the kernel does not use the driver",
     "nouveau": "install the driver nvidia, disable nouveau in /etc/modprobe.d, and reboot",
@@ -39,7 +39,7 @@ _BUG_REMEDY = "this is a bug of device telemetry: send the file of `telemetry do
 
 @dataclass(frozen=True, slots=True)
 class VendorSources:
-    """The names of a vendor's sources by their state. `read_by` are the sources with readings of its cards."""
+    """The names of a vendor's sources, grouped by state. `read_by` are the working sources with readings of its cards."""
 
     vendor: str
     read_by: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class VendorSources:
 
 
 def sources_of(snapshot: Snapshot, vendor: str, complete: Collection[str] = ()) -> VendorSources:
-    """Return the vendor's sources. `complete` sources list all cards that the container has."""
+    """Return the vendor's sources. A source in `complete` lists all cards of the container, so it is not incomplete."""
     devices = [device for device in snapshot.devices if device.vendor == vendor and device.up]
     readers = {reading.source for device in devices for reading in device.readings}
     statuses = [status for status in snapshot.sources if status.vendor == vendor or status.source in readers]
@@ -81,7 +81,7 @@ def sources_of(snapshot: Snapshot, vendor: str, complete: Collection[str] = ()) 
 
 
 def device_faults(snapshots: Sequence[Snapshot], recorded: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield each fault of each device in the snapshots once. `recorded` has the newest recording of each cause."""
+    """Yield each fault of each device in the snapshots once. `recorded` maps a fault to its newest recording."""
     reported: set[tuple[str, str]] = set()
     for snapshot in snapshots:
         verdict = judge(snapshot)
@@ -101,7 +101,7 @@ def device_faults(snapshots: Sequence[Snapshot], recorded: Mapping[str, str]) ->
 
 
 def too_few(snapshots: Sequence[Snapshot], expected: Mapping[str, int]) -> Iterator[Finding]:
-    """Yield vendors with fewer cards than expected. Lost cards count as present_devices, and suspended vendors are skipped."""
+    """Yield a finding for each vendor with too few cards. Lost cards are counted, and vendors with paused sources skipped."""
     for vendor, expected_count in sorted(expected.items()):
         count = max(present_devices(snapshot)[vendor] for snapshot in snapshots)
         lost = max(
@@ -114,7 +114,7 @@ def too_few(snapshots: Sequence[Snapshot], expected: Mapping[str, int]) -> Itera
 
 
 def present_devices(snapshot: Snapshot) -> Counter[str]:
-    """Return the number of whole devices of each vendor that are up."""
+    """Count each vendor's real devices that are up. Partitions are not counted."""
     return Counter(
         device.vendor for device in snapshot.devices if device.up and device.parent is None and not device.simulated
     )
@@ -136,7 +136,7 @@ def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator
         bound = sum(card.driver not in _DRIVER_REMEDIES for card in cards)
         has_display_driver = any(card.driver and card.driver in _DRIVER_REMEDIES for card in cards)
         nodes = machine.nodes_of(sources.vendor)
-        # If the only cards are display adapters, the nodes belong to them.
+        # If only display drivers are bound to cards, the device nodes belong to them.
         if not sources.is_well and (bound or (nodes and not has_display_driver)):
             yield from _missing_tools(machine, sources, bound)
             if not nodes:
@@ -208,7 +208,7 @@ def _remedy(machine: Machine, error: int, node: DeviceNode) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The cards of a vendor that a source listed. `is_incomplete` if the source reports missing cards."""
+    """The cards of a vendor that a source listed. `is_incomplete` means that the source itself reports missing cards."""
 
     source: str
     vendor: str
@@ -218,7 +218,7 @@ class Listing:
 
 
 def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> Iterator[Listing]:
-    """Yield the cards that a source listed, by vendor. Devices in the same slot are one card."""
+    """Yield one listing per vendor of the cards that a source listed. Devices in the same slot are one card."""
     whole = [device for device in devices if device.parent is None]
     for vendor in sorted({device.vendor for device in whole}):
         addresses = [device.bus_id for device in whole if device.vendor == vendor]
@@ -227,7 +227,7 @@ def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> 
 
 
 def given_to_container(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
-    """Return the incomplete listings that have all cards of the container: as many as its numbered nodes or as expected."""
+    """Return incomplete listings that show all of the container's cards: as many as are expected or have device nodes."""
     if not machine.container:
         return ()
 
@@ -239,7 +239,7 @@ def given_to_container(machine: Machine, listed: Sequence[Listing], expected: Ma
 
 
 def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[str]:
-    """Yield notes about cards of virtual machines and of the container, which are no findings."""
+    """Yield notes about cards of virtual machines and about the container. They are not problems."""
     assigned = [card for card in machine.cards if card.is_passed_through]
     if assigned:
         drivers = ", ".join(sorted({card.driver for card in assigned}))
@@ -254,10 +254,10 @@ def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[s
 def contradictions(
     on_bus: Mapping[str, Sequence[str]], listed: Sequence[Listing], devices: Sequence[MergedDevice]
 ) -> Iterator[Finding]:
-    """Yield cards that are not in all of the bus, the sources and the merged devices. `on_bus` are addresses by vendor."""
+    """Yield differences between the PCI bus, the sources and the merged devices. `on_bus` maps vendors to addresses."""
     for listing in listed:
         addresses = frozenset(map(_slot, on_bus.get(listing.vendor, ())))
-        # Without addresses the bus is not visible.
+        # If there are no addresses, this process cannot see the bus.
         if addresses and (unknown := _slots_only_in(listing.slots, addresses)):
             what = f"lists {counted(len(unknown), 'card')} missing on the PCI bus: {first_names(unknown)}"
             yield Finding(listing.source, what, _NOT_ON_BUS_REMEDY)
@@ -277,7 +277,7 @@ def contradictions(
 
 
 def remote_contradictions(on_bus: Mapping[str, int], devices: Sequence[MergedDevice]) -> Iterator[Finding]:
-    """Yield cards that another node's daemon reports twice. Its sources report missing cards as problems."""
+    """Yield vendors with cards that another node's daemon reports twice. Missing cards are among its sources' problems."""
     devices_by_source: dict[str, list[MergedDevice]] = {}
     for device in devices:
         for source in {reading.source for reading in device.readings}:
@@ -315,7 +315,7 @@ def _disagreement(first: Listing, second: Listing) -> Iterator[Finding]:
 
 
 def _slots_only_in(slots: frozenset[str], others: frozenset[str]) -> list[str]:
-    """Return the slots that are missing in `others`. Domains are ignored if a slot has no domain."""
+    """Return the slots that are missing from `others`. PCI domains are ignored if any slot lacks its domain."""
     has_domains = all(slot.count(":") == 2 for slot in (*slots, *others))
 
     def comparable(slot: str) -> str:
@@ -326,5 +326,5 @@ def _slots_only_in(slots: frozenset[str], others: frozenset[str]) -> list[str]:
 
 
 def _slot(address: str) -> str:
-    """Return the address without its function, because some tools number the parts of a card by function."""
+    """Return a PCI address without the function number, because some tools use it to number the parts of a card."""
     return address.lower().partition(".")[0]

@@ -1,4 +1,4 @@
-"""The daemon of a node: its unit, its report, and differences between the report and the readings of this command."""
+"""Examines a node's daemon: its systemd unit, its report, and how the report differs from what this command reads."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ _EXIT_REMEDIES: Mapping[str, str] = {
     "70": "this is a bug of device telemetry: send the file of `telemetry doctor --bundle FILE`; journalctl -u telemetry -n 50 has the traceback",
     "78": "`telemetry config check` and journalctl -u telemetry -n 50 show the errors of the configuration",
 }
-# The exit status with which the daemon requests a restart, because devices appeared after its start.
+# With this exit status the daemon asks systemd to restart it, because devices appeared after its start.
 _RESTART_REQUEST = "75"
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The unit's properties by name, as `systemctl show` prints them."""
+    """The daemon's systemd unit. `properties` maps names to values, as `systemctl show` prints them."""
 
     properties: Mapping[str, str]
 
@@ -128,14 +128,14 @@ def run_program(program: str, *arguments: str) -> str:
         return ""
     try:
         ended = short_lived.ask((tool.path, *arguments), "", _SECONDS)
-    except short_lived.NoAnswerError:  # no complete output
+    except short_lived.NoAnswerError:  # too slow, or its output was incomplete
         return ""
     return ended.output if ended.status == 0 else ""
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonView:
-    """A daemon's report. `on_bus` and `expected` are counts by vendor, `reads` is the hash of its settings."""
+    """A daemon's report. `on_bus` and `expected` are card counts by vendor; `reads` is a hash of its settings for reading."""
 
     name: str
     snapshot: Snapshot
@@ -157,7 +157,7 @@ def ask(address: Address, credentials: Credentials, page_path: str = "/metrics")
     page = ""
     with closing(Client(address, credentials, _SECONDS)) as client:
         answer = client.get(SNAPSHOT)
-        with suppress(NodeError):  # the page may have another path; the version is then unknown
+        with suppress(NodeError):  # the version is unknown if the page has another path
             page = client.get(page_path).body.decode("utf-8", "replace")
     try:
         document = document_in(answer.body)
@@ -182,7 +182,7 @@ def ask(address: Address, credentials: Credentials, page_path: str = "/metrics")
 
 @dataclass(frozen=True, slots=True)
 class LocalDaemon:
-    """The daemon of this node: its report and address, or the reason why it does not answer. `is_broken` daemons run."""
+    """This node's daemon: its report, or why it does not answer. `is_broken`: it runs, but does not answer properly."""
 
     view: DaemonView | None = None
     why_not: str = ""
@@ -195,7 +195,7 @@ class LocalDaemon:
 
 
 def find(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
-    """Return this node's daemon at the first address that answers. A broken daemon ends the search."""
+    """Try the addresses in order until a daemon answers or is found to be broken. Return this daemon."""
     unanswered = None
     for address in addresses:
         daemon = _request(address, credentials, page_path, daemon)
@@ -216,14 +216,14 @@ def _request(address: Address, credentials: Credentials, page_path: str, daemon:
 
 
 def _is_denied(error: NodeError) -> bool:
-    """Return whether the daemon would answer another user, or a request with a password."""
+    """Return whether the daemon refused the request, but might accept one from another user or with a password."""
     if error.status:
         return error.status < _SERVER_ERROR
     return isinstance(error.__cause__, PermissionError) and not isinstance(error.__cause__, UnsafeError)
 
 
 def _is_broken(error: NodeError, address: Address) -> bool:
-    """Return whether the daemon runs at a local socket without answering. A port may belong to another program."""
+    """Return whether a daemon runs at this Unix socket but does not answer. A TCP port may belong to another program."""
     if not address.unix:
         return False
     cause = error.__cause__
@@ -238,7 +238,7 @@ def findings(own: Snapshot, daemon: LocalDaemon) -> Iterator[Finding]:
 
 
 def notes(daemon: LocalDaemon) -> Iterator[str]:
-    """Return the informational lines about the daemon."""
+    """Yield informational lines about the daemon."""
     view = daemon.view
     if view is None:
         yield daemon.why_not

@@ -102,13 +102,13 @@ class DaemonSourceJson:
 
 @dataclass(frozen=True, slots=True)
 class DaemonJson:
-    """The daemon of this node beside the command."""
+    """The daemon that runs on this node."""
 
     answers: bool
     why_not: str | None
     version: str | None
     reads_the_same: bool | None
-    """Whether its settings make it read the same as the command; null if it does not report that."""
+    """Whether it reads with the same settings as the command; null if it does not report this."""
     unit: UnitJson | None
     sources: tuple[DaemonSourceJson, ...]
     devices: Mapping[str, int]
@@ -117,10 +117,10 @@ class DaemonJson:
 
 @dataclass(frozen=True, slots=True)
 class FlightJson:
-    """A recording of what came before an event."""
+    """A flight recorder file: a recording of the minutes around an alarm."""
 
     name: str
-    """In the folder `flights` of the state directory."""
+    """The file name in the folder `flights` of the state directory."""
     time: _Time
     cause: str
     size_bytes: Count

@@ -21,7 +21,7 @@ from telemetry_parsers.model import Capture, Command, Files, Health, Library, Sn
 
 _WIDTH = 120
 _NO_BREAK = "\u00a0"
-# A row of the output: a word and a text.
+# A row of the output: a heading, such as a source's name, or "", and a text.
 _Row = tuple[str, str]
 _EMPTY: _Row = ("", "")
 _OUTPUTS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
@@ -29,7 +29,7 @@ _OUTPUTS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A node's facts and findings. For another node, `other` is its daemon's report. `expected` are devices by vendor."""
+    """A node's facts and findings. `other` is the daemon's report if it is another node. `expected` counts cards by vendor."""
 
     snapshot: Snapshot
     examined_sources: tuple[ExaminedSource, ...]
@@ -56,7 +56,7 @@ def examine(facts: Examined) -> Examined:
 
 
 def examine_remote(view: DaemonView) -> Examined:
-    """Return the examination of another node from its daemon's report."""
+    """Examine another node using only its daemon's report."""
     snapshot, present = view.snapshot, cards.present_devices(view.snapshot)
     examined_sources = tuple(ExaminedSource(status, snapshot.devices) for status in snapshot.sources)
     complete = {
@@ -72,7 +72,7 @@ def examine_remote(view: DaemonView) -> Examined:
 
 
 def _findings(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
-    """Yield the findings. `complete` sources list all cards that the container has."""
+    """Yield the findings. A source in `complete` lists all cards of the container."""
     yield from facts.known
     if facts.is_partial:
         yield from sources.findings(facts.examined_sources)
@@ -97,10 +97,10 @@ def _findings(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
 
 
 def lines(facts: Examined, shown: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
-    """Yield the lines of the text output. `shown` makes each text safe. With `show_all`, missing sources have details."""
+    """Yield the lines of the text output. `shown` makes a text safe to print. `show_all` adds details of missing sources."""
     for word, text in _rows(facts, show_all=show_all):
         start = f"{word:<10} " if word else ""
-        # Without a line break between a number and its noun.
+        # Prevents a line break around `×`.
         whole = shown(text).replace(" × ", f"{_NO_BREAK}×{_NO_BREAK}")
         indent = " " * len(start)
         wrapped = textwrap.wrap(whole, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)

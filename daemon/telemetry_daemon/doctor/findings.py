@@ -7,7 +7,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem of a component (`where`), and its remedy."""
+    """A problem (`what`) of a component (`where`), and its remedy."""
 
     where: str
     what: str

@@ -19,9 +19,9 @@ from telemetry_parsers.dataclass import dataclass
 
 _MIN_FREE_BYTES = 1 << 20
 _MIN_FREE_FILES = 16
-# Control groups version 1 and systemd print a number near this one if there is no limit.
+# cgroup v1 and systemd print a huge number if there is no limit. A value from here on means "no limit".
 _NO_LIMIT = 1 << 60
-# Values of hidepid= that hide processes from all users except the group of gid=, and from all users.
+# Values of the mount option hidepid= that hide processes from everybody outside the group in gid=, and from everybody.
 _HIDDEN_EXCEPT_GROUP = frozenset({"1", "2", "noaccess", "invisible"})
 _HIDDEN_FROM_ALL = frozenset({"4", "ptraceable"})
 _HIDDEN = "mounted with hidepid, which hides processes of other users and thus the owners of cards"
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of the daemon. `trouble` is the reason why it is unusable, `owner` its owner if it is another user."""
+    """A folder of the daemon. `trouble` says why it is unusable. `owner` is "" if it belongs to the current user."""
 
     setting: str
     path: str
@@ -56,7 +56,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """The minimum of a limit, and the options of a container and of the unit that set the limit."""
+    """The lowest acceptable value of a limit, and the options of containers and of the systemd unit that set the limit."""
 
     name: str
     minimum: float
@@ -82,7 +82,7 @@ _OPEN_FILES = _Requirement("open_files", 512, " open files", " (ulimit nofile)",
 
 
 def findings_of_container(limits: Limits, container: str) -> Iterator[Finding]:
-    """Yield limits of the container that are too small. Outside a container, the daemon has other limits than this process."""
+    """Yield the container's limits that are too small. Yield none outside a container, where the daemon has its own limits."""
     if container:
         option = "resources.limits of the pod" if container == "Kubernetes" else "the container's options"
         for requirement in (_MEMORY, _TASKS, _CPUS, _OPEN_FILES):
@@ -104,7 +104,7 @@ def findings_of_proc(limits: Limits, *, owners_are_shown: bool) -> Iterator[Find
 
 
 def findings_of_folders(folders: Sequence[Folder], container: str) -> Iterator[Finding]:
-    """Yield folders that the daemon cannot write to. Outside a container, folders of other users are skipped."""
+    """Yield folders that the daemon cannot write to. Skip other users' folders, unless this process runs in a container."""
     for folder in folders:
         what, remedy = _problem_and_remedy(folder)
         if what and (container or not folder.owner):
@@ -128,9 +128,9 @@ def _problem_and_remedy(folder: Folder) -> tuple[str, str]:
 
 
 def limits(root: Path, daemon: Unit | None = None) -> Limits:
-    """Return the limits of this process. `hides_processes` is about the daemon's unit, or about this process without it."""
+    """Return the limits of this process. `hides_processes` refers to the daemon's unit if given, else to this process."""
     soft_tasks, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    # The daemon raises its soft limit of open files itself.
+    # The hard limit counts, because the daemon raises its soft limit on open files to it.
     _, hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     return Limits(
         memory_bytes=_least(_counts(root, "memory", "memory.max", "memory.limit_in_bytes")),
@@ -164,7 +164,7 @@ def _control_groups(root: Path, controller: str) -> Iterator[Path]:
         if not controllers or controller in controllers.split(","):
             top = root / "sys/fs/cgroup" / controllers
             folder = top / path.lstrip("/")
-            # In a container the path may be that of the host, while the mounted tree begins at the container's group.
+            # In a container the path may be the host's path, although the mounted tree starts at the container's own cgroup.
             for part in (folder, *folder.parents):
                 yield part
                 if part == top:
@@ -201,7 +201,7 @@ def _hides(options: Mapping[str, str], groups: Collection[int]) -> bool:
 
 
 def folders(settings: Settings) -> tuple[Folder, ...]:
-    """Return the daemon's folders that exist or cannot be created."""
+    """Return the daemon's folders. A missing folder that can be created is left out."""
     state = settings.state
     paths = {"state.directory": state.directory, "state.runtime_directory": state.runtime_directory}
     return tuple(folder for setting, path in paths.items() if (folder := _folder(setting, Path(path))) is not None)

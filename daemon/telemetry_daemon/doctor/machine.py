@@ -17,7 +17,7 @@ from telemetry_daemon.readers.pci import PciDevice
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.vendors import VENDORS
 
-# Render nodes of all vendors have this pattern. Every other pattern belongs to one vendor.
+# Device nodes of any vendor can be in this folder. Every other pattern belongs to one vendor.
 _RENDER_NODES = "/dev/dri/"
 # The first group ID of ordinary users on Linux distributions.
 FIRST_USER_GROUP = 1000
@@ -26,7 +26,7 @@ _MARKS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
 
 @dataclass(frozen=True, slots=True)
 class DeviceNode:
-    """A device node with its possible vendors. `refusal` is the errno of opening it, or 0 on success."""
+    """A device node and the vendors that it may belong to. `refusal` is the errno of opening it, or 0 on success."""
 
     path: str
     vendors: tuple[str, ...]
@@ -38,7 +38,7 @@ class DeviceNode:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine. `container` is the kind of this process's container, or ""."""
+    """This machine. `container` is the kind of container in which this process runs, or ""."""
 
     user: str = "root"
     groups: tuple[str, ...] = ()

@@ -47,7 +47,7 @@ from telemetry_parsers.model import Capture, Device, Report
 _MAX_FLIGHTS = 3
 _MAX_CONFIG_BYTES = 1 << 20
 _JOURNAL_LINES = "200"
-# The size before compression. Output of tools compresses to a tenth.
+# The size before compression, which reduces the output of tools to a tenth.
 _MAX_RECORDING_BYTES = 48 << 20
 _MAX_MASKING_SECONDS = 30.0
 # Larger than for other texts, because only the labels of a page are masked.
@@ -60,7 +60,7 @@ _HISTORY_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The content of a bundle: facts about the node, the configuration, and the credentials for the daemon."""
+    """What the members are made from: facts about the node, its configuration, and the credentials for its daemon."""
 
     examined: Examined
     read: PolledSources
@@ -70,7 +70,7 @@ class Material:
 
 
 def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
-    """Add all members. Captures are masked first, so that identities in them are masked in the other members, too."""
+    """Add all members. Captures are masked first: the mask learns identities from them, and hides these everywhere."""
     recording = _recording(bundle, mask, material)
     view = material.examined.daemon.view
     if view is not None:
@@ -88,7 +88,7 @@ def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
 
 
 def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
-    """Return a recording of the daemon's last minutes and of new captures."""
+    """Return a recording: the daemon's captures of the last minutes, then those that this command made."""
     count = mask.places
     lines = [capture_line(mask.capture(capture, report)) for capture, report in material.read.captures]
     past: list[bytes] = []
@@ -103,7 +103,7 @@ def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
 
 
 def _past_lines(mask: Mask, material: Material, max_bytes: int) -> list[bytes]:
-    """Return the daemon's newest captures in order, within the limits of size and time. Raise ControlError."""
+    """Return the daemon's newest captures, oldest first, as many as the limits on size and time allow. Raise ControlError."""
     daemon = material.examined.daemon
     if daemon.is_broken:  # the control socket would not answer
         raise ControlError(daemon.why_not)
@@ -121,7 +121,7 @@ def _past_lines(mask: Mask, material: Material, max_bytes: int) -> list[bytes]:
 
 
 def _report(capture: Capture, read: PolledSources) -> Report | None:
-    """Return the report of a built-in parser, which the mask uses. Plugins do not run in this process."""
+    """Return the report of a capture, from which the mask learns. Return None for plugins, which must not run here."""
     source = next((source for source in read.examined_sources if source.status.source == capture.source), None)
     return report_of(capture, source.parser) if source is not None and source.is_built_in else None
 
@@ -130,7 +130,7 @@ def _doctor(bundle: Bundle, mask: Mask, examined: Examined) -> None:
     def masked(_whole: str) -> str:
         return "\n".join(examination.lines(examined, lambda text: clean(mask.text(text)), show_all=True))
 
-    # The texts are masked before they are wrapped, so `masked` creates them.
+    # `masked` ignores its argument and builds the text itself, because texts must be masked before they are wrapped.
     bundle.text("doctor.txt", "the output of `telemetry doctor --all`", "its lines", masked)
     bundle.document("doctor.json", "the same as JSON", document(examined))
 

@@ -66,14 +66,14 @@ _INSTALL: Mapping[type, str] = {
     Files: "load the vendor's driver if the node has its cards",
     Library: "install the vendor's driver with its library",
 }
-# Remedies for problems of a working source.
+# Remedies for the problems that a working source reports.
 _NOT_LISTED = "compare with `lspci`; the missing card has often fallen off the bus: see dmesg, then reset or reboot"
 _OTHER_PROBLEMS = (
     "run the tool by hand. If it reports a fault, repair the card. If its output is wrong, ask the vendor. If its output is "
     "correct but misread here, send the file of `telemetry doctor --bundle FILE`"
 )
 _SEE_ABOVE = "see the line above; docs/owners.md describes what this source needs"
-# Remedies for sources of owners, which have no tool and no driver.
+# Remedies for sources that report owners of cards. They need no vendor tool or driver.
 _OWNER_REMEDIES: Mapping[str, str] = {
     "missing": "none needed if the node has no such source; docs/owners.md has its search paths",
     **dict.fromkeys(("timeout", "no_permission", "exit_status", "too_much_output"), _SEE_ABOVE),
@@ -82,7 +82,7 @@ _OWNER_REMEDIES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ExaminedSource:
-    """A source with its status and captures. For another node, parser and captures are unknown."""
+    """A source with its status and captures. Its parser and captures are unknown if it is on another node."""
 
     status: SourceStatus
     devices: tuple[MergedDevice, ...]
@@ -99,7 +99,7 @@ class ExaminedSource:
 
 @dataclass(frozen=True, slots=True)
 class PolledSources:
-    """The result of polling the sources. `captures` are in order of arrival, each with its report."""
+    """The result of polling the sources. `captures` has each capture and its report in order of arrival."""
 
     snapshot: Snapshot
     examined_sources: tuple[ExaminedSource, ...]
@@ -110,7 +110,7 @@ class PolledSources:
 def read(
     loaded: ParserSet, settings: Settings, only: Sequence[str], root: Path, on_waiting: Callable[[Sequence[str]], None]
 ) -> PolledSources:
-    """Poll all or only the given sources once. For a source of owners, the sources of cards are polled, too."""
+    """Poll all sources, or only some, once. If one of these reports owners, also poll all others, which read the cards."""
     received: list[tuple[Capture, Report | None]] = []
 
     def keep(capture: Capture, report: Report | None) -> None:
@@ -155,7 +155,7 @@ def _listed(sources: Sequence[ExaminedSource], captures: Sequence[tuple[Capture,
 def findings(
     sources: Sequence[ExaminedSource], ok_in_daemon: Collection[str] = (), complete: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """Yield failed sources, and problems of working sources. `complete` sources list all cards that the container has."""
+    """Yield failed sources and problems of working ones. A source in `complete` lists all cards of the container."""
     for source in sources:
         status = source.status
         if status.state in UNSUCCESSFUL and not (BUSY in status.detail and status.source in ok_in_daemon):
@@ -182,7 +182,7 @@ def remedy(source: ExaminedSource) -> str:
 
 
 def tools_found(source: ExaminedSource) -> tuple[Tool, ...]:
-    """Return the tools of the source that were found."""
+    """Return the source's tools that are installed."""
     requests = [poll.request for poll in source.parser.polls] if source.parser is not None else []
     folders_by_tool = {
         line[0]: request.folders
@@ -196,7 +196,7 @@ def tools_found(source: ExaminedSource) -> tuple[Tool, ...]:
 
 
 def absences(source: ExaminedSource) -> dict[str, list[str]]:
-    """Return the source's absent metrics by reason. Readings that only whole cards report are skipped for partitions."""
+    """Map each reason to the metrics that are absent for it. For partitions, skip metrics that are just not reported."""
     absent = {
         (reading.value.value, f"{reading.metric} {reading.label}".strip())
         for device in source.devices

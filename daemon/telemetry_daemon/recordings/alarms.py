@@ -1,4 +1,4 @@
-"""Alarms: changes of devices and sources that may start a flight recorder file, and the limits on these files."""
+"""Detects alarms, which are faults of devices and sources, and limits the flight recorder files that they cause."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import ReadingKey, Readings, Shape
 
 THROTTLED, OVER_CRITICAL, STUCK, FAILED, LOST = "throttled_by_heat", "over_critical", "stuck", "failed", "lost"
-# Events without a fault: the card has recovered, or an operator removed it.
+# Events that are not faults: a card has recovered, or an operator removed it.
 _HARMLESS = frozenset({"returned", "removed"})
-# Each cause, with the metric and labels subject increase raises an alarm.
+# Causes of alarms. An increase of the metric, with a label that matches the pattern, raises an alarm.
 _CAUSES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     (THROTTLED, "throttled", re.compile(pattern("heat_reasons"))),
     ("uncorrected_errors", "ecc_uncorrected_total", re.compile(".*")),
@@ -33,7 +33,7 @@ _MAX_SHAPES = 64
 
 
 class Rank(IntEnum):
-    """The severity of an alarm: a job's error or a failed poll; a fault of a card; a lost card or a hanging source."""
+    """The severity: minor (a job's error, a failed poll), serious (a fault of a card), grave (a lost card, a hanging source)."""
 
     MINOR = 0
     SERIOUS = 1
@@ -42,10 +42,10 @@ class Rank(IntEnum):
 
 # A burst ends after this time without an alarm, or after the maximum duration.
 QUIET_SECONDS, MAX_SECONDS = 120.0, 600.0
-# A card may be lost half a minute after its first error. Alarms within this time extend the file once.
+# A card may be lost half a minute after its first error. The file is rewritten once to include this time.
 MORE_SECONDS = 60.0
-# The largest number of files in an hour that still allows a file for an alarm of this rank: in total, of the same
-# source, and of the same card. Frequent minor alarms, a faulty source or a flapping card thus leave room for a lost card.
+# Limits on files in an hour, by the rank of the alarm that needs a file: on all files, on those of the same
+# source, and of the same card. Thus many minor alarms, or many of one source or card, leave room for a lost card.
 MAX_AN_HOUR: Mapping[Rank, int] = {Rank.MINOR: 3, Rank.SERIOUS: 4, Rank.GRAVE: 6}
 MAX_OF_A_SOURCE: Mapping[Rank, int] = {Rank.MINOR: 2, Rank.SERIOUS: 3, Rank.GRAVE: 4}
 MAX_OF_A_CARD: Mapping[Rank, int] = {Rank.MINOR: 1, Rank.SERIOUS: 2, Rank.GRAVE: 3}
@@ -63,7 +63,7 @@ _MAX_VALUES = 8 * bounds.MAX_WORDS
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """The cause of an alarm, and the device or source that it is about. `up_seconds` is the time before a card was lost."""
+    """A fault of a device or source (`subject`). `up_seconds` is how long a card was up before it was lost."""
 
     cause: str
     subject: str
@@ -79,9 +79,9 @@ class AlarmDetector:
         self._on_alarm = on_alarm
         self._monotonic = monotonic
         self._devices: dict[str, MergedDevice] = {}
-        # The time since which each device has been up, newest last.
+        # The time at which each device came up, newest last.
         self._up_since: dict[str, float] = {}
-        # The source of each device's readings.
+        # Maps a device to the source of its readings.
         self._sources: dict[str, str] = {}
         self._fault_values: dict[str, dict[ReadingKey, float]] = {}
         # The values from which the faults were derived. Most updates change none of them.
@@ -89,7 +89,7 @@ class AlarmDetector:
         self._states: dict[tuple[str, str], State] = {}
 
     def add_event(self, event: PastEvent) -> None:
-        """Raise an alarm for an event of a device, unless the device was already lost at the start."""
+        """Raise an alarm for a device's event, unless it is harmless, or the loss of a device that was not up."""
         alarm = Alarm(event.code, event.id, _rank(event.code), self._sources.get(event.id, ""))
         if event.code == LOST and event.id in self._up_since:
             self._on_alarm(replace(alarm, up_seconds=self._monotonic() - self._up_since.pop(event.id)))
@@ -97,7 +97,7 @@ class AlarmDetector:
             self._on_alarm(alarm)
 
     def update(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
-        """Compare the devices and the health of the polls with their previous state."""
+        """Compare the devices and the health of the polls with their previous state, and raise alarms for new faults."""
         for device in devices:
             if self._devices.get(device.id) is not device:
                 self._update_device(device)
@@ -146,7 +146,7 @@ def _fault_values(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, fl
 
 
 def _heat(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    """Yield whether a device that reports no thermal throttling is critically hot."""
+    """Yield the state of OVER_CRITICAL. Yield nothing for a device that reports whether it throttles, or no temperature."""
     positions = _heat_positions(readings.shape)
     if any(not isinstance(readings.values[position], Absent) for _, position in positions["throttled"]):
         return
@@ -174,7 +174,7 @@ def _fault_positions(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, i
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def _value_selector(shape: Shape) -> Callable[[Sequence[object]], object]:
-    """Return a function that selects the values of all causes from the values of readings with this shape."""
+    """Return a function that picks the values that can raise alarms from a device's values, which have this shape."""
     positions = [position for _, keys in _fault_positions(shape) for _, position in keys]
     return itemgetter(*positions) if positions else lambda _: ()
 
@@ -188,7 +188,7 @@ def _rank(code: str) -> Rank:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedFile:
-    """A file that counts towards the limits: the start of its burst (monotonic), its alarm, and whether it is exempt."""
+    """A file that counts towards the limits. `start` is monotonic. If `is_exempt`, it only counts towards the daily limits."""
 
     start: float
     alarm: Alarm = Alarm("", "")
@@ -200,16 +200,16 @@ class Bursts:
 
     def __init__(self, monotonic: Callable[[], float], file_times: Iterable[float] = ()) -> None:
         self._monotonic = monotonic
-        # The files of the last day, including those that existed at the start.
+        # The files of the last day, including those from before the start of the daemon.
         self._files = list(map(CountedFile, file_times))
         self._first = self._last = -float("inf")
         self._rank = Rank.MINOR
-        # The subject of the burst's first alarm, and the subjects of its grave alarms.
+        # In the current burst: the subject of the first alarm, and the subjects of all grave alarms.
         self._first_subject = ""
         self._grave_subjects: set[tuple[str, bool]] = set()
 
     def start_burst(self, alarm: Alarm, replaced: CountedFile | None = None) -> CountedFile | None:
-        """Return the file of the burst that starts with this alarm, or None. The file takes the place of `replaced`."""
+        """Return the file for a burst that starts with this alarm, or None for no file. It counts instead of `replaced`."""
         now = self._monotonic()
         is_in_burst = now - self._last < QUIET_SECONDS and now - self._first < MAX_SECONDS
         if is_in_burst and not self._needs_new_file(alarm, now, is_due=replaced is not None):
@@ -244,11 +244,11 @@ class Bursts:
             self._files.remove(file)
 
     def _needs_new_file(self, alarm: Alarm, now: float, *, is_due: bool) -> bool:
-        """Return whether an alarm in a burst needs a file of its own: it is more severe, or grave with another subject."""
+        """Return whether an alarm within a burst needs its own file, because it is more severe, or grave with a new subject."""
         is_within_minute = now - self._first < MORE_SECONDS
         if alarm.rank is Rank.GRAVE and self._rank is Rank.GRAVE:
             return _grave_subject(alarm) not in self._grave_subjects and not is_within_minute
-        # The first fault of a card and its loss within a minute belong in one file.
+        # If a card is lost within a minute of its first fault, both belong in one file.
         is_same_card = alarm.subject == self._first_subject and self._rank is Rank.SERIOUS
         return alarm.rank > self._rank and not (is_same_card and is_within_minute and not is_due)
 
@@ -280,5 +280,5 @@ def _is_first_loss(alarm: Alarm, day: Sequence[CountedFile]) -> bool:
 
 
 def _grave_subject(alarm: Alarm) -> tuple[str, bool]:
-    """Return the subject of a grave alarm, and whether it is lost. A loss after an Xid is a new subject."""
+    """Return the subject and whether it was lost, so that the loss of a card after an Xid counts as a new subject."""
     return alarm.subject, alarm.cause == LOST

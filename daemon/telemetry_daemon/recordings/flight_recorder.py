@@ -31,7 +31,7 @@ _WRITER = "telemetry_daemon.recordings.flight_writer"
 
 @dataclass(frozen=True, slots=True)
 class _PendingFile:
-    """A file that will be written or rewritten at `due`. `start` is the start of its burst (monotonic)."""
+    """A file that will be written or rewritten at `due`. Its burst began at `start`. Both times are monotonic."""
 
     name: str
     start: float
@@ -41,7 +41,7 @@ class _PendingFile:
 
 
 class FlightRecorder:
-    """Writes files after alarms, which may come from any thread. `write` returns an error text, or "" on success."""
+    """Writes files after alarms. Alarms may come from any thread. `write` returns an error text, or "" on success."""
 
     def __init__(
         self,
@@ -66,13 +66,13 @@ class FlightRecorder:
         self._has_ended = False
 
     def on_alarm(self, alarm: Alarm) -> None:
-        """Schedule a file if this alarm starts a burst. Return at once."""
+        """Schedule a file if this alarm needs one. Do not wait for it."""
         with self._lock:
             if not self._has_ended:
                 self._handle(alarm, self._clock.monotonic())
 
     def end(self, seconds: float) -> None:
-        """Write a pending file within this time, and ignore later alarms."""
+        """Write the pending file, if any, within this time. Ignore later alarms."""
         with self._lock:
             self._has_ended = True
             pending, self._pending = self._pending, None
@@ -109,7 +109,7 @@ class FlightRecorder:
             self._pending = pending
 
     def _schedule_wake(self, wake_time: float) -> bool:
-        """Start a timer and cancel the previous timer. Return whether the timer could start."""
+        """Replace the timer by one that ends at `wake_time`. Return whether it could be started."""
         timer = self._new_timer(max(0.0, wake_time - self._clock.monotonic()), partial(self._wake, wake_time))
         timer.daemon = True
         try:

@@ -30,13 +30,13 @@ from telemetry_parsers.model import Capture
 # Low priority, so that the daemon's polls are not delayed.
 _NICENESS = 10
 
-# Shares of the time limit for all captures, and for the captures of one source.
+# The shares of the time limit that may be spent on masking all captures, and those of one source.
 _TOTAL_SHARE, _SOURCE_SHARE = 0.8, 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """The request to write a file. `descriptor` refers to the captures, `sizes` are the sizes of their gzip members."""
+    """The request to write a file. `descriptor` is an open file with one gzip member for each capture, of these `sizes`."""
 
     folder: str
     name: str
@@ -47,7 +47,7 @@ class WriteRequest:
 
 
 def main() -> int:
-    """Write the file that standard input requests. On failure, print the reason in one line on standard error."""
+    """Read a request from standard input, and write the file. On failure, print the reason to standard error in one line."""
     with contextlib.suppress(OSError):  # a container may forbid it
         os.nice(_NICENESS)
     request = from_plain(WriteRequest, json.load(sys.stdin))
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flights.MAX_BYTES) -> None:
-    """Write the lines to a new file, and delete old files above the size limit. Raise OSError on failure."""
+    """Write the lines to a new file. Delete old files if the folder exceeds the size limit. Raise OSError on failure."""
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
         file.writelines(lines)
@@ -85,7 +85,7 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
 
 
 def _within_time(captures: Iterable[Capture], start: float, seconds: float) -> Iterator[Capture]:
-    """Yield captures until the caller has used the share of `seconds` for their source, or for all sources."""
+    """Yield captures until their processing has used up its share of `seconds`. A slow source's captures are skipped."""
     used: dict[str, float] = {}
     for capture in captures:
         now, source_seconds = time.monotonic(), used.get(capture.source, 0.0)

@@ -1,4 +1,4 @@
-"""The daemon's captures as lines of a recording: passed to listeners, and stored for three minutes in bounded memory."""
+"""Encodes the daemon's captures as lines of a recording, passes them to listeners, and keeps those of three minutes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from telemetry_parsers.model import Capture, Report
 
 log = logging.getLogger(__name__)
 
-# Two minutes before an alarm, and the minute after the alarm in which the file is rewritten.
+# Two minutes before an alarm, and one minute after it, at the end of which the file is rewritten.
 SECONDS = 180.0
 MAX_BYTES = 8 << 20
 # Sizes before compression. Masking takes a second or two for each MiB, and the time limit for a file is two minutes.
 MAX_RAW_BYTES, MAX_CAPTURE_BYTES = 16 << 20, 1 << 20
-# A capture that needs more than this fraction of the memory is dropped, because it would displace all others.
+# A capture that needs more than an eighth of the memory is not kept, because it would displace all others.
 _MAX_FRACTION = 8
-# This level compresses to a tenth of the size. One compressor for all captures would halve the result, but would use
-# 256 KiB of memory permanently.
+# This level compresses to a tenth of the size. One compressor for all captures would halve that, but would keep
+# 256 KiB of memory in use.
 _LEVEL, _DEFLATED = 1, 8
 # The memory overhead of Python for each stored line.
 _OVERHEAD_BYTES = 220
@@ -71,7 +71,7 @@ class CaptureFeed:
                 listener(line)
 
     def add_listener(self, listener: Listener, function: Callable[[], T]) -> T:
-        """Add a listener, call `function` before any other capture is passed on, and return its result."""
+        """Add a listener and return the result of `function`. No capture is passed on between the two."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
             return function()
@@ -106,7 +106,7 @@ class RecentCaptures:
         self._lock = threading.Lock()
         self._added = 0
         self._polls: dict[_Poll, deque[_StoredCapture]] = {}
-        # The sizes by source.
+        # The total size of each source's captures, compressed and uncompressed.
         self._bytes: Counter[str] = Counter()
         self._raw_bytes: Counter[str] = Counter()
 
@@ -137,7 +137,7 @@ class RecentCaptures:
                 self._make_room(self._raw_bytes)
 
     def packed(self) -> Iterator[bytes]:
-        """Yield all captures in order of arrival, each as a gzip member. Concatenated, they are a recording."""
+        """Yield all captures in order of arrival, each as a gzip member. The concatenated members are a recording."""
         with self._lock:
             return _in_order(capture for captures in self._polls.values() for capture in captures)
 
@@ -147,13 +147,13 @@ class RecentCaptures:
             return _in_order(captures[-1] for captures in self._polls.values())
 
     def _drop_before(self, start: float) -> None:
-        """Drop captures from before `start`. For each poll, keep the newest of them."""
+        """Drop captures from before `start`, but keep the newest one of each poll, which shows the state at `start`."""
         for poll, captures in self._polls.items():
             while len(captures) > 1 and captures[1].taken < start:
                 self._drop_oldest(poll)
 
     def _make_room(self, sizes: Counter[str]) -> None:
-        """Drop the oldest capture of the largest source, if possible from a poll with more than one capture."""
+        """Drop the oldest capture of the source with the largest size. Prefer polls that have more than one capture."""
         source, _ = sizes.most_common(1)[0]
         polls = [poll for poll in self._polls if poll[0] == source]
         polls_with_more = [poll for poll in polls if len(self._polls[poll]) > 1]

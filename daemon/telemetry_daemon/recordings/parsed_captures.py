@@ -1,4 +1,4 @@
-"""Parses recorded captures with the installed parsers, and passes the reports to a store as polls do."""
+"""Parses recorded captures with the installed parsers, and passes the reports to a store, as live polls do."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Reports:
         return simulated_parser(capture) or self._installed.get(capture.source)
 
     def of(self, capture: Capture) -> Report | None:
-        """Return the report of a capture, or None for a failure, an unknown source, or a parser that fails."""
+        """Return the report of a capture. Return None if the poll or the parser failed, or no parser is installed."""
         return report_of(capture, self.parser(capture))
 
 
 def report_of(capture: Capture, parser: Parser | None) -> Report | None:
-    """Return the report of a capture, or None without a parser, for a failure, or if the parser fails."""
+    """Return the report of a capture. Return None if the poll or the parser failed, or `parser` is None."""
     if parser is None or capture.failure is not None:
         return None
     try:
@@ -48,12 +48,12 @@ def report_of(capture: Capture, parser: Parser | None) -> Report | None:
 
 
 def short_list(names: Iterable[str]) -> str:
-    """Return the first source names, safe to print, and the number of the others."""
+    """Return a text with the first three source names, safe to print, and the number of the others."""
     return first_names([*map(clean, names)], ", ", limit=3)
 
 
 def parsers_by_source(survey: Survey, loaded: ParserSet) -> Mapping[str, Parser]:
-    """Return the parser of each recorded source with an installed parser. Raise CommandError if there is none."""
+    """Map recorded sources to their installed parsers. Sources without one are left out. Raise CommandError if all are."""
     reports = Reports(loaded)
     found = {name: reports.parser(capture) for name, capture in sorted(survey.examples.items())}
     parsers = {name: parser for name, parser in found.items() if parser is not None}
@@ -63,7 +63,7 @@ def parsers_by_source(survey: Survey, loaded: ParserSet) -> Mapping[str, Parser]
 
 
 class StoreFeed:
-    """Passes recorded captures to a store. `intervals` are the average times between two captures of each poll."""
+    """Passes recorded captures to a store. `intervals` maps each poll to the average time between its captures."""
 
     def __init__(
         self, store: Store, clock: Clock, parsers: Mapping[str, Parser], intervals: Mapping[Key, float]
@@ -78,7 +78,7 @@ class StoreFeed:
         self._changes = ChangeLog()
 
     def add_sources(self) -> None:
-        """Add the sources to the store. New devices are named after the first report of each poll that lists devices."""
+        """Add the sources to the store. It adds no devices before every poll that lists devices has reported once."""
         lists = {key: self._parsers[key[0]].vendor for key in self._intervals if self._lists(key)}
         for name, parser in self._parsers.items():
             facts = SourceFacts(name, parser.vendor, parser.gives, any(source == name for source, _ in lists))
@@ -86,7 +86,7 @@ class StoreFeed:
         self._store.await_inventories(lists)
 
     def put(self, capture: Capture, late_seconds: float) -> None:
-        """Pass a capture to the store as if it ended `late_seconds` ago. Ignore captures without an installed parser."""
+        """Pass a capture to the store as if its poll ended `late_seconds` ago. Ignore it if no installed parser reads it."""
         key = (capture.source, capture.poll)
         poll = self._polls.get(key)
         if poll is None:

@@ -1,4 +1,4 @@
-"""Plays a recording into a store from any position: each capture in order and at its time."""
+"""Plays a recording from any position: passes its captures to a store in order, each at its recorded time."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from telemetry_parsers.recorded import Recorded
 
 log = logging.getLogger(__name__)
 
-# A replay that starts in the middle of a recording also reads the half hour before that position for the history, and
-# the newest older capture of each poll.
+# A replay that starts in the middle of a recording also reads the half hour before, to fill the history, and
+# the newest capture of each poll from before that.
 LOOK_BACK_SECONDS = SLOTS * SLOT_SECONDS
-# The real time between the end of a recording and its restart.
+# The pause at the end of a recording before it restarts. The speed of the replay does not affect it.
 PAUSE_SECONDS = 2.0
 _ENDED, _BROKEN = "ended", "cannot be played on"
 
 
 @dataclass(frozen=True, slots=True)
 class PlaybackOptions:
-    """The start position and speed of a replay, whether it loops, and whether readings keep their recorded times."""
+    """The options of a replay. If `keeps_times`, readings have their recorded times instead of the current time."""
 
     position: float = 0.0
     speed: float = 1.0
@@ -42,7 +42,7 @@ class PlaybackOptions:
 
 
 class Playback:
-    """Puts the captures of a recording into a store at their times."""
+    """Passes the captures of a recording to a store, each at its time."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Playback:
             self._seek_and_play()
 
     def begin(self) -> Iterator[PlacedCapture]:
-        """Seek to the requested position and return the captures after it. The store shows the old state until then."""
+        """Seek to the requested position. Return the captures after it. Until it is reached, the store shows the old state."""
         with self._store.frozen_view(), self._clock.hold():
             remaining = self._rebuild(self._clock.start_seek())
             while self._clock.has_request() and not self._clock.is_over:
@@ -87,7 +87,7 @@ class Playback:
             self._halt(_BROKEN)
 
     def _rebuild(self, target: float) -> Iterator[PlacedCapture]:
-        """Fill the store with the state at the target, and return the captures after it. Stop early at a new request."""
+        """Fill the store with the state at the target. Return the captures after it. Stop early if a new seek is requested."""
         first = max(0.0, target - LOOK_BACK_SECONDS)
         newest, remaining = self._read_until(first)
         if self._clock.has_request():
@@ -104,9 +104,9 @@ class Playback:
         return remaining
 
     def _read_until(self, first: float) -> tuple[list[PlacedCapture], Iterator[PlacedCapture]]:
-        """Return the newest capture of each poll up to a position, and the captures after it. Stop at a new request."""
+        """Return each poll's newest capture up to `first`, and all later captures. Stop early if a new seek is requested."""
         newest: dict[Key, PlacedCapture] = {}
-        # Captures that were appended after the survey are not played.
+        # Captures that were appended to the file after the survey are not played.
         captures = itertools.takewhile(lambda placed: placed.position <= self._length, placed_captures(self._file))
         for placed in captures:
             if self._clock.has_request():
@@ -139,7 +139,7 @@ class Playback:
             self._halt(_ENDED)
 
     def _wait_for(self, position: float) -> bool:
-        """Wait for a position and end the history slots before it. Return False at a new request."""
+        """Wait until the replay reaches a position, and update the history. Return False if a new seek is requested first."""
         while self._clock.position() < position and not self._clock.has_request():
             self._clock.wait(min(position, self._slot_end()))
             self._update_history()
@@ -174,7 +174,7 @@ def _prepend(first: PlacedCapture, others: Iterator[PlacedCapture]) -> Iterator[
 
 
 class PlaybackControls:
-    """Starts, pauses, seeks and ends the replay in its own thread. `clock` has the time of the replay. Thread-safe."""
+    """Controls a replay, which runs in its own thread. `clock` follows the replay's time. Thread-safe."""
 
     def __init__(self, file: RecordingFile, survey: Survey, options: PlaybackOptions) -> None:
         self.survey = survey
@@ -219,7 +219,7 @@ class PlaybackControls:
 
     @property
     def position(self) -> float:
-        """Return the requested or else the current position in seconds from the beginning."""
+        """Return the position of a pending seek, or else the current one, in seconds from the beginning."""
         return min(self._clock.requested_position(), self.survey.length)
 
     @property

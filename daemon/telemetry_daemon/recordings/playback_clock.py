@@ -12,7 +12,7 @@ SLOWEST, FASTEST = 0.1, 100.0
 
 
 class PlaybackClock:
-    """The clock of a replay. It is stopped until `run`, and starts at `position`. Thread-safe."""
+    """The clock of a replay. It stands at `position` until `run` is called. Thread-safe."""
 
     def __init__(self, position: float = 0.0, speed: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -26,9 +26,9 @@ class PlaybackClock:
         self._offset = clock()
         self._limit = math.inf
         self.is_over = False
-        # The reason for a halt.
+        # The reason why the replay has halted, or "".
         self._halt = ""
-        # The distance to the target during a seek.
+        # The time from the current position to the target of a seek.
         self.behind = 0.0
 
     @property
@@ -38,7 +38,7 @@ class PlaybackClock:
 
     @property
     def is_running(self) -> bool:
-        """Return whether the clock is_running."""
+        """Return whether the clock is running."""
         return self._is_running
 
     def position(self) -> float:
@@ -52,7 +52,7 @@ class PlaybackClock:
             return self._offset + self._position()
 
     def run(self) -> None:
-        """Start or continue."""
+        """Start the clock, or continue after a pause."""
         self._change(is_running=True, speed=self._speed)
 
     def stop(self) -> None:
@@ -65,7 +65,7 @@ class PlaybackClock:
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Move the clock only by `jump_to` until the end of the `with` block."""
+        """Stop the clock for the `with` block. Within the block, only `jump_to` moves it."""
         with self._changed:
             self._anchor_at(self._position())
             self._is_held, self._limit = True, math.inf
@@ -84,14 +84,14 @@ class PlaybackClock:
             return self._target
 
     def jump_to(self, position: float, target: float) -> None:
-        """Move to a position, and set `behind` to the distance to the target."""
+        """Move to a position, and set `behind` to the time from there to the target."""
         with self._changed:
             self._offset += max(0.0, self._position() - position)
             self._anchor_at(position)
             self.behind = target - position
 
     def allow(self, limit: float) -> None:
-        """Run at most to this position, so that no reading expires before the next capture is read."""
+        """Do not run past this position, so that no reading expires before the next capture is read."""
         with self._changed:
             current = self._position()
             if current >= min(self._limit, limit):  # the clock does not catch up after a wait
@@ -132,7 +132,7 @@ class PlaybackClock:
                 self._changed.wait(left / self._speed if self._is_running and left < math.inf else None)
 
     def restart_after(self, seconds: float) -> None:
-        """Restart at the beginning after this time, unless a seek is requested before."""
+        """Wait this long, then request a seek to the beginning. Return early if another seek is requested first."""
         with self._changed:
             until = self._clock() + seconds
             while not self.has_request():

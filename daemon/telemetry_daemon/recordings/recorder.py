@@ -34,7 +34,7 @@ Keep = Callable[[Capture, "Report | None"], None]
 _FAILED = ("failed", "stuck")
 # The time limit for receiving the captures of the last two minutes.
 _MAX_SECONDS = 30.0
-# A line begins with its schema.
+# The length of a file's beginning in which the schema of its first line must be.
 _HEAD_BYTES = 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -66,12 +66,12 @@ class Recorder:
 
     @property
     def has_any(self) -> bool:
-        """Return whether a capture was recorded, and the file was not removed since."""
+        """Return whether any capture was recorded and the file still exists."""
         return self.captures > 0 and not (isinstance(self._stream, _LineFile) and self._stream.is_lost)
 
     @classmethod
     def to_file(cls, path: Path) -> Recorder:
-        """Return a recorder for a file, which may replace a recording but no other file. Raise RecordError on failure."""
+        """Return a recorder for a file. An existing recording is replaced; for any other file, raise RecordError."""
         try:
             return cls(_LineFile(path), str(path))
         except OSError as error:
@@ -119,7 +119,7 @@ class Recorder:
 
 
 class _LineFile:
-    """A file of complete lines, optionally compressed. A line that does not fit on the disk is removed."""
+    """A file of complete lines, optionally compressed. If a line does not fit on the disk, its written part is removed."""
 
     def __init__(self, path: Path) -> None:
         stream = named.open_stream(path)
@@ -203,7 +203,7 @@ def _claim(path: Path) -> named.Claim:
 
 
 def _is_recording(head: bytes) -> bool:
-    """Return whether a file with these first bytes is empty or a recording, so that it may be replaced."""
+    """Return whether a file that begins with these bytes may be replaced: it is empty or a recording."""
     try:
         unpacked = zlib.decompressobj(GZIP).decompress(head) if is_packed(head) else head
     except zlib.error:  # not written by a recorder
@@ -213,7 +213,7 @@ def _is_recording(head: bytes) -> bool:
 
 
 class FirstResultGate:
-    """Holds captures back until a source of accelerators has output. Then passes on the newest of each poll. Thread-safe."""
+    """Holds back captures, the newest of each poll, until an accelerator source has output. Then passes all on. Thread-safe."""
 
     def __init__(self, keep: Keep, reports: Reports) -> None:
         self._keep = keep
@@ -235,7 +235,7 @@ class FirstResultGate:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Return the failures by source of the accelerator sources without any output."""
+        """Map each accelerator source that has only failed so far to the text of its failure."""
         with self._lock:
             waiting = [capture for capture, _ in self._waiting.values() if self._has_accelerators(capture)]
         failures = ((capture.source, capture.failure) for capture in waiting if capture.failure is not None)
@@ -256,14 +256,14 @@ def _has_output(capture: Capture) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Status:
-    """A status line between captures: the number of lost captures, and the end time of the first round of polls."""
+    """A status line between captures. `round_ended` is the time at which each poll had run once, or None before."""
 
     lost: int
     round_ended: float | None
 
 
 class DaemonCaptures:
-    """The daemon's captures of one round of all polls and some seconds after it. `lost` counts captures lost by slowness."""
+    """Receives the daemon's captures until each poll has run once, and some seconds longer. `lost` counts missed captures."""
 
     def __init__(
         self,
@@ -282,7 +282,7 @@ class DaemonCaptures:
         self.until = time.monotonic() + longest_round + seconds
 
     def captures(self) -> Iterator[Capture]:
-        """Yield past captures, then every new capture. After the first round, `is_continued` decides on the seconds."""
+        """Yield past captures, then new ones. After the first round of polls, go on for some seconds if `is_continued()`."""
         lines = control.lines(
             self._path, "captures", lambda: self.until, minutes_before=self._minutes_before, live=True
         )
@@ -295,12 +295,12 @@ class DaemonCaptures:
                     is_round_complete = True
                     seconds = self._seconds if self._is_continued() else 0.0
                     self.until = min(item.round_ended, time.monotonic()) + seconds
-            elif item.monotonic_time <= self.until:  # a slow caller ends the request late
+            elif item.monotonic_time <= self.until:  # later captures can arrive if the caller is slow
                 yield item
 
 
 def recent_captures(runtime_directory: str) -> Iterator[Capture]:
-    """Yield the last two minutes of captures in the daemon's flight recorder. Raise ControlError on failure."""
+    """Yield the captures of the last two minutes from the daemon's flight recorder. Raise ControlError on failure."""
     path, until = control.path_in(runtime_directory), time.monotonic() + _MAX_SECONDS
     for line in control.lines(path, "captures", lambda: until, minutes_before=True, live=False):
         item = _parse_line(line)

@@ -17,12 +17,12 @@ from telemetry_parsers.model import Capture, Plain
 
 # A line has the escaped output of a tool's runs, each of at most 8 MiB.
 MAX_LINE_BYTES = 64 << 20
-# A decoded value may use a hundred times the memory of its text. 8 MiB of tool output, even as CSV, have at most this
-# number of these characters, and the captures of 64 cards have ten thousand.
+# Decoded JSON may use a hundred times the memory of its text, so these characters are limited. Even 8 MiB of CSV
+# output have at most this number, and the captures of 64 cards have only ten thousand.
 _MARKS, _MAX_MARKS = (b"[", b"{", b","), 4_000_000
-# The start of a bundle of `telemetry doctor`.
+# The bytes with which a bundle of `telemetry doctor` begins.
 _BUNDLE = b"telemetry-doctor/"
-# Upper limits in seconds: the start of the year 9000 for the wall time, an uptime of 300 years, a day for a poll.
+# Upper limits in seconds: on the wall time (the year 9000), the monotonic time (300 years), and a poll (a day).
 _TIME_LIMITS = (221_845_392_000.0, 1e10, 86_400.0)
 # After this number of invalid lines in sequence, reading stops. A small compressed file may have gigabytes of them.
 _MAX_INVALID = 100_000
@@ -38,7 +38,7 @@ class RecordingError(ValueError):
 
 @dataclass(slots=True)
 class Damage:
-    """The damage of a recording: the first invalid lines with reasons, their number, and the reason for an early end."""
+    """The damage of a recording: the first `invalid` lines with reasons, their total `count`, and why reading ended early."""
 
     invalid: list[tuple[int, str]] = field(default_factory=list)
     count: int = 0
@@ -55,7 +55,7 @@ class Damage:
 
 
 class RecordingFile:
-    """The captures of a recording in order of arrival. `damage` describes the newest pass."""
+    """The captures of a recording in order of arrival. `damage` describes what the latest iteration found."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -85,7 +85,7 @@ class RecordingFile:
 
 
 def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
-    """Yield the captures of a stream, and add skipped lines to `damage`."""
+    """Yield the captures of a stream. Record the lines that are skipped in `damage`."""
     head = stream.read(_HEAD_BYTES)
     stream.seek(0)
     packed = Unpacked(stream) if is_packed(head) else None
@@ -99,7 +99,7 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
             yield capture
             continue
         invalid_count += 1
-        # A file without a valid line at the start is not a truncated recording, but another kind of file.
+        # If the file does not even begin with a valid line, it is not a truncated recording, but another kind of file.
         may_be_truncated = (
             invalid_count < number or CAPTURE_SCHEMA.encode() in line or (packed is not None and packed.damage != "")
         )

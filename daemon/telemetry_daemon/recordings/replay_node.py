@@ -41,7 +41,7 @@ _ACTIONS: Mapping[str, Callable[[PlaybackControls, str], None]] = {
 
 
 class ReplayNode(Node):
-    """A node whose sources are those of a recording with an installed parser. The replay starts at `at`."""
+    """A node that replays a recording, as far as installed parsers can read its sources. The replay starts at `at`."""
 
     def __init__(
         self, path: Path, loaded: ParserSet, clock: Clock, options: PlaybackOptions, at: RecordingTime | None = None
@@ -75,7 +75,7 @@ class ReplayNode(Node):
         return tuple(self._parsers.values())
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a text for each part of the recording that is not played, with the reason."""
+        """Return a text for each part of the recording that is not played. The text states the reason."""
         unparsed = short_list(sorted(self.survey.examples.keys() - self._parsers.keys()))
         text = f"no installed parser reads the recorded {unparsed}: install its plugin"
         return (*self.damage, text) if unparsed else self.damage
@@ -95,7 +95,7 @@ class ReplayNode(Node):
         self.controls.start(store, self._feed(store, self._parsers), history)
 
     def show(self, store: Store, history: History, only: Collection[str] = ()) -> None:
-        """Fill the store with the state of these or all sources at the start. Raise CommandError if that fails."""
+        """Fill the store with the state of these or all sources at the replay's start. Raise CommandError on failure."""
         parsers = {name: parser for name, parser in self._parsers.items() if not only or name in only}
         try:
             self.controls.show(store, self._feed(store, parsers), history)
@@ -106,7 +106,7 @@ class ReplayNode(Node):
         return StoreFeed(store, self.clock, parsers, self.survey.intervals())
 
     def verbs(self) -> Mapping[str, Verb]:
-        """Return the verb of the control socket for `telemetry replay`."""
+        """Return the control socket's request handler for `telemetry replay`."""
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Verb  # imports asyncio, which only the daemon needs
 

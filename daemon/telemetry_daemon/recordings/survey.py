@@ -1,4 +1,4 @@
-"""A survey of a recording: the position of each capture, the recorded wall clock, and times such as `end-30s`."""
+"""Surveys a recording: its length, the wall clock at each position, and the position of a time such as `end-30s`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from telemetry_exporters import human
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture
 
-# Smaller differences are no clock step: the clock was slewed or read slightly later.
+# A smaller difference is not a clock step: the clock was slewed, or it was read slightly later.
 _STEP_SECONDS = 1.0
-# The largest number of clock steps that are followed.
+# After this number of segments, further steps of the wall clock are ignored.
 _MAX_SEGMENTS = 1000
 _MAX_POLLS = 1000
 # A larger jump comes from the clock of another machine or boot. The recording continues there without a pause.
@@ -31,7 +31,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ClockSegment:
-    """A part of a recording between two steps of the wall clock: its position, start time and length."""
+    """A part of a recording between two steps of the wall clock. `seconds` is its length."""
 
     position: float
     wall_time: float
@@ -45,7 +45,7 @@ class ClockSegment:
 
 @dataclass(slots=True)
 class WallTimes:
-    """The wall clock at each position, derived from captures in order. A single deviating capture is ignored."""
+    """Maps positions to wall times, learned from the captures in order. A single deviating capture is ignored."""
 
     _segments: list[ClockSegment] = field(default_factory=list)
     _candidate: ClockSegment | None = None
@@ -85,7 +85,7 @@ def _is_same(segment: ClockSegment, other: ClockSegment) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PlacedCapture:
-    """A capture with the position of its end. Captures from before the beginning have position 0 and an age."""
+    """A capture and its position in the recording. `age` is how long before this position its poll ended."""
 
     position: float
     age: float
@@ -98,7 +98,7 @@ class PlacedCapture:
 
 
 def placed_captures(captures: Iterable[Capture]) -> Iterator[PlacedCapture]:
-    """Yield each capture with its position. Positions never decrease and start at 0 with the first repeated poll."""
+    """Yield each capture with its position. Position 0 is the first repetition of a poll. Positions never decrease."""
     polls: set[Key] = set()
     start: float | None = None
     shift, last, earlier = 0.0, -float("inf"), list[PlacedCapture]()
@@ -137,7 +137,7 @@ class Survey:
 
     @classmethod
     def of(cls, captures: Iterable[Capture]) -> Survey:
-        """Return the survey of captures. Its memory does not grow with the recording."""
+        """Survey the captures. The memory that this uses does not depend on the length of the recording."""
         survey = cls()
         for placed in placed_captures(captures):
             if not survey.examples:
@@ -158,7 +158,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class RecordingTime:
-    """A time as the user wrote it. `find` returns its position in a recording, or None if the time is outside."""
+    """A time that a user entered (`text`). `find` returns its position in a recording, or None if it is not in there."""
 
     text: str
     find: Callable[[Survey], float | None]
@@ -194,7 +194,7 @@ def parse_time(text: str) -> RecordingTime:
 
 
 def _find_first(survey: Survey, wall_time: Callable[[ClockSegment], float]) -> float | None:
-    """Return the first position with the wall time that the function returns for its segment, or None."""
+    """Return the position of a wall time, or None. `wall_time` returns the time to look for in a segment."""
     for segment in survey.wall_times.segments():
         offset = wall_time(segment) - segment.wall_time
         if -_ROUNDING_SECONDS <= offset <= segment.seconds + _ROUNDING_SECONDS:
