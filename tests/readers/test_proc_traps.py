@@ -61,14 +61,6 @@ def running(*arguments: str, **variables: str) -> Iterator[subprocess.Popen[byte
 
 # fmt: off
 PATHS = {
-    "SLUID folders": (f"{SLURM}/sEKNKTV3WPV500/step_0/user/task_0", ("job", "sEKNKTV3WPV500")),
-    "task_special": (f"{SLURM}/job_7/step_batch/user/task_special", ("job", "7")),
-    "step extern holding nothing": (f"{SLURM}/job_7/step_extern/user/task_0", ("job", "7")),
-    "array job": ("0::/pbs_jobs.service/jobs/12[3].server", ("job", "12[3].server")),
-    "container without a pod": (f"0::/system.slice/docker-{ID}.scope", ("container", ID[:12])),
-    "Slurm in a pod": (f"0::{IN_POD}/system.slice/slurmstepd.scope/job_7/step_0/user/task_0", ("job", "7")),
-    "with (deleted)": (f"{SLURM}/job_7/step_0/user/task_0 (deleted)", ("job", "7")),
-    "with \\x2d": ("0::/machine.slice/machine-a\\x2db.scope/payload", ("container", "a-b")),
     "4 kB long": (f"{SLURM}/job_7/step_0/" + "/".join(["y" * 200] * 20), ("job", "7")),
     "unknown": ("0::/a/b/c", ("user", "alice")),
     "none": ("", ("user", "alice")),
