@@ -15,7 +15,7 @@ Shown = Literal["name", "hash", "none"]
 
 @dataclass(frozen=True, slots=True)
 class AttributionSettings:
-    """The owners of cards: pods, jobs, containers and users. docs/owners.md describes the needs of each source."""
+    """The owners of cards: pods, jobs, containers and users. docs/owners.md describes what each source needs."""
 
     enabled: bool = field(
         default=False,

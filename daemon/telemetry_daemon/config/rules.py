@@ -117,7 +117,7 @@ def listen_address(text: str) -> str:
 
 
 def allowed_host(text: str) -> str:
-    """Return an allowed host: a name, an address, `*.` and a name for all its subdomains, or `*` for all hosts."""
+    """Return an allowed host: a name, an address, `*.NAME` for all subdomains of a name, or `*` for all hosts."""
     name = text.removeprefix("*.").removesuffix(".")
     if text == "*" or _is_address(text) or (_HOST_NAME.match(name) and not _LIKE_IPV4.match(name)):
         return text

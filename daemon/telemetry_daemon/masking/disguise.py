@@ -71,7 +71,7 @@ class Disguise:
         return self._stand_ins[value]
 
     def _unused_stand_in(self, value: str, replaced: Callable[[str, bytes], str]) -> str:
-        """Return a stand-in that differs from all values and stand-ins so far, if such a stand-in is found."""
+        """Return a stand-in that differs from all earlier values and stand-ins, if one is found."""
         used = []
         for attempt in range(_MAX_ATTEMPTS):
             stand_in = replaced(value, self._stream(value, attempt))

@@ -13,7 +13,7 @@ from telemetry_parsers.dataclass import dataclass, field
 
 Kind = Literal["whole", "whole_number", "address"]
 
-# Treatments that also apply if a part of the span was already examined.
+# These treatments also apply to a span of which a part was already examined.
 _WORD_BY_WORD = ("names", "odd")
 _WORD = re.compile(r"\S+")
 # Results are cached for texts up to this length, because each capture repeats the same keys and words.
@@ -35,7 +35,7 @@ _NO_END = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 
 
 class WholeWords:
-    """A set of words that is searched in texts, ignoring case. The time does not depend on the number of words."""
+    """Finds the words of a set in texts, ignoring case. The search time does not depend on the size of the set."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         self._by_head: dict[str, set[str]] = {}

@@ -122,7 +122,7 @@ def _numbered(match: re.Match[str]) -> bool:
 
 
 def _is_not_version(match: re.Match[str]) -> bool:
-    """Return whether four numbers are an IP address: a private address, or without a word for a version before them."""
+    """Return whether four numbers are an IP address: a private one, or one that does not follow a word for a version."""
     value = match["value"]
     if not is_address(value):
         return False
@@ -139,7 +139,7 @@ def _many_digits(match: re.Match[str]) -> bool:
 
 
 def _is_base64(match: re.Match[str]) -> bool:
-    """Return whether a text has upper-case and lower-case letters and digits, as keys have, and is no absolute path."""
+    """Return whether a text looks like a key: upper-case and lower-case letters and digits, and not an absolute path."""
     return not match["value"].startswith("/") and all(
         re.search(signs, match["value"]) for signs in ("[a-z]", "[A-Z]", "[0-9]")
     )

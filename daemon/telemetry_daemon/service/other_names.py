@@ -41,7 +41,7 @@ def _address() -> str:
 
 
 class CompatPages:
-    """Serves pages in the format of other exporters. `on_change` is told for each exporter whether its address is served."""
+    """Serves pages in the format of other exporters. `on_change` receives whether the address of each is served."""
 
     def __init__(
         self, settings: Settings, on_change: Callable[[Mapping[str, bool]], None], *, reports_owners: bool

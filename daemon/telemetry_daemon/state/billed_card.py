@@ -57,7 +57,7 @@ class BilledCard(Generic[_Holder]):
         self._standstill = _Standstill()
 
     def replace_unallocated(self, unallocated: _Holder) -> None:
-        """Attribute unallocated use to this holder, including recent use that is not settled yet."""
+        """Attribute unallocated use to this holder, including recent use that is not final yet."""
         self.unallocated = unallocated
         self._drop_preliminary()
 
@@ -142,14 +142,14 @@ class BilledCard(Generic[_Holder]):
         self._timeline.set_shares(self.seen_until, shares)
 
     def extend_back(self, holder: _Holder, since: float) -> float:
-        """Move the start of a current holder back, but not into settled use. Return the new start."""
+        """Move the start of a current holder back, as far as owners may still change. Return the new start."""
         time = min(max(since, self._settled_until), self.seen_until)
         self._timeline.extend_back(holder, time)
         self._drop_preliminary()
         return time
 
     def add_past(self, holder: _Holder, since: float, until: float, displaceable: Callable[[_Holder], bool]) -> float:
-        """Add a holder for a past period, except for settled use. Return how many seconds of the period it got."""
+        """Add a holder for a past period, as far as owners may still change. Return for how many seconds it was added."""
         begin = min(max(since, self._settled_until), self.seen_until)
         end = min(max(until, begin), self.seen_until)
         if end > begin:
@@ -158,12 +158,12 @@ class BilledCard(Generic[_Holder]):
         return end - begin
 
     def remove_holder(self, holder: _Holder, since: float) -> None:
-        """Remove a holder from this time on. Settled use does not change."""
+        """Remove a holder from this time on, as far as owners may still change."""
         self._timeline.remove_holder(holder, max(since, self._settled_until))
         self._drop_preliminary()
 
     def skip_absence(self, until: float) -> Tallies[_Holder]:
-        """Settle the use before the card went missing, and return its tallies. Count again from the time `until`."""
+        """Finalize the use before the card was missing, and return its tallies. Count again from the time `until`."""
         tallies = self.settle()
         self._counted_from = self._settled_until = self.seen_until = until
         self._readings = self._counter = None
@@ -173,7 +173,7 @@ class BilledCard(Generic[_Holder]):
         return tallies
 
     def settle_old(self) -> Tallies[_Holder]:
-        """Settle use that is too old for late reports, or all use if the owners changed too often. Return its tallies."""
+        """Finalize use that is too old for late reports, or all use if the owners changed too often. Return its tallies."""
         if len(self._timeline) > _MAX_SPANS:
             return self.settle(self.seen_until)
         is_due = self.seen_until - self._settled_until > 2 * self.patience

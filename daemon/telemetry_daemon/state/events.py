@@ -27,7 +27,7 @@ _Counts = Mapping[tuple[str, str, str], float]
 
 @dataclass(frozen=True, slots=True)
 class CounterFloor:
-    """A lower bound of a card's counter: a power of two, so that the state file is not rewritten at every poll."""
+    """A lower bound on a card's counter. It is a power of two, so that the state file is rarely rewritten."""
 
     metric: str
     label: str
@@ -165,7 +165,7 @@ class Events:
         }
 
     def open_events(self) -> tuple[OpenEvents, ...]:
-        """Return the open events, which are stored over a restart."""
+        """Return the open events, which are stored across restarts."""
         return tuple(self._open.values())
 
     def open_codes(self) -> Mapping[str, frozenset[str]]:

@@ -28,7 +28,7 @@ LIFE_IN_INTERVALS = 3.0
 _SOURCE_WIDE_REASONS = frozenset({"driver_gone", "library_mismatch"})
 # Most frequent first.
 _TIERS: tuple[Tier, ...] = ("fast", "slow", "inventory")
-# A source whose polls have different states gets the first of these states that one of them has.
+# If the polls of a source have different states, the source gets the one that comes first here.
 _STATES_BY_SEVERITY: tuple[State, ...] = (
     "stuck",
     "failed",
@@ -176,7 +176,7 @@ def source_status(
 
 
 def _deciding_polls(healths: Sequence[Health]) -> Sequence[Health]:
-    """Return the polls that decide the source's state. If no poll that lists devices is supported, these have failed."""
+    """Return the polls that decide the source's state. Polls that list devices count as failed if none is supported."""
     listing = [health for health in healths if health.lists_devices]
     if listing and all(health.state == "not_supported" for health in listing):
         return [replace(health, state="failed", reason="not_understood") for health in listing]

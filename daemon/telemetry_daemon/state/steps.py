@@ -1,4 +1,4 @@
-"""The samples of the jobs' step counters."""
+"""Derives metric samples from the step counters of jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Devices = tuple[tuple[str, str | None, str | None, int | None], ...]
 
 
 class Steps:
-    """Computes the samples when a counter or a device has changed. `privacy` decides how job ids are exposed."""
+    """Computes new samples after a step counter or a device has changed. `privacy` decides how job ids are exposed."""
 
     def __init__(self, privacy: Privacy) -> None:
         self._privacy = privacy

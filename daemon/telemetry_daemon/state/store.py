@@ -125,7 +125,7 @@ class Store:
     def put(
         self, source: str, poll: Poll, capture: Capture, report: Report | None, result: PollResult, interval: float
     ) -> AcceptedAttempt:
-        """Store the result of an attempt, with limits on the report. Attempts of removed sources are ignored."""
+        """Store the result of a poll, with limits on the size of its report. Ignore the result of a removed source."""
         accepted = self._accept(source, poll, capture, report, result, interval)
         self._on_change()
         return accepted

@@ -42,7 +42,7 @@ class StoreState:
     needs_counters: bool = False
     slept: float = 0.0
     started_wall: float = 0.0
-    # The difference of the wall clock and the time since boot, in seconds.
+    # The difference between the wall clock and the time since boot, in seconds.
     wall_ahead: float = 0.0
 
     def reset(self) -> StoreState:
