@@ -96,7 +96,7 @@ def _substitute_from_daemon(settings: Settings) -> Substitute:
 
 
 def _source_report(snapshot: Snapshot, source: str) -> Report | None:
-    """Return the devices and readings of one source in the daemon's snapshot, or None if the daemon has no reading."""
+    """Return the devices and readings of one source in the daemon's snapshot, or None if it has no reading of this source."""
     is_read = any(status.source == source and status.state == "ok" for status in snapshot.sources)
     if snapshot.recorded is not None or not is_read:
         return None

@@ -1,4 +1,4 @@
-"""Renders the snapshot that a command read in the requested format. The modules of a format are imported on demand."""
+"""Renders a command's snapshot in the requested format. The modules of a format are imported on demand."""
 
 from __future__ import annotations
 

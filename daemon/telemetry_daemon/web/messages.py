@@ -39,7 +39,7 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response. Cached bytes are not copied, because the body has several parts. `pieces` follow the body if present."""
+    """A response. Its body consists of parts, so that cached bytes are not copied. If present, `pieces` are sent after it."""
 
     status: int
     body: tuple[bytes, ...]

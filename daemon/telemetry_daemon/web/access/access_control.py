@@ -155,7 +155,7 @@ class AccessControl:
         self._host_rule = HostRule(names, listening_at)
 
     def channel(self, first_byte: int) -> Channel | None:
-        """Return a channel for a new connection, or None for plain HTTP if TLS is required."""
+        """Return a channel for a new connection, or None if TLS is required and the client uses plain HTTP."""
         if self._loaded.context is not None and first_byte != _TLS_HANDSHAKE_RECORD:
             return None
         return self._loaded.channel()
