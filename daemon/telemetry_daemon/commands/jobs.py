@@ -152,7 +152,7 @@ def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecor
 
 
 def _read(line: bytes) -> Sequence[JobRecord]:
-    """Return the records in a line, which are several if it is from `ledger.json`. Raise CodecError if it is invalid."""
+    """Return the records in a line. A line of `ledger.json` has several. Raise CodecError if the line is invalid."""
     from telemetry_exporters.documents import job_json
 
     if line.startswith(_LEDGER_PREFIX):
