@@ -29,7 +29,7 @@ class Admitted:
 
 
 def admit(report: Report, identities: Iterable[Identity]) -> Admitted:
-    """Return the report within the size limits, usually unchanged. Devices that were seen most often are kept first."""
+    """Return the report, cut to the size limits. Of too many devices, those that were seen in most polls are kept."""
     if _is_within(report):
         return Admitted(report)
     problems: list[str] = []
@@ -65,7 +65,7 @@ def _is_within(report: Report) -> bool:
 
 
 def _has_short_owner_names(item: Claim | Task) -> bool:
-    """Return whether all names of an owner are short enough. They are never cut, since a cut name may be another owner's."""
+    """Return whether an owner's names are short enough. They are not cut, since a cut name could be another owner's."""
     texts = (*item.keys, *(() if item.owner is None else _OWNER_TEXTS(item.owner)))
     return max(map(len, texts), default=0) <= bounds.MAX_TEXT_LENGTH and len(item.keys) <= bounds.MAX_FACTS
 
@@ -84,7 +84,7 @@ def _printed_names(device: Device) -> tuple[str, ...]:
 
 
 def _limit_devices(report: Report, identities: Iterable[Identity], problems: list[str]) -> Report:
-    """Return the report with the devices that were seen in most polls, in their order. Partitions are dropped first."""
+    """Return the report with the allowed number of devices, in their order: cards before partitions, then by polls."""
     devices = report.devices
     if len(devices) <= bounds.MAX_DEVICES:
         return report
@@ -213,5 +213,5 @@ def cut_text(text: str, longest: int = bounds.MAX_NAME_LENGTH) -> str:
 
 
 def cut_problem(problem: Problem) -> Problem:
-    """Return the problem with its texts cut to the lengths that are shown."""
+    """Return the problem with its texts cut to the maximum lengths."""
     return Problem(cut_text(problem.where), cut_text(problem.text, bounds.MAX_TEXT_LENGTH - bounds.MAX_NAME_LENGTH))

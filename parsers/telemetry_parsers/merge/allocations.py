@@ -16,7 +16,7 @@ from telemetry_parsers.ownership import Allocation, Owner, Process, Task
 from telemetry_parsers.readings import Readings
 
 MAX_OWNERS = 16
-# The number of problems with claims that are shown for each source.
+# At most this many problems with a source's claims are shown.
 _MAX_COMPLAINTS = 12
 _FOREIGN = "foreign_memory_bytes"
 SOURCE = "telemetry"
@@ -27,7 +27,7 @@ _OTHERS = Owner("others", "others")
 
 @dataclass(frozen=True, slots=True)
 class DeviceOwners:
-    """The allocations of a device, its processes and ranks, and the memory of non-owners (None if unallocated)."""
+    """A device's allocations, processes and ranks, and the memory that non-owners use (None if unallocated)."""
 
     allocations: tuple[Allocation, ...] = ()
     processes: tuple[Process, ...] = ()
@@ -46,7 +46,7 @@ class DeviceOwners:
 
 @dataclass(frozen=True, slots=True)
 class NodeOwners:
-    """The owners of each device in the order of the devices, problems with claims, and unresolved claims by source."""
+    """The owners of each device, the problems with claims, and the number of unresolved claims of each source."""
 
     devices: tuple[DeviceOwners, ...] = ()
     problems: tuple[tuple[str, Problem], ...] = ()
@@ -80,7 +80,7 @@ def find_owners(
 
 
 def billed_allocations(devices: Sequence[MergedDevice]) -> Iterator[tuple[MergedDevice, Allocation]]:
-    """Yield each whole card with its allocations, which include the allocations of its partitions."""
+    """Yield each allocation with its card. A card's allocations include those of its partitions."""
     ids = {device.id for device in devices}
     for device in devices:
         if device.parent not in ids:
@@ -137,7 +137,7 @@ class _Assignment:
                 self._owners.setdefault(device_id, {})[id(party)] = party
 
     def owners(self, device_id: str) -> list[Party]:
-        """Return the parties that claim this device: only the living ones, unless all are dead or the device is shared."""
+        """Return the parties that claim this device. If some are known to live, omit the others, except on a shared device."""
         claimants = list(self._owners.get(device_id, {}).values())
         living = [party for party in claimants if party.lives]
         shared = any(sourced.claim.replica for party in claimants for sourced in party.claims)
@@ -157,7 +157,7 @@ class _Assignment:
         return self._actual_devices(party, claimed)
 
     def _actual_devices(self, party: Party, claimed: Mapping[str, SourcedClaim]) -> list[str]:
-        """Return the devices that a pod actually uses: device plugins may swap ids after the kubelet recorded the claim."""
+        """Replace claimed devices by those that a pod uses. Plugins may swap ids after the kubelet recorded them."""
         used_devices = self._used.get(id(party), {})
         elsewhere = [device_id for device_id in used_devices if device_id not in claimed]
         if party.owner.kind != "pod" or not elsewhere:
@@ -195,22 +195,22 @@ def _is_server(process: Process) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _DeviceUse:
-    """The owners of one device with their processes there, and the processes of others. Partitions are not included."""
+    """The use of one device, without its partitions: the owners with their processes, and the use by others."""
 
     owners: tuple[tuple[Party, tuple[Process, ...]], ...]
     is_allocated: bool
     is_listed: bool
-    # Some process has an unknown owner.
+    # Whether any process has an unknown owner.
     has_unknown: bool
     foreign_bytes: float | None
-    # The use by processes of other users; empty if some of the processes may belong to the owner.
+    # The use by other users' processes; empty if a process of unknown owner may belong to the device's owner.
     others: tuple[Use, ...] = ()
 
     @classmethod
     def from_processes(
         cls, device: MergedDevice, claimants: Sequence[Party], running: Sequence[Process], parties: Parties
     ) -> _DeviceUse:
-        """Create the use of a device. Its owners are the claimants, or the parties with processes if no party claims it."""
+        """Create the use of a device. Its owners are the parties that claim it or else the parties with processes."""
         by_party: dict[int, list[Process]] = {}
         parties_by_id: dict[int, Party] = {}
         for process in running:
@@ -248,7 +248,7 @@ class _DeviceUse:
 
 
 def _ids_of_other_users(others: Mapping[int, Party], claimants: Sequence[Party]) -> list[int]:
-    """Return the ids of parties that cannot belong to a claiming job, because they run as another user."""
+    """Return the ids of parties that cannot belong to a claimant: they are other jobs, or run as another user."""
     users = {party.owner.user for party in claimants} - {""}
     return [key for key, party in others.items() if party.owner.kind == "job" or party.owner.user not in users]
 
@@ -261,7 +261,7 @@ _DeviceUses = Mapping[str, _DeviceUse]
 
 
 def _card_allocations(card: MergedDevice, devices: Sequence[MergedDevice], uses: _DeviceUses) -> tuple[Allocation, ...]:
-    """Return the allocations of a card including its partitions, one for each owner."""
+    """Return a card's allocations, which include those of its partitions. Each owner has one allocation."""
     parts = [device for device in devices if device.parent == card.id]
     allocations = [item for part in parts for item in _partition_allocations(part, card, devices, uses)]
     free = max(0.0, 1.0 - sum(fraction_of(part, card, _partition_count(card, parts)) for part in parts))
@@ -277,7 +277,7 @@ def _partition_allocations(
     parts = [device for device in devices if device.parent == card.id]
     fraction = fraction_of(part, card, _partition_count(card, parts))
     on_partition = _device_allocations(uses[part.id])
-    # Sources that contradict each other may report two parties with the same owner.
+    # If sources contradict each other, two parties may have the same owner.
     return _one_per_owner([replace(item, share=item.share * fraction, basis="partition") for item in on_partition])
 
 
@@ -286,7 +286,7 @@ def _partition_count(card: MergedDevice, parts: Sequence[MergedDevice]) -> int:
 
 
 def _device_allocations(device_use: _DeviceUse) -> tuple[Allocation, ...]:
-    """Return the allocations of a device, whose whole is 1. The share of other users' processes remains unallocated."""
+    """Return the allocations of a device. Any share of other users' processes remains unallocated."""
     uses = [Use.of_processes(processes) for _, processes in device_use.owners]
     if not uses:
         return ()

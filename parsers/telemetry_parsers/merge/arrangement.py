@@ -25,7 +25,7 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """The readings of a device or the host: their keys, a function that picks their values from the row, and the reports."""
+    """The readings of a device or the host: their keys, a function that finds the values in a row, and the reports."""
 
     shape: Shape
     values: Callable[[Sequence[Value | None]], tuple[Value, ...]]
@@ -34,7 +34,7 @@ class Positions:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A listed device with its readings, its (report, position) pairs in order of preference, and its newest lists."""
+    """A listed device, its readings, its position in each report (`parts`), and the newest lists that contain it."""
 
     device: MergedDevice
     readings: Positions
@@ -45,7 +45,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The devices in order, and the states before and after. It is valid until the next lost device is forgotten."""
+    """The devices in order, and the states before and after. Valid until the next lost device must be forgotten."""
 
     shape: object
     pending: frozenset[str]
@@ -59,11 +59,11 @@ class Arrangement:
     positions: Mapping[tuple[str, str], tuple[str | None, ...]]
 
     def is_reusable(self, state: MergeState) -> bool:
-        """Return whether the arrangement can be reused: it was made from this state and did not change the state."""
+        """Return whether the arrangement can be reused, because it was made from this state and did not change it."""
         return state.is_same_as(self.before) and self.after.is_same_as(self.before)
 
     def is_valid_for(self, fresh: FreshReports, state: MergeState, wall: float, pending: frozenset[str]) -> bool:
-        """Return whether the arrangement is still valid: the state is the same, and reports differ in values only."""
+        """Return whether the arrangement is still valid, because the state is the same and only values differ."""
         return (
             self.is_reusable(state)
             and wall < self.valid_until
@@ -75,12 +75,12 @@ class Arrangement:
 def arrange(
     fresh: FreshReports, state: MergeState, wall: float, pending: frozenset[str], reusable: Iterable[Shape] = ()
 ) -> Arrangement:
-    """Return the devices of the node with the chosen reading of each metric. Equal shapes in `reusable` are reused."""
+    """Return the node's devices with a reading chosen for each metric. Equal shapes in `reusable` are reused."""
     numbered = numbering.with_addresses(sightings(fresh.source_reports), fresh.source_reports, state.learnt)
     joined = joining.join(numbered.sightings)
     naming = identity.name_groups(joined.groups, state, pending)
     named, new_devices = naming.named, naming.new_devices
-    # Before the first inventory of all sources, a device that is missing from one list may appear in another.
+    # Until every source has listed its devices once, a device that is missing from one list may appear in another.
     listing = {
         report.source for report in fresh.source_reports if _is_complete_list(report) and report.vendor not in pending
     }
@@ -123,7 +123,7 @@ def arrange(
 
 
 class _Shapes:
-    """Reuses shapes, because most devices of a node have the same readings."""
+    """Shares one shape among devices that have the same readings, as most devices of a node do."""
 
     def __init__(self, shapes: Iterable[Shape]) -> None:
         self._shapes = {(shape.keys, shape.origins): shape for shape in shapes}
@@ -131,7 +131,7 @@ class _Shapes:
     def positions_of(
         self, chosen: Mapping[ReadingKey, Choice], fresh: FreshReports, reports: Iterable[int]
     ) -> Positions:
-        """Return the chosen readings with their positions in the row of all reports."""
+        """Return the chosen readings and where their values are in the row of all reports."""
         keys, origins = tuple(chosen), tuple(choice[-2] for choice in chosen.values())
         shape = self._shapes.setdefault((keys, origins), Shape(keys, origins))
         row = [
@@ -162,7 +162,7 @@ def _chosen(
 
 
 def _drop_card_level(values: dict[ReadingKey, Choice], parent: Mapping[ReadingKey, Choice] | None) -> None:
-    """Drop a partition's readings that describe the whole card, such as power, if the card has these readings."""
+    """Drop a partition's readings of card-level metrics, such as power, if the card itself has numbers for them."""
     if parent is None:
         return
     metrics = {metric for (metric, _), choice in parent.items() if precedence.is_number(choice)}
@@ -175,7 +175,7 @@ def _slots(
 ) -> Iterator[Slot]:
     for item in named:
         parts = tuple((fresh.number_of[report.source, report.poll], position) for report, position in item.group.parts)
-        # Without the reports about an unconfirmed device, a sighting of the known device may be empty.
+        # After the reports about an unconfirmed device were removed, a sighting of the known device may be empty.
         listings = {
             (sighting.listing.source, sighting.listing.poll) for sighting in item.group.sightings if sighting.parts
         }

@@ -8,7 +8,7 @@ from telemetry_parsers.combining import canonical_uuid
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Claim, DeviceName, Way
 
-# The facts that contain the number of each kind of device node, possibly after a word: `renderD128`.
+# For each kind of number, the facts that contain it, possibly after a word: `renderD128`.
 _FACTS: Mapping[Way, tuple[str, ...]] = {
     "minor": ("minor",),
     "render": ("render_node",),
@@ -26,7 +26,7 @@ class DeviceNames:
         self._positions = _positions(device for device in devices if device.parent is None)
 
     def find(self, claim: Claim) -> MergedDevice | None:
-        """Return the device for the claim's first name that matches exactly one device, or None."""
+        """Return the device that the claim names, or None. The first name that matches exactly one device is used."""
         for name in claim.names:
             devices = self._matching_devices(name)
             if len(devices) == 1:
@@ -46,7 +46,7 @@ class DeviceNames:
         return cards if not name.instance else self._instances(cards, name.instance)
 
     def _number(self, way: Way, device: MergedDevice) -> str | None:
-        """Return the device's number of this kind. An unknown minor number is derived from the order of the devices."""
+        """Return the device's number of this kind. An unknown minor number is its position among the devices."""
         if way == "index":
             return device.device if device.parent else None if device.index is None else str(device.index)
         facts = dict(device.facts)
@@ -69,7 +69,7 @@ def _without_prefix(uuid: str | None) -> str:
 
 
 def _without_parts(devices: list[MergedDevice]) -> list[MergedDevice]:
-    """Return the devices without the partitions of cards that are among them."""
+    """Return the devices. If a card is among them, omit its partitions."""
     ids = {device.id for device in devices}
     return [device for device in devices if device.parent not in ids]
 
@@ -80,7 +80,7 @@ def _trailing_number(text: str) -> str:
 
 
 def _positions(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
-    """Return each device's position within its vendor, ordered by render node, physical id or index."""
+    """Return each device's position among the vendor's devices, ordered by render node, physical id or index."""
     keys: dict[str, list[tuple[int, int, str]]] = {}
     for device in devices:
         facts = dict(device.facts)

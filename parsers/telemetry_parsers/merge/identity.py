@@ -16,7 +16,7 @@ from telemetry_parsers.model import Device, Identity
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A group of sightings with its published identity."""
+    """A device: the group of its sightings, and the identity under which it is published."""
 
     group: Group
     identity: Identity
@@ -24,7 +24,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """The groups with an identity, the groups without a unique identity, and the check of new devices."""
+    """The groups that have an identity, the groups that cannot be identified, and the new devices that were checked."""
 
     named: tuple[Named, ...]
     unnamed: tuple[Group, ...]
@@ -32,7 +32,7 @@ class Naming:
 
 
 class _Remembered:
-    """The remembered identities, each of which can belong to one group."""
+    """The remembered identities. Each of them can be assigned to only one group."""
 
     def __init__(self, identities: Iterable[Identity], groups: Sequence[Group]) -> None:
         self.identities = {identity.id: identity for identity in identities}
@@ -62,7 +62,7 @@ class _Remembered:
         return uuid if uuid is not None and self.uuid_count[(group.vendor, uuid)] == 1 else None
 
     def shares_index(self, group: Group) -> bool:
-        """Return whether the chips of the card have the same index, so that only their chip numbers differ."""
+        """Return whether other chips have the same index as this one. Only the chip number distinguishes them."""
         chip_place = chip_place_of(group.device)
         return (
             chip_place is not None
@@ -99,7 +99,7 @@ class _Remembered:
         return candidates
 
     def _at_address(self, group: Group) -> list[Identity]:
-        """Return the identities at the group's address. An address without its domain must match exactly one identity."""
+        """Return the identities at the group's address. An address without a domain must match exactly one of them."""
         bus_id, partition = group.device.bus_id, group.device.partition
         if not bus_id:
             return []
@@ -117,7 +117,7 @@ def _likelihood_order(device: Device, identity: Identity) -> tuple[bool, bool, i
 
 
 def _is_other_chip(device: Device, identity: Identity) -> bool:
-    """Return whether the identity belongs to another chip of the card. Chips of a card may share an address."""
+    """Return whether the identity is that of another chip on the same card. Chips of a card may share an address."""
     if identity.uuid is not None:
         return False
     chip_place, chip_number = chip_place_of(device), identity.device.partition(":")[2]
@@ -131,7 +131,7 @@ def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str,
 
 
 def _new_id(group: Group, parent: Identity | None, remembered: _Remembered) -> str | None:
-    """Return an unused id: the UUID if unique, else the bus address or vendor:index, or <parent>/<partition>."""
+    """Return an unused id: a unique UUID, else the bus address or vendor:index; for partitions <parent>/<partition>."""
     device = group.device
     choices = []
     if remembered.unique_uuid(group) is not None and device.uuid:
@@ -159,7 +159,7 @@ def _chip_id(group: Group) -> str:
 
 
 def _label(group: Group, parent: Identity | None, remembered: _Remembered, rank: int) -> str:
-    """Return the `device` label: the tool's index or the rank by bus address; `0:1` for a partition or chip."""
+    """Return the `device` label: the tool's index or, if unknown, the rank by bus address. Partitions have `0:1`."""
     device = group.device
     if device.partition is not None and parent is not None:
         return f"{parent.device}:{device.partition}"
@@ -171,7 +171,7 @@ def _label(group: Group, parent: Identity | None, remembered: _Remembered, rank:
 
 
 def _refresh(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
-    """Return the identity with fields that became known or changed. Id, device label and model do not change."""
+    """Return the identity, updated with fields that became known or changed. Id, device label and model stay."""
     facts = dict(device.facts)
     return replace(
         identity,
@@ -199,7 +199,7 @@ def _parent_of(group: Group, groups: Mapping[tuple[str, str, int], Group]) -> Gr
 
 
 def _parents(groups: Sequence[Group]) -> dict[int, Group]:
-    """Return the parent group of each partition, by the `id()` of the partition's group."""
+    """Return each partition's parent group. The keys are the `id()` of the partitions' groups."""
     by_position = {(part.source, part.poll, position): group for group in groups for part, position in group.parts}
     parents = {}
     for group in groups:
@@ -220,7 +220,7 @@ def _ranks(groups: Sequence[Group]) -> dict[int, int]:
 
 
 def name_groups(groups: Sequence[Group], state: MergeState, pending_vendors: Collection[str]) -> Naming:
-    """Return an identity for each group. New devices of pending vendors are omitted."""
+    """Give each group its identity. Omit new devices of vendors some of whose sources have not been polled yet."""
     remembered = _Remembered(state.identities, groups)
     parents, ranks = _parents(groups), _ranks(groups)
     named: dict[int, Named] = {}
@@ -253,7 +253,7 @@ def name_groups(groups: Sequence[Group], state: MergeState, pending_vendors: Col
 
 
 def _check_new_devices(new_groups: Sequence[Group], remembered: _Remembered, state: MergeState) -> NewDevices:
-    """Return the check of new devices against devices that just disappeared, whose identities are then claimed."""
+    """Compare new devices with those that just disappeared. Mark the identities of replaced devices as claimed."""
     missing = [
         identity
         for identity in remembered.identities.values()

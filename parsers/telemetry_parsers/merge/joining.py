@@ -24,7 +24,7 @@ FORM_RANK = {"data": 0, "json": 1, "text": 2}
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A device as one source reports it in all polls. `attached` sources, such as hccn-tool, do not list devices."""
+    """A device as reported by all polls of one source. `attached` sources, such as hccn-tool, do not list devices."""
 
     source: str
     rank: tuple[int, str]
@@ -54,7 +54,7 @@ class _Finder:
             self._by_slot.setdefault((device.vendor, *self.slot(device)), []).append(position)
 
     def slot(self, device: Device) -> tuple[int | None, str | None]:
-        """Return the index and, if several devices have the same index, the partition."""
+        """Return the index. If devices of the source share an index, also return the partition."""
         return device.index, device.partition if self._by_partition else None
 
     def slots(self) -> set[tuple[int | None, str | None]]:
@@ -99,13 +99,13 @@ class _OtherReport:
         self._by_place = self._places.agrees_with(newest.places)
 
     def find(self, listed: Device, combined: Device) -> int | None:
-        """Return the position of a listed device in this report. `combined` has fields from other reports, too."""
+        """Return the listed device's position in this report, or None. `combined` also has other reports' fields."""
         if self._by_place:
             return self._places.find(listed, in_output=self._newest.places)
         return self._finder.find(combined, by_index=self._by_index)
 
     def parent(self, position: int) -> int | None:
-        """Return the position in the newest list of the parent of this report's device at `position`."""
+        """Return the parent's position in the newest list, for the device at `position` in this report, or None."""
         parent = self.report.report.devices[position].parent
         if parent is None:
             return None
@@ -136,16 +136,16 @@ def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]
             parts.append((other.report, position_in_other))
             parent = other.parent(position_in_other) if device.parent is None else device.parent
             device = combine(device, other.report.report.devices[position_in_other])
-            # This runs for every device at every poll, so that needless copies are avoided.
+            # Needless copies are avoided, because this runs for every device at every poll.
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed_device.up:
-        device = replace(device, up=listed_device.up)  # the other polls may be older
+        device = replace(device, up=listed_device.up)  # `up` from the other polls may be older
     rank = (FORM_RANK[report.report.form], report.source)
     return Sighting(report.source, rank, device, tuple(parts), report, report.report.index_space)
 
 
 def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:
-    """Return the sightings of a source that does not list devices: one for each index in an index space."""
+    """Return the sightings of a source that does not list devices: one for each pair of index space and index."""
     parts: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
     for report in sorted(reports, key=preference):
         for position, device in enumerate(report.report.devices):
@@ -178,7 +178,7 @@ _MAX_NAMED = 4
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """The sightings of one device by different sources, the most preferred source first."""
+    """The sightings of one device by different sources, in order of preference."""
 
     vendor: str
     sightings: list[Sighting] = field(default_factory=list)
@@ -197,7 +197,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """All devices of the node, and problems with ambiguous sightings."""
+    """All devices of the node, and a problem for each sighting that could belong to several devices."""
 
     groups: tuple[Group, ...]
     problems: tuple[tuple[str, Problem], ...]
@@ -231,7 +231,7 @@ class _Joiner:
                 self._by_key[key].append(group)
 
     def _candidates(self, sighting: Sighting) -> list[Group]:
-        """Return the groups to which the sighting may belong: groups at its address, else groups with its UUID."""
+        """Return the groups to which the sighting may belong: those at its address or else those with its UUID."""
         device = sighting.device
         if device.bus_id:
             by_bus = [
@@ -264,7 +264,7 @@ class _Joiner:
         return ("bus", device.vendor, without_domain(slot_of(bus_id, device.partition)), device.partition)
 
     def _uuid_key(self, sighting: Sighting) -> tuple[str | None, ...] | None:
-        """Return a key of the vendor, UUID and partition, or None if the source reports the UUID more than once."""
+        """Return a key from vendor, UUID and partition, or None if the source reports the UUID for several devices."""
         device = sighting.device
         uuid = canonical_uuid(device.uuid)
         if uuid is None or self._uuid_count[(sighting.source, device.vendor, uuid)] > 1:

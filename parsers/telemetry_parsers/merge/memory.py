@@ -10,20 +10,20 @@ from telemetry_parsers.model import Device, Identity
 
 @dataclass(frozen=True, slots=True)
 class MergeState:
-    """The remembered devices, and the facts about them that later reports may omit."""
+    """The remembered devices, and what must be remembered about them because later reports may omit it."""
 
     identities: tuple[Identity, ...] = ()
-    # By device id: the number of lists with the device since the start, and the time of the newest.
+    # For each device id: the number of lists with the device since the start, and the time of the newest list.
     seen: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    # Witnesses of new devices that are not confirmed yet.
+    # The reports that list new devices which are not confirmed yet.
     witnesses: Mapping[tuple[str, str], frozenset[tuple[str, str, float]]] = field(default_factory=dict)
     forgotten: Mapping[tuple[str, str], int] = field(default_factory=dict)  # by vendor and source
-    # By vendor and index space: a device with address and UUID for each index.
+    # For each vendor and index space: the address and UUID of each index, as a device.
     learnt: Mapping[tuple[str, str], Mapping[int, Device]] = field(default_factory=dict)
     counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # the source of each (id, metric, label)
 
     def is_same_as(self, other: MergeState) -> bool:
-        """Return whether the states are the same except for `seen`; always False while a device is unconfirmed."""
+        """Return whether the states are the same, apart from `seen`. Return False while a device is unconfirmed."""
         return (
             not self.witnesses
             and not other.witnesses
@@ -34,5 +34,5 @@ class MergeState:
         )
 
     def reuse_if_equal(self, other: MergeState) -> MergeState:
-        """Return `other` if both states are equal, so that later comparisons by identity succeed."""
+        """Return `other` if both states are equal, since later comparisons are by object identity (`is`)."""
         return other if replace(other, seen=self.seen) == self else self

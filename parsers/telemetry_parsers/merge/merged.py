@@ -34,7 +34,7 @@ def with_readings(device: MergedDevice, facts: tuple[tuple[str, str], ...], read
     return MergedDevice(*values)
 
 
-# Arrangements recur when the polls of a source expire and return in turn.
+# If the reports of some polls keep expiring and returning, the same arrangements recur.
 _MAX_PREVIOUS = 7
 
 
@@ -55,7 +55,7 @@ class Merged:
 
     @property
     def positions(self) -> Mapping[tuple[str, str], tuple[str | None, ...]]:
-        """Return the device ids of each (source, poll), in the order of its report's devices; None for an omitted device."""
+        """Return the device ids in the report of each (source, poll), in its order. Omitted devices have None."""
         return self.arrangement.positions
 
     def problems_of(self, source: str) -> tuple[Problem, ...]:
@@ -63,7 +63,7 @@ class Merged:
         return tuple(problem for name, problem in self.problems if name == source)
 
     def shapes(self) -> Iterable[Shape]:
-        """Return the shapes of all readings, for reuse by the next merge."""
+        """Return the shapes of all readings. The next merge reuses them."""
         return (self.host.shape, *(slot.readings.shape for slot in self.arrangement.devices if isinstance(slot, Slot)))
 
 
@@ -94,7 +94,7 @@ def merge(
 def _with_values(
     arrangement: Arrangement, fresh: FreshReports, state: MergeState, before: Merged | None = None
 ) -> Merged:
-    """Return the view with the values of these reports. Devices without new values are reused from `before`."""
+    """Fill the values of these reports into the arrangement. Devices without new values are reused from `before`."""
     row, origins = fresh.row(), fresh.origins()
     previous: Sequence[MergedDevice | None] = before.devices if before else (None,) * len(arrangement.devices)
     new_reports = _new_reports(fresh, before)
@@ -173,6 +173,6 @@ def _ratio_problems(devices: Iterable[MergedDevice]) -> Iterator[tuple[str, Prob
 def include_unread(
     devices: Iterable[MergedDevice], unread: Iterable[tuple[Identity, float | None]]
 ) -> tuple[MergedDevice, ...]:
-    """Return the devices in order, including remembered devices whose sources fail, with the time of their last list."""
+    """Return the devices and, with the time of their last list, remembered devices whose sources fail, in order."""
     unread_devices = (replace(device_of(identity), up=None, last_read=last_read) for identity, last_read in unread)
     return tuple(sorted((*devices, *unread_devices), key=display_order))

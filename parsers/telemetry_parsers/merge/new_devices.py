@@ -1,4 +1,4 @@
-"""Confirms new devices in slots of known devices: they are accepted when reported twice, since a line may be garbled."""
+"""Accepts a new device in a known device's slot only if it is reported twice, since a line may be garbled."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from telemetry_parsers.model import Device, Identity, Problem
 ENOUGH_WITNESSES = 2
 # A report that lists the new device: the source, the poll, and the time of the capture.
 Witness = tuple[str, str, float]
-# Witnesses by the vendor and the new UUID or address.
+# The witnesses of each new device, by its vendor and its UUID or address.
 Witnesses = Mapping[tuple[str, str], frozenset[Witness]]
 
 
 @dataclass(frozen=True, slots=True)
 class UnconfirmedDevice:
-    """An unconfirmed device in the slot of a known device, the `occupant`. `group` is what belongs to the occupant."""
+    """An unconfirmed device in the slot of a known one, the `occupant`. `group` has the reports about the occupant."""
 
     group: Group
     occupant: Identity
@@ -35,7 +35,7 @@ class NewDevices:
 
 
 def check_new_devices(new_groups: Sequence[Group], missing: Iterable[Identity], previous: Witnesses) -> NewDevices:
-    """Return the new devices that are not confirmed yet. `missing` are known devices that disappeared just now."""
+    """Find the new devices that are not confirmed yet. `missing` are the known devices that disappeared just now."""
     new_devices, known_devices = NewDevices(), _KnownDevices(missing)
     for group in new_groups:
         name = canonical_uuid(group.device.uuid) or group.device.bus_id
@@ -49,8 +49,8 @@ def check_new_devices(new_groups: Sequence[Group], missing: Iterable[Identity], 
             if _is_different(report.report.devices[position], occupant)
         }
         if not witnesses_now:
-            continue  # nothing distinguishes the device from the known one
-        # The number of witnesses is limited to bound the memory for a device that is never confirmed.
+            continue  # nothing shows that this is not the known device
+        # The number of witnesses is limited, because their reports may be repeated without end.
         witnesses = frozenset(sorted(witnesses_now | previous.get(key, frozenset()))[:ENOUGH_WITNESSES])
         new_devices.witnesses[key] = witnesses
         if len(witnesses) < ENOUGH_WITNESSES:
@@ -70,7 +70,7 @@ class _KnownDevices:
                 self._by_key.setdefault(key, []).append(identity)
 
     def occupant(self, device: Device) -> Identity | None:
-        """Return the known device at this address, or with this index; None if there is no such device or several."""
+        """Return the known device with the same address or else index. Return None unless it is the only one."""
         for key in self._keys(device):
             identities = self._by_key.get(key)
             if identities:
@@ -104,7 +104,7 @@ def _reports_of_occupant(group: Group, occupant: Identity) -> Group:
 
 
 def _sighting_of_occupant(sighting: Sighting, occupant: Identity) -> Sighting:
-    """Return the sighting as a sighting of the occupant, without the reports that identify another device."""
+    """Turn a new device's sighting into one of the occupant. Reports that identify another device are removed."""
     parts = tuple(
         (report, position)
         for report, position in sighting.parts

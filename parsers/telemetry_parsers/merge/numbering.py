@@ -1,4 +1,4 @@
-"""Identifies devices in lists without addresses, by the addresses that other outputs of the tool have for the indices."""
+"""Identifies devices in lists that have only indices. Each index's address is learnt from the tool's other output."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from telemetry_parsers.model import Device, Problem, SourceReport
 # The vendor, and the name of the numbering to which an index belongs.
 _IndexSpace = tuple[str, str]
 Learnt = Mapping[_IndexSpace, Mapping[int, Device]]
-# The listed indices by source and index space.
+# The listed indices of each source and index space.
 _ListedIndices = dict[tuple[str, _IndexSpace], set[int | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedSightings:
-    """Sightings with learnt addresses, sources whose indices changed, and the indices that are still valid."""
+    """The sightings with learnt addresses, the sources whose indices changed, and the valid devices of each index."""
 
     sightings: tuple[Sighting, ...]
     unmatched: tuple[str, ...]
@@ -66,7 +66,7 @@ def sources_without_addresses(sightings: Iterable[Sighting]) -> frozenset[str]:
 
 
 def learn_addresses(groups: Iterable[Group]) -> dict[_IndexSpace, dict[int, Device]]:
-    """Return the device of each index, from lists in which every device has an address or a UUID."""
+    """Learn the address and UUID of each index from lists in which every device has an address or a UUID."""
     learnt: dict[_IndexSpace, dict[int, Device]] = {}
     incomplete: set[_IndexSpace] = set()
     for group in groups:
@@ -84,7 +84,7 @@ def learn_addresses(groups: Iterable[Group]) -> dict[_IndexSpace, dict[int, Devi
 
 
 def remember_learnt(learnt: Learnt, now: Learnt) -> Learnt:
-    """Return the devices learnt before and now. Old index spaces of a vendor with too many of them are dropped."""
+    """Combine the devices that were learnt before and now. If a vendor has too many index spaces, drop the old ones."""
     combined = {**learnt, **now}
     if len(combined) <= bounds.MAX_INDEX_SPACES:
         return combined
@@ -99,7 +99,7 @@ def remember_learnt(learnt: Learnt, now: Learnt) -> Learnt:
 def _invalidated(
     listed: _ListedIndices, fresh: Iterable[SourceReport], learnt: Learnt
 ) -> dict[_IndexSpace, dict[int, Device]]:
-    """Return an empty mapping for each index space whose listed indices changed."""
+    """Return an empty mapping for each index space whose indices in the list differ from the learnt ones."""
     changed = {space for (_, space), indices in listed.items() if space in learnt and indices != learnt[space].keys()}
     return {space: {} for space in (*changed, *_empty_spaces(fresh)) if space in learnt}
 

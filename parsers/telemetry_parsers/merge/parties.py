@@ -15,16 +15,16 @@ SOURCE = "proc"
 
 
 def with_memory(devices: Sequence[MergedDevice], tasks: Mapping[int, Task]) -> tuple[MergedDevice, ...]:
-    """Return the devices. Processes whose memory the tools do not report get the memory that the kernel reports."""
+    """Add the memory that the kernel reports to processes whose memory the tools do not report."""
     if not any(task.holds for task in tasks.values()):
         return tuple(devices)
-    # The kernel's memory is by address, and partitions have the address of their card.
+    # The kernel reports memory by address. It cannot be assigned if partitions share their card's address.
     cards = Counter(device.bus_id for device in devices)
     return tuple(_with_kernel_memory(device, tasks) if cards[device.bus_id] == 1 else device for device in devices)
 
 
 def rank_readings(processes: Sequence[Process], tasks: Mapping[int, Task]) -> tuple[MergedReading, ...]:
-    """Return a reading for each rank of these processes. Child processes inherit the rank, so that duplicates are dropped."""
+    """Return one reading for each rank of these processes. Several may have the same rank, as children inherit it."""
     ranks_of_tasks = {tasks[process.pid].rank for process in processes if process.pid in tasks}
     distinct = sorted(rank for rank in ranks_of_tasks if rank is not None)
     return tuple(MergedReading(RANK_METRIC, str(rank), 1.0, SOURCE) for rank in distinct[:_MAX_RANKS])
@@ -44,11 +44,11 @@ def _kernel_memory(task: Task, bus_id: str | None) -> float | None:
     return next((hold.memory_bytes for hold in task.holds if hold.bus_id == bus_id), None)
 
 
-# Precedence of the kinds, if sources report one owner with different kinds.
+# If sources report the same owner with different kinds, the first kind in this order is used.
 _KIND_ORDER: Mapping[OwnerKind, int] = {"pod": 0, "job": 1, "container": 2, "service": 3, "user": 4, "others": 5}
-# The key of a pod, which its containers share. A process is matched by this key only if no other key matches.
+# The prefix of a pod's key, which its containers share. It identifies a process only if no other key matches.
 _POD_KEY = "pod:"
-# Kinds whose processes run as the owner's user. The user of a container's process is often just root.
+# The kinds of owners whose processes run as the owner's user. Processes in containers often run as root.
 _RUN_AS_OWNER = frozenset({"job", "user"})
 _TEXTS = tuple(item.name for item in fields(Owner) if item.name not in ("kind", "name"))
 
@@ -155,7 +155,7 @@ def _identifying_keys(keys: Collection[str]) -> set[str]:
 
 
 def _connected_groups(keys: Sequence[set[str]]) -> list[list[int]]:
-    """Return the positions in groups that are connected by common keys, ordered by their first position."""
+    """Group the positions whose sets of keys are connected by common keys. Groups are ordered by first position."""
     leader_of: dict[str, int] = {}
     leaders = list(range(len(keys)))
 
@@ -176,7 +176,7 @@ def _connected_groups(keys: Sequence[set[str]]) -> list[list[int]]:
 
 
 def _joined_owner(owners: Sequence[Owner]) -> Owner:
-    """Return one owner from the reports of several sources, with the first known value of each field."""
+    """Merge the owner that several sources report. Each field has the first known value."""
     primary = min(owners, key=lambda owner: _KIND_ORDER[owner.kind])
     ordered = (primary, *(owner for owner in owners if owner is not primary))
     texts: dict[str, str] = {

@@ -14,17 +14,17 @@ _ORIGIN_FACT = "peak_origin"
 FLOPS, FLOPS_PER_CYCLE, MEMORY = "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"
 _SOURCE = "peaks"
 _UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
-# The size of the cache. Cards of one model can have different facts, such as the firmware.
+# The size of the cache, which has more than one entry for a model whose cards differ, for example in the firmware.
 _MAX_CACHED = 1024
 Configured = Mapping[str, Peak]
 _NOTHING_CONFIGURED: Configured = MappingProxyType({})
 _Found = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
-# Vendors whose tools print a card's PCI device id, as the fact `chip_id`.
+# The PCI vendor ids of vendors whose tools print a card's PCI device id, which becomes the fact `chip_id`.
 _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
 
 
 class Peaks:
-    """Finds the peak rates of devices in the configuration and the table of models. `dtypes` are shown additionally."""
+    """Finds the peak rates of devices in the configuration or the table of models. `dtypes` are shown additionally."""
 
     def __init__(self, configured: Configured = _NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
         self.configured = configured
@@ -33,7 +33,7 @@ class Peaks:
         self._cache: dict[object, _Found] = {}
 
     def with_peaks(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
-        """Return the devices. Devices of known models have readings of their peak rates."""
+        """Add readings of the peak rates to devices of known models."""
         by_id = {device.id: device for device in devices}
         return tuple([self._with_peak(device, by_id.get(device.parent or "")) for device in devices])
 
@@ -59,7 +59,7 @@ class Peaks:
         return (((_ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
 
     def _peak(self, device: MergedDevice, card: MergedDevice) -> Peak | None:
-        """Return the peak that is configured for an instance's model, else the device's part of its card's peak."""
+        """Return the peak configured for an instance's own model or else the device's part of its card's peak."""
         name, model = _model(device), _model(card)
         if name != model and name in self.configured:
             return self.configured[name]

@@ -14,12 +14,12 @@ from telemetry_parsers.readings import ReadingKey
 _POWER = "power_watts"
 _ALL = "all"
 
-# The rank of the value, the rank of the report's form, the report's rank and number, and the reading's position in the
-# report. The lowest choice wins.
+# A reading of a report: the rank of the value, of the report's form and of the report, the report's number, and the
+# reading's position. The lowest choice wins.
 Choice = tuple[int, int, int, int, int]
-# The position of an absence that is in no report, because no source reported the metric.
+# The position of an absence that is in no report, because no source reports the metric.
 NO_POSITION = -1
-# (id, metric, label) of each counter, and the source to which it is pinned.
+# Maps (device id, metric, label) of each counter to the source to which the counter is pinned.
 Pins = MutableMapping[tuple[str, str, str], str]
 
 
@@ -32,7 +32,7 @@ def _is_other_power(report: SourceReport, position: int, named: Named) -> bool:
 def choose(
     named: Named, fresh: FreshReports, counters: Pins, pending_vendors: Collection[str]
 ) -> dict[ReadingKey, Choice]:
-    """Return the best choice for each metric and label. A counter is pinned to a source after all sources were polled."""
+    """Return the best choice for each metric and label. Once all sources were polled, a counter keeps its source."""
     may_pin = named.identity.vendor not in pending_vendors
     best: dict[ReadingKey, Choice] = {}
     for report, position in named.group.parts:
@@ -61,14 +61,14 @@ def is_number(choice: Choice) -> bool:
 
 
 def _drop_totals(chosen: dict[ReadingKey, Choice]) -> None:
-    """Drop a total (`all`) if its parts are reported, so that a sum over the labels does not count values twice."""
+    """Drop a metric's total (label `all`) if its parts are reported, since a sum over labels would count them twice."""
     for metric in [metric for metric, label in chosen if label == _ALL]:
         if any(is_number(choice) for key, choice in chosen.items() if key[0] == metric and key[1] != _ALL):
             del chosen[(metric, _ALL)]
 
 
 def _choose_ratio(chosen: dict[ReadingKey, Choice], fresh: FreshReports) -> None:
-    """Choose the memory ratio that is derived from used and total memory if both are from one capture."""
+    """If used and total memory are from the same capture, choose the memory ratio that is derived from them."""
     used, total = (chosen.get(key) for key in RATIO_OF)
     if used is None or total is None or used[-2] != total[-2]:
         return
@@ -80,7 +80,7 @@ def _choose_ratio(chosen: dict[ReadingKey, Choice], fresh: FreshReports) -> None
 
 
 def _is_pinned_to(counters: Pins, counter: tuple[str, str, str], source: str, *, may_pin: bool) -> bool:
-    """Return whether the counter is pinned to this source. If `may_pin`, pin an unpinned counter to it."""
+    """Return whether the counter is pinned to this source. If `may_pin`, pin an unpinned counter to it first."""
     if may_pin:
         return counters.setdefault(counter, source) == source
     return counters.get(counter) == source

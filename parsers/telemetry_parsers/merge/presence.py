@@ -19,7 +19,7 @@ _Address = tuple[str, str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class DeviceEvent:
-    """A device that `appeared`, was `lost`, `returned` or was `removed` (such as a deleted partition)."""
+    """A device that `appeared`, was `lost`, `returned`, or was `removed`, such as a deleted partition."""
 
     id: str
     what: str
@@ -34,7 +34,7 @@ class DeviceEvent:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """All remembered devices, the lost devices, the events, and the number of forgotten devices by vendor and source."""
+    """All remembered devices, the lost ones, the events, and the number of forgotten devices by vendor and source."""
 
     identities: tuple[Identity, ...]
     lost: tuple[Identity, ...]
@@ -56,7 +56,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
-    """The current lists: their sources, the sources whose lists have only indices, the listed devices, and the time."""
+    """The current device lists: their sources, the sources that list only indices, the listed devices, and the time."""
 
     listing_sources: Collection[str]
     numbering_sources: Collection[str]
@@ -71,7 +71,7 @@ class _Lists:
 
 
 class _Returned:
-    """Lost devices that returned. A device that was reported in their slots meanwhile was an error."""
+    """Lost devices that returned. If another device was reported in such a slot meanwhile, that was an error."""
 
     def __init__(self, identities: Iterable[Identity]) -> None:
         self._kinds: set[tuple[str, str | None]] = set()
@@ -86,7 +86,7 @@ class _Returned:
                 )
 
     def replaces(self, identity: Identity) -> bool:
-        """Return whether a returned device replaces the missing device, which was probably read from a garbled line."""
+        """Return whether the missing device was probably a garbled line about a device that has returned."""
         if not self._kinds:
             return False
         if identity.polls < ENOUGH_WITNESSES:
@@ -112,7 +112,7 @@ def _updated_missing(
     is_missing = lists.would_be_listed(identity)
     if is_missing and identity.parent is not None and identity.parent in lists.seen:
         return None
-    # The device was first published by its index, and is now listed by its address.
+    # The device was first published with only an index, and is now listed with an address.
     is_listed_by_address = identity.index is not None and (identity.vendor, identity.index) in with_address
     if is_missing and is_listed_by_address and not has_address_or_uuid(identity):
         return None
@@ -187,7 +187,7 @@ def _limit_missing(
 
 
 def within_limits(missing: Iterable[Identity]) -> list[Identity]:
-    """Return the missing devices within the limits. Devices that were seen most often are kept first."""
+    """Return the missing devices. If there are too many, keep those that were seen most often."""
     free: dict[tuple[str, bool], int] = {}
     kept: list[Identity] = []
     for identity in sorted(missing, key=lambda identity: (-identity.polls, identity.lost_since or 0.0)):
@@ -200,7 +200,7 @@ def within_limits(missing: Iterable[Identity]) -> list[Identity]:
 
 
 def shift_losses(identities: Iterable[Identity], between: tuple[float, float], seconds: float) -> tuple[Identity, ...]:
-    """Return the identities after a clock change: add `seconds` to the times of losses within the period `between`."""
+    """Return the identities after a clock change. Add `seconds` to each time of loss in the period `between`."""
     first, last = between
     return tuple(
         replace(identity, lost_since=identity.lost_since + seconds)

@@ -18,14 +18,14 @@ _SOURCE = "rank-table"
 
 @dataclass(frozen=True, slots=True)
 class NodeRanks:
-    """The name of this server in the rank table, and the ranks on this node by the physical id of the chip."""
+    """The name of this server in the rank table, and the rank on each chip of this node, by the chip's physical id."""
 
     server: str = ""
     by_chip: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[MergedDevice, ...]:
-    """Return the devices with the ranks that run on them. Devices with the same physical id get no rank."""
+    """Add to each device the rank that runs on it. If devices share a physical id, none of them gets a rank."""
     if not ranks.by_chip:
         return devices
     chips = [_physical_id(device) for device in devices]
@@ -37,7 +37,7 @@ def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[Mer
 
 
 def _physical_id(device: MergedDevice) -> int | None:
-    """Return the physical id of a chip, which defaults to the index; None for devices of other vendors and lost ones."""
+    """Return a chip's physical id or, if not printed, its index. Return None for lost devices and other vendors."""
     if device.vendor != VENDOR or device.up is False:
         return None
     printed = dict(device.facts).get("phy_id", "")

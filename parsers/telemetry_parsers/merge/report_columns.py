@@ -1,4 +1,4 @@
-"""Reports by columns: the names of the readings, which rarely change, are separate from the values."""
+"""Reports as columns. The names of the readings, which rarely change, are stored separately from the values."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from telemetry_parsers.readings import Origin, ReadingKey
 _NO_METRICS: Mapping[str, Metric] = {}
 RATIO: ReadingKey = ("memory_used_ratio", "")
 RATIO_OF: tuple[ReadingKey, ReadingKey] = (("memory_used_bytes", ""), ("memory_total_bytes", ""))
-# Metrics that merge determines itself. Readings of these metrics are ignored.
+# Metrics that the merge determines itself. Readings of these metrics in reports are ignored.
 MERGE_METRICS = frozenset({"info", "up", "unread", "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"})
-# If all sources report absences, the absence with the lowest rank is shown.
+# If all sources report an absence for a metric, the absence with the lowest rank is used.
 ABSENCE_RANK = {
     Absent.NOT_UNDERSTOOD: 0,
     Absent.IMPLAUSIBLE: 1,
@@ -34,19 +34,19 @@ _VALUE_OF = attrgetter("value")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """The checked readings of a report without values, followed by the memory ratios that are derived from them."""
+    """The names of a report's valid readings, without their values. Memory ratios that are derived from them follow."""
 
     names: Names
     extra: Mapping[str, Metric]
-    positions: tuple[int, ...]  # in the report's readings, without readings of unknown metrics
+    positions: tuple[int, ...]  # of the valid readings in the report; unknown metrics are left out
     keys: tuple[ReadingKey, ...]
     devices: tuple[int | None, ...]
     limits: tuple[Limits, ...]
     counters: frozenset[int]
-    ratios: Mapping[tuple[int, int], int]  # the position of the ratio by the positions of used and total memory
+    ratios: Mapping[tuple[int, int], int]  # maps the positions of used and total memory to that of the ratio
 
     def values(self, readings: Sequence[Reading]) -> tuple[Value | None, ...]:
-        """Return the values of these readings, checked for their range, followed by the memory ratios."""
+        """Return the values of these readings and the memory ratios. Values outside their range become absences."""
         values = list(map(_VALUE_OF, readings))
         if len(self.positions) < len(values):
             values = [values[position] for position in self.positions]
@@ -93,7 +93,7 @@ def _ratio(used: Value | None, total: Value | None) -> Value | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportShape:
-    """A report without values and times, shared by reports that differ in nothing else."""
+    """What a report contains apart from its values and times. Reports with equal content share it."""
 
     columns: Columns
     absences: Mapping[int, Absent | None]
@@ -110,7 +110,7 @@ class ReportShape:
         devices: tuple[Device, ...],
         traits: tuple[object, ...],
     ) -> ReportShape:
-        """Create the shape, with the positions of each device's readings and the rank of each value."""
+        """Create the shape. Compute the positions of each device's readings, and the rank of each value."""
         by_device: dict[int | None, list[int]] = {}
         for position, device in enumerate(columns.devices[: len(columns.limits)]):
             by_device.setdefault(device, []).append(position)
@@ -177,7 +177,7 @@ def newest_lists(reports: Iterable[SourceReport]) -> dict[str, SourceReport]:
 
 @dataclass(frozen=True, slots=True)
 class FreshReports:
-    """All reports that have not expired, with their preference (`preferences`), value offsets, and the host's reports."""
+    """All reports that have not expired, each one's rank (`preferences`) and value offset, and the host's reports."""
 
     reports: tuple[CheckedReport, ...]
     number_of: Mapping[tuple[str, str], int]
@@ -203,11 +203,11 @@ class FreshReports:
 
     @property
     def source_reports(self) -> tuple[SourceReport, ...]:
-        """Return the reports as the sources made them."""
+        """Return the reports in the form in which the sources created them."""
         return tuple(checked.report for checked in self.reports)
 
     def shape(self) -> NodeShape:
-        """Return everything that determines the arrangement: all except the values and the exact times."""
+        """Return what determines the arrangement: everything in the reports except the values and the exact times."""
         lists = tuple(
             self.number_of[report.source, report.poll] for report in newest_lists(self.source_reports).values()
         )
@@ -220,7 +220,7 @@ class FreshReports:
         )
 
     def row(self) -> list[Value | None]:
-        """Return the values of all reports in one list, followed by the absence of metrics that no source reported."""
+        """Return the values of all reports in one list. The last item is the absence of metrics without a report."""
         row: list[Value | None] = []
         for checked in self.reports:
             row += checked.values

@@ -17,7 +17,7 @@ _SLICES_OF_MODEL = (("A30", 4),)
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """An owner's share of a card, and the measure from which the share was derived."""
+    """An owner's share of a card, and the basis of the share, such as `memory`."""
 
     share: float
     basis: Basis
@@ -25,7 +25,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The use of a device by a group of processes; None if the value of a process is unknown."""
+    """A group of processes' memory and utilization on a device. Either is None if unknown for one of them."""
 
     memory_bytes: float | None
     utilization_ratio: float | None
@@ -39,7 +39,7 @@ class Use:
 
 
 def split_card(uses: Sequence[Use]) -> tuple[Share, ...]:
-    """Return the share of each owner: by utilization or memory if known for all owners, else equal shares."""
+    """Return each owner's share: by utilization or else by memory, if known for all owners; else equal shares."""
     if len(uses) == 1:
         return (Share(1.0, "whole"),)
     busy = _fractions([use.utilization_ratio for use in uses])
@@ -52,7 +52,7 @@ def split_card(uses: Sequence[Use]) -> tuple[Share, ...]:
 
 
 def fraction_of(instance: MergedDevice, card: MergedDevice, siblings: int) -> float:
-    """Return the fraction of the card that an instance has: by its profile, or else an equal part."""
+    """Return the fraction of the card that an instance has: from its profile or, without one, an equal part."""
     profile = _PROFILE.match(dict(instance.facts).get("profile", ""))
     if profile is None:
         return 1.0 / siblings

@@ -1,4 +1,4 @@
-"""Finds the owner of a process by its cgroup path: the innermost job or container, or else the unit or user session."""
+"""Finds a process's owner in its cgroup path: the innermost job or container or else the unit or user session."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _MAX_PARTS = 64
 _SHORT_ID = 12
 _DELETED = " (deleted)"
 _ESCAPED = re.compile(r"\\x([0-9a-fA-F]{2})")
-# The hierarchies in the order in which they are searched. Version 2 has an empty name.
+# The cgroup hierarchies in the order in which they are searched. That of version 2 has an empty name.
 _HIERARCHIES = ("", "name=systemd", "devices", "memory", "cpu,cpuacct", "pids")
 
 
 @dataclass(frozen=True, slots=True)
 class CgroupOwner:
-    """The owner in a cgroup path, the keys that other sources use for this owner, and the container's id or name."""
+    """The owner in a cgroup path, the keys by which other sources name the owner, and the container's id or name."""
 
     owner: Owner | None = None
     keys: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class CgroupOwner:
 
 @dataclass(frozen=True, slots=True)
 class _MatchedPart:
-    """A matched part of a path."""
+    """A part of a path that matched a pattern."""
 
     kind: str
     text: str
@@ -37,7 +37,7 @@ class _MatchedPart:
 
 @dataclass(frozen=True, slots=True)
 class _PartPattern:
-    """A pattern for a part of a path. Its first group is the text. `above` must match the preceding parts."""
+    """A pattern for one part of a path. Its first group is an id or name. `above` must match the path before it."""
 
     kind: str
     pattern: re.Pattern[str]
@@ -53,12 +53,12 @@ _UID = r"([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{1
 # A part may match several patterns. The deepest part is the most specific.
 # fmt: off
 _PATTERNS = (
-    # Kubernetes with either cgroup driver. Slices have underscores in the UID. containerd may append the container's id.
+    # Kubernetes with either cgroup driver. In slices, the UID has underscores, and containerd may append the container's id.
     _pattern("pod", rf"(?:[\w-]+-)?kubepods(?:-[a-z]+)?-pod{_UID}\.slice(?::[a-z-]+:[0-9a-f]+)?"),
     _pattern("pod", rf"pod{_UID}"),
-    # Monitors of containers have no owner.
+    # Processes that monitor containers have no owner.
     _pattern("monitor", r"(?:crio|libpod)-conmon-([0-9a-f]{64})(?:\.scope)?"),
-    # Docker, containerd, nerdctl, cri-o, podman, isula: their scopes, or ids in their folders.
+    # Docker, containerd, nerdctl, cri-o, podman and isula use scopes, or folders named by the container's id.
     _pattern("container", rf"(?:docker|cri-containerd|nerdctl|crio|libpod|isulad?|buildkit)-{_ID}\.scope"),
     _pattern("container", rf"libpod-payload-{_ID}"),
     _pattern("container", rf"[^:/]+:(?:cri-containerd|docker|nerdctl|runc):{_ID}"),
@@ -80,13 +80,13 @@ _PATTERNS = (
     _pattern("service", r"([^/]+\.service)", r"\A/?\Z"),
 )
 # fmt: on
-# Kinds that can be the owner inside a pod, and kinds that are the owner if there is no other.
+# The kinds that precede a pod if they are inside it, and the kinds that are used only if there is no other owner.
 _INNERMOST = frozenset({"container", "slurm", "sluid", "pbs", "flux"})
 _UNITS = frozenset({"user", "service"})
 
 
 def owner_in_cgroup(text: str) -> CgroupOwner:
-    """Return the owner in the text of /proc/PID/cgroup (version 1, 2 or both). It is empty if no owner is found."""
+    """Find the owner in the text of /proc/PID/cgroup (version 1, 2 or both). The result is empty if there is none."""
     paths = dict(_paths(text))
     fallback: list[_MatchedPart] = []
     for hierarchy in (*_HIERARCHIES, *(name for name in paths if name not in _HIERARCHIES)):
@@ -98,7 +98,7 @@ def owner_in_cgroup(text: str) -> CgroupOwner:
 
 
 def _paths(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each hierarchy with its path. The name of version 2 is empty."""
+    """Yield the name and the path of each hierarchy. That of version 2 has an empty name."""
     for line in text[:MAX_CHARACTERS].splitlines():
         number, colon, rest = line.partition(":")
         controllers, second_colon, path = rest.partition(":")
@@ -152,7 +152,7 @@ def _with_hyphens(text: str) -> str:
 
 
 def _short(container: str) -> str:
-    """Return a container's name, or the short form of its id, which runtimes print."""
+    """Return a container's name or, if it only has an id, the short form that runtimes print."""
     return container[:_SHORT_ID] if re.fullmatch(_ID, container) else container
 
 

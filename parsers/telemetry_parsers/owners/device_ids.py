@@ -1,4 +1,4 @@
-"""Parses the kubelet's device ids (resource name and id, or DRA driver and device) into names of cards."""
+"""Parses the kubelet's device ids (resource and id, or DRA driver and device). The results are names of cards."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Collection, Mapping
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.ownership import DeviceName, Way
 
-# The named groups are the card's name, the instance on the card, and the part of a shared card.
+# Each pattern has named groups: the card's name, the instance on the card, and the part of a shared card.
 _Patterns = tuple[tuple[re.Pattern[str], Way], ...]
 
 _HEX = "[0-9a-fA-F]"
 _UUID = rf"(?:[A-Z]{{2,4}}-)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
 _BUS = rf"{_HEX}{{4}}:{_HEX}{{2}}:{_HEX}{{2}}\.[0-7]"
 _NUMBER = "[0-9]{1,6}"
-# The number of a card's part in ids of several plugins: time slicing and MPS, Cambricon, GKE.
+# How plugins append the number of a shared card's part: for time slicing and MPS, Cambricon, GKE.
 _PART = r"(?:::|-_-|/vgpu)(?P<part>[0-9]{1,6})"
-# Suffixes of a UUID: HAMi's number, Cambricon's profile and number, or the UUID of an instance.
+# What plugins append to a UUID: HAMi a number, Cambricon a profile and number, others the UUID of an instance.
 _SUFFIX = r"-(?P<suffix>[\w.+-]{1,80})"
 
 
@@ -25,7 +25,7 @@ def _patterns(*rows: tuple[str, Way]) -> _Patterns:
     return tuple((re.compile(rf"{row}(?:{_PART})?", re.ASCII), way) for row, way in rows)
 
 
-# Forms of all vendors. Drivers before 470 name MIG instances by card, instance and compute instance.
+# Ids that any vendor may use. Drivers before 470 name a MIG instance by card, GPU instance and compute instance.
 _OF_ANY_VENDOR = (
     *_patterns((rf"(?P<name>MIG-{_UUID}/{_NUMBER}/{_NUMBER})", "uuid"), (rf"(?P<name>{_UUID})", "uuid")),
     (re.compile(rf"(?P<name>{_UUID}){_SUFFIX}", re.ASCII), "uuid"),
@@ -41,15 +41,15 @@ class _Family:
 
     vendor: str
     domains: tuple[str, ...]
-    strict: re.Pattern[str]  # resource names that always mean cards
-    # The ids of cards under other resource names in these domains, which network plugins use, too.
+    strict: re.Pattern[str]  # names of resources that are always cards
+    # The form of a card's id under other resource names. Network plugins use these domains, too.
     loose: re.Pattern[str] | None = None
     ids: tuple[tuple[re.Pattern[str], Way], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AllocatedDevice:
-    """The possible names of an allocated device, and the allocated part of a shared device."""
+    """The possible names of an allocated device and, if it is shared, the name of the allocated part (`replica`)."""
 
     names: tuple[DeviceName, ...]
     replica: str = ""
@@ -64,7 +64,7 @@ _FAMILIES = (
     _family(
         "nvidia", "nvidia.com", r"p?gpu(?:\.shared)?|mig-[0-9][\w.+]*(?:\.shared)?",
         (rf"nvidia(?P<name>{_NUMBER})(?:/gi(?P<instance>{_NUMBER}))?", "minor"),
-        # A card and the position of a MIG instance in the card's list. No device is found by this name.
+        # The card's index, and the instance's position in the card's list. No device can be found by this name.
         (rf"(?P<name>{_NUMBER}:{_NUMBER})", "index"),
         _INDEX,
         loose=r"(?:GPU|MIG)-",
@@ -72,7 +72,7 @@ _FAMILIES = (
     _family("nvidia", "volcano.sh", r"v?gpu-number"),
     _family(
         "amd", "amd.com", r"gpu|[sdtqc]px_nps[0-9]{1,2}",
-        # The reader of the kubelet reports the render node of such a platform device.
+        # The kubelet's reader finds out the render node of this platform device.
         (rf"(?P<name>amdgpu_xcp_{_NUMBER})", "render"),
     ),
     _family("hygon", "hygon.com", r"dcu|dcunum", _INDEX),
@@ -97,12 +97,12 @@ _DRIVERS = (
     _family(
         "nvidia", "gpu.nvidia.com", "",
         (rf"gpu-(?P<name>{_NUMBER})", "minor"),
-        # The profile and placement of a MIG instance. No device is found by this name.
+        # The instance is named by its profile and placement. No device can be found by this name.
         (rf"gpu-(?P<name>{_NUMBER})-mig-(?P<instance>[\w.-]{{1,60}})", "minor"),
     ),
     _family("amd", "gpu.amd.com", "", (rf"gpu-[0-9]{{1,4}}-(?P<name>{_NUMBER})", "render")),
 )  # fmt: skip
-# A resource that is only in the configuration can belong to any vendor.
+# A resource that is known only from the configuration may be of any vendor.
 _UNKNOWN_VENDOR = _Family(
     "",
     (),
@@ -112,14 +112,14 @@ _UNKNOWN_VENDOR = _Family(
 
 
 def is_wanted(resource: str, configured: Collection[str]) -> bool:
-    """Return whether this resource name or DRA driver can have cards. `configured` are additional names."""
+    """Return whether devices of this resource or DRA driver can be cards. `configured` has further resource names."""
     return _family_of(resource, configured) is not None
 
 
 def parse_device_id(
     resource: str, device: str, configured: Collection[str], render_nodes: Mapping[str, str]
 ) -> AllocatedDevice | None:
-    """Return the device with this id, or None if the form of the id is unknown. `render_nodes` is by device and bus id."""
+    """Parse a device id. Return None if its form is unknown. `render_nodes` has device names and bus ids as keys."""
     family = _family_of(resource, configured)
     for pattern, way in () if family is None else (*_OF_ANY_VENDOR, *family.ids):
         match = pattern.fullmatch(device)
@@ -129,7 +129,7 @@ def parse_device_id(
 
 
 def may_be_card(resource: str, device: str, configured: Collection[str]) -> bool:
-    """Return whether the id can belong to a card. A vendor's domain can also contain network devices."""
+    """Return whether the id can be that of a card. Network devices may have the same vendor's domain."""
     family = _family_of(resource, configured)
     if family is None:
         return False

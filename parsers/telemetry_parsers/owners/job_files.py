@@ -20,7 +20,7 @@ READER = "jobs"
 _NUMBERS_MEAN: Mapping[str, Way] = {"slurm": "minor", "pbs": "minor", "flux": "index"}
 _FLUX_PREFIXES = "ƒf"
 _LATEST_SECONDS = 1e12
-# From the kernel's devices.txt: NVIDIA's cards (254 and 255 are control devices), and render nodes of other vendors.
+# From the kernel's devices.txt: NVIDIA's cards (254 and 255 are control devices), and the render nodes of others.
 _NVIDIA_MAJOR, _NVIDIA_CARDS = 195, range(254)
 _DRM_MAJOR, _RENDER_NODES = 226, range(128, 192)
 
@@ -48,28 +48,28 @@ def _parse_jobs(scheduler: str, capture: Capture) -> Report:
 
 
 def job_keys(scheduler: str, job_id: str) -> tuple[str, ...]:
-    """Return the keys that other sources use for a job. Flux writes the first letter of a job id in two ways."""
+    """Return the keys by which other sources name a job. Flux writes the first letter of a job id in two ways."""
     if scheduler == "flux" and job_id[:1] in _FLUX_PREFIXES:
         return tuple(f"flux:{letter}{job_id[1:]}" for letter in _FLUX_PREFIXES)
     return (f"{scheduler}:{job_id}",)
 
 
 def scheduler_of(job_id: str) -> str:
-    """Return the scheduler of a job id: ids of Slurm are numbers, ids of PBS contain a server name, others are Flux's."""
+    """Guess the scheduler from a job id: Slurm's are numbers, those of PBS contain a server name, others are Flux's."""
     if job_id.isascii() and job_id.isdigit():
         return "slurm"
     return "pbs" if "." in job_id else "flux"
 
 
 def device_name(text: str, number_means: Way) -> DeviceName:
-    """Return the device with this number or UUID; `number_means` is the meaning of a number."""
+    """Return the name of a device from a number or UUID. `number_means` says what a number is, such as the index."""
     if text.isascii() and text.isdigit() and len(text) <= 4:
         return DeviceName(text, number_means, str(int(text)))
     return DeviceName(text[:MAX_NAME_LENGTH], "uuid", text[:MAX_NAME_LENGTH])
 
 
 def _claims(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
-    """Yield a claim for each device of the job, or one claim without a device. Yield nothing if the job has no id."""
+    """Yield a claim for each device of the job, or one if it has no devices. Yield none for a job without an id."""
     job_id = _text(job, "id")
     if not job_id:
         return

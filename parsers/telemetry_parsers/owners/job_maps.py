@@ -55,7 +55,7 @@ def _claims_of(output: Output, problems: list[Problem]) -> Iterator[Claim]:
 
 
 def _dcgm(file: str, text: str, _users: Mapping[str, str]) -> Iterator[Claim]:
-    """Yield a claim for each line, which is a job id. The file is named by NVML's index of the GPU and the instance."""
+    """Yield a claim for each line, which is a job id. The file's name has the GPU's NVML index and the instance."""
     match = _DCGM_NAME(file)
     if match is None:
         return

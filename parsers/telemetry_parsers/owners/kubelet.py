@@ -27,7 +27,7 @@ _Path = tuple[str, ...]
 
 
 def parse(capture: Capture) -> Report:
-    """Return the claims of all pods, or problems with the ids of allocatable devices, depending on the call."""
+    """Return the claims of all pods or, for the call about allocatable devices, the problems with their ids."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -69,14 +69,14 @@ _PARSERS: Mapping[str, Callable[[Output], Report]] = {"pods": _pods, "allocatabl
 
 @dataclass(frozen=True, slots=True)
 class _NodeData:
-    """Data of the node besides the kubelet's answer. `uids` and `containers` (ids) are by namespace and names."""
+    """What the reader found on the node besides the kubelet's answer. The keys of `uids` and `containers` are names."""
 
     configured: frozenset[str] = frozenset()
     render_nodes: Mapping[str, str] = field(default_factory=dict)
     uids: Mapping[_Path, list[str]] = field(default_factory=dict)
     containers: Mapping[_Path, list[str]] = field(default_factory=dict)
     living: frozenset[str] | None = None
-    # True if all living pods have a log folder, whose name contains the UID.
+    # Whether all living pods have a log folder. The folder's name contains the pod's UID.
     has_all_uids: bool = True
 
     @classmethod
@@ -103,13 +103,13 @@ def _by_path(plain: Plain, name_keys: tuple[str, ...], key: str, pattern: re.Pat
 
 
 def _living_uids(data: dict[str, Plain], uids: Mapping[_Path, list[str]]) -> frozenset[str] | None:
-    """Return the UIDs that have a cgroup, or None if no pod of this kubelet has a cgroup in this hierarchy."""
+    """Return the UIDs that have a cgroup. Return None if the hierarchy does not contain any pod of this kubelet."""
     living = frozenset(uid for uid in items(data.get("living_pod_uids")) if isinstance(uid, str))
     return living if any(uid in living for pod_uids in uids.values() for uid in pod_uids) else None
 
 
 def _is_living(uids: list[str], node: _NodeData) -> bool | None:
-    """Return whether a pod with these UIDs lives, or None if it may be a living pod without a log folder."""
+    """Return whether a pod with these UIDs lives. None means unknown: a living pod may have no log folder."""
     if node.living is None or not uids:
         return None
     return True if node.living.intersection(uids) else False if node.has_all_uids else None
@@ -131,7 +131,7 @@ def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Proble
         ids = node.containers.get((namespace, name, container_name), [])
         keys = [f"podname:{owner.name}", *(f"container:{container_id}" for container_id in ids)]
         devices = list(_devices(container, node, problems))
-        # Processes that are only known by their pod belong to a container with a device, or to the only container.
+        # If only the pod of a process is known, the process belongs to a container with a device or to the only container.
         if devices or len(containers) == 1:
             keys += [f"pod:{uid}" for uid in living or uids]
         for allocated in devices or [device_ids.AllocatedDevice(())]:

@@ -12,10 +12,10 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Plain
 
 MAX_ANSWER_BYTES = 4 << 20
-# The limits for pods, for containers and for devices, which no real node reaches.
+# The maximum number of pods, of containers and of devices. No real node reaches it.
 MAX_ENTRIES = 4096
 
-# Returns whether devices with this resource name or driver are wanted.
+# A function that returns whether devices of this resource or driver shall be decoded.
 IsWanted = Callable[[str], bool]
 _Span = tuple[int, int]
 
@@ -49,7 +49,7 @@ def _checked(answer: bytes) -> bytes:
 
 @dataclass(slots=True)
 class _Answer:
-    """The bytes of one answer, and the number of entries of each kind that were decoded."""
+    """The bytes of one answer, and the number of decoded entries of each kind."""
 
     data: bytes
     is_wanted: IsWanted
@@ -99,7 +99,7 @@ class _Answer:
         return (inner for field_number, inner in _length_delimited_fields(self.data, span) if field_number == number)
 
     def _texts(self, span: _Span, numbers: tuple[int, ...]) -> dict[int, str]:
-        """Return the texts with these field numbers. A repeated text overrides earlier ones; a missing text is empty."""
+        """Return the text of each of these fields. If a field is repeated, the last one is used; a missing one is empty."""
         texts = dict.fromkeys(numbers, "")
         for number, inner in _length_delimited_fields(self.data, span):
             if number in texts:

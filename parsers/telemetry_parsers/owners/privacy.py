@@ -11,9 +11,9 @@ from telemetry_parsers.ownership import Claim, Owner, OwnerKind, Task
 
 Exposure = Literal["name", "hash", "none"]
 _Category = Literal["users", "pods", "jobs"]
-# Hexadecimal digits of a hash. A collision among 10,000 names has a probability of 1 in 5 million.
+# The number of hexadecimal digits of a hash. Among 10,000 names, the probability of a collision is 1 in 5 million.
 _DIGITS = 12
-# The category of an owner's name by the owner's kind. Services are often named after the user who runs them.
+# For each kind of owner, the setting that applies to its name. Services are often named after the user who runs them.
 _KIND_CATEGORIES: Mapping[OwnerKind, _Category] = {
     "pod": "pods",
     "container": "pods",
@@ -34,12 +34,12 @@ _FIELD_CATEGORIES: Mapping[str, _Category] = {
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """The configured exposure of names. Hidden owners are numbered, so that the owners of a card remain distinct."""
+    """How names of users, pods and jobs are exposed. Hidden owners are numbered, so they remain distinguishable."""
 
     users: Exposure
     pods: Exposure
     jobs: Exposure
-    key: bytes = b""  # of the hashes: without the key, names cannot be guessed
+    key: bytes = b""  # the key of the hashes; without it, names cannot be guessed
 
     @property
     def needs_key(self) -> bool:
@@ -71,7 +71,7 @@ class Privacy:
         )
 
     def hide_folders(self, device: MergedDevice) -> MergedDevice:
-        """Return the device. Folders of programs are removed from its processes if users are hashed or hidden."""
+        """If users are hashed or hidden, remove the folders from the names of the device's processes."""
         if self.users == "name" or not any("/" in process.name for process in device.processes):
             return device
         return replace(device, processes=tuple(map(_without_folder, device.processes)))
@@ -96,7 +96,7 @@ def _without_folder(process: Process) -> Process:
 
 
 def _hashed(key: bytes, category: str, text: str) -> str:
-    """Return the hash of a text, which differs by category: a user and a pod with the same name have different hashes."""
-    from hmac import digest  # not needed if all names are exposed
+    """Return the hash of a text. It depends on the category: a user and a pod of the same name get different hashes."""
+    from hmac import digest  # imported here, because it is not needed if all names are exposed
 
     return digest(key, f"{category}\0{text}".encode(errors="surrogatepass"), "sha256").hex()[:_DIGITS]

@@ -24,7 +24,7 @@ _QUANTITY = re.compile(r"(\d{1,20})(?: ([KMG]iB|B))?")
 
 
 class Client(NamedTuple):
-    """A client of a card's driver. Several open files, also of forked processes, may belong to the same client."""
+    """A client of a card's driver. Several open files, including files of forked processes, may belong to it."""
 
     bus_id: str
     number: str
@@ -32,7 +32,7 @@ class Client(NamedTuple):
 
 
 def parse_clients(texts: Iterable[str]) -> Iterator[Client]:
-    """Yield the client in each text of an open file's fdinfo. The same client may be yielded several times."""
+    """Yield the client in the fdinfo text of each open file. The same client may be yielded several times."""
     for text in texts:
         fields = dict(_fields(text))
         bus_id, number = fields.get("drm-pdev", "").lower(), fields.get("drm-client-id", "")
@@ -41,7 +41,7 @@ def parse_clients(texts: Iterable[str]) -> Iterator[Client]:
 
 
 def memory_by_card(clients: Iterable[Client]) -> list[Plain]:
-    """Return the memory of the clients on each card, without cards whose driver does not report memory."""
+    """Return the memory that the clients use on each card. Cards whose driver does not report memory are omitted."""
     size_by_card: dict[str, int] = {}
     for client in clients:
         if client.memory_bytes is not None:
@@ -67,12 +67,12 @@ def _memory(fields: dict[str, str]) -> int | None:
 
 
 _CALL = "processes"
-# The reader adds an output with this name, so that an empty list differs from a missing one.
+# The reader always adds an output with this name. It shows that the list of processes is empty, not missing.
 _LIST_OUTPUT = "/proc"
 _MAX_PID = 1 << 22
 _MAX_NUMBER = 1e18
 _MAX_KEY_LENGTH = 128
-# Environment variables with a job id, and the prefix of the job's key. Below: variables with the rank of a process.
+# Environment variables that contain a job id, and the prefix of the job's key.
 _JOB_VARIABLES = (
     ("SLURM_JOB_ID", "slurm"),
     ("SLURM_JOB_SLUID", "sluid"),
@@ -120,7 +120,7 @@ def _task(data: Plain) -> Task | None:
 
 
 def _with_environment(task: Task, environment: Plain) -> Task:
-    """Return the task with the job and rank from environment variables. An owner from the cgroup has priority."""
+    """Add the job and the rank from environment variables to a task. An owner from the cgroup takes precedence."""
     if not isinstance(environment, dict):
         return task
     values = {name: value for name in environment if (value := _text(environment, name))}
