@@ -13,25 +13,25 @@ from telemetry_parsers.model import Metric
 FOREIGN = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped"}) | frozenset(
     {"process_start_time_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"}
 )
-# The labels of joins and sums: one node, one card, the cards of a model, and of a model in one node. `cluster` exists only if several clusters share a store.
+# Labels by which series are joined and summed. `cluster` exists only if several clusters share a store.
 NODE = "cluster, job, instance"
 CARD = f"{NODE}, id"
 MODEL = "cluster, job, vendor, model"
 MODEL_IN_NODE = f"{NODE}, vendor, model"
-# Partitions, which most counts of cards exclude.
+# Selects partitions. Most counts of cards exclude them.
 PARTITIONS = 'accelerator_info{parent!=""}'
 DEVICE = f"{NODE}, vendor, device, id, model"
 _TARGET_LABELS = frozenset(NODE.split(", "))
 _DEVICE_LABELS = frozenset(DEVICE.split(", "))
-# Labels of accelerator_info, in addition to the labels of every device.
+# The labels that only accelerator_info has, besides the labels of every device.
 _INFO_LABELS = frozenset(
     {"uuid", "bus_id", "serial", "driver", "parent", "partition", "numa_node", "power_kind", "peak_origin"}
     | {"simulated", "replayed", "model_now", "profile"}
 )
-# Prometheus' own series about the alerts that it evaluates.
+# Series by which Prometheus shows the state of the alerts that it evaluates.
 _ALERT_SERIES = frozenset({"ALERTS", "ALERTS_FOR_STATE"})
 _ALERT_LABELS = frozenset({"alertname", "alertstate", "severity"})
-# Labels of inference servers' counters: Kubernetes' labels of a target, and the model.
+# Labels of inference servers' counters: the Kubernetes labels of the scraped pod, and the model's name.
 _INFERENCE_LABELS = frozenset({"namespace", "pod", "model_name"})
 _RANK_LABELS = frozenset({"rank", "server"})
 # Labels that panel queries build from other labels to name a series.
@@ -40,7 +40,7 @@ _GROUPED_BY = (_DEVICE_LABELS | _INFO_LABELS | _RANK_LABELS | _ALERT_LABELS | _N
     (metric.label for metric in BY_NAME.values()), *OWN_LABELS.values(), *OWNER_LABELS.values()
 )
 
-# Labels whose values are all in the catalogue. For other labels, vendors may add values.
+# Labels for which the catalogue has all values. Vendors may use further values of other labels.
 _CLOSED = frozenset({"state", "level", "action", "domain", "engine", "dtype"})
 
 _SELECTOR = re.compile(r"\b([a-zA-Z_][a-zA-Z0-9_:]*)\s*(?:\{([^}]*)\})?")
@@ -53,7 +53,7 @@ _GROUPINGS = re.compile(r"\b(by|without|on|ignoring|group_left|group_right)\s*\(
 
 
 def prefix_pattern(words: Collection[str]) -> str:
-    """Return a pattern for texts that begin with one of these words."""
+    """Return a regular expression that matches texts beginning with one of these words."""
     return f"({'|'.join(words)}).*"
 
 
@@ -62,8 +62,8 @@ class QueryError(ValueError):
 
 
 def check_query(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> str:
-    """Return the query. Raise QueryError for an unknown metric or label; `recorded` are the labels of recorded series."""
-    # Strings outside of selectors are removed, so that no word in an argument of label_replace is mistaken for a metric.
+    """Return the query. Raise QueryError for an unknown metric or label. `recorded` maps recorded series to their labels."""
+    # Strings outside of selectors are removed, because a word in an argument of label_replace is not a metric.
     selectors = _SELECTOR_OR_STRING.sub(lambda match: match["selector"] or '""', _GROUPINGS.sub("", query))
     for match in _SELECTOR.finditer(selectors):
         name = match[1]
@@ -91,7 +91,7 @@ def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyT
         return _device_labels(metric)
     if metric.scope == "owner":
         return _DEVICE_LABELS | frozenset(OWNER_LABELS[name])
-    # Nodes that push their metrics have the label `pushed` (deploy/agents/targets/node.yml).
+    # The series of nodes that push their metrics have the label `pushed` (deploy/agents/targets/node.yml).
     return _TARGET_LABELS | {"pushed"} | frozenset(OWN_LABELS.get(name, ()))
 
 
@@ -117,7 +117,7 @@ def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:
 
 
 def _check_words(name: str, label: str, text: str) -> None:
-    """Raise QueryError if a label has a closed list of values, and the value is not in the list."""
+    """Raise QueryError if the catalogue has all values of this label and the value is not among them."""
     metric = BY_NAME.get(name)
     if metric is None or label not in _CLOSED or not metric.words or not re.fullmatch(r"[a-z0-9_|]*", text):
         return

@@ -11,7 +11,7 @@ from telemetry_grafana.promql import CARD, PARTITIONS
 from telemetry_grafana.rules import recording_tokens as tokens
 
 _CARD = f"on ({CARD})"
-# An owner's share of each card. Values multiplied by shares add up to the values of the cards.
+# The share of a card that belongs to an owner. The shares of a card add up to 1.
 _SHARE = "accelerator_allocation_ratio{$cards}"
 _OWNER = ("owner_kind", "owner", "user", "account")
 _BY_OWNER = ", ".join(_OWNER)
@@ -39,13 +39,13 @@ def _increase(counter: str, labels: str) -> str:
 
 
 def _if_complete(text: str, labels: str, over: str = "") -> str:
-    """Return the expression only if the memory on all cards of an owner is known. A partial sum would be misleading."""
+    """Limit an expression to owners whose memory is known on all of their cards. A partial sum would be misleading."""
     cards = [f"last_over_time({series}{over})" if over else series for series in (_MEMORY, _SECONDS)]
     return f"{text} and (count by ({labels}) ({cards[0]}) == count by ({labels}) ({cards[1]}))"
 
 
 def _mean_utilization(labels: str) -> str:
-    """Return the mean utilization of the cards of each group, weighted by shares."""
+    """Return the mean utilization of each group's cards, weighted by the owners' shares of the cards."""
     shares = f"{_SHARE} and {_CARD} accelerator_utilization_ratio"
     return f"sum by ({labels}) ({_times_share('accelerator_utilization_ratio')}) / sum by ({labels}) ({shares})"
 
@@ -65,7 +65,7 @@ _NOW = card_table(
 
 
 def _usage_table(subject: str, labels: Sequence[str]) -> Panel:
-    """Return a table of use and cost in the time range, by these labels."""
+    """Return a table with a row for each combination of these labels: use and cost in the time range."""
     by = ", ".join(labels)
     return card_table(
         f"By {subject}",

@@ -25,12 +25,12 @@ from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
 _NOT_THERE = "missing|no_devices|not_mine|disabled|not_supported"
-# The position of a source's state. States of missing sources come last, because most sources are missing.
+# Encodes a source's state as a number, by which sources are sorted. Sources with nothing to read come last.
 _STATE = " or ".join(
     f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))'
     for position, state in sorted(enumerate(STATES), key=lambda item: item[1] in _NOT_THERE.split("|"))
 )
-# From 0 (never ok) to 1 (always ok). Missing sources get 2, because most tools are missing on every node.
+# From 0 (never ok) to 1 (always ok), for sorting. Sources with nothing to read get 2, because they are normal.
 _WELL_OR_NOT_THERE = " + ".join(
     f'sum without (state) (avg_over_time(telemetry_source_state{{$nodes,state=~"{states}"}}[$__range] @ end()))'
     for states in (f"ok|{_NOT_THERE}", _NOT_THERE)
@@ -101,7 +101,7 @@ MONITOR = Page(
                 "Time since each poll last succeeded, for the polls with the longest time.",
                 "s",
                 query(
-                    # Both times are from the node's clock, which may differ from the clock of Prometheus.
+                    # Both times are from the node's clock, so a difference from the clock of Prometheus does not matter.
                     "(telemetry_time_seconds{$nodes} - on (cluster, job, instance) group_right ()"
                     " telemetry_source_last_success_timestamp_seconds{$nodes}) and on (cluster, job, instance, source, poll)"
                     " bottomk(8, telemetry_source_last_success_timestamp_seconds{$nodes} @ end())",

@@ -1,4 +1,4 @@
-"""A dashboard: its variables, annotations, links to the other dashboards, and rows of panels."""
+"""Builds a dashboard: its variables, annotations, links to the other dashboards, and rows of panels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from telemetry_grafana.dashboards.query import SELECTORS, query
 from telemetry_grafana.promql import NODE
 
 _ALL = VariableOption(text="All", value="$__all", selected=True)
-# The variables read series that every node has, or every card of every vendor.
+# Name, label and series of each variable. Every node, or every card of every vendor, has these series.
 _VARIABLES = (
     ("cluster", "Cluster", "telemetry_build_info"),
     ("job", "Job", 'telemetry_build_info{cluster=~"$cluster"}'),
@@ -39,7 +39,7 @@ _LABELS = {"node": "instance"}
 
 
 def _variable(name: str, label: str, series: str, *, has_all: bool) -> QueryVariable:
-    """Return a variable that allows several values, and the choice of all values if `has_all`."""
+    """Return a variable that allows several values. If `has_all`, it also offers the choice "All"."""
     variable = (
         QueryVariable(name)
         .label(label)
@@ -49,24 +49,24 @@ def _variable(name: str, label: str, series: str, *, has_all: bool) -> QueryVari
         .sort(VariableSort.NATURAL_ASC)
         .multi(True)
     )
-    # The regular expression also matches missing labels: of unknown models, and of the cluster if there is only one.
+    # `.*` also matches a missing label, such as `model` of an unknown model, or `cluster` if there is only one cluster.
     return variable.include_all(True).all_value(".*").current(_ALL) if has_all else variable
 
 
 _STEP = "60s"
-# The hour before this step, so that annotations are not repeated after an outage of the daemon or Prometheus.
+# What existed within an hour before a step is not annotated again, such as after an outage of the daemon.
 _PREVIOUS_HOUR = "[1h] offset $__interval"
 
 
 class _Annotation(AnnotationQuery):
-    """An annotation for the Prometheus data source, with settings that the SDK does not have."""
+    """An annotation from Prometheus, with settings that the SDK does not support."""
 
     def __init__(self, name: str, color: str, expression: str, title: str, text: str) -> None:
         super().__init__(name=name, datasource=DATA_SOURCE, icon_color=color, expr=expression)
         self._format = {"step": _STEP, "titleFormat": title, "textFormat": text, "tagKeys": "instance"}
 
     def to_json(self) -> dict[str, object]:
-        """Return the annotation with the settings of the data source."""
+        """Return the annotation as JSON, including these settings."""
         return {**super().to_json(), **self._format}
 
 
@@ -78,7 +78,7 @@ _ANNOTATIONS = (
     (
         "Alerts",
         "red",
-        # Only the start is marked, because the regions of several alerts would overlap and hide the lines.
+        # Only the start of an alert is marked, because the regions of several alerts would overlap and hide the lines.
         f"{_FIRING} unless {_FIRING} offset $__interval",
         "{{alertname}}",
         "{{severity}} {{instance}} {{vendor}} {{device}}",
@@ -102,7 +102,7 @@ _ANNOTATIONS = (
 
 
 def _annotations(*, has_all_alerts: bool) -> list[AnnotationQuery]:
-    """Return the annotations of a dashboard, with all alerts or only critical alerts."""
+    """Return the annotations of a dashboard. Without `has_all_alerts`, only critical alerts are annotated."""
     # The warnings of a whole fleet would hide the panels.
     severity = "" if has_all_alerts else ',severity="critical"'
     return [
@@ -125,7 +125,7 @@ _WIDTH = 24
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A dashboard with panels by row. `collapsed` rows are at the end. Variables in `preselected` have one value at first."""
+    """A dashboard. `sections` and `collapsed` map row titles to panels. Variables in `preselected` start with one value."""
 
     uid: str
     title: str

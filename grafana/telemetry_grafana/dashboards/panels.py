@@ -23,11 +23,11 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from telemetry_grafana.dashboards.query import RANKED, Query, query
 
 DATA_SOURCE = dashboard.DataSourceRef(type_val="prometheus", uid="${datasource}")
-# Texts for missing data, so that it does not look like a good state.
+# Texts that are shown for missing data. An empty panel could look like a good state.
 _NOT_COLLECTED = "not collected"
 _NOT_REPORTED = "n/a"
 GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
-# The colours of a number that is neither good nor bad, and of an unknown state.
+# The first colour is for a number that is neither good nor bad, the second for an unknown state.
 _PLAIN, GREY = "text", "#6b7078"
 _Builder = Any  # the builders of the SDK have no useful common type
 Steps = Sequence[tuple[float | None, str]]
@@ -35,12 +35,12 @@ Words = Mapping[str, tuple[str, str]]
 
 
 def rising(yellow: float, red: float | None = None) -> Steps:
-    """Return thresholds: green below `yellow`, yellow from there, and red from `red` on."""
+    """Return thresholds: green below `yellow`, yellow up to `red`, and red above (never, if `red` is None)."""
     steps = (None, GREEN), (yellow, YELLOW)
     return steps if red is None else (*steps, (red, RED))
 
 
-# A single hue, because a busy card is not a problem. No step is as dark as the background of an empty cell.
+# Shades of one hue, because a busy card is not a problem. None is as dark as an empty cell.
 _DARK_TO_LIGHT: Steps = (
     (None, "#1f4a7a"),
     (0.05, "#2d68a8"),
@@ -54,32 +54,32 @@ _LIMIT: Mapping[str, object] = {
     "custom.hideFrom": {"legend": True, "tooltip": False, "viz": False},
     "color": {"mode": "fixed", "fixedColor": RED},
 }
-# Grafana shows an error if a status history has more points than half of its pixels.
+# Grafana shows an error if a status history has more than one point per two pixels of its width.
 _MAX_CELLS = 240
 _ROWS_ON_A_PAGE = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The vertical axis: a fixed lower end, and values that it always includes."""
+    """The vertical axis. `lowest` is its fixed lower end. The axis always includes the soft limits."""
 
     lowest: float | None = 0.0
     soft_low: float | None = None
     soft_high: float | None = None
 
 
-# An axis for numbers that are small for their unit.
+# An axis for values that are far below the unit's usual range, which scales to the values.
 FREE = Axis()
 AROUND_ZERO = Axis(lowest=None)
 _AXES: Mapping[str, Axis] = {"percentunit": Axis(soft_high=1.0), "celsius": Axis(None, 20.0, 90.0)}
 _RANKED_DECIMALS: Mapping[str, int] = {"percentunit": 1, "celsius": 0}
-# Without a soft maximum, Grafana draws zeros on an axis up to 100.
+# Without a soft maximum, Grafana would draw an axis up to 100 if all values are 0.
 _FROM_ZERO = Axis(soft_high=1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel with its size: width in 24ths of the page, height in rows of the grid."""
+    """A panel and its size in units of Grafana's grid, which has 24 columns."""
 
     builder: _Builder
     width: int
@@ -90,7 +90,7 @@ class Panel:
         return replace(self, width=width, height=height)
 
     def with_empty_text(self, text: str) -> Panel:
-        """Return the panel with this text for the case that there is no data."""
+        """Return the panel with this text, which is shown if there is no data."""
         return replace(self, builder=self.builder.no_value(text))
 
 
@@ -103,7 +103,7 @@ def lines(
     axis: Axis | None = None,
     min_step: str = "",
 ) -> Panel:
-    """Return a panel of series over time with dashed `limits`. `min_step` is for rates of values that are polled rarely."""
+    """Return a panel of series over time and dashed `limits`. Rates of rarely polled values need a `min_step`."""
     panel = (
         timeseries.Panel()
         .span_nulls(False)
@@ -133,12 +133,12 @@ def _legend() -> VizLegendOptions:
 
 
 def with_unit(panel: Panel, unit: str, position: int) -> Panel:
-    """Return the panel with another unit for the query at a position, for which Grafana adds an axis."""
+    """Return the panel with another unit for the query at this position. Grafana adds a second axis for the unit."""
     return replace(panel, builder=panel.builder.override_by_query(_query_name(position), _overrides({"unit": unit})))
 
 
 def stacked(title: str, description: str, unit: str, *queries: Query) -> Panel:
-    """Return a panel of stacked series over time, whose sum is of interest."""
+    """Return a panel of series over time that are stacked to show their sum."""
     panel = lines(title, description, unit, *queries)
     stacking = StackingConfig().mode(common.StackingMode.NORMAL).group("A")
     return replace(panel, builder=panel.builder.stacking(stacking).fill_opacity(30))
@@ -151,14 +151,14 @@ def number(title: str, description: str, text: str, unit: str = "short", steps: 
 
 
 def word_panel(title: str, description: str, words: Words, text: str) -> Panel:
-    """Return a panel with one number as a word. `words` maps values to text and colour."""
+    """Return a panel that shows one number as a word. `words` maps the number to the word and its colour."""
     panel = _stat_panel().mappings([_value_mapping(words), _missing_mapping()])
     return Panel(_with_settings(panel, title, description, "short", (_instant_query(text),)), 3, 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One of several numbers in a panel: its name, query text, unit, and colours for its values."""
+    """One of several numbers in a panel. `text` is its query, and `steps` are its colours by value."""
 
     name: str
     text: str
@@ -222,7 +222,7 @@ def heatmap(title: str, description: str, unit: str, series: Query) -> Panel:
 
 
 def states(title: str, description: str, words: Words, *queries: Query) -> Panel:
-    """Return a panel with the state of each series over time. `words` maps values to text and colour."""
+    """Return a panel with the state of each series over time. `words` maps a value to the state's name and colour."""
     panel = (
         statetimeline.Panel()
         .mappings([_value_mapping(words), _missing_mapping(GREY)])
@@ -235,7 +235,7 @@ def states(title: str, description: str, words: Words, *queries: Query) -> Panel
 
 
 def with_few_points(panel: Panel) -> Panel:
-    """Return the panel with as few points as a heat map, for queries over tens of thousands of series."""
+    """Return the panel limited to few points in time, for queries over tens of thousands of series."""
     return replace(panel, builder=panel.builder.max_data_points(_MAX_CELLS))
 
 
@@ -281,7 +281,7 @@ def _threshold_settings(steps: Steps) -> dict[str, object]:
 
 
 def _overrides(properties: Mapping[str, object]) -> list[DynamicConfigValue]:
-    """Return the properties of a series or column that differ from the panel."""
+    """Return property overrides for one series or column of a panel."""
     return [DynamicConfigValue(name, value) for name, value in properties.items()]
 
 
@@ -303,7 +303,7 @@ _CARD_LINK = (
     "/d/telemetry-card?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-node=${__data.fields.instance}"
     "&var-vendor=${__data.fields.vendor}&var-device=${__data.fields.device}&${__url_time_range}"
 )
-# A table with eight numbers fits into 1,280 pixels. Sort arrows and long units need more.
+# These widths fit eight numbers into 1,280 pixels. Columns with sort arrows or long units are wider.
 _FIGURE_PIXELS, _EXTRA_PIXELS = 98, 20
 _LONG_UNITS, _MAX_HEADING_LENGTH = frozenset({"flops"}), 12
 _LABEL_PIXELS = {"card": 70, "vendor": 112, "device": 80, "driver": 130, "power_kind": 130, "partition": 100}
@@ -313,7 +313,7 @@ _NAME_PIXELS, _NARROWEST_PIXELS = 100, 60
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. Without a heading it is hidden. `words` are texts for values, `steps` are colours."""
+    """A column of a table, hidden if it has no heading. `words` maps values to texts; `steps` are colours by value."""
 
     heading: str
     text: str
@@ -330,7 +330,7 @@ def card_table(
     columns: Sequence[Column],
     sort: Sequence[str] = (),
 ) -> Panel:
-    """Return a table with links to the cards. `sort` names headings; a minus sorts in descending order."""
+    """Return a table with links to the cards. `sort` lists headings. A minus before a heading reverses its order."""
     names = _value_names(columns)
     order = [*labels, *names]
     positions = {name: position for position, name in enumerate(order)}
@@ -342,7 +342,7 @@ def card_table(
             [TableSortByFieldState().display_name(name.removeprefix("-")).desc(name.startswith("-")) for name in sort]
         )
         .with_transformation(DataTransformerConfig("merge", options={}))
-        # Excludes the labels of targets, and repeated columns.
+        # Excludes the labels that Prometheus adds to targets, and duplicate columns.
         .with_transformation(DataTransformerConfig("filterFieldsByName", options={"include": {"names": order}}))
         .with_transformation(
             DataTransformerConfig(
@@ -362,7 +362,7 @@ def card_table(
 
 
 def _value_names(columns: Sequence[Column]) -> dict[str, str]:
-    """Return the headings by Grafana's names of the values. With a single query, Grafana omits the query's name."""
+    """Map Grafana's names of the value columns to our headings. With a single query, the name is just `Value`."""
     names = {f"Value #{_query_name(position)}": column.heading for position, column in enumerate(columns)}
     if len(columns) == 1:
         names = {"Value": columns[0].heading, **names}

@@ -1,4 +1,4 @@
-"""Queries of panels, checked against the catalogue, with the dashboard's variables in their selectors."""
+"""Builds the queries of panels: inserts the dashboard's variables, and checks metrics and labels against the catalogue."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SELECTORS = {
 _CARD_KEY, _NODE_KEY = f"{NODE}, vendor, device", f"{NODE}, vendor"
 # Nodes with cards of several vendors. There, a card's number is unique only together with the vendor.
 _MIXED = f"(count by ({NODE}) (group by ({NODE}, vendor) (last_over_time(telemetry_devices{{$nodes}}[$__range] @ end()))) > 1)"
-# A model whose name begins with the vendor's name. The model without the vendor is a group of the pattern.
+# Matches VENDOR MODEL if the model's name already begins with the vendor's. The group is the model's name.
 _NAMED_AFTER_VENDOR = "(?i)" + "|".join(f"{word} ({word}.*)" for word in VENDOR_WORDS)
 _MATCHED = "".join(f"$${group + 1}" for group in range(len(VENDOR_WORDS)))
 # The number of series that fit into a legend.
@@ -42,7 +42,7 @@ RANKED = "{{vendor}} {{device}} {{instance}} "
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query of a panel. `legend` names its series by labels in double braces."""
+    """A query of a panel. In `legend`, the name of its series, labels are in double braces."""
 
     expression: str
     legend: str
@@ -50,14 +50,14 @@ class Query:
 
 
 def query(text: str, legend: str = "", form: Form = "range") -> Query:
-    """Return a query from its text. Raise QueryError for an unknown metric or label."""
+    """Build a query from PromQL with placeholders such as `{$cards}`. Raise QueryError for an unknown metric or label."""
     expression = Template(text.replace("$__", "$$__")).substitute(SELECTORS)
     return Query(check_query(" ".join(expression.split()), recording.recorded_labels()), legend, form)
 
 
 def _name_series(name: str, labels: str, labels_if_mixed: str, series: str, key: str) -> str:
-    """Return series with a label that names a card or node. On nodes with several vendors, the vendor is part of the name."""
-    # One result for the whole time range, because joining the names at each step would double the duration of the query.
+    """Return an expression for series with the label `name`, the name of a card or node, with the vendor on mixed nodes."""
+    # Names are computed once for the time range (`@ end()`). Doing it at each step would double the query's duration.
     grouped = f"group by ({key}) (last_over_time({series}[$__range] @ end()))"
     single_vendor = f'label_join({grouped} unless on ({NODE}) {_MIXED}, "{name}", " ", {labels})'
     return f'({single_vendor} or label_join({grouped} and on ({NODE}) {_MIXED}, "{name}", " ", {labels_if_mixed}))'
@@ -67,22 +67,22 @@ _CARD_NAMES = _name_series(
     "card", '"instance", "device"', '"instance", "vendor", "device"', "accelerator_up{$cards}", _CARD_KEY
 )
 _NODE_NAMES = _name_series("node", '"instance"', '"instance", "vendor"', "telemetry_devices{$vendors}", _NODE_KEY)
-# A second blank sorts 2 before 10.
+# With a second blank before a one-digit number, 2 is sorted before 10.
 _ORDERED_CARD_NAMES = f'label_replace({_CARD_NAMES}, "card", "$$1  $$2", "card", "(.*) ([0-9])")'
 
 
 def with_card_label(text: str, names: str = _CARD_NAMES) -> str:
-    """Return the series of cards with the label `card`: node and number, and the vendor on nodes with several vendors."""
+    """Add the label `card`: node and card number, and the vendor between them if the node has several."""
     return f"({text}) * on ({_CARD_KEY}) group_left (card) {names}"
 
 
 def with_node_label(text: str) -> str:
-    """Return the series of a node with the label `node`: its name, and the vendor on nodes with several vendors."""
+    """Add the label `node`: the node's name, and the vendor if the node has several."""
     return f"({text}) * on ({_NODE_KEY}) group_left (node) {_NODE_NAMES}"
 
 
 def by_model(text: str, suffix: str = "") -> Query:
-    """Return a query for series of models, with vendor and model as legend. Some model names contain the vendor's."""
+    """Return a query for a series of each model. The legend is vendor and model, without repeating the vendor's name."""
     with_name = f'label_join({text}, "name", " ", "vendor", "model")'
     return query(
         f'label_replace({with_name}, "name", "{_MATCHED}", "name", "{_NAMED_AFTER_VENDOR}")', f"{{{{name}}}}{suffix}"
@@ -90,18 +90,18 @@ def by_model(text: str, suffix: str = "") -> Query:
 
 
 def by_card(text: str) -> Query:
-    """Return a query for a series of each card, ordered by node and number. Prometheus itself sorts 10 before 2."""
+    """Return a query for a series of each card, sorted by node and card number. Prometheus would sort 10 before 2."""
     return query(with_card_label(text, _ORDERED_CARD_NAMES), "{{card}}")
 
 
 def card_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each text with a legend after the card's, and an entry "n/a" for models without the series."""
+    """Return a query for each (text, legend). Card numbers precede the legend. One more query shows "n/a" where it applies."""
     queries = [query(text, f"{{{{device}}}} {legend}".rstrip()) for text, legend in series]
     return (*queries, not_reported(*_selectors(series)))
 
 
 def node_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each text for the cards of a node, and an entry "n/a" for models without the series."""
+    """Return a query for each (text, legend). Card names precede the legend. One more query shows "n/a" where it applies."""
     return (*(node_query(text, legend) for text, legend in series), not_reported(*_selectors(series)))
 
 
@@ -110,7 +110,7 @@ def _selectors(series: Sequence[tuple[str, str]]) -> Iterable[str]:
 
 
 def not_reported(*selectors: str) -> Query:
-    """Return a query for an entry "n/a" for each model whose cards are up and have none of these series."""
+    """Return a query with one legend entry "MODEL: n/a" for each model with cards that are up but have none of these series."""
     any_selector = " or ".join(selectors)
     return by_model(
         f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1"
@@ -120,7 +120,7 @@ def not_reported(*selectors: str) -> Query:
 
 
 def top_series(text: str, legend: str, by: str, most: int = _MAX_SERIES, among: str = "") -> Query:
-    """Return the series with the highest values in the time range, limited to the condition `among`."""
+    """Return a query for the series with the highest values in the time range. `among` is a condition on the values."""
     return query(_top_expression(text, by, most, among), legend)
 
 
@@ -129,12 +129,12 @@ def _top_expression(text: str, by: str, most: int = _MAX_SERIES, among: str = ""
 
 
 def top_nodes(text: str) -> Query:
-    """Return a query for the nodes with the highest values of a recorded series, by vendor."""
+    """Return a query for the nodes with the highest values of a series that has one value for each node and vendor."""
     return query(with_node_label(_top_expression(text, _NODE_KEY)), "{{node}}")
 
 
 def top_rates(counter: str, legend: str, by: str, among: str = "") -> Query:
-    """Return a query for the rates of the counters that grew most in the time range, limited to the condition `among`."""
+    """Return a query for the rates of the counters that grew most in the time range. `among` is a condition on the growth."""
     top_counters = f"topk({_MAX_SERIES}, increase({counter}[$__range] @ end()){among})"
     return query(f"rate({counter}[$__rate_interval]) and on ({by}) {top_counters}", legend)
 

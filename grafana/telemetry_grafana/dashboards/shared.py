@@ -1,4 +1,4 @@
-"""Panels that several dashboards share. A 0 is only shown while there is a series to count."""
+"""Panels that several dashboards share. They show 0 only if there is data to count, and otherwise a text."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from telemetry_grafana.promql import CARD, DEVICE, NODE, PARTITIONS
 ROW = f"by ({DEVICE})"
 CARD_LABELS = ("instance", "vendor", "device", "model")
 HOT: Steps = rising(80, 95)
-# Colours for the degrees that are left.
+# Colours for the headroom in degrees below a card's limit.
 _NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
-# Whether a reason throttles the clocks. Heat and the power brake are problems, the power limit at full load is not.
+# Whether the clocks are throttled. Throttling by heat or the power brake is a problem, by the power limit it is not.
 THROTTLE_STATES: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes, as usual at full load", GREY)}
 # Reasons of throttling that should not occur. The power limit is normal at full load.
 THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))
@@ -36,7 +36,7 @@ _REMOVED_PARTITIONS = (
     '(last_over_time(accelerator_info{parent!=""}[1h]) and on (cluster, job, instance, parent)'
     ' label_replace(accelerator_up, "parent", "$$1", "id", "(.*)"))'
 )
-# The conditions of a card, the worst first. -1 is a card that was present within the last hour and has no series now.
+# The states of a card, the most urgent first. -1: the card had a series within the last hour, but has none now.
 STATES: Words = {
     "-1": ("not watched", YELLOW),
     "0": ("lost", RED),
@@ -66,7 +66,7 @@ STATE = (
 
 
 def throttle_state(condition: str = "") -> str:
-    """Return for each reason whether it throttles the clocks, as a number of `THROTTLE_STATES`."""
+    """Return an expression with the current key of `THROTTLE_STATES` for each reason."""
     all_reasons, problem_reasons = (f"accelerator_throttled{{$cards{labels}}}" for labels in ("", f",{THROTTLING}"))
     return f"({problem_reasons}{condition} or 2 * {all_reasons}{condition})"
 
@@ -96,7 +96,7 @@ FAILING = number(
     _count(f"max by ({CARD}) ({_FAILING})", "accelerator_up{$cards}"),
     steps=BAD,
 )
-# Some vendors do not report these numbers. They share a panel, which does not show missing numbers.
+# Some vendors do not report these numbers. The panel that they share leaves out missing numbers.
 THROTTLED = Figure(
     "Throttled",
     _count(
@@ -142,7 +142,7 @@ _SEVERITY = (
 
 
 def current_value(metric: str) -> str:
-    """Return the current value of a metric for each card, for a table."""
+    """Return an expression for the current value of a metric of each card, as the tables need it."""
     return f"max {ROW} ({metric}{{$cards}})"
 
 
@@ -163,7 +163,7 @@ ALL_CARDS = card_table(
     ),
     sort=("state", "instance", "device"),
 )
-# Grafana's alert list ignores the variables, and has no alerts of a store that only receives samples.
+# Grafana's own alert list is not used: it ignores the variables, and cannot read alerts from a remote-write store.
 FIRING_ALERTS = card_table(
     "Firing alerts",
     "Alerts about the chosen nodes, from the rules that Prometheus or vmalert evaluates. Alerts that Grafana evaluates "

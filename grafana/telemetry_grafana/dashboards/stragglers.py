@@ -26,11 +26,11 @@ _COMPARED = (
     ("temperature", "temperature_celsius", "celsius"),
     ("power", "power_watts", "watt"),
 )
-# The added label makes the scores of a card distinct, so that the highest can be chosen.
+# The added label `of` keeps the scores of a card apart, so that `or` does not drop any.
 _FURTHEST = " or ".join(
     f'label_replace(abs(accelerator:{name}:zscore{{$cards}}), "of", "{name}", "", "")' for _, name, _ in _COMPARED
 )
-# The number of lines that are drawn above and below the median.
+# This many cards are shown above the median, and as many below it.
 _MAX_ROWS = 10
 
 

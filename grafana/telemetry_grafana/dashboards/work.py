@@ -25,7 +25,7 @@ _ESTIMATE = "An estimate: active cycles of the matrix units × FLOP per cycle ×
 _PEAK_MEMORY = "accelerator_peak_memory_bytes_per_second{$cards}"
 _ROOF = f"({INTENSITY}{{$cards}} * {_ON_CARD} group_left () {_PEAK_MEMORY} < {CEILING}{{$cards}} or {CEILING}{{$cards}} and {INTENSITY}{{$cards}})"
 _RIDGE = f"{CEILING}{{$cards}} / {_ON_CARD} group_left () {_PEAK_MEMORY}"
-# The power and the steps of a rank. Ranks on the same card share its power.
+# The power of each rank. Ranks on the same card share its power equally.
 _OF_JOB = "cluster, job, job_id"
 _RANKS_OF_CARD = f"count by ({CARD}) ({STEP_RATE}{{$nodes}})"
 _RANK_WATTS = f"({STEP_RATE}{{$nodes}} > bool -1) * {_ON_CARD} group_left () (accelerator:power_watts:rate5m{{$cards}} / {_ON_CARD} {_RANKS_OF_CARD})"
@@ -33,12 +33,12 @@ _JOULES_PER_STEP = f"sum by ({_OF_JOB}) ({_RANK_WATTS}) / max by ({_OF_JOB}) ({S
 _TOKEN_RATE = f"sum by ({_OF_JOB}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
 _PARTS = "telemetry_steps_seconds_total{$nodes}"
 _ROW = shared.ROW.replace("(", "(dtype, ")
-# The low clocks of an idle card are not a loss.
+# Idle cards are excluded, because their low clocks are not a loss.
 _LOST = f"({LOST}{{$cards}} and {_ON_CARD} accelerator:utilization_ratio:rate5m{{$cards}} > 0.05)"
 
 
 def _top_jobs(text: str) -> Query:
-    """Return the series of the jobs with the highest values in the time range."""
+    """Return a query for the jobs with the highest values in the time range."""
     return query(f"({text}) and topk({_FEW}, max_over_time(({text})[$__range:1m] @ end()))", "{{job_id}}")
 
 

@@ -10,10 +10,10 @@ from telemetry_grafana.rules.recording_past import LOST_CLOCK, THROTTLED
 from telemetry_grafana.rules.rule import AlertGroup, critical, info, warning
 from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS
 
-# Cards with hardly more power than idle cards. If they are fully busy, they are hung.
+# Hung cards: they report full utilization, but use hardly more power than idle cards.
 _ABOVE_IDLE = "accelerator:power_above_idle:ratio"
 _ACTIVITY, _BANDWIDTH = "accelerator_memory_activity_ratio", "accelerator_memory_bandwidth_ratio"
-# A card that waits for another needs as much power as a card that decodes for one user, but does not use its memory.
+# A hung card may use as much power as a card that decodes for a single user. But its memory traffic is low.
 _AT_REST = (
     f"({_ABOVE_IDLE} < $rest_share_alone or {_ABOVE_IDLE} < $rest_share and on ({CARD}) ({_ACTIVITY} or {_BANDWIDTH}))"
     f" unless on ({CARD}) ({_ACTIVITY} > $quiet_ratio or {_BANDWIDTH} > $quiet_ratio)"
@@ -34,7 +34,7 @@ _POWER = "accelerator:power_watts:rate5m"
 
 
 def _difference_from(function: str, series: str) -> str:
-    """Return the difference of the series from the common value of the cards of the same model in the node."""
+    """Return the difference between each card and `function` over all cards of the same model in the node."""
     return f"({series} - on ({MODEL_IN_NODE}) group_left () {function.format(peers=MODEL_IN_NODE, series=series)})"
 
 
@@ -43,11 +43,11 @@ def _often_throttled_by(reasons: str) -> str:
 
 
 def _throttled_by(reasons: str) -> str:
-    """Return an expression for clocks that are throttled now or repeatedly."""
+    """Return an expression that is true for cards that are throttled for these reasons now, or often in ten minutes."""
     return f'max without (reason) (accelerator_throttled{{reason=~"{reasons}"}} == 1 or {_often_throttled_by(reasons)})'
 
 
-# Only lasting throttling explains a slow card. Short throttling would reset both alerts repeatedly.
+# Frequent throttling explains a slow card. The current state is not used, because it would reset alerts repeatedly.
 _OFTEN_THROTTLED = _often_throttled_by("$heat_reasons|$brake_reasons")
 _ABOVE_MEAN = "avg by ({peers}) ({series})"
 # Cards are compared with cards of the same owner on the node. Cards without a known owner are compared with each other.
@@ -64,7 +64,7 @@ _IS_HOT = (
     f' or {_DEGREES}{{sensor=~"$inner_sensors"}} > $hot_junction_celsius) unless {_MARGIN}'
 )
 _VENDORS = f"{NODE}, vendor"
-# Each card counts once, even if two agents report it.
+# Each card is counted once, even if two agents report it.
 _HOT_CARDS = f"count by ({_VENDORS}) (group by ({_VENDORS}, id) ({_IS_HOT}))"
 
 HEAT_AND_SPEED = AlertGroup(
@@ -109,7 +109,7 @@ HEAT_AND_SPEED = AlertGroup(
             name="AcceleratorHotterThanPeers",
             condition=(
                 f"{_difference_from(_ABOVE_MEAN, _T)} > $outlier_celsius unless {_difference_from(_ABOVE_MEAN, _WORK)} > $busier_ratio"
-                # Some cards, such as partitioned cards, do not report their utilization.
+                # Power is compared, too, because some cards, such as partitioned ones, report no utilization.
                 f" unless {_POWER} / on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({_POWER}) > $busier_power"
             ),
             hold="15m",
@@ -126,7 +126,7 @@ HEAT_AND_SPEED = AlertGroup(
         ),
         warning(
             name="AcceleratorFanStopped",
-            # Some tools print 0 for a card without a fan. A model has fans if one of its fans has turned.
+            # Some tools print 0 for a card without a fan. So a model counts as having fans only after one has turned.
             condition=(
                 f"accelerator_fan_ratio == 0 and on (cluster, job, instance, id) ({_T} > $fan_stopped_celsius)"
                 " and on (cluster, job, vendor, model) (last_over_time(model:accelerator_fan_ratio:most[1h]) > 0)"
@@ -169,7 +169,7 @@ HEAT_AND_SPEED = AlertGroup(
             condition=(
                 "accelerator:utilization_ratio:rate5m < $idle_ratio"
                 " and on (cluster, job, instance, id) accelerator_memory_used_ratio > $held_ratio"
-                # If the owner is known, AcceleratorAllocatedIdle names it.
+                # If the owner is known, AcceleratorAllocatedIdle fires instead.
                 " unless on (cluster, job, instance, id) accelerator_allocation_ratio"
             ),
             hold="30m",
@@ -185,9 +185,9 @@ HEAT_AND_SPEED = AlertGroup(
                 f" and on ({_LIKE}) quantile by ({_LIKE}) (0.5, abs({_LESS_WORK})) < $alike_ratio"
                 f" and on ({_LIKE}) count by ({_LIKE}) ({OWNED_WORK}) >= $straggler_peers"
                 f" unless on ({CARD}) {_OTHER_WORK}"
-                # A card with neither an owner nor a memory reading may work for another job.
+                # Without an owner and a memory reading, it is unknown whether cards work for the same job.
                 f" and on ({CARD}) (accelerator_allocation_ratio or accelerator_memory_used_ratio)"
-                # A card that works while others hang is not a straggler.
+                # If some cards of the node hang, the others are not compared with them.
                 f" unless on ({MODEL_IN_NODE}) ({_HUNG})"
             ),
             hold="30m",
@@ -202,12 +202,12 @@ HEAT_AND_SPEED = AlertGroup(
 
 @dataclass(frozen=True, slots=True)
 class _Peers:
-    """The series and labels by which a card or a node is compared with its busy peers."""
+    """How a card or a node is compared with its busy peers. `labels` identify it; `fewest` is the threshold of their number."""
 
-    share: str  # the pattern of the recorded ratios to the peers
-    reading: str  # the pattern of the readings
+    share: str  # format string for the name of a recorded ratio to the peers
+    reading: str  # format string for the expression of a reading
     labels: str
-    group: str  # the labels that peers have in common
+    group: str  # the labels whose values peers share
     fewest: str
 
 
@@ -222,7 +222,7 @@ _NODES = _Peers(
 
 
 def _slower_than_peers(peers: _Peers) -> str:
-    """Return the clock ratio of cards with lower clock and power than their peers, which have similar memory and power limits."""
+    """Return an expression for the clock ratio of cards whose clock and power are both below those of comparable peers."""
     clock, power = _busy_average("clock_hertz", peers), _busy_average("power_watts", peers)
     memory_used = peers.reading.format("accelerator_memory_used_ratio")
     power_cap = peers.reading.format("(accelerator_power_cap_watts > 0)")
@@ -237,7 +237,7 @@ def _slower_than_peers(peers: _Peers) -> str:
 
 
 def _busy_average(name: str, peers: _Peers) -> str:
-    """Return the half-hour average of cards that were busy most of the time. Jobs pause to write checkpoints."""
+    """Return the half-hour average of what was busy most of that time, not always, as jobs pause to write checkpoints."""
     series = peers.share.format(name)
     return f"(avg_over_time({series}[30m]) and on ({peers.labels}) count_over_time({series}[30m]) >= $busy_minutes)"
 

@@ -5,29 +5,29 @@ from __future__ import annotations
 from telemetry_grafana.promql import CARD, NODE, PARTITIONS
 from telemetry_grafana.rules.rule import AlertGroup, critical, open_event, warning
 
-# Devices are not counted on a node whose source the operator released, or whose cards all sleep, nor while a driver hangs,
-# which has an alert of its own.
+# Missing devices are ignored on a node if an operator released a source, if all cards sleep, or while a driver hangs,
+# for which there is another alert.
 _NOT_COUNTED = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
 _WHOLE = f"unless on ({CARD}) {PARTITIONS}"
-# Uses the alert's time range: while the node does not respond, the partitions of a lost card must not count as cards.
+# Partitions within the alert's time range: while a node does not respond, they must still not count as cards.
 _RECENTLY_WHOLE = f"unless on ({CARD}) last_over_time({PARTITIONS}[5m])"
-# Known whole cards, including lost cards, which have their own alert. Each counts once, even if several servers report it.
+# The number of known cards, without partitions. Lost cards are included, because they have their own alert.
 _KNOWN = f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up {_WHOLE}))"
 
 
-# The cards of a node before its daemon lost its state, within the last week.
+# How many cards a node had before its daemon lost its state within the last week.
 _CARDS_BEFORE = "last_over_time(instance:accelerators:before[15m])"
-# A failed source explains missing devices, and has its own alert.
+# Nodes with failed sources are excluded, because these explain missing devices and have their own alert.
 _CARDS_NOW = f"(instance:accelerators:known or 0 * {_CARDS_BEFORE} unless on (cluster, job, instance) (telemetry_source_up == 0))"
 
 
 def _if_more_than(metric: str, node: str, known: str) -> str:
-    """Return the metric if it exceeds `known` on that node. A missing series counts as 0."""
+    """Return an expression for the metric if it exceeds `known` on its node. If `known` has no value, it is taken as 0."""
     known_or_none = f"({known} or 0 * max by ({node}) ({metric}))"
     return f"{metric} > on ({node}) group_left () {known_or_none} {_NOT_COUNTED}"
 
 
-# Another job of Prometheus may cover these cards: in Kubernetes, a node has a pod for each vendor.
+# `job` is ignored: in Kubernetes, a node has a pod for each vendor, and another job may know the cards.
 _NOT_LISTED = _if_more_than(
     "telemetry_pci_devices", "cluster, instance, vendor", f"max by (cluster, instance, vendor) ({_KNOWN})"
 )
@@ -38,7 +38,7 @@ PRESENCE = AlertGroup(
     (
         critical(
             name="AcceleratorLost",
-            # A restart of the daemon does not affect it. The partitions of a card are lost with the card.
+            # The 5 minutes bridge a restart of the daemon. Partitions are excluded: they are lost with their card.
             condition=f"last_over_time(accelerator_up[5m]) == 0 {_RECENTLY_WHOLE} unless accelerator:up:flapping",
             hold="3m",
             held_back_by_event="xid_79",
@@ -49,7 +49,7 @@ PRESENCE = AlertGroup(
         critical(
             name="AcceleratorFlapping",
             condition=f"accelerator:up:flapping and last_over_time(accelerator_up[5m]) {_RECENTLY_WHOLE}",
-            counted_over_seconds=1800,  # afterwards the flapping is over, and AcceleratorLost applies again
+            counted_over_seconds=1800,  # if it stays lost for longer, it no longer flaps, and AcceleratorLost fires
             summary="{vendor} {device} ({model}) on {instance} is lost and comes back repeatedly",
             meaning="Within an hour the card was lost and returned three times, or it was lost for more than a tenth of the hour and was lost again after it returned. Meanwhile AcceleratorLost does not fire. The alert ends half an hour after the last change.",
             check="The history of `accelerator_up` (dashboard Card), `dmesg` (PCIe AER, NVIDIA: Xid 79), power and temperature before each loss.",
@@ -94,15 +94,15 @@ _DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
 
 
 def _with_last_value(selector: str) -> str:
-    """Return the card's series, or its last value if the series has ended. The card's number may have changed since."""
+    """Return an expression for the series, or its last value within 6 h if the series of the card has ended."""
     metric = selector.split("{", maxsplit=1)[0]
     last = f"last_over_time({selector}[6h])"
     return f"({selector} or {last} unless on (cluster, job, instance, id) {metric})"
 
 
 _OTHER_CODES = 'code!~"$xid_critical|$xid_application|$own_alert"'
-# An Xid that needs no repair is reported while it is new: it was not open before, or has occurred again. Prometheus cannot see
-# the increase of a series that begins with 1. "Before" covers hours in which the node may not have answered.
+# An Xid that needs no repair is reported only if it is new, or has occurred again. Prometheus cannot see
+# the increase of a series that begins with 1, so "new" means: not open in the 6 hours before.
 _AGAIN = f'increase(accelerator_events_total{{code=~"xid_.*",{_OTHER_CODES}}}[$event_window]) > 0'
 _OPEN_BEFORE = 'last_over_time(accelerator_event_open{code=~"xid_.*"}[6h] offset $event_window)'
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from telemetry_daemon.config.settings import DEFAULT_PORT
 from telemetry_grafana.rules.rule import MAINTENANCE_END, AlertGroup, critical, info, warning
 
-# A source in one of these states is silent on purpose.
+# In these states, a source is expected to report nothing.
 _SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine|not_supported"} == 1'
 _STUCK = 'unless on (cluster, job, instance, source) (telemetry_source_state{state="stuck"} == 1)'
-# If all responding targets of a job are telemetry daemons, a target that never responded is considered one, too.
+# Jobs in which all responding targets are telemetry daemons. A target that never responded is then taken for one.
 _IN_TELEMETRY_JOBS = "on (cluster, job) (count by (cluster, job) (up == 1) == on (cluster, job) count by (cluster, job) (telemetry_build_info))"
 _DURATION = "telemetry_source_duration_seconds"
-# Polls that run a tool for every card. At a third of a second each, sixteen cards would exceed the limit for one poll.
+# Polls that run a tool once per card. With sixteen cards, they would exceed the limit for a poll of one run.
 FOR_EVERY_CARD = {
     "hccn-tool": "link|flaps|statistics|speed|net-health",
     "npu-smi": "usages|common|memory|temperatures|voltage|board|card|ecc|health|pcie-errors",
@@ -60,7 +60,7 @@ MONITOR = AlertGroup(
         ),
         critical(
             name="TelemetryAbsent",
-            # When the agent of a cluster stops, all its series end, including `up`.
+            # If a cluster's agent stops, all series of the cluster end, including `up`.
             condition=(
                 "absent(telemetry_build_info)"
                 " or last_over_time(fleet:telemetry:seen[7d]) unless on (cluster) (up or telemetry_build_info)"
@@ -73,10 +73,10 @@ MONITOR = AlertGroup(
         ),
         critical(
             name="TelemetrySilent",
-            # The agent goes down with its node, so `up` never becomes 0.
+            # The agent that pushes the metrics runs on the node itself, so `up` never becomes 0 if the node goes down.
             condition=(
                 "last_over_time(instance:telemetry:pushed[7d])"
-                # Telegraf writes no `up` at all.
+                # Telegraf does not write `up`.
                 " unless on (cluster, job, instance) (up or telemetry_build_info)"
             ),
             hold="10m",
@@ -109,7 +109,7 @@ MONITOR = AlertGroup(
         warning(
             name="TelemetryReadingsStale",
             condition=(
-                # A poll with an interval of an hour is up for the whole hour. A restart of the daemon does not affect the alert.
+                # A poll keeps its value between two runs, even for an hour. The 5 minutes bridge a restart of the daemon.
                 "last_over_time(telemetry_source_poll_up[5m]) == 0"
                 f" unless on (cluster, job, instance, source) ({_SILENT} or telemetry_source_up == 0)"
             ),
@@ -188,7 +188,7 @@ MONITOR = AlertGroup(
         ),
         warning(
             name="TelemetryClockSkew",
-            # Both times are from the same scrape, so its age and later changes of the clock do not matter.
+            # Both times are from the same scrape, so the age of the scrape does not matter.
             condition="abs(telemetry_time_seconds - timestamp(telemetry_time_seconds)) > $skew_seconds",
             hold="15m",
             summary="the clock of {instance} differs from that of Prometheus by {value:humanizeDuration}",

@@ -8,13 +8,13 @@ from telemetry_grafana.rules.rule import AlertGroup, info, warning
 
 _CARD = f"on ({CARD})"
 _JOB = "cluster, job, job_id"
-# The basis of a share may change with every sample, but the owner does not.
+# Without the label `basis`, which may change with every sample although the owner stays the same.
 _OWNED = "max without (basis) (accelerator_allocation_ratio)"
 _WORK = "accelerator:utilization_ratio:rate5m"
 _OF_JOBS = "accelerator:allocation_utilization_ratio:rate5m"
 _LESS_WORK = f"(quantile by ({_JOB}) (0.5, {_OF_JOBS}) - on ({_JOB}) group_right () {_OF_JOBS})"
 
-# The nodes of a job are compared by the utilization and the memory of its cards.
+# The nodes of a job are compared with each other by the average utilization and memory of the job's cards.
 _ALIKE = f"{_JOB}, vendor, model"
 _NODE_OF_JOB = f"{_JOB}, instance, vendor, model"
 _NODE_WORK = f"avg by ({_NODE_OF_JOB}) ({_OF_JOBS})"
@@ -44,7 +44,7 @@ OWNERS = AlertGroup(
         info(
             name="AcceleratorAllocatedIdle",
             condition=f"{_OWNED} and {_CARD} {_WORK} < $idle_ratio",
-            hold="55m",  # the rate covers another five minutes
+            hold="55m",  # with the five minutes of the rate, an hour
             held_back_by=("AcceleratorJobHangs",),
             summary="{owner_kind} {owner} has not used {vendor} {device} on {instance} for an hour",
             meaning="The card is allocated, or a process uses it, but it computes nothing. The job waits, hangs or has ended unnoticed, or it is a forgotten notebook.",
@@ -70,7 +70,7 @@ OWNERS = AlertGroup(
         ),
         warning(
             name="AcceleratorMemoryHeldByNobody",
-            # Partitions are attributed to their card.
+            # Partitions are excluded, because owners are attributed to the card.
             condition=(
                 f"accelerator_memory_used_ratio > $unowned_ratio unless {_CARD} accelerator_allocation_ratio"
                 f" unless {_CARD} {PARTITIONS}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from telemetry_exporters.prometheus.compat.dcgm import DCGM, DEFAULT_RENAMES, DRIVER_LABELS, HOSTNAME_LABELS
 
-# A label of every recorded series. Without it, the rules of both directions would use each other's results.
+# A label that marks recorded series, so that the rules of one direction do not read the results of the other.
 _MARK = "renamed"
 _CAPACITY, _TOTAL, _BYTES = "DEV_FB_CAPACITY_BYTES", "DEV_FB_TOTAL", 1 << 20
 
@@ -13,12 +13,12 @@ def _scraped(name: str) -> str:
     return f'{DCGM.prefix}{name}{{{_MARK}=""}}'
 
 
-# 4.9 exposes the capacity by default. Earlier releases expose its parts.
+# 4.9 exposes the capacity by default. Earlier releases expose three parts that add up to it.
 _PARTS = " + ".join(_scraped(f"DEV_FB_{part}") for part in ("FREE", "USED", "RESERVED"))
 
 
 def dcgm_names() -> list[dict[str, object]]:
-    """Return the groups of rules, one for each direction."""
+    """Return two groups of rules: from old to new names, and from new to old names."""
     forward = [_rule(new, _scraped(old) + _by(" * ", factor), 0, 1) for old, new, factor in DEFAULT_RENAMES]
     back = [_rule(old, _scraped(new) + _by(" / ", factor), 1, 0) for old, new, factor in DEFAULT_RENAMES]
     return [
@@ -35,7 +35,7 @@ def _by(operator: str, factor: float) -> str:
 
 
 def _rule(name: str, expression: str, old: int, new: int) -> dict[str, object]:
-    """Return a rule that also copies the labels whose names differ between the versions."""
+    """Return a rule that records a series. It also renames labels; `old` and `new` are 0 or 1, the naming of the versions."""
     for labels in (HOSTNAME_LABELS, DRIVER_LABELS):
         expression = f'label_replace({expression}, "{labels[new]}", "$1", "{labels[old]}", "(.+)")'
     return {"record": DCGM.prefix + name, "expr": expression, "labels": {_MARK: "yes"}}

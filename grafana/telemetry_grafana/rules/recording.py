@@ -10,7 +10,7 @@ from telemetry_grafana.rules.recording_tokens import TOKEN_ENERGY
 from telemetry_grafana.rules.rule import EVERY, Recording, RecordingGroup, with_thresholds
 from telemetry_parsers.metrics import OTHER_SENSORS, OWNER_LABELS
 
-# As on the terminal and the page: all sensors except memory, HBM and board.
+# The sensors that `telemetry top` and the page also use: all except memory, HBM and board.
 _CORE_SENSORS = f'sensor!~"{prefix_pattern(OTHER_SENSORS)}"'
 _UTILIZATION = "accelerator:utilization_ratio:rate5m"
 OWNED_WORK = "accelerator:owned_utilization_ratio:rate5m"
@@ -74,9 +74,9 @@ _DEVICES = (
 
 
 _OF_CARD = f"on ({CARD}) group_left ()"
-# The compute clock: NVIDIA reports the same clock as sm and as graphics, other vendors one of them.
+# The compute clock. NVIDIA reports it both as `sm` and as `graphics`, other vendors as one of them.
 _CLOCK = 'max without (domain) (accelerator_clock_hertz{domain=~"graphics|sm"})'
-# The matrix pipe of 16-bit formats if pipes are reported, otherwise all matrix units together.
+# The activity of the 16-bit matrix pipe if it is reported, otherwise that of all matrix units together.
 _MATRIX = 'max without (pipe) (accelerator_pipe_active_ratio{pipe="tensor_hmma"}) or accelerator_tensor_active_ratio'
 _PER_DTYPE = f"{DEVICE}, dtype"
 CEILING = "accelerator:flops_ceiling:estimate"
@@ -141,7 +141,7 @@ _POWER_READ = "avg_over_time(accelerator_power_watts[5m])"
 _MIN_POWER, _MAX_POWER = f"min_over_time({IDLE_POWER}[30d])", f"max_over_time({HIGHEST_POWER}[30d])"
 _ABOVE_IDLE = Recording(
     "accelerator:power_above_idle:ratio",
-    # If work adds little power, the tool reports a constant. A card with far less power than idle cards is not idle.
+    # If work never adds much power, the tool reports a constant. `abs`, because a card far below idle power is not idle.
     f"abs({_POWER_READ} - on ({MODEL}) group_left () {_MIN_POWER})"
     f" / on ({MODEL}) group_left () (({_MAX_POWER} > {with_thresholds('$power_follows')} * {_MIN_POWER}) - {_MIN_POWER})",
     "The difference between the power of the device and of an idle device, as a share of the largest difference within a month.",
@@ -151,7 +151,7 @@ _AT_LOAD = with_thresholds(">= $same_load_ratio")
 
 
 def _busy_peer_rules(series: str, reading: str) -> tuple[Recording, ...]:
-    """Return rules that compare each card with busy cards of its node, and each busy node with other busy nodes."""
+    """Return rules that compare each busy card with its node's busy cards, and each busy node with other busy nodes."""
     busy_cards = f"({reading} and on ({CARD}) {_UTILIZATION} {_AT_LOAD})"
     all_busy = f"min by ({MODEL_IN_NODE}) ({_UTILIZATION}) {_AT_LOAD}"
     busy_nodes = f"(avg by ({MODEL_IN_NODE}) ({reading}) and on ({MODEL_IN_NODE}) {all_busy})"
@@ -182,17 +182,17 @@ _BUSY_PEERS = RecordingGroup(
 
 
 def _ratio(used: str, limit: str, without: str = "") -> str:
-    """Return one sum as a share of another, over the devices that report both."""
+    """Return an expression for the sum of `used` as a share of the sum of `limit`, over the devices that report both."""
     numerator_and_denominator = f"{used} and on ({CARD}) {limit}{without}", f"{limit} and on ({CARD}) {used}{without}"
     return " / ".join(f"sum by (OVER) ({part})" for part in numerator_and_denominator)
 
 
-# A partition counts only if its card has no value. Otherwise a card with eight partitions would count nine times.
+# A partition is included only if its card has no value. Otherwise a card with eight partitions would count nine times.
 _ONCE = (
     f"{_UTILIZATION} unless on ({CARD}) ({PARTITIONS} and on ({NODE}, parent)"
     f' label_replace({_UTILIZATION}, "parent", "$1", "id", "(.*)"))'
 )
-# The sums: name, expression over the labels OVER, and meaning.
+# Maps the name of a sum to its expression, in which OVER stands for the labels to sum by, and its meaning.
 _SUMMED: Mapping[str, tuple[str, str]] = {
     "accelerator_power_watts:sum": (
         "sum by (OVER) (accelerator_power_watts)",
@@ -215,15 +215,15 @@ _POWER, _POWER_SHARE, _MEMORY, _WORK = _SUMMED
 
 
 def _sum_rules(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
-    """Return rules for these sums over the devices with the same labels."""
+    """Return rules that record these sums for each combination of the labels in `over`."""
     return tuple(
         Recording(f"{scope}:{name}", expression.replace("OVER", over), meaning, over)
         for name, (expression, meaning) in ((name, _SUMMED[name]) for name in names)
     )
 
 
-# Comparisons between peers: the short name, the series, and the least spread, so that a small deviation among very similar
-# peers does not look large.
+# What is compared between peers: a short name, the series, and the smallest spread that is assumed, so that small
+# deviations among very similar peers do not look large.
 _COMPARED = (
     ("utilization_ratio", _UTILIZATION, "0.02"),
     ("temperature_celsius", "accelerator:temperature_celsius", "2"),
@@ -231,8 +231,8 @@ _COMPARED = (
     ("clock_hertz", "accelerator:clock_hertz:avg5m", "3e7"),
 )
 _MIN_PEERS = 3
-# The factor from the median absolute deviation to the standard deviation of a normal distribution. A plain standard
-# deviation grows with the outlier: among eight cards, no card could be three standard deviations away.
+# Converts a median absolute deviation to the standard deviation of a normal distribution. A plain standard
+# deviation would grow with the outlier, so that none of eight cards could ever be three of them away.
 _SPREAD_OF_MEDIAN = 1.4826
 
 

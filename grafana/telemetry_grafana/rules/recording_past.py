@@ -9,11 +9,11 @@ from telemetry_parsers.metrics import OWNER_LABELS
 _ENDS_IN = "telemetry_maintenance_ends_in_seconds"
 _MAINTENANCE = Recording(
     MAINTENANCE_END,
-    # The last exposed value, even if the node went down between two evaluations.
+    # The last exposed value is used even if the node went down between two evaluations.
     f"max by ({NODE}) (last_over_time((timestamp({_ENDS_IN}) + {_ENDS_IN})[5m:15s])"
-    # A value that does not count down is not from a daemon: it may be an old textfile.
+    # A value that does not count down is ignored: it is not from a daemon, but perhaps from an old textfile.
     f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
-    # A node that is off or was reinstalled exposes nothing. The recorded end is kept until a day after it.
+    # A node that is off or was reinstalled exposes nothing, so the recorded end is kept until a day after it.
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
     "The end of a node's maintenance by the clock of Prometheus, also while the node is off.",
     NODE,
@@ -31,7 +31,7 @@ _HEAT_RULES = (
     ),
     Recording(
         LOST_CLOCK,
-        # The clock of an idle card has no meaning.
+        # Only throttled cards are considered, because the clock of an idle card has no meaning.
         f"clamp_min(1 - accelerator:clock_hertz:avg5m / {_BEST_CLOCK}, 0) and on ({CARD}) {THROTTLED} > 0"
         f" or 0 * {THROTTLED}",
         "The loss of clock in five minutes in which heat throttled the card, compared with the best clock of three hours; otherwise, and without a reported clock, 0.",
@@ -54,7 +54,7 @@ _HELD_IDLE_RULE = Recording(
 )
 
 
-# Series that alerts read over hours. They are recorded once a minute, because reading all scrapes takes seconds.
+# Series of which alerts read hours. They are recorded once a minute, because reading every scrape would take seconds.
 MEMORIES = RecordingGroup(
     "telemetry-memories",
     (
@@ -100,13 +100,13 @@ _WEEK = "[7d]"
 _REMEMBERS_SINCE = f"max by ({NODE}) (telemetry_remembers_since_timestamp_seconds)"
 _BEFORE = "instance:accelerators:before"
 _STEADY = f"last_over_time(instance:accelerators:steady{_WEEK})"
-# If the state is lost again while devices are missing, the first count is kept.
+# The count from before the first loss of the state. It is kept if the state is lost again while devices are missing.
 _STILL_FEWER = f"last_over_time({_BEFORE}[1h])"
 _LAST_BEFORE = f"last_over_time({_BEFORE}{_WEEK})"
 
 
 def _lasting_extreme(function: str, series: str) -> str:
-    """Return the minimum or maximum of ten minutes. New series are ignored, because their first values may be wrong."""
+    """Return an expression for the minimum or maximum of ten minutes. Series that began recently are ignored."""
     return f"{function}({series}[10m]) and count_over_time({series}[5m] offset 5m)"
 
 
@@ -122,13 +122,13 @@ def _once_rule(name: str, current: str, group_labels: str, presence: str, meanin
 
 
 def _maximum_rule(name: str, current: str, labels: str, meaning: str) -> Recording:
-    """Return a rule for the highest value of a series. A series that was gone for a week starts again."""
+    """Return a rule for the highest value that a series has ever had. It forgets a series that was gone for a week."""
     return Recording(name, f"last_over_time({name}{_WEEK}) > ({current}) or {current}", meaning, labels)
 
 
 IDLE_POWER, HIGHEST_POWER = "model:accelerator_power_watts:idle", "model:accelerator_power_watts:highest"
 _POWER = "accelerator_power_watts"
-# Values that lasted for ten minutes, so that a single wrong value is ignored. Other wrong values expire after a month.
+# Only values that lasted for ten minutes are recorded, so single wrong values are ignored. Others expire after a month.
 _POWER_RANGE = (
     Recording(
         IDLE_POWER,
@@ -146,7 +146,7 @@ _POWER_RANGE = (
 )
 
 
-# Each of these rules reads its own last value, which may be a week old.
+# These rules also read their own last results, which may be a week old.
 PAST = RecordingGroup(
     "telemetry-past",
     (
@@ -164,10 +164,10 @@ PAST = RecordingGroup(
             "up",
             "1 for each existing target that has been a telemetry daemon.",
         ),
-        # Values that lasted for ten minutes, because a shorter value may be wrong.
+        # Values must last for ten minutes, because a shorter value may be wrong.
         _maximum_rule(
             "accelerator:link_up:most",
-            # By id, because number and name may change with the driver.
+            # Cards are identified by `id`, because number and name may change with the driver.
             f"max by ({CARD}) ({_lasting_extreme('min_over_time', 'accelerator:link_up:sum')})",
             CARD,
             "The highest number of a device's links that were up for ten minutes.",
@@ -179,7 +179,7 @@ PAST = RecordingGroup(
             "The highest speed of a fan of the model for ten minutes.",
         ),
         *_POWER_RANGE,
-        # This rule is before the next two rules, so that it reads their results of ten minutes ago.
+        # This rule precedes the next two rules, so that it reads their results of the previous evaluation.
         Recording(
             _BEFORE,
             # The count when the state was lost. The rule keeps this count until as many devices are back, and is then 0.
@@ -192,7 +192,7 @@ PAST = RecordingGroup(
         ),
         Recording(
             "instance:accelerators:steady",
-            # The median, because there may be fewer devices while a driver starts, or more for a short time.
+            # The median ignores short deviations, such as fewer devices while a driver starts.
             "floor(quantile_over_time(0.5, instance:accelerators:known[1h])) and instance:accelerators:known",
             "Whole devices of a vendor that a node reported for most of an hour.",
             f"{NODE}, vendor",

@@ -28,7 +28,7 @@ JOB_TOKENS_PER_WATT = "job_id:steps_tokens_per_second_per_watt:rate5m"
 _ENERGY = "accelerator_allocation_energy_joules_total"
 _OF_PODS = f'label_replace(rate({_ENERGY}{{pod_name!=""}}[5m]), "namespace", "$1", "pod_namespace", "(.*)")'
 _POD_WATTS = f'sum by ({_POD}) (label_replace({_OF_PODS}, "pod", "$1", "pod_name", "(.*)"))'
-# The models of a pod share its power in proportion to their tokens, or equally without tokens.
+# A pod's power is divided among its models in proportion to their tokens, or equally if there are no tokens.
 _SHARE = (
     f"({TOKENS} / on ({_POD}) group_left () (sum by ({_POD}) ({TOKENS}) > 0)"
     f" or ({TOKENS} * 0 + 1) / on ({_POD}) group_left () count by ({_POD}) ({TOKENS}))"
@@ -42,7 +42,7 @@ def _per_watt(tokens: str, watts: str) -> str:
 
 
 def _model_sum(series: str) -> str:
-    """Return the sum over the pods whose power is known."""
+    """Return an expression for each model's sum over the pods whose power is known."""
     return f"sum by ({_MODEL}) ({series} and on ({_POD_MODEL}) {WATTS})"
 
 

@@ -14,22 +14,22 @@ from telemetry_exporters.judgement.verdict import CONDITIONS
 from telemetry_grafana.promql import DEVICE
 
 Severity = Literal["critical", "warning", "info"]
-# The evaluation interval of alerts. They read hours of thousands of series, and no alert needs to fire faster.
+# The evaluation interval of alerts. It is long enough for no alert to be late, and keeps the load on Prometheus low.
 EVERY = "1m"
 AT_ONCE = "0m"
 # This series is recorded in recording_past.py.
 MAINTENANCE_END = "instance:telemetry_maintenance_end_timestamp_seconds:max"
-# The variable of `make docs` with the URL of docs/alerts.md. Without it, alerts have no link.
+# The environment variable of `make docs` that sets the URL of docs/alerts.md, to which alerts then link.
 SETTING = "RUNBOOKS"
-# The remedy of each condition by its alert, so that alerts, `check` and the page agree.
+# Maps an alert to the remedy of its condition, so that alerts, `telemetry check` and the page agree.
 _REMEDIES = {condition.alert: condition.remedy for condition in CONDITIONS}
-# A URL without a dollar sign, which Grafana would expand, and without an anchor, which is appended.
+# A URL may not contain a dollar sign, which Grafana would expand, or an anchor, because one is appended.
 _URL = re.compile(r"(https?://[^\s/#$]+|file://)/[^\s#$'\"]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """An alert. `$name` in the condition is a threshold, `{label}` in the summary is a label."""
+    """An alert. `$name` in `condition` stands for a threshold, and `{label}` in `summary` for the value of a label."""
 
     name: str
     severity: Severity
@@ -37,11 +37,11 @@ class Alert:
     summary: str
     meaning: str
     check: str
-    remedy: str = ""  # by default the remedy of the condition
+    remedy: str = ""  # if empty, the remedy in _REMEDIES
     hold: str = AT_ONCE
-    counted_over_seconds: int = 0  # the time range of the condition, so that faults in a past maintenance are ignored
-    held_back_by: tuple[str, ...] = ()  # alerts of the same card or node with the same cause
-    held_back_by_event: str = ""  # the pattern of critical event codes with the same cause
+    counted_over_seconds: int = 0  # the time range of the condition; faults in a maintenance are ignored
+    held_back_by: tuple[str, ...] = ()  # alerts that suppress this alert on the same card or node
+    held_back_by_event: str = ""  # matches the codes of critical events that suppress this alert
 
     @property
     def promql(self) -> str:
@@ -50,7 +50,7 @@ class Alert:
 
     @property
     def expression(self) -> str:
-        """Return the condition without faults during a past maintenance. During maintenance, Alertmanager inhibits the alert."""
+        """Return the condition, but ignore faults in a past maintenance. Alertmanager suppresses alerts during maintenance."""
         if not self.counted_over_seconds:
             return self.promql
         ended = f"(last_over_time({MAINTENANCE_END}[1h]) > time() - {self.counted_over_seconds}) <= time()"
@@ -58,11 +58,11 @@ class Alert:
 
     @property
     def outside_maintenance(self) -> str:
-        """Return the condition outside of maintenance, for Grafana. Alerts about a whole fleet are not affected."""
+        """Return the condition for Grafana. It is not true during a node's maintenance. Alerts about fleets are unchanged."""
         if "{instance}" not in self.summary:
             return self.promql
         until = f"time() - {self.counted_over_seconds}" if self.counted_over_seconds else "time()"
-        # Another job may report the maintenance: in Kubernetes a node has a pod for each vendor.
+        # `job` is ignored: in Kubernetes a node has a pod for each vendor, and another job may report the maintenance.
         return f"({self.promql}) unless on (cluster, instance) (last_over_time({MAINTENANCE_END}[1h]) > {until})"
 
     @property
@@ -72,7 +72,7 @@ class Alert:
         return text[0].upper() + text[1:]
 
     def annotations(self, summary: str) -> dict[str, str]:
-        """Return the annotations of a rule, with a summary in its template language."""
+        """Return the annotations of a rule. `summary` must already be in the rule's template language."""
         return {
             "summary": summary,
             "description": self.meaning,
@@ -83,7 +83,7 @@ class Alert:
 
 
 def _runbook(alert: str) -> dict[str, str]:
-    """Return the URL of the alert's section, or its name in docs/alerts.md. Raise ValueError for an invalid setting."""
+    """Return an annotation that links to the alert's section in docs/alerts.md. Raise ValueError for an invalid RUNBOOKS."""
     page = os.environ.get(SETTING)
     if not page:
         return {"runbook": f"docs/alerts.md#{alert.lower()}"}
@@ -93,7 +93,7 @@ def _runbook(alert: str) -> dict[str, str]:
 
 
 def open_event(codes: str) -> str:
-    """Return an expression for open events with these codes. It is not affected by a restart of the daemon."""
+    """Return an expression for open events whose code matches `codes`. A restart of the daemon does not end it."""
     return f'last_over_time(accelerator_event_open{{code=~"{codes}"}}[5m])'
 
 
@@ -123,7 +123,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class RecordingGroup:
-    """Rules that are evaluated together, in order. The interval `every` is Prometheus' own if it is empty."""
+    """Rules that are evaluated together, in order. If `every` is empty, Prometheus' default interval is used."""
 
     name: str
     rules: tuple[Recording, ...]
@@ -131,5 +131,5 @@ class RecordingGroup:
 
 
 def with_thresholds(text: str) -> str:
-    """Return the text with each `$name` replaced by the value of a threshold."""
+    """Replace each `$name` in a text by the value of the threshold with this name."""
     return Template(text).substitute(values_in_promql())
