@@ -128,7 +128,7 @@ def scale(rows: Sequence[VendorSeries]) -> str:
 
 def cost_table(cost: Cost, rows: Sequence[VendorSeries]) -> str:
     """Return the cost of a thousand cards of each vendor in nodes of eight, scraped every 15 s."""
-    heads = [f"{MANY_CARDS:,} cards", "series", "samples/s", "memory", "CPU of a core", "disk a day"]
+    heads = [f"{MANY_CARDS:,} cards", "series", "samples/s", "memory", "CPU, of one core", "disk per day"]
     return table(heads, [_row(cost, row.vendor, row.total(MANY_CARDS)) for row in rows])
 
 

@@ -263,7 +263,7 @@ NODES = (
     Node("demo", f"{DEMO_CARDS} simulated cards", partial(demo, DEMO_CARDS), seconds=30),
     Node("amd", f"{GPUS} × MI210 through the driver's files", amd, seconds=15),
     Node("mixed", "11 vendors, 9 tools that are started", mixed, seconds=15),
-    Node("idle", "nothing there: no tool, no driver, no card; scraped every 15 s", idle, seconds=30, pace=1 / 15),
+    Node("idle", "no accelerators: no tool, driver or card; scraped every 15 s", idle, seconds=30, pace=1 / 15),
     Node("idle1", "the same, scraped every second", idle, seconds=12),
     Node("disturbed", f"{GPUS} × H100, a tool hangs, a reload every 2 s", disturbed, seconds=20, pace=DISTURBED_PACE),
 )

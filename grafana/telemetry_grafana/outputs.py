@@ -192,7 +192,7 @@ The annotation `runbook` names the alert's section of this page. To have a link 
 
 While a node is in [maintenance](troubleshooting.md#silence-a-node-during-maintenance), `TelemetryMaintenance` fires for it, and Alertmanager holds back
 every alert that names the node, even if the node is off. The alerts are not resolved: open incidents in your pager stay open.
-Grafana has no inhibition. If it evaluates the alerts, a maintenance ends the node's alerts, and Grafana sends them as resolved.
+Grafana has no inhibition. If it evaluates the alerts, a maintenance window ends the node's alerts, and Grafana reports them as resolved.
 
 There are no alerts for a card that was released (`telemetry release`), sleeps, or was repartitioned. Only `TelemetryClockSkew` depends on the clock of a
 node.

@@ -1,8 +1,8 @@
-"""Limits of the data that a source can report, so that a faulty source cannot exhaust the node's memory."""
+"""Limits on the data that a source can report, so that a faulty source cannot exhaust the node's memory."""
 
 from __future__ import annotations
 
-# Limits of one report. The largest known nodes have 64 whole devices, or eight devices with 72 links each.
+# Limits on one report. The largest known nodes have 64 whole devices, or eight devices with 72 links each.
 MAX_DEVICES = 256
 MAX_READINGS = 32_768
 MAX_WORDS = 128  # label values of one metric on one device
@@ -25,7 +25,7 @@ MAX_LOST = 128
 MAX_UNKNOWN = 256
 MAX_REMEMBERED = 2048  # missing devices of all vendors, in the state file
 
-# Limits of other state that merge keeps.
+# Limits on other state that merge keeps.
 MAX_EVENT_CODES = 64  # of one device
 MAX_PINNED_COUNTERS = 16_384
 MAX_INDEX_SPACES = 16  # of one vendor

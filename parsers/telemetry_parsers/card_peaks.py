@@ -139,7 +139,7 @@ ROWS: tuple[Row, ...] = (
         ("rocm-mi100", "amd-cdna2")),
     Row(("AMD Instinct MI210", "AMD INSTINCT MI210", "Instinct MI210"), ("1002:740f",), "cdna2", 104,
         _quoted(1700, fp32=22.6, bf16=181.0, fp16=181.0, int8=181.0), 1638.4, ("amd-cdna2",)),
-    # Tools list the two dies of an MI250 or MI250X as two devices, so that the quoted rates are halved.
+    # Tools list the two dies of an MI250 or MI250X as two devices, so the quoted rates are halved.
     Row(("AMD Instinct MI250", "AMD INSTINCT MI250"), ("1002:740c",), "cdna2", 104,
         _quoted(1700, fp32=45.3 / 2, bf16=362.1 / 2, fp16=362.1 / 2, int8=362.1 / 2), 1638.4, ("amd-cdna2", "rocm-mi250")),
     Row(("AMD Instinct MI250X",), ("1002:7408", "1002:740c"), "cdna2", 110,
@@ -212,7 +212,7 @@ def peak_of(model: str, pci_id: str = "") -> Peak | None:
 
 
 def find_row(model: str, pci_id: str = "") -> Row | None:
-    """Return the row with this name or else this PCI id, or None if there is no row or name and id contradict each other."""
+    """Return the row with this name or else this PCI id. None if there is no such row, or name and id contradict each other."""
     row = _by_name().get(model)
     if row is None:
         return _by_pci_id().get(pci_id)

@@ -81,7 +81,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class ReadingSummary:
-    """The mean and the peak of one reading while the owner had the card, over the seconds for which it was known."""
+    """The mean and the peak of one reading while the owner had the card, over the seconds in which the reading was known."""
 
     seconds: NotNegative
     """For how long the reading was known, times the share."""

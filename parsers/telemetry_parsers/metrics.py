@@ -79,7 +79,7 @@ def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
 _CORE = (
     Metric("accelerator_info", "info", "", "Identity and slow facts of a device; always 1. Join with on (job, instance, id).", 1, 1, core=True),
     _device("up", "", "1 while a fresh source lists the device, 0 when it is lost; no series if its presence is unknown.", 0, 1, core=True),
-    _device("unread", "", "1 while the sources that list the device fail, so that its presence is unknown.", 1, 1),
+    _device("unread", "", "1 while the sources that list the device fail, so its presence is unknown.", 1, 1),
     _device("temperature_celsius", "celsius", "Temperature at a sensor.", 0, 200, "sensor", _SENSORS, core=True),
     _device("power_watts", "watts", "Power draw, as the vendor mainly reports it. The label power_kind of accelerator_info names its kind.", 0, 20_000, core=True, card_level=True),
     _device("power_cap_watts", "watts", "Current power limit.", 0, 20_000, core=True, card_level=True),
@@ -324,7 +324,7 @@ class Limits(NamedTuple):
 
 
 def limits(metric: Metric, vendor: str = "") -> Limits:
-    """Return the limits of a metric. sentinels.py has other limits for some vendors."""
+    """Return the limits of a metric. For some vendors, these are from sentinels.py."""
     vendor_limits = sentinels.OF_VENDOR.get((vendor, metric.key), sentinels.Special(metric.low))
     return Limits(
         max(vendor_limits.low, -sys.float_info.max),

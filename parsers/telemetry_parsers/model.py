@@ -137,7 +137,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """The result of one poll, which can be recorded and replayed. `hostname` is missing in masked recordings."""
+    """The result of one poll, which can be recorded and replayed. `hostname` is missing from masked recordings."""
 
     source: str
     poll: str
@@ -213,7 +213,7 @@ class Report:
     facts: tuple[tuple[str, str], ...] = ()
     index_space: str = ""
     form: Form = "text"  # data has priority over JSON, and JSON over printed text
-    is_cut: bool = False  # the list may be truncated, so that missing devices are not lost
+    is_cut: bool = False  # the list may be truncated, so missing devices are not lost
     claims: tuple[Claim, ...] = ()
     tasks: tuple[Task, ...] = ()
     steps: tuple[StepCounts, ...] = ()

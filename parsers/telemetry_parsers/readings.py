@@ -34,7 +34,7 @@ class Shape:
         object.__setattr__(self, "places", {key: position for position, key in enumerate(self.keys)})
 
     def with_keys(self, keys: tuple[ReadingKey, ...], origins: int) -> Shape:
-        """Return the shape with more keys at the end, each of which has a new origin after the existing `origins`."""
+        """Return the shape with more keys at the end. Each of these has a new origin after the existing `origins`."""
         shape = self._extended.get((keys, origins))
         if shape is None:
             if len(self._extended) >= _MAX_EXTENDED:

@@ -200,7 +200,7 @@ def test_a_dashboard_is_held_against_the_node(tmp_path: Path, monkeypatch: pytes
     assert (done.status, done.stdout.splitlines()) == (
         2,
         [
-            "DCGM_EXP_P2P_STATUS      not served: counts of dcgm-exporter itself",
+            "DCGM_EXP_P2P_STATUS      not served: counts that dcgm-exporter computes itself",
             "DCGM_FI_DEV_FAN_SPEED    not served here: no device has accelerator_fan_ratio × 100",
             "DCGM_FI_DEV_GPU_TEMP     served",
             "DCGM_FI_DEV_POWER_USAGE  served",

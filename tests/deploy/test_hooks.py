@@ -41,7 +41,7 @@ def logmsg(level, text):
 
 HOOKS = ("slurm/prolog.sh", "slurm/epilog.sh", "flux/prolog.sh", "flux/epilog.sh", "pbs/telemetry_hook.py")
 MAX_SECONDS = 2.0
-_DEADLINE = r"(?:(?<=timeout -s KILL )|(?<=\n_LONGEST_SECONDS = ))[0-9.]+"
+_DEADLINE = r"(?:(?<=timeout -s KILL )|(?<=\n_MAX_SECONDS = ))[0-9.]+"
 
 
 def hook(folder: Path, path: str, waits_for: str = "") -> Path:

@@ -68,7 +68,7 @@ BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (replace(GOOD, gives=("power_watts",) * 2, metrics=()), "`gives` contains a metric twice: power_watts"),
     (replace(GOOD, gives=("up",), metrics=()), "`gives` contains up, which the daemon derives"),
     (replace(GOOD, gives=("power",), metrics=()), f"`gives` contains power, {NOBODYS}"),
-    (replace(GOOD, gives=("power_watts",)), "declares the metric acme_voltage_ratio, which is missing in `gives`"),
+    (replace(GOOD, gives=("power_watts",)), "declares the metric acme_voltage_ratio, which is missing from `gives`"),
     (with_metric(name="accelerator_other_voltage_ratio"), f"metric accelerator_other_voltage_ratio: {PREFIX}"),
     (with_metric(name="accelerator_acme_Voltage_ratio"), f"metric accelerator_acme_Voltage_ratio: {PREFIX}"),
     (with_metric(name="accelerator_acme_resets", kind="counter", unit=""), "metric accelerator_acme_resets: the names of counters must end in _total, and other names must not"),

@@ -50,7 +50,7 @@ class AttributionSettings:
     job_maps: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Folders in which other tools write the jobs of cards: `dcgm:` (dcgm-exporter), `jobstats:` or `dme:` (AMD "
+            "Folders to which other tools write the job of each card: `dcgm:` (dcgm-exporter), `jobstats:` or `dme:` (AMD "
             "Device Metrics Exporter), followed by the folder.",
             example=["jobstats:/run/gpustat"],
             rule=rules.job_map,

@@ -89,7 +89,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "node_less_share": Threshold(0.25, "utilization of a job's node below the median of its nodes, as a share of it"),
     "job_nodes": Threshold(3, "minimum nodes of a job for a meaningful median", "one node can differ from the others"),
     "hot_share": Threshold(0.75, "share of a node's cards that are hot together when its cooling fails"),
-    "hung_seconds": Threshold(3000, "seconds for which a job's card with memory held is idle"),
+    "hung_seconds": Threshold(3000, "seconds for which a job's card is idle, but holds memory"),
     "slower_ratio": Threshold(0.5, "step rate of a job as a share of its highest rate within an hour"),
     "straggler_peers": Threshold(4, "minimum devices of a model for a meaningful median"),
     "hung_busy_ratio": Threshold(0.99, "utilization while a kernel never ends", "hung jobs on V100, H100, GB200"),

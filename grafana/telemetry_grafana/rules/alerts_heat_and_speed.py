@@ -133,7 +133,7 @@ HEAT_AND_SPEED = AlertGroup(
             ),
             hold="5m",
             summary="the fan of {vendor} {device} on {instance} has stopped while the card is hot",
-            meaning="The fan is broken, or a setting keeps it at zero. If no fan of a model has ever turned for ten minutes, the model counts as fanless.",
+            meaning="The fan is broken, or a setting keeps it at zero. If no fan of a model has ever run for ten minutes in a row, the model counts as fanless.",
             check="Look at the fan; check the fan setting.",
         ),
         warning(
@@ -192,7 +192,7 @@ HEAT_AND_SPEED = AlertGroup(
             ),
             hold="30m",
             summary="{vendor} {device} on {instance} works {value:humanizePercentage} less than its node's other cards",
-            meaning="The card is less busy than the other cards of its model and owner in the node, which are about equally busy and use the same amount of memory. If a job uses all of them, this card delays it, or waits for another one. Cards with other owners or another amount of memory in use do other work and are not compared.",
+            meaning="The card is less busy than the other cards of its model and owner in the node, which are about equally busy and use the same amount of memory. If a job uses all of them, this card delays it, or waits for another one. Cards with other owners, or with a different amount of memory in use, are not compared, because they may do other work.",
             check="The dashboard Stragglers: clocks, temperature and links compared with its peers.",
             remedy="Take the node out of the job and test it.",
         ),

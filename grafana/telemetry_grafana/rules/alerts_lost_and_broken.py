@@ -201,7 +201,7 @@ BROKEN = AlertGroup(
             hold="5m",
             summary="{value} links of {vendor} {device} on {instance} are down",
             meaning="Links between devices, or to the network of the cards, were up and are down. Jobs on several cards hang or become slow. The alert lasts until the links are up again; a link that flaps has its own alert.",
-            check="Which links (dashboard Card), their error counters, and their other ends.",
+            check="Which links are affected (dashboard Card), their error counters, and their other ends.",
         ),
         warning(
             name="AcceleratorLinkFlapping",
@@ -209,7 +209,7 @@ BROKEN = AlertGroup(
             counted_over_seconds=3600,
             summary="{value} links of {vendor} {device} on {instance} went down and up repeatedly",
             meaning="Links go down and up repeatedly. Each time, the jobs that use them stall or fail.",
-            check="Which links (dashboard Card), their error counters, and their other ends; whether other links of the same cable or module also flap.",
+            check="Which links are affected (dashboard Card), their error counters, and their other ends; whether other links of the same cable or module also flap.",
             remedy="As for AcceleratorLinkDown.",
         ),
         warning(
@@ -222,7 +222,7 @@ BROKEN = AlertGroup(
             counted_over_seconds=900,
             summary="{value} links of {vendor} {device} on {instance} have errors",
             meaning="The link sends data again or is retrained. It is slow, and may fail.",
-            check="Which links (dashboard Card); both ends of them; the temperature of optical modules.",
+            check="Which links are affected (dashboard Card); both of their ends; the temperature of optical modules.",
             remedy="As for AcceleratorLinkDown.",
         ),
         warning(

@@ -152,7 +152,7 @@ MONITOR = AlertGroup(
             condition="telemetry_source_problems > 0 and on (cluster, job, instance, source) telemetry_source_up == 1",
             hold="30m",
             summary="{source} on {instance} prints output that telemetry does not understand",
-            meaning="A part of the tool's output is unknown and was left out, for example of a new version or a rare card. The exposed readings are right, but some may be missing.",
+            meaning="A part of the tool's output was not recognized and was ignored; it may come from a new version or a rare card. The exposed readings are right, but some may be missing.",
             check="`telemetry snapshot --format json` lists the problems with their lines.",
             remedy="Send the output (`telemetry record` masks it) with a bug report.",
         ),

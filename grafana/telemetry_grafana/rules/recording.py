@@ -50,7 +50,7 @@ _DEVICES = (
         "accelerator:allocation_utilization_ratio:rate5m",
         '(max without (basis) (accelerator_allocation_ratio{job_id!="",basis="whole"}) > bool 0)'
         " * on (cluster, job, instance, id) group_left () accelerator:utilization_ratio:rate5m",
-        "True average utilization of the whole cards of each job, with the job's labels.",
+        "True average utilization of each card that is allocated entirely to a job, with the job's labels.",
         ", ".join((DEVICE, *OWNER_LABELS["accelerator_allocation_seconds_total"])),
     ),
     Recording(
@@ -129,7 +129,7 @@ _WORK_DONE = RecordingGroup(
         Recording(
             STEP_RATE,
             "rate(telemetry_steps_total[5m])",
-            "Steps a second of each rank, as counted by its job.",
+            "Steps per second of each rank, as counted by its job.",
             f"{NODE}, id, job_id, rank",
         ),
     ),
@@ -208,7 +208,7 @@ _SUMMED: Mapping[str, tuple[str, str]] = {
     ),
     "accelerator_utilization_ratio:avg": (
         f"avg by (OVER) ({_ONCE})",
-        "Average utilization over five minutes; a partition counts if its card has none.",
+        "Average utilization over five minutes, including partitions of cards that report no utilization themselves.",
     ),
 }
 _POWER, _POWER_SHARE, _MEMORY, _WORK = _SUMMED

@@ -15,7 +15,7 @@ _MAINTENANCE = Recording(
     f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
     # A node that is off or was reinstalled exposes nothing, so the recorded end is kept until a day after it.
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
-    "The end of a node's maintenance by the clock of Prometheus, also while the node is off.",
+    "When a node's maintenance ends, by Prometheus's clock; available even while the node is off.",
     NODE,
 )
 

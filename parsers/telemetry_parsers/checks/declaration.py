@@ -1,4 +1,4 @@
-"""Checks a parser's declaration: protocol, names, metrics and polls. Violations are texts."""
+"""Checks a parser's declaration: protocol, names, metrics and polls. Each violation is a text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ATTRIBUTES = ("contract_version", "name", "vendor", "gives", "polls", "metrics"
 
 
 def shape_violations(parser: Any) -> list[str]:
-    """Return the attributes of a parser that are missing in the object or have the wrong type."""
+    """Return the attributes of a parser that are missing from the object or have the wrong type."""
     missing = [name for name in _ATTRIBUTES if not hasattr(parser, name)]
     if missing:
         return [f"{type(parser).__name__} is not a Parser; missing attributes: {' '.join(missing)}"]
@@ -90,7 +90,7 @@ def is_label(text: str) -> bool:
 
 
 def is_valid_label_for(metric: Metric, label: str) -> bool:
-    """Return whether a reading of the metric may have this label value; empty for a metric without a label."""
+    """Return whether a reading of the metric may have this label value. Without a label, the value must be empty."""
     if not metric.label:
         return label == ""
     if metric.label in _CLOSED_LABELS and metric.words:
@@ -118,7 +118,7 @@ def _check_gives(parser: Parser | DescribedParser) -> Iterator[str]:
         elif key not in declared and (key not in BY_KEY or BY_KEY[key].scope in ("daemon", "owner")):
             yield f"`gives` contains {key}, which is not in the catalogue or in the parser's metrics"
     for key in sorted(declared.difference(parser.gives)):
-        yield f"declares the metric {key}, which is missing in `gives`"
+        yield f"declares the metric {key}, which is missing from `gives`"
 
 
 def _check_metrics(parser: Parser | DescribedParser) -> Iterator[str]:

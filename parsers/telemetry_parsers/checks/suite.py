@@ -105,5 +105,5 @@ def _numbers(report: Report | _Raised) -> set[tuple[int | None, str, str, float]
 
 
 def declared_violations(parser: object) -> list[str]:
-    """Return the violations in a parser's declaration, for which the daemon would refuse the parser."""
+    """Return the violations in a parser's declaration. The daemon refuses a parser with any of them."""
     return shape_violations(parser) or [*declaration.violations(cast("Parser", parser))]

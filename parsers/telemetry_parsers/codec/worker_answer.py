@@ -37,15 +37,15 @@ def fault(reason: str, text: str) -> Plain:
     return {"reason": reason, "text": text}
 
 
-def answer_line(number: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
-    """Return an `Answer` as a line within the limit. Raise CodecError for data that is not plain."""
-    line = _line(number, cpu_seconds, error, result)
+def answer_line(question_id: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
+    """Return an `Answer` as a line within the limit. Raise CodecError for data that JSON cannot represent."""
+    line = _line(question_id, cpu_seconds, error, result)
     if len(line) <= LIMIT_BYTES:
         return line
     text = f"the answer has {len(line)} bytes, but the limit is {LIMIT_BYTES}"
-    return _line(number, cpu_seconds, fault("too_much_output", text), None)
+    return _line(question_id, cpu_seconds, fault("too_much_output", text), None)
 
 
-def _line(number: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
-    answer = {"id": number, "cpu_seconds": cpu_seconds, "error": error, "result": result}
+def _line(question_id: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
+    answer = {"id": question_id, "cpu_seconds": cpu_seconds, "error": error, "result": result}
     return encode_line(answer).encode("ascii") + b"\n"

@@ -74,7 +74,7 @@ class Answer:
 
 
 def question_line(question: Question) -> bytes:
-    """Return the question as a line. Raise CodecError for data that is not plain."""
+    """Return the question as a line. Raise CodecError for data that JSON cannot represent."""
     return encode_line(to_plain(Question, question)).encode("ascii") + b"\n"
 
 

@@ -33,7 +33,7 @@ def is_monitor(line: Line, shape: Monitor) -> bool:
 
 
 def read_monitor(lines: Sequence[Line], shape: Monitor, draft: Draft) -> None:
-    """Put the newest row of each card into the draft."""
+    """Add the newest row of each card to the draft."""
     headings: list[list[str]] = []
     for line in _headings_and_newest_rows(lines, shape):
         heading = _heading_words(line, shape)
@@ -125,7 +125,7 @@ class Query:
 
 
 def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
-    """Put the newest row of each card into the draft, in the order of the cards."""
+    """Add the newest row of each card to the draft, in the order of the cards."""
     current: _Headings = ()
     newest: _Newest = {}
     for line in lines:

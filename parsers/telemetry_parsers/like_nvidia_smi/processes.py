@@ -40,7 +40,7 @@ def is_process_title(line: Line) -> bool:
 
 
 def read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the processes, and the number of processes of each card, into the draft."""
+    """Add the processes, and the number of processes of each card, to the draft."""
     totals = _ProcessCounts(absence=Absent.NOT_REPORTED)
     heading_lines: list[Line] = []
     row_pattern: re.Pattern[str] | None = None

@@ -62,14 +62,14 @@ def is_table(line: Line, shape: CardTable) -> bool:
 
 
 def read_table(lines: Sequence[Line], shape: CardTable, draft: Draft) -> None:
-    """Put the cards and their processes into the draft."""
+    """Add the cards and their processes to the draft."""
     below = read_cards(lines, shape, draft)
     if shape.lists_processes:
         read_processes(below, draft)
 
 
 def read_cards(lines: Sequence[Line], shape: CardTable, draft: Draft) -> Sequence[Line]:
-    """Put the cards of the last run in the text into the draft. Return the lines of its process table."""
+    """Add the cards of the last run in the text to the draft. Return the lines of its process table."""
     starts = [position for position, line in enumerate(lines) if line.ended and shape.banner.search(line.text)]
     if len(starts) > 1:
         draft.complain("text", several_runs(len(starts)))

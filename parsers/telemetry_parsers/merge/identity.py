@@ -85,7 +85,7 @@ class _Remembered:
             candidates += self.by_uuid.get((group.vendor, uuid, device.partition), ())
         candidates += self._at_address(group)
         if uuid is None and canonical_uuid(device.uuid) and device.index is not None and not candidates:
-            # Several devices have this UUID, so that only the index identifies the device.
+            # Several devices have this UUID, so only the index identifies the device.
             index_key = (group.vendor, device.index, device.partition)
             candidates += [
                 identity
@@ -185,7 +185,7 @@ def _refresh(identity: Identity, device: Device, uuid: str | None, parent: Ident
 
 
 def _preferred_address(printed: str | None, remembered: str | None) -> str | None:
-    """Return the printed address, or the remembered address if only the domain is missing in the printed one."""
+    """Return the printed address, or the remembered address if only the domain is missing from the printed address."""
     return remembered if not printed or (remembered or "").endswith(":" + printed) else printed
 
 

@@ -47,7 +47,7 @@ class Draft:
     tool_version: str | None = None
     driver: str | None = None
     is_cut: bool = False  # the text shows that its list may be truncated
-    is_open: bool = False  # the list has no end mark, so that it is ignored if the tool failed
+    is_open: bool = False  # the list has no end mark, so it is ignored if the tool failed
     has_gaps: bool = False  # the list is complete, but some device could not be parsed
     problems: list[Problem] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)

@@ -120,7 +120,7 @@ def fact(key: str) -> Target:
 
 
 def value_of(target: Target, text: str, unit: str = "") -> Value | None:
-    """Return the value of a text, or None if it gives no reading. `unit` is the unit in the key or heading, in any case."""
+    """Return the value of a text, or None if it gives no reading. `unit` is the unit in the key or heading, in upper or lower case."""
     bare = " ".join(text.split())
     word = target.words.get(bare.lower())
     if word is not None:

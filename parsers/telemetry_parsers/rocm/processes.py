@@ -99,7 +99,7 @@ def _read_row(row: re.Match[str], usage: Usage) -> None:
 
 
 def read_usage(lines: Sequence[Line], draft: Draft) -> bool:
-    """Put the processes and their cards into the draft. Return whether the text has a list of them."""
+    """Add the processes and their cards to the draft. Return whether the text has a list of them."""
     usage = usage_in(lines)
     if usage is None:
         return False

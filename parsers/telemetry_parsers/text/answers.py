@@ -98,7 +98,7 @@ def failed(reason: Reason, where: str, text: str) -> Report:
 
 
 def failed_midway(report: Report, status: int) -> Report:
-    """Return a failure for a tool that exited with an error inside its list, so that devices may be missing."""
+    """Return a failure for a tool that exited with an error inside its list. Devices may be missing from the list."""
     reason: Reason = "killed" if status < 0 else "exit_status"
     first = Problem("exit status", f"exit status {status} inside the list of devices")
     return Report("failed", reason, problems=(first, *report.problems), facts=report.facts)

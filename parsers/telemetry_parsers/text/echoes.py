@@ -37,7 +37,7 @@ def without_prefix(lines: Sequence[Line]) -> list[Line]:
 
 
 def is_document(lines: Sequence[Line], without_prefix: Sequence[Line]) -> bool:
-    """Return whether the lines without their prefix are certainly a document, so that the prefix is not a key."""
+    """Return whether the lines without their prefix are certainly a document. The prefix is then not a key."""
     changed = (after.text for before, after in zip(lines, without_prefix, strict=True) if before.text != after.text)
     return any(_BEGINS_A_DOCUMENT.match(text) for text in changed)
 

@@ -18,7 +18,7 @@ MAX_LINES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line without line end and colours. `ended` is False if the text is truncated inside the line."""
+    """A line without line end or colours. `ended` is False if the text is truncated inside the line."""
 
     number: int
     text: str

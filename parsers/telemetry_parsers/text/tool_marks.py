@@ -22,7 +22,7 @@ TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
     "ixsmi": ("IX-ML", "ixsmi", "Iluvatar", "gpu.power.draw"),
     "efsmi": ("EFSMI", "Enflame System Management"),
     "xpu-smi-kunlun": ("XPU-RT", "XPUSMI LOG", "KUNLUNXIN", "Kunlun", '"P800'),
-    # Other tools may also print these words, so that they are searched last.
+    # Other tools may also print these words, so these are searched for last.
     "rocm-smi or hy-smi": ('"card0"',),
     "xpu-smi": (
         "Intel XPU", "Intel(R)", "Xe Link", "GPU Engines", "PCI BDF Address", "pci_bdf_address", "DeviceID", "DeviceId",

@@ -126,7 +126,7 @@ def _is_field_row(line: Line) -> bool:
 
 
 def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the cards into the draft."""
+    """Add the cards to the draft."""
     for line in lines:
         text = line.text.strip()[:_LONGEST]
         if not text:

@@ -22,7 +22,7 @@ from telemetry_exporters.prometheus.compat.table import (
     first_of,
 )
 
-_LINKS = "only the sum of checksum errors is read, not flits and data apart"
+_LINKS = "only the total of checksum errors is read; flit and data errors are not separated"
 
 # A table with one row per line.
 # fmt: off
@@ -98,7 +98,7 @@ _DCGM_MISSING = (
     Missing("DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", _LINKS),
     Missing("DCGM_FI_DEV_LOW_UTIL_VIOLATION", "NVML has no such count"),
     Missing("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "licenses are not read"),
-    Missing("DCGM_EXP_*", "counts of dcgm-exporter itself"),
+    Missing("DCGM_EXP_*", "counts that dcgm-exporter computes itself"),
 )
 # fmt: on
 
@@ -215,8 +215,8 @@ DCGM_4_9 = replace(
     missing=tuple(map(_renamed_missing, DCGM.missing)),
     hostname_labels=HOSTNAME_LABELS[::-1],
     note=(
-        "The file of 4.9 was not at hand. Its release notes name the kinds of renamed fields, the units, and the label of the "
-        "driver; NVIDIA/go-dcgm has the names, except for these, which are not confirmed: `DCGM_FI_DEV_{MEMORY,ENC,DEC}_UTIL_RATIO`, "
+        "The release notes of 4.9 list only the kinds of renamed fields, the units, and the label of the driver. The new names are "
+        "from NVIDIA/go-dcgm. These names are missing there and not confirmed: `DCGM_FI_DEV_{MEMORY,ENC,DEC}_UTIL_RATIO`, "
         "`DCGM_FI_DEV_FB_{FREE,USED,RESERVED,CAPACITY}_BYTES` and `DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND`."
     ),
 )

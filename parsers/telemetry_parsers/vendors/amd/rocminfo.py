@@ -257,7 +257,7 @@ _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 
 def _read_agents(text: Text, draft: Draft) -> bool:
-    """Put the accelerators among the agents into the draft. Return False if there is no agent."""
+    """Add the accelerators among the agents to the draft. Return False if there is no agent."""
     listing = _read_listing(text.lines)
     if not listing.agents:
         return False
@@ -361,7 +361,7 @@ def _report_before_agents(_output: Output, lines: Sequence[Line]) -> Report | No
 
 
 def _report_on_extract(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return the report on an incomplete output, of which for example grep selected some lines."""
+    """Return the report on an incomplete output, for example some lines that grep selected."""
     extract = next((line for line in lines if _EXTRACT.search(line.text)), None)
     if extract is None:
         return None

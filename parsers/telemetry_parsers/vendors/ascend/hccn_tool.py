@@ -107,7 +107,7 @@ _DEVICE = "device"
 
 
 def answers_in(run: Run) -> list[Run]:
-    """Return the answers in a run. A new answer begins where a line names another device, such as `[devid 1]`."""
+    """Split the output of a run by device. A new part begins where a line names another device, such as `[devid 1]`."""
     answers: list[list[Line]] = [[]]
     device = units.whole(run.value_of("-i"))
     for line in run.lines:
@@ -120,7 +120,7 @@ def answers_in(run: Run) -> list[Run]:
 
 
 def _read_answer(text: Text, draft: Draft) -> bool:
-    """Read an answer about one device into the draft. Return False if no line is from this tool."""
+    """Add the readings of one device to the draft. Return False if no line is from this tool."""
     command = text.command_of(TOOL)
     port = Port(_number_text(command.value_of("-u")), _number_text(command.value_of("-p")))
     answer = _Answer(draft, units.whole(command.value_of("-i") or text.output.target), port)
@@ -187,7 +187,7 @@ class _Answer:
             self.draft.add_unknown(key)
 
     def _read_port(self, value: str) -> None:
-        """Read the port in `port_id: 4`, or `0x4` in the answer about bit errors."""
+        """Read the port in `port_id: 4`, or `0x4` in the output about bit errors."""
         self.is_understood = True
         number = value.lower().removeprefix("0x")
         if _NUMBER.match(number) and not self.port.number:

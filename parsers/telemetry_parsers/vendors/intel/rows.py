@@ -26,7 +26,7 @@ _LONGEST = 2000
 
 
 def read_csv(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the newest row of each device into the draft, in the order of the devices."""
+    """Add the newest row of each device to the draft, in the order of the devices."""
     header: list[str] = []
     newest: _Newest = {}
     for line in lines:

@@ -39,7 +39,7 @@ def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def add_process(item: _Object, draft: Draft) -> None:
-    """Put a process of `ps -j` into the draft."""
+    """Add a process of `ps -j` to the draft."""
     index, pid = units.whole(str(item.get("device_id", ""))), units.whole(str(item.get("process_id", "")))
     if index is None or pid is None:
         draft.complain("JSON", f"a process without a device or a pid: {quote(str(item)[:200])}")
@@ -51,7 +51,7 @@ def add_process(item: _Object, draft: Draft) -> None:
 
 
 def add_stats(stats: _Object, draft: Draft) -> None:
-    """Put the counters and engines of a device and of its tiles into the draft."""
+    """Add the counters and engines of a device and of its tiles to the draft."""
     index = units.whole(str(stats.get("device_id", "")))
     if index is None:
         draft.complain("JSON", f"not a device number: {quote(str(stats.get('device_id')))}")
@@ -100,7 +100,7 @@ def _store_engines(kinds: Any, device: int, draft: Draft) -> None:
 
 
 def add_sample(index_text: str, sample: _Object, draft: Draft) -> None:
-    """Put a line of `dump -j` into the draft. `index_text` is the device's number."""
+    """Add a line of `dump -j` to the draft. `index_text` is the device's number."""
     index = units.whole(index_text)
     if index is None:
         draft.complain("JSON", f"not a device number: {quote(index_text)}")

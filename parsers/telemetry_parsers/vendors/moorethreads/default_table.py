@@ -53,7 +53,7 @@ _READINGS = tuple(
 
 
 def read_table(lines: Sequence[Line], table: CardTable, draft: Draft) -> None:
-    """Put the cards and their processes into the draft. Metrics without a column in this layout are absent."""
+    """Add the cards and their processes to the draft. Metrics without a column in this layout are absent."""
     below = read_cards(lines, table, draft)
     for device in range(draft.device_count()):
         for target in _READINGS:
@@ -98,7 +98,7 @@ def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the processes of the cards and their number into the draft. The first line is the title."""
+    """Add the processes of the cards and their number to the draft. The first line is the title."""
     _store_processes(_read_rows(lines, draft) if lines else Absent.NOT_REPORTED, draft)
 
 

@@ -1,4 +1,4 @@
-"""The answers of `mthreads-gmi -q`, as indented text and as JSON, with the same sections and keys."""
+"""The output of `mthreads-gmi -q`, as indented text and as JSON, with the same sections and keys."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def is_card(line: Line) -> bool:
 
 
 def read_list(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the cards of the indented text into the draft. The indentation may be lost and is ignored."""
+    """Add the cards of the indented text to the draft. The indentation may be lost and is ignored."""
     query = _Query(draft)
     section = ""
     for line in lines:
@@ -105,7 +105,7 @@ def _read_line(query: _Query, section: str, line: Line) -> None:
 
 
 def read_json(text: Text, draft: Draft) -> bool:
-    """Put the cards of all documents of `-q --json` into the draft. Return False if there is no document."""
+    """Add the cards of all documents of `-q --json` to the draft. Return False if there is no document."""
     query = _Query(draft, answers=0)
     joined = text.joined
     json = find_documents(joined)
@@ -119,7 +119,7 @@ def read_json(text: Text, draft: Draft) -> bool:
 
 
 def _read_document(query: _Query, document: Plain) -> bool:
-    """Read the cards of a document. Return False if the document is not an answer."""
+    """Read the cards of a document. Return False if the document is not output of this tool."""
     cards = document.get("GPU") if isinstance(document, dict) else None
     if not isinstance(cards, list) or not all(isinstance(card, dict) for card in cards):
         return False
@@ -146,7 +146,7 @@ def _flatten(query: _Query, values: dict[str, Plain], section: str, depth: int) 
 
 
 def _read_cards(query: _Query) -> list[_Card]:
-    """Put each card into the draft once. Return the cards."""
+    """Add each card to the draft once. Return the cards."""
     draft, cards = query.draft, _merged_cards(query)
     draft.wording = problem_by_text
     draft.driver = units.text_or_none(query.header.get("driver version"))
@@ -255,7 +255,7 @@ def _speed(draft: Draft, device: int, text: str, where: str) -> Value:
 
 
 def _field_name(section: str, key: str) -> str:
-    """Return the name of an unknown key."""
+    """Return the name under which an unknown key is reported."""
     return quote(f"{section}/{key or '(blank)'}".removeprefix("/"))
 
 

@@ -148,7 +148,7 @@ _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
 def read_readings(draft: Draft, device: int, block: Block) -> None:
-    """Put the readings of a card into the draft. Total errors are ignored if errors by block are printed."""
+    """Add the readings of a card to the draft. Total errors are ignored if errors by block are printed."""
     chooser = _Chooser(draft, device, block.open_at)
     for entry in block.entries:
         chooser.read_entry(entry)

@@ -154,7 +154,7 @@ class _Scan:
     def _add_process(self, index: int, name: str, cells: Mapping[str, str], line: Line) -> None:
         self._group += 1
         block = self._block_of(index)
-        # The process table has no end mark, so that processes may be missing.
+        # The process table has no end mark, so processes may be missing.
         block.open_at = ("process_info",)
         block.entries.append(Entry(("process_info", "name"), name, self._group, line.where))
         for heading, text in cells.items():
@@ -207,7 +207,7 @@ _COLUMNS: Mapping[str, Column] = {
     "mem-uti": column(patterns.PERCENT, metric("memory_activity_ratio")),
     "temp": column(patterns.CELSIUS, metric("temperature_celsius", "core")),
     "uec": column(patterns.COUNT, metric("ecc_uncorrected_total", "all")),
-    # `611/750 W`, `N/A/0 W`, and `121 W` since 7.14. A limit of 0 W means that there is none.
+    # `611/750 W`, `N/A/0 W`, and `121 W` since 7.14. 0 W means that there is no limit.
     "power-usage": column(
         rf"(?:({_NUMBER}|N/A)(?:/({_NUMBER}|N/A))? ?W|N/A)",
         metric("power_watts", unit="W"),

@@ -69,7 +69,7 @@ def is_table(line: Line) -> bool:
 
 
 def read(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the chips and processes of the last run in the text into the draft."""
+    """Add the chips and processes of the last run in the text to the draft."""
     lines, runs = _last_run(lines)
     title = next((position for position, line in enumerate(lines) if _is_process_title(line)), len(lines))
     shape = next((layout for line in lines[:title] if (layout := _shape_of(line)) is not None), _SHAPES[1])
@@ -254,7 +254,7 @@ def _is_process_title(line: Line) -> bool:
 
 
 def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
-    """Put the processes and their number for each device into the draft. The first line is the heading."""
+    """Add the processes and their number for each device to the draft. The first line is the heading."""
     slots = frozenset(slots_in(draft))
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
     table = read_table(lines, _NEW if is_new else _OLD)

@@ -170,7 +170,7 @@ WITHOUT_METRIC = frozenset(
     }
 )  # fmt: skip
 
-# Other tools also print these keys, so that they do not identify output of this tool.
+# Other tools also print these keys, so the keys do not identify output of this tool.
 COMMON_WORDS = frozenset(
     {
         "temperature", "retry count", "health", "model", "serial number", "product name", "firmware version", "manufacturer",

@@ -149,7 +149,7 @@ class Evidence:
 
 
 def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> None:
-    """Put the readings of a block into the draft, and report its unknown keys."""
+    """Add the readings of a block to the draft, and report its unknown keys."""
     is_missing = _is_hbm_capacity_missing(block)
     kind = None if is_missing else _memory_of(block, evidence)
     if kind is None and evidence.is_complete and _has_memory(block):

@@ -63,7 +63,7 @@ def watch_headings(line: Line) -> tuple[str, ...]:
     """Return the headings in the heading line of `npu-smi info watch`; empty for any other line."""
     if not line.ended or "(idx)" not in line.text.lower():
         return ()
-    # Each heading ends in a bracket, so that a single blank separates two headings.
+    # Each heading ends in a bracket, so even a single blank separates two headings.
     names = [" ".join(f"{part})".lower().split()) for part in line.text.split(")", _MAX_COLUMNS) if part.strip()]
     return tuple(names) if names[:1] == [_CARD] else ()
 

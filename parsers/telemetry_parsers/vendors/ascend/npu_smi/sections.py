@@ -1,4 +1,4 @@
-"""The sections of a `key : value` answer. Each begins or ends with a line that names a chip or another part."""
+"""The sections of a `key : value` output. Each begins or ends with a line that names a chip or another part."""
 
 from __future__ import annotations
 

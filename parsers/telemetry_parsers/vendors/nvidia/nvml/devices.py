@@ -133,7 +133,7 @@ def _number_text(answer: Plain) -> str | None:
 
 
 def _only_bit(answer: Plain) -> str | None:
-    """Return the number of the only bit that is set, or None if there is not exactly one."""
+    """Return the position of the only bit that is set, or None if not exactly one bit is set."""
     nodes = whole(part_of(answer, 0), 1 << 64)
     return str(nodes.bit_length() - 1) if nodes and nodes & (nodes - 1) == 0 else None
 
