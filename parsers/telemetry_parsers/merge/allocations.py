@@ -94,7 +94,7 @@ def lists_processes(device: MergedDevice) -> bool:
 
 
 def _processes_by_device(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[Process, ...]]:
-    """Return each device's processes. A process that is reported for a card and its instance belongs to the instance."""
+    """Return each device's processes. A process that is reported for a card and an instance is only the instance's."""
     parts: dict[str, list[MergedDevice]] = {}
     for device in devices:
         if device.parent:
@@ -137,7 +137,7 @@ class _Assignment:
                 self._owners.setdefault(device_id, {})[id(party)] = party
 
     def owners(self, device_id: str) -> list[Party]:
-        """Return the parties that claim this device. If some are known to live, omit the others, except on a shared device."""
+        """Return the parties that claim this device. On an unshared device, living ones take precedence over others."""
         claimants = list(self._owners.get(device_id, {}).values())
         living = [party for party in claimants if party.lives]
         shared = any(sourced.claim.replica for party in claimants for sourced in party.claims)

@@ -137,7 +137,7 @@ def _paths_of(names: Sequence[str]) -> dict[str, Path]:
 
 
 def _path_of(name: str, names: Sequence[str]) -> Path:
-    """Return the path that ends in this name; empty if there is none or more than one."""
+    """Return the path whose last key is this name; empty if there is none or more than one."""
     if name == "perf_level" or name in _PAGES:
         return (name,)
     if name in _NAMED:
@@ -173,7 +173,7 @@ def _path_with_label(name: str) -> Path:
 
 
 def _path_above_partition(name: str) -> Path:
-    """Return the path of a value that is printed for each partition, such as a utilization."""
+    """Return the path of a value that is printed once per partition, such as a utilization."""
     if name.endswith(VIOLATION_END):
         return ("throttle", name)
     if _QUIET.fullmatch(name):

@@ -171,7 +171,7 @@ def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> N
 
 
 def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None:
-    """Add the readings of a whole card to each chip. The card's power is reported only if the card has several chips."""
+    """Add the readings of a whole card to each chip. The card's power is reported only if it has several chips."""
     for key, entry in block.items():
         target = keys.PART_FIELDS.get(key)
         if target is not None and (len(devices) > 1 or target.key != "power_card_watts"):
