@@ -43,7 +43,7 @@ class _CutError(Exception):
 
 @dataclass(slots=True)
 class _Scanner:
-    """Reads the tokens of a text; `members` has the members read so far."""
+    """Reads the tokens of a text. `members` contains the document's members that were read so far."""
 
     text: str
     position: int

@@ -257,7 +257,7 @@ def _store_main_power(device: int, draft: Draft) -> str:
 
 
 def _discard_zeros(readings: Sequence[Reading], draft: Draft) -> None:
-    """Make the zeros absent if the card's temperature and power cannot be read."""
+    """Mark zeros as absent if the card's temperature and power cannot be read."""
     if not _may_be_up(readings, _BASIC_METRICS - {"utilization_ratio"}):
         for item in readings:
             if item.metric in _ZEROED_METRICS and item.value == 0.0:

@@ -177,7 +177,7 @@ def _shape_of_other_brand(brand: Brand) -> Shape:
 
 
 def _read_processes(text: Text, draft: Draft) -> bool:
-    """Read the processes by card from AMD's list of each process's cards, or from Hygon's list."""
+    """Read the processes on each card from AMD's list, which names the cards of each process, or from Hygon's list."""
     lines = text.lines
     if not processes.read_usage(lines, draft):
         if not is_pid_list(lines):
@@ -189,7 +189,7 @@ def _read_processes(text: Text, draft: Draft) -> bool:
 
 
 def _read_versions(text: Text, draft: Draft) -> bool:
-    """Read the versions of the tool and its library, the whole output of `--version`."""
+    """Read the output of `--version`: the versions of the tool and of its library."""
     draft.index_space = ""
     draft.tool_version = _first_match(_VERSION, text.lines)
     library = _first_match(_LIBRARY, text.lines)

@@ -103,7 +103,7 @@ def refusal(_output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _why_not_read(text: str) -> str:
-    """Return why the output with this line is not read; empty if the line does not show a reason."""
+    """Return why output that contains this line is not read; empty if this line is not a reason."""
     if "AMD-SMI" in text and text.lstrip().startswith("|"):
         return f"this is the overview of amd-smi, but its heading lines are missing{_ADVICE}"
     if _PYTHON.search(text):

@@ -121,7 +121,7 @@ def _process(device: int, keys: Mapping[Path, str]) -> Process | None:
 
 
 def _process_memory(keys: Mapping[Path, str]) -> float | None:
-    """Return the device memory of a process. The wrapped number `16.0 EB` is ignored."""
+    """Return the device memory of a process. `16.0 EB`, a negative number printed as unsigned, is ignored."""
     for path in (("memory_usage", "vram_mem"), ("vram",), ("mem_usage",), ("mem",)):
         if path in keys:
             value = units.quantity(keys[path], units.BYTES, "B")
@@ -221,7 +221,7 @@ class _Chooser:
 
 
 def _better(first: tuple[Reading, bool], second: tuple[Reading, bool], *, is_repeated: bool) -> tuple[Reading, bool]:
-    """Return the better reading: a number over an absence, a main key over a fallback, the higher of several."""
+    """Return the better reading. A number precedes an absence, and a main key a fallback. Repeated keys use the higher."""
     if isinstance(second[0].value, Absent):
         return first
     if isinstance(first[0].value, Absent) or (first[1] and not second[1]):
@@ -230,7 +230,7 @@ def _better(first: tuple[Reading, bool], second: tuple[Reading, bool], *, is_rep
 
 
 def _labelled_targets(path: Path) -> tuple[Target, ...]:
-    """Return the target of a key that contains its label: a RAS block, a throttle reason or a board's sensor."""
+    """Return the metric of a key that contains the label: a RAS block, a throttle reason or a board's sensor."""
     if path[0] == "ecc_blocks" and len(path) == 3 and path[2] in ECC_COUNTS and _WORD.match(path[1]):
         return (metric(ECC_COUNTS[path[2]], path[1]),)
     if path[0] == "throttle" and 2 <= len(path) <= 4 and path[1].endswith(VIOLATION_END):

@@ -38,7 +38,7 @@ def read_sections(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 
 def _is_flat(lines: Sequence[Line]) -> bool:
-    """Return whether the indentation is missing: not all sections are indented below the first device."""
+    """Return whether the indentation was lost, because not all sections are indented below the first device."""
     start = next((position for position, line in enumerate(lines) if _DEVICE.match(line.text.strip())), 0)
     lines_below = [line for line in lines[start + 1 :] if line.text.strip()]
     indented = [line for line in lines_below if _indent(line) > _indent(lines[start])]

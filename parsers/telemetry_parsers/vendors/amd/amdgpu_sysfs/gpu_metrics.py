@@ -182,7 +182,7 @@ class UnknownBlobError(ValueError):
 
 
 def content_of(data: object) -> bytes:
-    """Return the bytes of a binary file from a reader. Raise UnknownBlobError if there are none."""
+    """Return the bytes of a binary file that a reader captured. Raise UnknownBlobError if there are none."""
     text = data.get("base64") if isinstance(data, dict) else None
     if not isinstance(text, str):
         raise UnknownBlobError("no bytes")

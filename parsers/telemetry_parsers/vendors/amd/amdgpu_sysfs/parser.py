@@ -1,4 +1,4 @@
-"""AMD's and Hygon's cards through the files of their drivers: the polls and the parser."""
+"""Polls and parses the files of AMD's and Hygon's drivers."""
 
 from __future__ import annotations
 

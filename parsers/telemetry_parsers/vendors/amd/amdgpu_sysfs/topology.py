@@ -217,7 +217,7 @@ def _read_partition(node: Node, partition: str, position: int, card: CardFiles |
 
 
 def _read_without_files(node: Node, position: int, draft: Draft) -> None:
-    """Store readings of a card without files."""
+    """Store the readings that KFD has of a card whose driver files are missing."""
     if node.max_clock_megahertz is not None:
         draft.add_reading(reading(position, "clock_max_hertz", node.max_clock_megahertz * _MEGAHERTZ, "graphics"))
     if not node.is_partitioned:

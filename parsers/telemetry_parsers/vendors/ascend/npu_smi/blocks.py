@@ -34,7 +34,7 @@ _MAX_CHIPS = 16  # of one card; 310 has four
 
 
 def is_block_line(line: Line, common: frozenset[str] = keys.COMMON_WORDS) -> bool:
-    """Return whether a line has a known key that is not in `common`, or is a process of `-t proc-mem`."""
+    """Return whether a line has a known key, apart from those in `common`, or is a process of `-t proc-mem`."""
     name, colon, _ = line.text.partition(":")
     key = split_key(name)[0]
     is_key = bool(colon) and line.ended and key in KNOWN and key not in common

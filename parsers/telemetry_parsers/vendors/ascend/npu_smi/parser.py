@@ -93,7 +93,7 @@ def _read_blocks(text: Text, draft: Draft) -> bool:
 
 
 def _requested_slot(text: Text) -> Slot:
-    """Return the card and the chip of the command, which is repeated in the text or known from the reader."""
+    """Return the card and the chip that the command names. The text repeats the command, or the reader knows it."""
     command = text.command_of(TOOL)
     return Slot(units.whole(command.value_of("-i") or text.output.target), units.whole(command.value_of("-c")))
 
