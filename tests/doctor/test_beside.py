@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from telemetry_daemon.doctor.cards import device_faults, too_few
+from telemetry_daemon.doctor.cards import device_faults, missing_card_findings
 from telemetry_daemon.doctor.daemon import DaemonView, LocalDaemon, Unit, findings, notes, working_sources
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Snapshot, SourceStatus
 from telemetry_parsers.recorded import Recorded
@@ -116,7 +116,7 @@ def test_what_is_bad_of_a_card(bad: MergedDevice, expected: list[tuple[str, str,
     ],
 )
 def test_cards_that_never_came(seen: list[Snapshot], expected: dict[str, int], found: int) -> None:
-    assert len(list(too_few(seen, expected))) == found
+    assert len(list(missing_card_findings(seen, expected))) == found
 
 
 def looping(ended: str, restarts: str) -> Unit:

@@ -10,14 +10,14 @@ from textwrap import dedent
 from kits.waiting import PATIENCE_SECONDS
 from kits.workers import python_path
 from telemetry_daemon.plugins import loading as plugins
-from telemetry_daemon.plugins.loading import Patience
+from telemetry_daemon.plugins.loading import TimeLimits
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.processes.process import Launcher, launch
 from telemetry_daemon.processes.worker import Worker
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Output
 
-PATIENT = Patience(PATIENCE_SECONDS, PATIENCE_SECONDS)
+PATIENT = TimeLimits(PATIENCE_SECONDS, PATIENCE_SECONDS)
 
 # A good parser; `{…}` are filled in by `source`.
 GOOD = """
@@ -75,8 +75,8 @@ class Site:
         self.workers.append(Worker(label, readers, environment=environment, launcher=self.launcher))
         return self.workers[-1]
 
-    def load(self, *paths: Path, patience: Patience = PATIENT) -> plugins.ParserSet:
-        return plugins.load(find([str(path) for path in paths], self.distributions), self.new_worker, patience)
+    def load(self, *paths: Path, limits: TimeLimits = PATIENT) -> plugins.ParserSet:
+        return plugins.load(find([str(path) for path in paths], self.distributions), self.new_worker, limits)
 
 
 COMMAND = Command((("acme-smi",),))

@@ -109,7 +109,7 @@ def test_a_parser_that_hangs_is_a_timeout_and_one_that_cannot_be_killed_too(site
 
     site.launcher = holding
     site.install("telemetry-a", {"a": "module_a:PARSER"}, {"module_a": distributions.source("acme-a", more=HANGING)})
-    with site.load(patience=replace(distributions.PATIENT, parse_seconds=0.5)) as loaded:
+    with site.load(limits=replace(distributions.PATIENT, parse_seconds=0.5)) as loaded:
         parser = distributions.parser_named(loaded, "acme-a")
         said = []
         for _ in range(2):

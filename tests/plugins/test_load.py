@@ -110,7 +110,7 @@ def test_broken_plugins_are_reported_and_the_rest_works(site: distributions.Site
 def test_plugins_that_hang_at_import_hang_together(site: distributions.Site) -> None:
     for name in ("slow0", "slow1", "slow2"):
         site.install(f"telemetry-{name}", {name: f"{name}:PARSER"}, {name: "import time; time.sleep(3600)"})
-    with site.load(patience=replace(distributions.PATIENT, describe_seconds=1)) as loaded:
+    with site.load(limits=replace(distributions.PATIENT, describe_seconds=1)) as loaded:
         assert [failure.text for failure in loaded.failures] == [
             f"cannot be loaded: its import did not finish within 1 s: update or uninstall telemetry-slow{number}"
             for number in range(3)

@@ -33,7 +33,7 @@ def test_the_place_and_age_of_each_capture(captures: tuple[Capture, ...], expect
 
 def test_a_survey_reports_length_time_and_pace() -> None:
     captures = [capture(at) for at in range(0, 21, 2)] + [capture(20.5, "slow")]
-    survey = Survey.of(captures)
+    survey = Survey.from_captures(captures)
     assert (survey.length, survey.wall_times.at(0.0)) == (18.5, BEGUN + 2)
     assert survey.counts == {("smi", "fast"): 11, ("smi", "slow"): 1}
     assert survey.intervals() == {("smi", "fast"): pytest.approx(1.8), ("smi", "slow"): 0.0}
@@ -142,7 +142,7 @@ def test_a_time_at_which_the_node_was_down_is_refused_with_when_it_was_not(text:
 def test_after_a_reboot_a_time_is_that_of_the_second_boot() -> None:
     before = [capture(at) for at in range(10)]
     after = [capture(at - 4000, wall=BEGUN + 3600 + at) for at in range(10)]
-    survey = Survey.of([*before, *after])
+    survey = Survey.from_captures([*before, *after])
     assert survey.wall_times.at(0.0) == BEGUN + 1
     assert survey.wall_times.at(survey.length) == BEGUN + 3609
     assert parse_time("12:06:45").position(survey) == pytest.approx(survey.length - 4)

@@ -35,7 +35,7 @@ NO_GROUP = "expected a number of cards (1 to 256), x and a vendor"
         ("2xamd,3xamd", "'3xamd'", "amd is named twice"),
         ("2xnvidia,3xgb200", "'3xgb200'", "nvidia is named twice; a simulated node has one model of each vendor"),
         ("x" * 1000, "'" + "x" * 40, NO_GROUP),
-        ("200xamd,57xnvidia", "257", f"more than {MAX_CARDS}"),
+        ("200xamd,57xnvidia", "257", f"limit of {MAX_CARDS}"),
     ],
 )
 def test_what_is_no_demo_node(text, named, why):

@@ -100,7 +100,7 @@ def device_faults(snapshots: Sequence[Snapshot], recorded: Mapping[str, str]) ->
             reported |= {(device.id, condition.meaning) for condition in faults}
 
 
-def too_few(snapshots: Sequence[Snapshot], expected: Mapping[str, int]) -> Iterator[Finding]:
+def missing_card_findings(snapshots: Sequence[Snapshot], expected: Mapping[str, int]) -> Iterator[Finding]:
     """Yield a finding for each vendor with too few cards. Lost cards are counted, and vendors with paused sources skipped."""
     for vendor, expected_count in sorted(expected.items()):
         count = max(present_devices(snapshot)[vendor] for snapshot in snapshots)
@@ -121,7 +121,7 @@ def present_devices(snapshot: Snapshot) -> Counter[str]:
 
 
 def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator[Finding]:
-    """Yield cards without a driver, cards without readings, and device nodes that are missing or not accessible."""
+    """Yield findings about cards without a driver or readings, and about missing or inaccessible device nodes."""
     for sources in vendors:
         if sources.is_switched_off:
             continue
@@ -259,7 +259,7 @@ def contradictions(
         addresses = frozenset(map(_slot, on_bus.get(listing.vendor, ())))
         # If there are no addresses, this process cannot see the bus.
         if addresses and (unknown := _slots_only_in(listing.slots, addresses)):
-            what = f"lists {counted(len(unknown), 'card')} missing on the PCI bus: {first_names(unknown)}"
+            what = f"lists {counted(len(unknown), 'card')} missing from the PCI bus: {first_names(unknown)}"
             yield Finding(listing.source, what, _NOT_ON_BUS_REMEDY)
     for first, second in combinations(listed, 2):
         if first.vendor == second.vendor and not (first.is_incomplete or second.is_incomplete):

@@ -83,7 +83,7 @@ class FolderJson:
 
 @dataclass(frozen=True, slots=True)
 class UnitJson:
-    """The daemon's unit, as systemd knows it."""
+    """The daemon's unit, as systemd reports it."""
 
     active: str
     enabled: bool
@@ -159,7 +159,7 @@ class SourceJson:
 
 @dataclass(frozen=True, slots=True)
 class FindingJson:
-    """Something that is wrong."""
+    """A problem, and its remedy."""
 
     where: Word
     what: Word

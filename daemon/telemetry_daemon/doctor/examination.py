@@ -65,7 +65,7 @@ def examine_remote(view: DaemonView) -> Examined:
     findings = [*sources.findings(examined_sources, complete=complete)]
     if view.is_real:
         findings += cards.device_faults([snapshot], {})
-        findings += cards.too_few([snapshot], view.expected)
+        findings += cards.missing_card_findings([snapshot], view.expected)
         findings += cards.remote_contradictions(view.on_bus, snapshot.devices)
     notes = () if view.is_real else ("the cards are simulated or recorded: their faults are not findings",)
     return Examined(snapshot, examined_sources, other=view, findings=tuple(findings), notes=notes)
@@ -80,7 +80,7 @@ def _findings(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
     machine, beside = facts.machine, facts.daemon
     snapshots = [facts.snapshot, *(view.snapshot for view in [beside.view] if view is not None and view.is_real)]
     yield from cards.device_faults(snapshots, {flight.cause: flight.path for flight in reversed(facts.flights)})
-    yield from cards.too_few(snapshots, facts.expected)
+    yield from cards.missing_card_findings(snapshots, facts.expected)
     node_vendors = {vendor for node in machine.nodes if len(node.vendors) == 1 for vendor in node.vendors}
     vendors = sorted({*machine.on_bus, *node_vendors})
     yield from cards.unread_cards(machine, [cards.sources_of(facts.snapshot, vendor, complete) for vendor in vendors])
@@ -96,12 +96,12 @@ def _findings(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
     yield from limits.findings_of_folders(facts.folders, machine.container)
 
 
-def lines(facts: Examined, shown: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
-    """Yield the lines of the text output. `shown` makes a text safe to print. `show_all` adds details of missing sources."""
+def lines(facts: Examined, sanitize: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
+    """Yield the lines of the text output. `sanitize` makes a text safe to print. `show_all` adds details of missing sources."""
     for word, text in _rows(facts, show_all=show_all):
         start = f"{word:<10} " if word else ""
         # Prevents a line break around `×`.
-        whole = shown(text).replace(" × ", f"{_NO_BREAK}×{_NO_BREAK}")
+        whole = sanitize(text).replace(" × ", f"{_NO_BREAK}×{_NO_BREAK}")
         indent = " " * len(start)
         wrapped = textwrap.wrap(whole, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
         yield from (line.replace(_NO_BREAK, " ") for line in wrapped or ([] if word else [""]))
@@ -157,10 +157,10 @@ def _source_rows(source: ExaminedSource) -> Iterator[_Row]:
     yield "", _heading(source)
     if status.state not in ("missing", "disabled"):
         for tool in sources.tools_found(source):
-            mine = "" if os.access(tool.path, os.X_OK) else ", which this user may not run"
-            yield "  at", tool.path + (", which is not run as root" if tool.distrust_reason else mine)
+            suffix = "" if os.access(tool.path, os.X_OK) else ", which this user may not run"
+            yield "  at", tool.path + (", which is not run as root" if tool.distrust_reason else suffix)
         for poll in status.polls:
-            yield "  poll", _poll(poll, source.captures.get(poll.poll))
+            yield "  poll", _poll_text(poll, source.captures.get(poll.poll))
     if status.state != "ok":
         yield "  why", status.detail or "no reason was reported"
         yield "  to do", sources.remedy(source)
@@ -185,7 +185,7 @@ def _heading(source: ExaminedSource) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _poll(health: Health, capture: Capture | None) -> str:
+def _poll_text(health: Health, capture: Capture | None) -> str:
     parts = [f"{health.poll} {health.state}{f' ({health.reason})' if health.reason else ''}", f"{health.seconds:.3f} s"]
     if capture is not None:
         word, number = _OUTPUTS[type(capture.request)], len(capture.outputs)

@@ -76,7 +76,7 @@ class _Requirement:
 # The memory of the daemon, its workers and a tool (docs/performance.md), with a reserve.
 _MEMORY = _Requirement("memory_bytes", 128 << 20, " of memory", "", "MemoryMax", lambda number: byte_size(int(number)))
 _TASKS = _Requirement("tasks", 64, " processes and threads", " (pids)", "TasksMax")
-_CPUS = _Requirement("cpus", 0.1, " CPUs", ", or remove the limit of CPU", "CPUQuota")
+_CPUS = _Requirement("cpus", 0.1, " CPUs", ", or remove the CPU limit", "CPUQuota")
 # Enough for the maximum number of connections and the files of the readers.
 _OPEN_FILES = _Requirement("open_files", 512, " open files", " (ulimit nofile)", "LimitNOFILE")
 
@@ -133,15 +133,15 @@ def limits(root: Path, daemon: Unit | None = None) -> Limits:
     # The hard limit counts, because the daemon raises its soft limit on open files to it.
     _, hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     return Limits(
-        memory_bytes=_least(_counts(root, "memory", "memory.max", "memory.limit_in_bytes")),
-        tasks=_least((*_counts(root, "pids", "pids.max"), *([soft_tasks] if os.geteuid() else []))),
+        memory_bytes=_minimum(_counts(root, "memory", "memory.max", "memory.limit_in_bytes")),
+        tasks=_minimum((*_counts(root, "pids", "pids.max"), *([soft_tasks] if os.geteuid() else []))),
         cpus=min(_cpu_shares(root), default=None),
-        open_files=_least([hard_files]),
+        open_files=_minimum([hard_files]),
         hides_processes=_hides_processes(root, daemon),
     )
 
 
-def _least(numbers: Collection[int]) -> int | None:
+def _minimum(numbers: Collection[int]) -> int | None:
     return min((number for number in numbers if 0 <= number < _NO_LIMIT), default=None)
 
 
@@ -174,7 +174,7 @@ def _control_groups(root: Path, controller: str) -> Iterator[Path]:
 def _unit_limits(unit: Unit) -> Limits:
     def count(name: str) -> int | None:
         text = unit.properties.get(name, "")
-        return _least([int(text)] if text.isdecimal() else [])
+        return _minimum([int(text)] if text.isdecimal() else [])
 
     # systemd prints durations as `1min 2s 50ms`.
     spans = _SPAN.findall(unit.properties.get("CPUQuotaPerSecUSec", ""))

@@ -83,7 +83,7 @@ class Claim:
             self._descriptor, self._is_placeholder = _create_or_open(folder, path.name)
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._check(folder)
+                self._check_not_replaced(folder)
             except OSError:
                 os.close(self._descriptor)
                 raise
@@ -95,7 +95,7 @@ class Claim:
     def write_file(self, content: bytes) -> int:
         """Atomically replace the file by a new file of mode 0600. Return a descriptor to continue writing. Raises OSError."""
         with _folder_of(self._path) as folder:
-            self._check(folder)
+            self._check_not_replaced(folder)
             with folders.replacement(folder, self._path.name) as descriptor:
                 folders.write(descriptor, content)
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the new file is locked while it is written
@@ -116,7 +116,7 @@ class Claim:
         finally:
             os.close(descriptor)
 
-    def _check(self, folder: int) -> None:
+    def _check_not_replaced(self, folder: int) -> None:
         if not folders.is_named(folder, self._path.name, self._descriptor):
             raise BlockingIOError(errno.EAGAIN, "another process replaced the file in the meantime", str(self._path))
 

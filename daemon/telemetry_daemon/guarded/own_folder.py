@@ -147,7 +147,7 @@ class OwnFolder:
         with new_socket() as listener:
             # The file gets this mode (unix(7)). Changing the umask would affect all threads.
             os.fchmod(listener.fileno(), 0o600)
-            path = f"/proc/self/fd/{self._descriptor}/{name}"  # there is no bind() relative to a folder
+            path = f"/proc/self/fd/{self._descriptor}/{name}"  # bind() accepts no folder descriptor
             listener.bind(path)
             os.chmod(path, mode)  # noqa: PTH101  # no other user can replace the socket in this folder
         return listener

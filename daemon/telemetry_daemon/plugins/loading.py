@@ -18,14 +18,14 @@ from telemetry_parsers.model import Library, Metric
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class TimeLimits:
     """Time limits for importing a plugin and for parsing a capture. A correct parser reads a mebibyte in less than a second."""
 
     describe_seconds: float = 10.0
     parse_seconds: float = 5.0
 
 
-PATIENCE = Patience()
+TIME_LIMITS = TimeLimits()
 # The number of plugins that are imported in parallel: a plugin that hangs must not block the others.
 _PARALLEL_IMPORTS = 4
 
@@ -45,7 +45,7 @@ class LoadedParser:
 @final
 @dataclass(frozen=True, slots=True)
 class ParserSet:
-    """The loaded parsers, the failures, the targets of library readers, and the loading time. Leaving a `with` block closes all workers."""
+    """The loaded parsers, failures, targets of library readers, and loading time. Leaving a `with` block closes all workers."""
 
     parsers: tuple[LoadedParser, ...] = ()
     failures: tuple[PluginFailure, ...] = ()
@@ -86,7 +86,7 @@ class _Attempt:
     error: str = ""
 
 
-def load(candidates: Candidates, worker_factory: WorkerFactory = Worker, patience: Patience = PATIENCE) -> ParserSet:
+def load(candidates: Candidates, worker_factory: WorkerFactory = Worker, limits: TimeLimits = TIME_LIMITS) -> ParserSet:
     """Load all valid parsers; never raises. If names collide, built-in parsers win over distributions, and these over files."""
     began = time.monotonic()
     described = built_in.descriptions()
@@ -98,9 +98,7 @@ def load(candidates: Candidates, worker_factory: WorkerFactory = Worker, patienc
     plugins = [item for item in candidates.parsers if not item.built_in]
     if plugins:
         with ThreadPoolExecutor(min(_PARALLEL_IMPORTS, len(plugins)), thread_name_prefix="plugins") as pool:
-            attempts += pool.map(
-                lambda item: _load_isolated(item, candidates.readers, worker_factory, patience), plugins
-            )
+            attempts += pool.map(lambda item: _load_isolated(item, candidates.readers, worker_factory, limits), plugins)
     parsers, failures = _without_collisions(attempts)
     return ParserSet(parsers, (*candidates.failures, *failures), candidates.readers, time.monotonic() - began)
 
@@ -117,7 +115,7 @@ def _load_built_in(
 
 
 def _load_isolated(
-    candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory, patience: Patience
+    candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory, limits: TimeLimits
 ) -> _Attempt:
     """Load a plugin. A temporary worker describes the parser; the worker for parsing starts at the first capture."""
     # Imported only if there are plugins.
@@ -126,10 +124,10 @@ def _load_isolated(
 
     temporary = worker_factory(candidate.plugin, {})
     try:
-        parser = describe(temporary, candidate.target, patience.describe_seconds)
+        parser = describe(temporary, candidate.target, limits.describe_seconds)
         errors = violations(parser)
     except WorkerTimeoutError:
-        error = f"cannot be loaded: its import did not finish within {patience.describe_seconds:g} s"
+        error = f"cannot be loaded: its import did not finish within {limits.describe_seconds:g} s"
         return _Attempt(candidate, None, error)
     except (WorkerError, CodecError) as raised:
         return _Attempt(candidate, None, f"cannot be loaded: {str(raised).removeprefix(f'{candidate.plugin}: ')}")
@@ -139,7 +137,7 @@ def _load_isolated(
         return _Attempt(candidate, None, f"breaks the parser protocol: {'; '.join(errors)}")
     reader = module_reader(candidate)
     worker = worker_factory(parser.name, {**readers, parser.name: reader} if reader else readers)
-    proxy = isolated(parser, worker, candidate.target, patience.parse_seconds)
+    proxy = isolated(parser, worker, candidate.target, limits.parse_seconds)
     return _Attempt(candidate, LoadedParser(proxy, candidate.origin, isolated=True, worker=worker))
 
 

@@ -67,6 +67,6 @@ class LogLimits:
     def message_of_event(self, source: Source, event: DeviceEvent) -> str:
         """Return the message for a device that appeared or disappeared, or an empty text if the limit is reached."""
         remaining = self._events.count_line(source.name)
-        return {0: "", 1: "too many changes of devices; no more are logged this hour"}.get(
+        return {0: "", 1: "too many device changes; no more are logged this hour"}.get(
             remaining, f"device {event.what}"
         )

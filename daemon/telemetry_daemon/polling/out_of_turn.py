@@ -19,7 +19,7 @@ _identity_of: Callable[[Device], _Identity] = attrgetter("vendor", "index", "uui
 
 
 class EarlyPolls:
-    """Remembers each poll's newest device list, and selects polls to run early. Polls that have not answered yet are due anyway."""
+    """Remembers each poll's newest device list, and selects polls to run early. Polls that never answered are due anyway."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store

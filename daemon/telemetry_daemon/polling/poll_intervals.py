@@ -70,7 +70,7 @@ def is_expensive(polls: Iterable[Poll]) -> bool:
 
 
 def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
-    """Return whether other sources report all core readings of the vendor's devices, so that this source is not needed."""
+    """Return whether other sources report all core readings of the vendor's devices, so this source is not needed."""
     origins: set[str] = set()
     for device in snapshot.devices:
         if device.vendor == vendor:

@@ -130,7 +130,7 @@ class Folders:
             yield from [folder + name for name in self._names_in(folder, last)]
 
     def errno_of(self, pattern: str) -> int | None:
-        """Return the errno if `matches` could not list the folder before the first wildcard, or None if it was listed or is missing."""
+        """Return the errno if `matches` could not list the folder before the first wildcard, else None. It may be missing."""
         return self._errors.get("".join(f"{part}/" for part in fixed_folders(pattern)))
 
     def _folders(self, parts: tuple[str, ...]) -> list[str]:

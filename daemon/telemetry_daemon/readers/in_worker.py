@@ -103,7 +103,7 @@ class WorkerReader:
             return Readout(failure=refusal)
         target = self._target(poll.request)
         if self._worker.pid is None:
-            # Before the call, so that later changes are noticed.
+            # Stored before the call, so that changes during the call are noticed.
             self._library_states = library_states(self._worker.environment)
         what = Read(poll.request, target, self._root)
         try:

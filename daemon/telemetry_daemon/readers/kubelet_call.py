@@ -29,7 +29,7 @@ from telemetry_parsers.owners.pod_resources import MAX_ANSWER_BYTES
 from telemetry_parsers.text.lines import quote
 
 _CHUNK_BYTES = 64 << 10
-# The limit of bytes and frames in addition to the message, in case the peer never stops sending.
+# The limit on bytes and frames in addition to the message, in case the peer never stops sending.
 _MAX_BYTES = MAX_ANSWER_BYTES + (512 << 10)
 _MAX_EVENTS = 16_384
 # A flag and the length before the message.
@@ -63,13 +63,13 @@ def call(connection: socket.socket, method: str, ends: float) -> bytes:
     try:
         while not response.is_over:
             _send(connection, http.data_to_send(), ends)
-            for event in http.receive_data(_received(connection, response, ends)):
+            for event in http.receive_data(_receive(connection, response, ends)):
                 response.ingest(event)
             if response.unread and not response.is_over:
                 http.acknowledge_received_data(response.unread, stream)
                 response.unread = 0
     except H2Error as error:
-        raise _not_grpc(f"{type(error).__name__} {quote(str(error))}") from error
+        raise _protocol_error(f"{type(error).__name__} {quote(str(error))}") from error
     return response.message()
 
 
@@ -81,12 +81,12 @@ def _headers(method: str, ends: float) -> list[tuple[str, str]]:
         (":authority", "localhost"),
         ("te", "trailers"),
         ("content-type", "application/grpc"),
-        ("grpc-timeout", f"{max(1, int(1000 * _left(ends)))}m"),
+        ("grpc-timeout", f"{max(1, int(1000 * _seconds_left(ends)))}m"),
         ("user-agent", "device-telemetry"),
     ]
 
 
-def _left(ends: float) -> float:
+def _seconds_left(ends: float) -> float:
     left = ends - time.monotonic()
     if left <= 0:
         raise ReaderRefusal("failed", "timeout", "no answer before the deadline")
@@ -94,15 +94,15 @@ def _left(ends: float) -> float:
 
 
 def _send(connection: socket.socket, data: bytes, ends: float) -> None:
-    connection.settimeout(_left(ends))
+    connection.settimeout(_seconds_left(ends))
     connection.sendall(data)
 
 
-def _received(connection: socket.socket, response: _Response, ends: float) -> bytes:
-    connection.settimeout(_left(ends))
+def _receive(connection: socket.socket, response: _Response, ends: float) -> bytes:
+    connection.settimeout(_seconds_left(ends))
     data = connection.recv(_CHUNK_BYTES)
     if len(data) > _FRAME_KIND and not response.received_bytes and data[_FRAME_KIND] != _SETTINGS:
-        raise _not_grpc(f"{_shown(data[:_MAX_MESSAGE_LENGTH])}")
+        raise _protocol_error(f"{_quoted(data[:_MAX_MESSAGE_LENGTH])}")
     if not data:
         text = "the connection was closed before the answer was complete: the kubelet restarts, or something else listens there"
         raise ReaderRefusal("failed", "exit_status", text)
@@ -125,13 +125,13 @@ class _Response:
         """Add to the number of received bytes. Raises ReaderRefusal if there are too many."""
         self.received_bytes += received_bytes
         if self.received_bytes > _MAX_BYTES:
-            raise _too_much()
+            raise _size_error()
 
     def ingest(self, event: Event) -> None:
         """Store the content of an event. Raises ReaderRefusal if the call has failed."""
         self._events += 1
         if self._events > _MAX_EVENTS:
-            raise _too_much()
+            raise _size_error()
         if isinstance(event, ResponseReceived | TrailersReceived):
             self.headers.update(_pairs(event.headers or ()))
             self._check_kind()
@@ -149,9 +149,9 @@ class _Response:
         """Return the message. Raises ReaderRefusal if it is incomplete or the call has failed."""
         self._check_status()
         if len(self.body) < _PREFIX_BYTES or len(self.body) != _PREFIX_BYTES + self._length():
-            raise _not_grpc("a message whose length differs from its header")
+            raise _protocol_error("a message whose length differs from its header")
         if self.body[0]:
-            raise _not_grpc("a compressed message, which was not requested")
+            raise _protocol_error("a compressed message, which was not requested")
         return bytes(self.body[_PREFIX_BYTES:])
 
     def _length(self) -> int:
@@ -159,17 +159,17 @@ class _Response:
 
     def _check_length(self) -> None:
         if len(self.body) >= _PREFIX_BYTES and self._length() > MAX_ANSWER_BYTES:
-            raise _too_much()
+            raise _size_error()
 
     def _check_kind(self) -> None:
         http_status, kind = self.headers.get(b":status", b""), self.headers.get(b"content-type", b"")
         if http_status != b"200" or not kind.startswith(b"application/grpc"):
-            raise _not_grpc(f"HTTP status {_shown(http_status)}, content {_shown(kind)}")
+            raise _protocol_error(f"HTTP status {_quoted(http_status)}, content {_quoted(kind)}")
 
     def _check_status(self) -> None:
         status = self.headers.get(b"grpc-status", b"")
         if not re.fullmatch(rb"[0-9]{1,3}", status):
-            raise _not_grpc(f"gRPC status {_shown(status)}")
+            raise _protocol_error(f"gRPC status {_quoted(status)}")
         if int(status) != _OK:
             raise _refusal(int(status), self.headers.get(b"grpc-message", b""))
 
@@ -181,18 +181,18 @@ def _pairs(headers: Iterable[tuple[bytes | str, bytes | str]]) -> Iterable[tuple
 def _refusal(status: int, message: bytes) -> ReaderRefusal:
     state, reason, meaning = _STATUSES.get(status, ("failed", "exit_status", "the kubelet refuses"))
     text = _PERCENT.sub(lambda match: bytes.fromhex(match[1].decode()), message[: 3 * _MAX_MESSAGE_LENGTH])
-    return ReaderRefusal(state, reason, f"{meaning} (gRPC status {status}: {_shown(text)})")
+    return ReaderRefusal(state, reason, f"{meaning} (gRPC status {status}: {_quoted(text)})")
 
 
-def _shown(text: bytes) -> str:
+def _quoted(text: bytes) -> str:
     return quote(text.decode("utf-8", "replace")) or "none"
 
 
-def _not_grpc(reaction: str) -> ReaderRefusal:
+def _protocol_error(reaction: str) -> ReaderRefusal:
     return ReaderRefusal("failed", "not_understood", f"what listens there does not answer as a kubelet: {reaction}")
 
 
-def _too_much() -> ReaderRefusal:
+def _size_error() -> ReaderRefusal:
     return ReaderRefusal(
         "failed", "too_much_output", f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB, or without end"
     )

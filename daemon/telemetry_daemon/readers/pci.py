@@ -31,7 +31,7 @@ class PciDevice:
 
     @property
     def is_passed_through(self) -> bool:
-        """Return whether the device is passed to a virtual machine, so that no tool on this host reports it."""
+        """Return whether the device is passed to a virtual machine, so no tool on this host reports it."""
         return self.driver in _FOR_GUESTS or self.driver.endswith(("-vfio-pci", "_vfio_pci"))
 
 

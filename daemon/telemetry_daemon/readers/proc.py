@@ -180,14 +180,14 @@ class Users:
         if len(self._names) + len(self._nameless) + len(unknown) > _MAX_KNOWN:
             self._names.clear()
             self._nameless.clear()
-        self._names.update((uid, name) for uid, name in self._looked_up(sorted(unknown)) if uid in unknown)
+        self._names.update((uid, name) for uid, name in self._look_up(sorted(unknown)) if uid in unknown)
         self._nameless.update((uid, now + _ASK_AGAIN_SECONDS) for uid in unknown - self._names.keys())
 
     def name(self, uid: int) -> str:
         """Return the user's name, or the UID."""
         return self._names.get(uid, str(uid))
 
-    def _looked_up(self, uids: list[int]) -> Iterator[tuple[int, str]]:
+    def _look_up(self, uids: list[int]) -> Iterator[tuple[int, str]]:
         try:
             if self._root in ("", "/"):
                 text = ask(("getent", "passwd", *map(str, uids)), "", _DEADLINE_SECONDS).output

@@ -124,7 +124,7 @@ class ToolLocks:
         """Wait for the lock of a tool until the monotonic time `until`. Raises ToolBusyError if another process holds it then."""
         while True:
             try:
-                return self._try(tool)
+                return self._try_to_lock(tool)
             except BlockingIOError:
                 remaining = until - time.monotonic()
             if remaining <= 0 or closing.wait(min(_PAUSE_SECONDS, remaining)):
@@ -140,11 +140,11 @@ class ToolLocks:
                     os.close(descriptor)
         return f"{self._folders[0] / _file_name(tool)} is locked"
 
-    def _try(self, tool: str) -> HeldLock:
-        locks = (self._try_in(folder, tool) for folder in self._folders)
+    def _try_to_lock(self, tool: str) -> HeldLock:
+        locks = (self._try_to_lock_in(folder, tool) for folder in self._folders)
         return next((lock for lock in locks if lock is not None), HeldLock(None, self._source))
 
-    def _try_in(self, folder: Path, tool: str) -> HeldLock | None:
+    def _try_to_lock_in(self, folder: Path, tool: str) -> HeldLock | None:
         try:
             return HeldLock(_lock(folder, tool), self._source)
         except BlockingIOError:

@@ -120,7 +120,7 @@ class CommandReader:
         start = ReadStart()
         if not isinstance(poll.request, Command) or self._closing.is_set() or self._leftover is not None:
             return None
-        failure = self._missing(poll.request)
+        failure = self._missing_failure(poll.request)
         return None if failure is None else start.capture(self._source, poll, (), failure, 0.0)
 
     def reject(self, capture: Capture) -> bool:
@@ -170,7 +170,7 @@ class CommandReader:
         self._raise_if_closed()
         self._reap_leftover(attempt)
         choice = self._choose(request)
-        lines = _lines(request, choice, targets)
+        lines = _command_lines(request, choice, targets)
         lock = self._acquire_lock(choice, attempt)
         try:
             for target, line in lines:
@@ -207,16 +207,16 @@ class CommandReader:
         search = self._tool_search(request)
         choice = self._alternatives.choose(request, search.find)
         if choice is None:
-            raise _NoAnswerError(_not_found(request, search))
+            raise _NoAnswerError(_not_found_failure(request, search))
         if choice.tool.distrust_reason:
             text = f"{choice.tool.path} is not run as root: {choice.tool.distrust_reason}"
             raise _NoAnswerError(failed("no_permission", text))
         return choice
 
-    def _missing(self, request: Command) -> Failure | None:
+    def _missing_failure(self, request: Command) -> Failure | None:
         search = self._tool_search(request)
         names = {line[0] for line in request.alternatives if line}
-        return _not_found(request, search) if names and not any(map(search.find, names)) else None
+        return _not_found_failure(request, search) if names and not any(map(search.find, names)) else None
 
     def _tool_search(self, request: Command) -> ToolSearch:
         search_path = self._environment.get("PATH", os.defpath)
@@ -278,7 +278,7 @@ class CommandReader:
             raise _NoAnswerError(launch_failure(error, task.launch.executable, exists=exists)) from error
 
 
-def _not_found(request: Command, search: ToolSearch) -> Failure:
+def _not_found_failure(request: Command, search: ToolSearch) -> Failure:
     return Failure("missing", None, search.missing_text(request.alternatives[0][0]))
 
 
@@ -286,7 +286,7 @@ def _is_abandoned(run: Run, request: Command) -> bool:
     return request.on_deadline == "abandon" and run.cause in ("timeout", "closed")
 
 
-def _lines(request: Command, choice: Choice, targets: Targets) -> list[tuple[str, tuple[str, ...]]]:
+def _command_lines(request: Command, choice: Choice, targets: Targets) -> list[tuple[str, tuple[str, ...]]]:
     if request.per is None:
         return [("", choice.line)]
     names = targets.cards if request.per == "card" else targets.devices

@@ -54,7 +54,7 @@ def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:
     if isinstance(error, FileNotFoundError):
         return failed("internal", f"{text}; the file exists, but its interpreter or loader does not")
     if isinstance(error, OSError) and error.errno == errno.EAGAIN:
-        return failed("internal", f"{text}; the limit of processes and threads is reached: raise TasksMax=")
+        return failed("internal", f"{text}; the limit on processes and threads is reached: raise TasksMax=")
     if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
         return failed("internal", f"{text}; it is neither a program for this machine nor a script that begins with #!")
     return failed("internal", text)

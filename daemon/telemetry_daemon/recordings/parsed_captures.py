@@ -79,7 +79,7 @@ class StoreFeed:
 
     def add_sources(self) -> None:
         """Add the sources to the store. It adds no devices before every poll that lists devices has reported once."""
-        lists = {key: self._parsers[key[0]].vendor for key in self._intervals if self._lists(key)}
+        lists = {key: self._parsers[key[0]].vendor for key in self._intervals if self._lists_devices(key)}
         for name, parser in self._parsers.items():
             facts = SourceFacts(name, parser.vendor, parser.gives, any(source == name for source, _ in lists))
             self._store.add_source(facts, parser.metrics)
@@ -100,7 +100,7 @@ class StoreFeed:
         interval = math.inf if is_missing else max(poll.interval, self._intervals.get(key, 0.0))
         self._store.put(capture.source, poll, capture, report, judge(capture, report, 0), interval)
 
-    def _lists(self, key: Key) -> bool:
+    def _lists_devices(self, key: Key) -> bool:
         return key in self._polls and self._polls[key].lists_devices
 
     def _report(self, capture: Capture) -> Report | None:
@@ -108,7 +108,7 @@ class StoreFeed:
             return None
         try:
             return self._parsers[capture.source].parse(capture)
-        except Exception as error:  # a bug of a parser affects only the readings of its source
+        except Exception as error:  # a bug in a parser affects only the readings of its source
             if self._changes.changed((capture.source, capture.poll), str(error)):
                 log.exception("parser failed", extra={"source": capture.source, "poll": capture.poll})
             return None

@@ -226,7 +226,7 @@ class FirstResultGate:
         """Pass a capture on or hold it back."""
         if not self.has_begun:
             with self._lock:
-                if not self._opens(capture):
+                if not self._may_pass(capture):
                     self._waiting[capture.source, capture.poll] = (capture, report)
                     return
                 while self._waiting:
@@ -241,7 +241,7 @@ class FirstResultGate:
         failures = ((capture.source, capture.failure) for capture in waiting if capture.failure is not None)
         return {source: failure.text for source, failure in failures if failure.state in _FAILED}
 
-    def _opens(self, capture: Capture) -> bool:
+    def _may_pass(self, capture: Capture) -> bool:
         self.has_begun = self.has_begun or (self._has_accelerators(capture) and _has_output(capture))
         return self.has_begun
 
@@ -320,4 +320,4 @@ def _parse_line(line: bytes) -> Capture | _Status:
             return _Status(plain["captures"], ended if isinstance(ended, float) else None)
         return capture_from_plain(plain)
     except (CodecError, KeyError) as error:
-        raise ControlError(f"the daemon sent an invalid capture ({error}); is it of another version?") from None
+        raise ControlError(f"the daemon sent an invalid capture ({error}); is its version different?") from None

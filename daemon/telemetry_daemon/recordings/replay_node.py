@@ -50,7 +50,7 @@ class ReplayNode(Node):
         file = RecordingFile(path)
         streams.show_progress(f"reading {clean(path.name)}")  # takes half a minute for a day of a busy node
         try:
-            self.survey = Survey.of(file)
+            self.survey = Survey.from_captures(file)
         except RecordingError as error:
             raise CommandError(str(error)) from None
         finally:

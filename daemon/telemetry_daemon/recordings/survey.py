@@ -136,7 +136,7 @@ class Survey:
     _spans: dict[Key, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, captures: Iterable[Capture]) -> Survey:
+    def from_captures(cls, captures: Iterable[Capture]) -> Survey:
         """Survey the captures. The memory that this uses does not depend on the length of the recording."""
         survey = cls()
         for placed in placed_captures(captures):

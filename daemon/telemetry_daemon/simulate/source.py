@@ -78,7 +78,7 @@ class SimulatedReader(Reader):
         ]
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # simulated sources have no targets
-        """Return the current state of the cards, or a timeout while the simulated source is_failing."""
+        """Return the current state of the cards, or a timeout while the simulated source is failing."""
         monotonic_time, wall_time, cpu = self._clock.monotonic(), self._clock.wall(), time.thread_time()
         with self._lock:
             self._simulation.advance(monotonic_time - self._monotonic_start)
@@ -157,14 +157,14 @@ def parse(capture: Capture) -> Report:
     """Return the report in a capture of a simulated source, or a failed report if its data is invalid."""
     try:
         simulated = from_plain(_CaptureData, capture.outputs[0].data if capture.outputs else None)
-        _check(simulated)
+        _check_data(simulated)
         readings = tuple(_readings(simulated.values))
     except ValueError as error:
         return Report(outcome="failed", reason="not_understood", problems=(Problem(capture.poll, str(error)),))
     return replace(simulated.report, readings=readings)
 
 
-def _check(simulated: _CaptureData) -> None:
+def _check_data(simulated: _CaptureData) -> None:
     """Raise CodecError if the data has unknown metrics or devices, as a damaged recording may have."""
     report, is_whole = simulated.report, [device.parent is None for device in simulated.report.devices]
     indexes = range(len(is_whole))

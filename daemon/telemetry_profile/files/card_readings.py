@@ -166,7 +166,7 @@ def histories_of_recording(recording: RecordingFile, profiled: Sequence[Profiled
 
     begin, end = _span(profiled)
     histories: dict[str, CardHistory] = {}
-    survey = Survey.of(recording)
+    survey = Survey.from_captures(recording)
     monotonic = wall = 0.0
     clock = Clock(lambda: monotonic, lambda: wall)
     store = Store("", clock)

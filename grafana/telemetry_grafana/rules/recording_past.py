@@ -1,4 +1,4 @@
-"""Recording rules for hours or days in the past, such as the end of a maintenance."""
+"""Recording rules for hours or days in the past, such as the end of a maintenance window."""
 
 from __future__ import annotations
 

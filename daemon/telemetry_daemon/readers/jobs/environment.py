@@ -85,7 +85,7 @@ _SCHEDULERS = (
 def job_of(environment: Mapping[str, str]) -> Job | None:
     """Return the job of the first scheduler whose job ID is set, or None."""
     for variables in _SCHEDULERS:
-        job_id = _first(environment, variables.id)
+        job_id = _first_value(environment, variables.id)
         if job_id and len(job_id) <= _MAX_ID_LENGTH:
             return _job(job_id, variables, environment)
     return None
@@ -96,13 +96,13 @@ def _job(job_id: str, variables: _Variables, environment: Mapping[str, str]) -> 
         scheduler=variables.scheduler,
         id=job_id,
         name=_slurm_name(environment) or job_id if variables.scheduler == "slurm" else job_id,
-        job_name=_first(environment, variables.job_name),
-        sluid=_first(environment, ("SLURM_JOB_SLUID",)) if variables.scheduler == "slurm" else "",
-        run=_first(environment, variables.run),
-        user=_first(environment, variables.user),
-        uid=_first(environment, variables.uid),
-        account=_first(environment, variables.account),
-        partition=_first(environment, variables.partition),
+        job_name=_first_value(environment, variables.job_name),
+        sluid=_first_value(environment, ("SLURM_JOB_SLUID",)) if variables.scheduler == "slurm" else "",
+        run=_first_value(environment, variables.run),
+        user=_first_value(environment, variables.user),
+        uid=_first_value(environment, variables.uid),
+        account=_first_value(environment, variables.account),
+        partition=_first_value(environment, variables.partition),
         devices=_flux_devices(environment) if variables.scheduler == "flux" else _devices(environment, variables),
     )
 
@@ -113,13 +113,13 @@ def _slurm_name(environment: Mapping[str, str]) -> str:
         ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "_"),
         ("SLURM_HET_JOB_ID", "SLURM_HET_JOB_OFFSET", "+"),
     ):
-        number, which = _first(environment, (job,)), _first(environment, (part,))
+        number, which = _first_value(environment, (job,)), _first_value(environment, (part,))
         if _is_number(number) and _is_number(which):
             return f"{number}{joint}{which}"
     return ""
 
 
-def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
+def _first_value(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
     """Return the first non-empty value as one printable line of limited length."""
     values = (environment.get(name, "").strip() for name in names)
     value = next(filter(None, values), "")[:_LONGEST]
@@ -137,13 +137,13 @@ def _devices_in(text: str) -> tuple[str, ...]:
     """Return the devices of `0,1`, `0-3,5`, `[0-3]` or `GPU-…,MIG-…`."""
     found: dict[str, None] = {}
     for part in text.strip("[] ").split(","):
-        found.update(dict.fromkeys(_expanded(part.strip())))
+        found.update(dict.fromkeys(_expand(part.strip())))
         if len(found) >= MAX_DEVICES:
             break
     return tuple(found)[:MAX_DEVICES]
 
 
-def _expanded(part: str) -> Iterator[str]:
+def _expand(part: str) -> Iterator[str]:
     first, dash, last = part.partition("-")
     if dash and _is_number(first) and _is_number(last) and len(part) <= len("9999-9999"):
         yield from map(str, range(int(first), min(int(last), int(first) + MAX_DEVICES) + 1))

@@ -72,7 +72,7 @@ class _Folder:
             entries = inbox.entries(is_wanted, MAX_FILES)
             self.files = {name: self._read_if_changed(inbox, name, entry, now) for name, entry in entries.items()}
         return [
-            self._reported(read.entry, read.content, now) for read in self.files.values() if read.content is not None
+            self._with_age(read.entry, read.content, now) for read in self.files.values() if read.content is not None
         ]
 
     def _read_if_changed(self, inbox: Inbox, name: str, entry: Entry, now: float) -> _ReadFile:
@@ -85,7 +85,7 @@ class _Folder:
             content = {"file": name, "problem": str(getattr(error, "strerror", None) or error)}
         return _ReadFile(entry, now, content)
 
-    def _reported(self, entry: Entry, content: Plain, now: float) -> Plain:
+    def _with_age(self, entry: Entry, content: Plain, now: float) -> Plain:
         return {**content, "is_new": True} if now - entry.changed / 1e9 < _NEW_SECONDS else content
 
 

@@ -143,7 +143,7 @@ class Slot:
             try:
                 return self._card.read(tier)
             except DeviceLostError as error:
-                self._lose(error.code)
+                self._mark_as_lost(error.code)
         return {**self._known, "lost": {"error": self._code}}
 
     def is_another(self) -> bool:
@@ -159,13 +159,13 @@ class Slot:
     def _find(self) -> None:
         handle = self._mtml.call("mtmlLibraryInitDeviceByIndex", self._index)
         if isinstance(handle, Refused):
-            self._lose(handle.code)
+            self._mark_as_lost(handle.code)
             return
         self._card = Card(self._mtml, self._index, handle)
         if any(self._card.identity[key] is not None for key in ("uuid", "bus_id")):
             self._known = self._card.identity
 
-    def _lose(self, code: int) -> None:
+    def _mark_as_lost(self, code: int) -> None:
         if code in library.ENDS_SESSION:
             raise SessionOverError(code)
         self.close()

@@ -22,7 +22,7 @@ def _bar1(found: Any) -> Plain:
 
 
 class Call(NamedTuple):
-    """A function of pynvml with its arguments. `key` names the result. After an error in `switches_off`, the function is not called again."""
+    """A function of pynvml with its arguments. `key` names the result. Errors in `switches_off` disable the call."""
 
     key: str
     function: str

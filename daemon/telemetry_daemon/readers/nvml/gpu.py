@@ -142,7 +142,7 @@ class Gpu:
         """Read the processes. In MIG mode, read those of the instances, because the list of the GPU needs privileges."""
         if self._instances:
             return {"instances": self._read_instances(lambda instance: instance.processes(self._shared.lists))}
-        # Read before the lists, so that a listed process without a sample was idle.
+        # Read before the lists, so a listed process without a sample was idle.
         utilization = self._process_use.read(self._asker)
         return {"processes": self._shared.lists.read(self._asker), "process_utilization": utilization}
 

@@ -49,7 +49,7 @@ class Links:
             self._count = count
         if not isinstance(count, int):
             return count
-        links = self._read_each(count)
+        links = self._read_by_link(count)
         traffic = [link[name] for link in links.values() for name in fields.TRAFFIC]
         has_traffic_by_link = any(map(is_value, traffic)) or not links
         return {"each": links, "together": {} if has_traffic_by_link else self._read_sums()}
@@ -66,7 +66,7 @@ class Links:
                 return state if link == 0 or error_in(state) not in codes.FIELD_SWITCHES_OFF else link
         return _MAX_LINKS
 
-    def _read_each(self, count: int) -> dict[str, dict[str, Plain]]:
+    def _read_by_link(self, count: int) -> dict[str, dict[str, Plain]]:
         batch = _link_fields(count)
         found = self._asker.fields(batch)
         # The answers are in the order of the batch: all names of the first link, then of the second.

@@ -50,7 +50,7 @@ class Slot:
             try:
                 return self._with_watch_state(tier, self.gpu.read(tier), self.gpu.bus_id)
             except DeviceLostError as error:
-                self._lose(error.code)
+                self._mark_as_lost(error.code)
         return {**self.identity, "lost": {"error": self.code}} if self.identity else None
 
     def _with_watch_state(self, tier: str, answer: dict[str, Plain], bus_id: str) -> dict[str, Plain]:
@@ -63,7 +63,7 @@ class Slot:
             try:
                 self.gpu.begin_gpm()
             except DeviceLostError as error:
-                self._lose(error.code)
+                self._mark_as_lost(error.code)
 
     def close(self) -> None:
         """Free the samples."""
@@ -78,12 +78,12 @@ class Slot:
         else:
             handle = self._shared.nvml.call("nvmlDeviceGetHandleByIndex", self._index)
         if isinstance(handle, Refused):
-            self._lose(handle.code)
+            self._mark_as_lost(handle.code)
             return
         try:
             self.gpu = Gpu(self._shared, self._index, handle)
         except DeviceLostError as error:
-            self._lose(error.code)
+            self._mark_as_lost(error.code)
             return
         self.identity = {key: self.gpu.identity[key] for key in _IDENTITY}
         self.identity["instances"] = self.gpu.instance_identities()
@@ -91,7 +91,7 @@ class Slot:
         if self.gpu.bus_id:
             self._events.watch(handle, self.gpu.bus_id)
 
-    def _lose(self, code: int) -> None:
+    def _mark_as_lost(self, code: int) -> None:
         if code in codes.ENDS_SESSION and code != codes.GPU_NOT_FOUND:
             raise SessionOverError(code)
         if self.gpu is not None and self.gpu.bus_id:
