@@ -1,4 +1,4 @@
-"""The contract of a format, an entry point of the group `telemetry.profiles`. A format recognises and reads files."""
+"""The contract of formats, which recognise and read files. A format is an entry point in the group `telemetry.profiles`."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Device:
     first_collective: FirstCollective | None = None
     step_basis: StepBasis = ""
     gaps: tuple[Gap, ...] = ()
-    without_gaps: Split | None = None  # excludes the gaps and the first collective
+    without_gaps: Split | None = None  # the whole time without the gaps and the first collective
 
     def without_first_collective(self) -> Split | None:
         """Return the split without the first collective, or None if the device has no such collective."""
@@ -176,7 +176,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The summed calls of one host function: of a runtime API, or of a range that the program marked."""
+    """All calls of one host function, or all executions of one range that the program marked."""
 
     name: str
     calls: int
@@ -185,7 +185,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A sentence that supports a cause of slowness. `share` is the part of the step that it explains."""
+    """Evidence for a cause of slowness, as a sentence. `share` is the part of the step that it explains."""
 
     cause: Literal["data", "communication", "host", "compute", "copy"]
     text: str
@@ -229,7 +229,7 @@ class Facts:
 
 
 HEAD_BYTES = 65_536
-# The stored columns of each table of a database. Views are excluded: they are code from the file.
+# Maps the tables of a database to their stored columns. Views are excluded, because they are code from the file.
 Schema = Mapping[str, tuple[str, ...]]
 
 

@@ -200,7 +200,7 @@ def _with_unix_times(member: Member, offset: int) -> Member:
 
 
 def _card_telemetry(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[CardTelemetry | None, ...]:
-    """Return the telemetry of each member's card at the time of the profile. Raise CommandError."""
+    """Return the telemetry of each member's card during the profile. Raise CommandError."""
     if not (arguments.recording or arguments.prometheus):
         return (None,) * len(members)
     from telemetry_daemon.recordings.recording_file import RecordingError, RecordingFile

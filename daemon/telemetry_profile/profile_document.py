@@ -248,7 +248,7 @@ def document(answer: Answer) -> dict[str, Any]:
 
 
 def _build(kind: type[_T], source: object, **values: Any) -> _T:
-    """Return a document object. Its fields are from `values`, or from the attributes of `source` with the same names."""
+    """Return an object of this class. A field that is not in `values` is taken from the attribute of `source` with its name."""
     return kind(**{name: values[name] if name in values else _value(source, name) for name in _field_names(kind)})  # type: ignore[arg-type]  # a class is hashable
 
 

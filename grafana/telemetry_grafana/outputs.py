@@ -1,4 +1,4 @@
-"""All generated files: rules for Prometheus, Alertmanager and Grafana, the handbook of alerts, and the dashboards."""
+"""Generates all files: rules for Prometheus, Alertmanager and Grafana, the handbook of alerts, and the dashboards."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _grafana_rule(alert: Alert) -> dict[str, object]:
         "noDataState": "OK",
         "execErrState": "Error",
         "labels": {"severity": alert.severity},
-        # The annotations have no dollar signs, because Grafana would expand them.
+        # The annotations must not contain dollar signs, because Grafana would expand them.
         "annotations": alert.annotations(_as_template(alert.summary, ".Values.A.Value")),
         "isPaused": False,
     }

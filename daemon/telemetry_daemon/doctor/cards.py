@@ -296,7 +296,7 @@ def _duplicates(on_bus: Mapping[str, int], merged: Counter[str], max_listed: Map
 
 
 def _cards(devices: Iterable[MergedDevice]) -> Counter[str]:
-    """Return the number of cards by vendor. Devices in the same slot are one card."""
+    """Count the cards of each vendor. Devices in the same slot are one card."""
     whole = (device for device in devices if device.up and device.parent is None and not device.simulated)
     cards = {(device.vendor, _slot(device.bus_id) if device.bus_id else device.id) for device in whole}
     return Counter(vendor for vendor, _ in cards)

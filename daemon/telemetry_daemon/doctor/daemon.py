@@ -104,7 +104,7 @@ class Unit:
 
     @property
     def groups(self) -> frozenset[int]:
-        """Return the groups of the unit and its user that exist on this machine."""
+        """Return the IDs of the daemon's groups, as far as they exist on this machine."""
         numbers: set[int] = set()
         for name in self.properties.get("SupplementaryGroups", "").split():
             with suppress(KeyError):  # systemd creates this group when the unit starts

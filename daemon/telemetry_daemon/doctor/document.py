@@ -1,4 +1,4 @@
-"""The document `telemetry.doctor/1`: all facts and findings for programs. docs/doctor.schema.json is generated from its classes."""
+"""The document `telemetry.doctor/1`: all facts and findings as JSON. It defines docs/doctor.schema.json."""
 
 from __future__ import annotations
 

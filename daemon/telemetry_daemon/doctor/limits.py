@@ -1,4 +1,4 @@
-"""Limits and folders of the daemon as the kernel and systemd report them, and findings about them."""
+"""Reads the limits and folders of the daemon from the kernel and systemd, and yields findings about them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class _Requirement:
             yield Finding(where, what, f"raise the limit: {option}")
 
 
-# The memory of the daemon, its workers and a tool (docs/performance.md), with a reserve.
+# The daemon, its worker processes and a tool need less memory than this (docs/performance.md).
 _MEMORY = _Requirement("memory_bytes", 128 << 20, " of memory", "", "MemoryMax", lambda number: byte_size(int(number)))
 _TASKS = _Requirement("tasks", 64, " processes and threads", " (pids)", "TasksMax")
 _CPUS = _Requirement("cpus", 0.1, " CPUs", ", or remove the CPU limit", "CPUQuota")
@@ -243,5 +243,5 @@ def _missing_folder(setting: str, path: Path) -> Folder | None:
 
 
 def _other_owner(user: int) -> str:
-    """Return the name of the user, or "" if this process runs as that user or as root."""
+    """Return the name of the user with this ID, or "" if this process runs as that user or as root."""
     return "" if os.geteuid() in (0, user) else user_name(user)

@@ -1,4 +1,4 @@
-"""The cards, drivers and device nodes of this machine as the kernel reports them, and the container of this process."""
+"""Reads this machine's cards, drivers and device nodes from the kernel, and recognises the container of this process."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Machine:
 
 
 def machine(root: Path, environment: Mapping[str, str]) -> Machine:
-    """Return the machine whose files are below `root`. Suspended cards are not woken."""
+    """Examine the machine whose file system is at `root`. Suspended cards are not woken."""
     cards = pci.scan(root / "sys/bus/pci/devices")
     vendor_at = {card.bus_id: card.vendor for card in cards}
     return Machine(user(), groups(), _container(root, environment), cards, tuple(_nodes(root, vendor_at)))

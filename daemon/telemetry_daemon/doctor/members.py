@@ -50,7 +50,7 @@ _JOURNAL_LINES = "200"
 # The size before compression, which reduces the output of tools to a tenth.
 _MAX_RECORDING_BYTES = 48 << 20
 _MAX_MASKING_SECONDS = 30.0
-# Larger than for other texts, because only the labels of a page are masked.
+# Larger than for other texts, because only the labels of a page must be masked.
 _MAX_PAGE_LENGTH = 8 << 20
 _PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
 # Version files of some drivers.

@@ -52,7 +52,7 @@ MAX_OF_A_CARD: Mapping[Rank, int] = {Rank.MINOR: 1, Rank.SERIOUS: 2, Rank.GRAVE:
 MAX_OF_A_RANK_OF_A_CARD = 2
 # More files about the same fault would add no information.
 MAX_OF_A_FAULT_A_DAY = 6
-# The first loss of a card in a day gets a file despite the hourly limits if the card was up for this time. The number of
+# The first loss of a card in a day gets a file despite the hourly limits if the card was up this long. The number of
 # such files per source is limited, because a faulty source may report devices that do not exist.
 SETTLED_SECONDS, MAX_FIRST_LOSSES_A_DAY = 600.0, 16
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
@@ -73,7 +73,7 @@ class Alarm:
 
 
 class AlarmDetector:
-    """Detects alarms in the devices and events of the store. `on_alarm` must be quick and must not raise."""
+    """Finds faults in the store's devices and events, and passes alarms to `on_alarm`, which must be quick and not raise."""
 
     def __init__(self, on_alarm: Callable[[Alarm], None], monotonic: Callable[[], float]) -> None:
         self._on_alarm = on_alarm
@@ -84,7 +84,7 @@ class AlarmDetector:
         # Maps a device to the source of its readings.
         self._sources: dict[str, str] = {}
         self._fault_values: dict[str, dict[ReadingKey, float]] = {}
-        # The values from which the faults were derived. Most updates change none of them.
+        # For each device: its values that can raise alarms, as of the last update. Most updates change none of them.
         self._values: dict[str, tuple[Shape, object]] = {}
         self._states: dict[tuple[str, str], State] = {}
 

@@ -22,7 +22,7 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 
-# The file also has captures after the alarm. The wait for them is short, because the node may go down.
+# The wait for captures after the alarm. It is short, because the node may go down before the file is written.
 SETTLE_SECONDS, MAX_SETTLE_SECONDS = 5.0, 20.0
 # Masking all captures takes time, and the disk may be slow.
 _MAX_WRITE_SECONDS = 120.0

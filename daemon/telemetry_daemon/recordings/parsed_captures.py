@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Reports:
-    """Parses captures of all sources with an installed parser, and of simulated sources."""
+    """Parses captures. The parser of their source must be installed, or the source simulated."""
 
     def __init__(self, loaded: ParserSet) -> None:
         self._installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}

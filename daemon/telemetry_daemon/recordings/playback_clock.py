@@ -94,7 +94,7 @@ class PlaybackClock:
         """Do not run past this position, so that no reading expires before the next capture is read."""
         with self._changed:
             current = self._position()
-            if current >= min(self._limit, limit):  # the clock does not catch up after a wait
+            if current >= min(self._limit, limit):  # after waiting at the limit, the clock does not catch up
                 self._anchor_at(current)
             self._limit = limit
 

@@ -15,7 +15,7 @@ from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture, Plain
 
-# A line has the escaped output of a tool's runs, each of at most 8 MiB.
+# A line contains the output of several runs of a tool, each of at most 8 MiB, which escaping makes longer.
 MAX_LINE_BYTES = 64 << 20
 # Decoded JSON may use a hundred times the memory of its text, so these characters are limited. Even 8 MiB of CSV
 # output have at most this number, and the captures of 64 cards have only ten thousand.

@@ -1,4 +1,4 @@
-"""The node of `--replay`: a recording, played through the installed parsers."""
+"""The node of `--replay`, which plays a recording through the installed parsers."""
 
 from __future__ import annotations
 

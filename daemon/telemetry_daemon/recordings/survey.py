@@ -19,7 +19,7 @@ _STEP_SECONDS = 1.0
 # After this number of segments, further steps of the wall clock are ignored.
 _MAX_SEGMENTS = 1000
 _MAX_POLLS = 1000
-# A larger jump comes from the clock of another machine or boot. The recording continues there without a pause.
+# After a larger jump, times are from another machine or boot. The replay goes on there without a pause.
 _MAX_BACK_SECONDS, _MAX_FORTH_SECONDS = 60.0, 86_400.0
 _TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?\Z")
 # Users enter times in whole seconds.
@@ -164,7 +164,7 @@ class RecordingTime:
     find: Callable[[Survey], float | None]
 
     def position(self, survey: Survey) -> float:
-        """Return the position in a recording. Raise CommandError if the time is outside the recording."""
+        """Return the position of the time in a recording. Raise CommandError if it is outside the recording."""
         position = self.find(survey)
         if position is not None and -_ROUNDING_SECONDS <= position <= survey.length + _ROUNDING_SECONDS:
             return min(max(0.0, position), survey.length)

@@ -1,4 +1,4 @@
-"""Reads the CSV files of profilers: `tables` finds tables by the meaning of their headings, `Rows` by exact headings."""
+"""Reads the CSV files of profilers. `tables` finds tables by what their headings mean, `Rows` by exact headings."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _time_in(cell: str, unit: int) -> int | None:
     if not match["unit"]:
         return nanoseconds(number.replace(",", ""), unit) if unit else None
     unit = UNITS.get(match["unit"].lower(), 0)
-    # Tools that print the unit in the cell choose it so that numbers stay small. A single comma is a decimal comma.
+    # A single comma is a decimal comma: a tool that prints units chooses them so that no thousands occur.
     has_decimal_comma = number.count(",") == 1 and "." not in number
     return nanoseconds(number.replace(",", "." if has_decimal_comma else ""), unit) if unit else None
 
@@ -210,7 +210,7 @@ class _Body:
         return any(cell.count("<") > cell.count(">") + cell.count("<<") for cell in names)
 
     def _rejoin_name(self, line: str) -> list[str]:
-        """Return the cells of a row with commas in an unquoted name, as rocprof of ROCm 5 prints them."""
+        """Return the cells of a row whose name contains commas but is not quoted, as rocprof of ROCm 5 prints it."""
         names = [number for number, column in enumerate(self._columns) if column.role == "name"]
         if not names:
             return []
@@ -220,7 +220,7 @@ class _Body:
         return [*parts[: names[0]], ",".join(parts[names[0] : end]), *parts[end:]] if end > names[0] else []
 
     def _units_by_role(self, cells: Sequence[str]) -> dict[str, int]:
-        """Return the units that nvprof and ncu print below the headings, by role."""
+        """Map roles to units. nvprof and ncu print the units in a row below the headings."""
         if len(cells) != len(self._columns) or any(character.isdigit() for cell in cells for character in cell):
             return {}
         pairs = zip(self._columns, cells, strict=True)
@@ -243,14 +243,14 @@ def kernel_of_row(row: Row, work: Work) -> Kernel | None:
 
 
 def row_problem(count: int) -> tuple[Problem, ...]:
-    """Return a problem that reports how many rows were ignored, or () for 0."""
+    """Return a problem that states how many rows were ignored, or () if none were."""
     message = f"{count} ignored: the numbers are invalid or contradictory"
     return (Problem("rows", message),) if count else ()
 
 
 @dataclass(slots=True)
 class Sums:
-    """Collects kernels of the device and calls of the host from summary rows, and counts the invalid rows."""
+    """Collects the device's kernels and the host's calls from summary rows, and counts invalid rows."""
 
     kernels: list[Kernel] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)

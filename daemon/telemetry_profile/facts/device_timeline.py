@@ -94,7 +94,7 @@ class LinkSums:
 
 
 class Timeline:
-    """Collects the intervals of one file by device key. Steps and waits belong to the devices that their process used."""
+    """Collects the intervals in one file for each device. Steps and waits belong to the devices that their process used."""
 
     def __init__(self) -> None:
         self._work_by_key: dict[Hashable, _DeviceWork] = {}

@@ -14,7 +14,7 @@ from typing import Any
 from telemetry_profile.facts.intervals import Interval, sorted_indices
 from telemetry_profile.format_contract import Flops
 
-_MAX_FLOPS = 10**21  # per operator; 1,000 of the fastest cards would take an hour
+_MAX_FLOPS = 10**21  # for one operator; it would take an hour on 1,000 of the fastest cards
 _LATEST_NS = 2**62
 _NUMBER = re.compile(r"-?\d{1,9}")
 _DTYPES = {
@@ -60,7 +60,7 @@ def _matrix_product(first_index: int) -> Callable[[_Inputs], int | None]:
 
 
 def _convolution(inputs: _Inputs) -> int | None:
-    """Return the FLOPs, or None without stride and padding, which determine the size of the output."""
+    """Return the FLOPs, or None if stride or padding is missing, because they determine the size of the output."""
     data, weight = inputs.shape(0, 3), inputs.shape(1, 3)
     if data is None or weight is None or len(data) != len(weight):
         return None

@@ -15,7 +15,7 @@ Interval = tuple[int, int]
 
 @dataclass(slots=True)
 class Runs:
-    """The executions of one kind of work in the order of the file, as columns: start, end and number of the launch."""
+    """The executions of one kind of work, in the order of the file. They are stored as columns to save memory."""
 
     begins: array[int] = field(default_factory=lambda: array("q"))
     ends: array[int] = field(default_factory=lambda: array("q"))
@@ -85,7 +85,7 @@ class Intervals:
 
 
 def sorted_indices(numbers: Sequence[int]) -> Sequence[int]:
-    """Return the indices that sort the numbers: a range, which needs no memory, if the numbers are already sorted."""
+    """Return the indices that sort the numbers. If they are already sorted, this is a range, which needs no memory."""
     if all(map(le, numbers, islice(numbers, 1, None))):
         return range(len(numbers))
     return sorted(range(len(numbers)), key=numbers.__getitem__)

@@ -1,4 +1,4 @@
-"""Classifies names: kernels by their work, and ranges as steps or waits for data."""
+"""Classifies names of kernels by their work, and names of ranges as steps or waits for data."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _DATA = re.compile(
 
 
 def work_of(name: str) -> Work:
-    """Return the kind of work of a kernel. `fused` is a computation that includes a collective."""
+    """Return the kind of work of the kernel with this name. `fused` is a computation that includes a collective."""
     if _COPY.match(name):
         return "copy"
     function = _function_name(name)

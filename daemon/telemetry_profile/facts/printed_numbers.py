@@ -12,7 +12,7 @@ _WHOLE = re.compile(r"\s*-?\d{1,19}\s*$", re.ASCII)
 
 
 def nanoseconds(printed: str, unit: int) -> int | None:
-    """Return a number of a unit (NS, US, MS or S) in nanoseconds, or None if it is not a number."""
+    """Convert a printed number in a unit (NS, US, MS or S) to nanoseconds. Return None if it is not a number."""
     if _WHOLE.match(printed):
         return _bounded(int(printed) * unit)
     try:
@@ -25,7 +25,7 @@ def nanoseconds(printed: str, unit: int) -> int | None:
 
 
 def cell_ns(cell: str, unit: int) -> int | None:
-    """Return a printed time in nanoseconds, or None for words such as N/A and for negative times."""
+    """Convert a printed time to nanoseconds. Return None for words such as N/A and for negative times."""
     length = nanoseconds(cell, unit) if cell[-1:].isdigit() else None
     return length if length is not None and length >= 0 else None
 

@@ -36,7 +36,7 @@ class Splitter:
         return self._busy.begins[0], self._busy.ends[-1]
 
     def split(self, begin: int, end: int, host: Interval | None = None) -> Split:
-        """Return the parts of a span. `host` is the corresponding span on the host's clock if it differs."""
+        """Return how the span is divided into parts. `host` is the same span on the host's clock if that differs."""
         compute, kernels, busy = (part.coverage(begin, end) for part in (self._compute, self._kernels, self._busy))
         gaps = self.long_gaps(begin, end)
         first, last = bisect_left(self._begins, begin), bisect_left(self._begins, end)
@@ -69,7 +69,7 @@ class Splitter:
         for since, until in zip(edges[::2], edges[1::2], strict=True):
             if until > since:
                 total = total.joined(self.split(since, until))
-        # A gap that is long within a piece may be short within the whole time.
+        # The long gaps are those of the whole time, because a gap may be long only in relation to a piece.
         return replace(total, gaps=0, gap_ns=0)
 
 
@@ -171,7 +171,7 @@ class _WorkOfSteps:
         previous_end = max([self._earlier_end, *(end for begin, end in self._unlaunched if begin < first_begin)])
         ends = [max(end, work_end) for (_, end), work_end in zip(self._steps, self._work_ends, strict=True)]
         tails = [end - work_end for end, work_end in zip(ends, self._work_ends, strict=True)]
-        # The profiler stops during the last step: in samples of Kineto, 80 ms after the work of steps of 120 ms.
+        # The profiler stops during the last step. In samples from Kineto, it stopped 80 ms after the work of a 120 ms step.
         excess = tails[-1] - max(tails[:-1], default=tails[-1])
         if excess >= _min_gap(self._begins[-1], ends[-1]) and self._work_ends[-1] > self._begins[-1]:
             ends[-1] -= excess

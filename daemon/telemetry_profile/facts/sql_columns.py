@@ -1,4 +1,4 @@
-"""SQL queries for databases whose columns differ between the versions of a tool."""
+"""Builds SQL queries for databases whose columns differ between versions of a tool."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def text(value: object) -> str:
 
 
 def interval(begin: object, end: object) -> tuple[int | None, int | None]:
-    """Return start and duration, or None for both if they are unknown or were never recorded (both times 0)."""
+    """Return start and duration. Both are None if a time is unknown, or if both times are 0, meaning "not recorded"."""
     first, last = integer(begin), integer(end)
     return (None, None) if first is None or last is None or first == last == 0 else (first, last - first)
 

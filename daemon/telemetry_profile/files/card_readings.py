@@ -45,7 +45,7 @@ class Sample:
 
 @dataclass(slots=True)
 class CardHistory:
-    """The samples of one card of a node, and its errors as (time, message)."""
+    """The samples of one card, and its errors as (time, message)."""
 
     node: str
     device: str
@@ -61,7 +61,7 @@ class CardHistory:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledCard:
-    """A card of the profile, and the Unix times at which its profile begins and ends."""
+    """A card in the profile. `begin` and `end` are the Unix times between which it was profiled."""
 
     card: Card
     rank: int | None
@@ -126,7 +126,7 @@ def _telemetry(profiled: ProfiledCard, history: CardHistory, match: Match) -> Ca
 
 
 def _samples_during(profiled: ProfiledCard, samples: Sequence[Sample]) -> list[Sample]:
-    """Return the samples during the profile, or the nearest sample if it is near enough."""
+    """Return the samples during the profile. If there are none, return the nearest sample if it is near enough."""
     samples_inside = [sample for sample in samples if profiled.begin <= sample.time <= profiled.end]
     if samples_inside or not samples:
         return samples_inside
@@ -150,13 +150,13 @@ def _throttled_seconds(samples: Sequence[Sample], seconds: float) -> dict[str, f
 
 
 def _span(profiled: Sequence[ProfiledCard]) -> tuple[float, float]:
-    """Return the time range of all profiled cards, extended by the tolerance for nearest samples."""
+    """Return the time from the first begin to the last end, extended by the tolerance for nearest samples."""
     begin, end = min(card.begin for card in profiled), max(card.end for card in profiled)
     return begin - _NEAREST_SECONDS, end + _NEAREST_SECONDS
 
 
 def histories_of_recording(recording: RecordingFile, profiled: Sequence[ProfiledCard]) -> list[CardHistory]:
-    """Return the samples of each card in a recording, merged as in the daemon. Raise RecordingError or CommandError."""
+    """Return each card's samples in a recording. Sources are merged as in the daemon. Raise RecordingError or CommandError."""
     from telemetry_daemon.plugins.loading import load
     from telemetry_daemon.plugins.sources import find
     from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_by_source
@@ -219,7 +219,7 @@ def _highest(readings: Mapping[tuple[str, str], float], metric: str, labels: Seq
 
 
 class PrometheusError(Exception):
-    """Prometheus did not answer. The message states the reason and the remedy."""
+    """Prometheus did not answer, or refused the query. The message states the reason and the remedy."""
 
 
 def histories_of_prometheus(url: str, profiled: Sequence[ProfiledCard]) -> list[CardHistory]:

@@ -35,7 +35,7 @@ _STORED = """
     SELECT objects.name, columns.name FROM sqlite_master AS objects, pragma_table_xinfo(objects.name) AS columns
     WHERE objects.type = 'table' AND objects.sql NOT LIKE 'CREATE VIRTUAL%' AND columns.hidden IN (0, 3) LIMIT ?
 """
-# UnicodeDecodeError occurs if the message of an SQLite error quotes bytes of the file. Messages may contain private names.
+# UnicodeDecodeError occurs if an SQLite error quotes bytes of the file. Errors may quote private data and are not shown.
 _ERRORS = (sqlite3.Error, UnicodeDecodeError)
 _DAMAGED = Problem("database", "damaged or invalid; only the readable part is shown")
 _CUT = Problem("database", "truncated; only the readable part is shown")
@@ -99,7 +99,7 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
 def _truncation_problems(stream: BinaryIO) -> list[Problem]:
     """Return a problem if a file is shorter than its header states. SQLite notices only missing pages that it reads."""
     head = os.pread(stream.fileno(), 100, 0)
-    is_valid = head[24:28] == head[92:96]  # otherwise an old version wrote last, which does not store the size
+    is_valid = head[24:28] == head[92:96]  # otherwise an old SQLite version wrote last, without updating the size
     page_bytes = int.from_bytes(head[16:18], "big")
     stated_bytes = int.from_bytes(head[28:32], "big") * (page_bytes if page_bytes > 1 else 1 << 16)
     return [_CUT] if is_valid and os.fstat(stream.fileno()).st_size < stated_bytes else []
@@ -130,7 +130,7 @@ def _connect(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def _journal_problems(path: Path) -> list[Problem]:
-    """Return a problem for each journal next to a database. Its content is not in the tables yet."""
+    """Return a problem for each journal next to a database, because the tables do not contain the journal's changes."""
     journals = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
     return [
         Problem("database", f"{journal.name} was not read: stop the profiler, or open the database once with sqlite3")

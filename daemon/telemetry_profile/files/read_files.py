@@ -118,7 +118,7 @@ Read = Callable[[ProfileFile], Outcome]
 
 
 def read_all(files: Sequence[ProfileFile], read: Read, processes: int | None = None) -> Generator[Outcome, None, None]:
-    """Yield the outcomes as the processes end (default: one process per core). Closing the generator ends the processes."""
+    """Yield each outcome when its process ends. By default, run one process per core. Closing the generator ends them."""
     waiting = deque(files)
     running: dict[Connection, tuple[ProfileFile, BaseProcess]] = {}
     process_limit = processes or len(os.sched_getaffinity(0))
@@ -259,7 +259,7 @@ class _Content(io.BufferedReader):
 
     @property
     def damage(self) -> str:
-        """Return the reason why the content ended early, or "" if it is complete."""
+        """Return why the content ended early, or "" if it is complete."""
         return "" if self._unpacked is None else self._unpacked.damage
 
     def lines(self) -> Iterator[str]:

@@ -38,7 +38,7 @@ Choose = Callable[[TraceSample], TraceReader | None]
 
 
 def read_trace(stream: BinaryIO, clue: Clue, choose: Choose, block_bytes: int = BLOCK_BYTES) -> Facts | None:
-    """Return the facts of a trace up to its end or first error, or None if `choose` returns no reader for it."""
+    """Return the facts of a trace, as far as it is readable. Return None if `choose` returns no reader for it."""
     damage, keys, has_events = Damage(), dict[str, Any](), False
     reader: TraceReader | None = None
     for member in trace_members(Window(stream, damage, block_bytes), damage):
@@ -171,7 +171,7 @@ def _events(window: Window, damage: Damage) -> Iterator[list[Event]]:
 
 
 def _stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
-    """Return the events that can be decoded separately, and whether the list ends after them."""
+    """Decode event by event after a failed block. Return the readable events, and whether the list ends after them."""
     text = _text(window.data)
     walked = walk(text)
     window.data = _bytes(text[walked.consumed :])
@@ -204,7 +204,7 @@ def _value(window: Window) -> Any:
         except UnreadableError:
             return _NOT_READ
         else:
-            if end + NEAR_THE_END > len(text) and window.grow():  # a number may continue in the next block
+            if end + NEAR_THE_END > len(text) and window.grow():  # the value may continue in the next block
                 continue
             window.consume(len(_bytes(text[:end])))
             return value

@@ -25,7 +25,7 @@ _CUT = re.compile(rb"\}(?=\s*(,\s*\{\s*[\"}]|\]))")
 _CUT_WINDOW = 64 * 2**10
 _MAX_TRIES = 3
 _READ_ERRORS = (OSError, EOFError, zlib.error, NotReadError)
-NEAR_THE_END = 16  # a cut number, literal or escape causes an error within this distance of the end
+NEAR_THE_END = 16  # if a value is truncated, the decoder reports an error within this distance of the end
 
 _NEXT_EVENT = re.compile(r"\}\s*,\s*(?=\{\s*\")")
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
@@ -46,7 +46,7 @@ class Event(msgspec.Struct, gc=False):
     encoded_args: msgspec.Raw = msgspec.field(name="args", default=_NOTHING)
 
     def begin_ns(self) -> int | None:
-        """Return the start, from microseconds with or without quotes, without losing a digit."""
+        """Return the start in nanoseconds. It is stored in microseconds, with or without quotes; no digit is lost."""
         return _from_microseconds(self.ts)
 
     def length_ns(self) -> int | None:
@@ -202,7 +202,7 @@ def walk(text: str) -> Walk:
 
 
 def _value_or_none(text: str, start: int) -> tuple[Any, int]:
-    """Return the value at this position, or None if it is unreadable, and its end. Raise IncompleteError."""
+    """Return the value at this position (None if it is unreadable) and its end. Raise IncompleteError."""
     try:
         return value_at(text, start)
     except UnreadableError:

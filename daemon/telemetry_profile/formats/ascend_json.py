@@ -1,4 +1,4 @@
-"""Ascend's JSON documents: communication, clocks and rank tables; and files of Ascend and MindSpore that are ignored."""
+"""Reads Ascend's JSON files (communication, clocks, rank tables), and recognises Ascend's and MindSpore's ignored files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _IGNORED = re.compile(
     r"(end_info\.\d+|(\w+_)?timeline_summary(_\d+)*\.json|step_trace_point_info\w*\.json|minddata_cpu_utilization_\d+\.json"
     r"|parallel_strategy_\d+\.json|pipeline_profiling_\d+\.json|flops_(scope_)?\d+\.(json|txt)|dataset_iterator_profiling_\d+\.txt"
     r"|device_queue_profiling_\d+\.txt|minddata_aicpu_\d+\.txt|memory_record\.csv|operator_memory\.csv|profiler_metadata\.json"
-    # Tables of msprof without step times according to its manual, and task_time, which has less than op_summary.
+    # Tables of msprof that have no step times, according to its manual, and task_time, a subset of op_summary.
     r"|(task_time|fusion_op|l2_cache|npu_(module_)?mem|static_op_mem|memory_record|operator_memory|(sys|process)_mem|(process_)?cpu_usage"
     r"|ai_(vector_)?core_utilization|aicpu(_mi)?|dp)(_\d+)+\.csv)\Z"
 )
@@ -124,7 +124,7 @@ def _add_times(path: tuple[str, ...], info: Mapping[str, Any], content: _Communi
     elapsed = _ns(times, "Elapse Time(ms)")
     if elapsed is None:
         return
-    # The innermost key is the rank in a file of all ranks, and the operation in a file of one rank.
+    # The innermost key is the rank if the file is about all ranks, and the operation if it is about one.
     is_ranked = len(path) > 1 and bool(_RANK.match(path[-1]))
     rank = content.ranks.setdefault(int(path[-1]) if is_ranked else None, _RankSums())
     step = next((match[1] for key in path if (match := _STEP.match(key))), "")

@@ -33,12 +33,12 @@ _BEGIN, _LENGTH = ("Start Time(us)", "Task Start Time(us)"), ("Duration(us)", "T
 _SUM_HEADINGS = headings_test("OP Type", "Count", "Total Time(us)")
 _CALL_HEADINGS = headings_test("API Name", "Time(us)", "Count")
 _COMMUNICATION_CORES = frozenset({"HCCL", "COMMUNICATION"})
-_UNIX_SINCE_NS = 10**9 * S  # the year 2001: too large for the time since boot
+_UNIX_SINCE_NS = 10**9 * S  # the year 2001; smaller times count from the boot of the node
 _STEP_HEADINGS = headings_test("Step", "Computing", "Communication", "Free")
 _EXPOSED = "Communication(Not Overlapped)"
 _ITERATION, _ITERATION_LENGTH = "Iteration ID", "Iteration Time(us)"
 _ITERATION_HEADINGS = headings_test(_ITERATION, _ITERATION_LENGTH)
-_DATA_WAIT = "Data Aug Bound(us)"  # from the end of the previous iteration to the start of this one
+_DATA_WAIT = "Data Aug Bound(us)"  # the time from the end of the previous iteration to the start of this one
 _STEP_TABLES = ("ClusterStepTraceTime", "StepTraceTime")
 _STEP_COLUMNS = (
     "step",
@@ -85,7 +85,7 @@ def _read_tasks(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _work(core: str, name: str) -> Work:
-    """Return the kind of work of a task. A task on a core is not a copy: MemSet is an operator of the vector cores."""
+    """Return the kind of work of a task. A task on a core, such as the vector operator MemSet, is not a copy."""
     work: Work = "communication" if core in _COMMUNICATION_CORES else work_of(name)
     return "compute" if work == "copy" and core not in ("", "N/A") else work
 

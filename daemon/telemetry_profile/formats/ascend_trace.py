@@ -25,8 +25,8 @@ from telemetry_profile.format_contract import (
 
 _NAME, _TOOL = "ascend-trace", "Ascend profiler"
 # The name of its process shows the kind of an event. The process `HCCL` has each collective, in addition to its tasks.
-_HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # the second until CANN 6
-_COLLECTIVES = frozenset({"HCCL", "Communication"})  # the second since CANN 8
+_HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # "Task Scheduler" until CANN 6
+_COLLECTIVES = frozenset({"HCCL", "Communication"})  # "Communication" since CANN 8
 _OTHERS = frozenset({"CANN", "Overlap Analysis", "AscendCL", "Python"})
 _PROCESSES = _HARDWARE | _COLLECTIVES | _OTHERS - {"Python"} | {"Step Trace"}
 _FRAMEWORK = frozenset({"cpu_op", "user_annotation"})

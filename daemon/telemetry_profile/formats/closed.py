@@ -1,4 +1,4 @@
-"""Formats that are closed or need their own library. They are recognised, and the message names the export to make."""
+"""Recognises formats that cannot be read without the vendor's software. The message names the export to make instead."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ class _Reader:
 
 
 def _kind_and_device(name: object) -> tuple[_Kind, int | None]:
-    """Return the kind of the events of a process, and the number of its device, from the name of the process."""
+    """Derive the kind of a process's events, and its device number, from the name of the process."""
     if not isinstance(name, str):
         return "", None
     kind: _Kind = next((kind for pattern, kind in _PROCESSES if pattern.match(name)), "")

@@ -92,7 +92,7 @@ def _dimensions(printed: object) -> str:
 
 
 def _recognises(sample: TraceSample) -> bool:
-    """Return whether the file name, the process numbers or the arguments are MindSpore's."""
+    """Recognise MindSpore's traces by the file name, the process numbers or the arguments of events."""
     if _FILE.search(sample.clue.name):
         return True
     events = [event for event in sample.events if event.ph == "X" and not event.cat]

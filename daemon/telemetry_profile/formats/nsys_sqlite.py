@@ -89,7 +89,7 @@ def _uuid(printed: str) -> str:
 
 
 def _process(serialized: object) -> int | None:
-    """Return the process in a global ID of nsys: 24 bits, above 24 bits for the thread."""
+    """Return the process ID in a global ID of nsys. It is above the lowest 24 bits, which are the thread ID."""
     number = integer(serialized)
     return None if number is None else number >> 24 & 0xFFFFFF
 

@@ -256,7 +256,7 @@ def _metrics(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple
 
 
 def _set_metric(run: _Run, name: str, unit: str, value: str) -> None:
-    """Store a printed duration or occupancy. It is parsed at the end of the file, when the decimal sign is known."""
+    """Store a duration or occupancy as text. It is parsed at the end of the file, when the decimal sign is known."""
     if name in _DURATIONS and run.duration is None:
         run.duration = value, unit
     elif name in _OCCUPANCY and run.occupancy is None:

@@ -1,4 +1,4 @@
-"""The CSV files of rocprof, rocprofv3 and hipprof: executions on the boot clock, and sums; kernels of rocprofiler-compute."""
+"""Reads CSV files of rocprof, rocprofv3 and hipprof (executions on the boot clock, or sums) and rocprofiler-compute."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class _Process:
                 self._timeline.set_card(key, card, process=self._suffix)
 
     def _key(self, *agents: object) -> Hashable:
-        """Return the key of the first agent that is a card, or of an unknown agent of this process."""
+        """Return the timeline key of the first of these agents that is a card, or a key for an unknown card of this process."""
         numbers = [integer(agent) for agent in agents]
         return next(
             (self._cards[string_id] for string_id in numbers if string_id in self._cards), (self._suffix, numbers[0])
@@ -130,7 +130,7 @@ class _Process:
 
 
 def _may_be_marked(name: str) -> bool:
-    """Return whether the program may have marked a range of this name. Newer versions use the program's name."""
+    """Return whether the program may have marked a range of this name. Newer versions store the program's own name."""
     return name.startswith(_MARKER) or is_step(name) or is_data_wait(name)
 
 

@@ -39,7 +39,7 @@ _OTHERS = frozenset({"python_function", "gpu_user_annotation", "cpu_instant_even
 _CATEGORIES = _KERNELS | _COPIES | _OPERATORS | _RUNTIMES | _RANGES | _OTHERS
 _KEYS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds"})
 
-# The categories of Ascend's profiler, hipprof and rocprof that Kineto does not have.
+# Categories that only Ascend's profiler, hipprof or rocprof uses, not Kineto.
 _FOREIGN = frozenset(
     {"HostToDevice", "async_npu", "async_task_queue", "enqueue", "dequeue", "HIP", "HIPOPS", "HIPCOPY"}
 )
@@ -172,7 +172,7 @@ class _Reader:
 
 @lru_cache(maxsize=1000)
 def _launched_kind(function: str) -> Launched | None:
-    """Return what a runtime function launches (cudaGraphLaunch, hipModuleLaunchKernel, cudaMemcpyAsync), or None."""
+    """Return what a runtime function launches: a graph, a kernel or a copy; or None if it launches nothing."""
     if "aunchHostFunc" in function:
         return None
     if "aunch" in function or function.startswith("runFunction"):

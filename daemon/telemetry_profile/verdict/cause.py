@@ -29,7 +29,7 @@ _ABOUT_EQUAL = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A cause that the evidence supports, with its share of a step, a sentence, and a remedy."""
+    """A possible cause. `share` is its share of a step; `text` is a sentence about it."""
 
     cause: Cause
     share: float | None
@@ -57,7 +57,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The usual steps of the ranks, and the hints in the files. Times are sums over all ranks."""
+    """What the files show: the ranks' usual steps, and hints at causes. Times are sums over all ranks."""
 
     ranks: Sequence[UsualStep]
     hints: Sequence[Hint]
@@ -179,7 +179,7 @@ def _launch_sentence(evidence: Evidence, share: float) -> str:
         return text
     interval = round(spans / (launches - len(evidence.ranks)))
     busy = round(((evidence.total("span_ns") or 0) - (evidence.total("idle_ns") or 0)) / launches)
-    if interval <= busy:  # the host launches faster than the card works, so launches do not explain the waits
+    if interval <= busy:  # the host launches faster than the card works, so it is not slowed by launching
         return text
     of_graphs = f" ({graphs:,} of graphs)" if graphs else ""
     return f"{text}: {human.short_duration(interval)} between two launches{of_graphs}, and a launch keeps the card busy for {human.short_duration(busy)}"

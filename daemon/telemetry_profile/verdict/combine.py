@@ -62,7 +62,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The content of all files by rank and card. `ranks` is the size of the job if a file states it."""
+    """The combined content of all files. `ranks` is the number of ranks in the job if a file states it."""
 
     members: tuple[Member, ...]
     ranks: int | None
@@ -136,7 +136,7 @@ def _group_by_card(parts: Sequence[_Part]) -> list[list[_Part]]:
         if part.device.card.index is not None:
             indices.setdefault(_owner(part), set()).add(part.device.card.index)
     for part in parts:
-        # A card without a number is the same card as the only numbered card of its rank or folder.
+        # A card without a number is taken for the numbered card of its rank or folder if there is only one.
         owner = _owner(part)
         index = part.device.card.index if len(indices.get(owner, ())) > 1 else None
         groups.setdefault((*owner, index), []).append(part)
@@ -362,7 +362,7 @@ def _ranks_of_nodes(files: Iterable[ReadFile]) -> _Ranks:
 
 
 def _with_ranks(file: ReadFile, ranks: _Ranks) -> ReadFile:
-    """Return the file with the ranks of its cards if it is in a node's folder, otherwise unchanged."""
+    """If the file is in a node's folder, set the ranks of its cards. Otherwise return it unchanged."""
     folders, facts = file.folders, file.facts
     if _CLUSTER not in folders[:-1] or not facts.devices:
         return file

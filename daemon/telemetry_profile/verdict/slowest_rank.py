@@ -68,7 +68,7 @@ class SlowLink:
 
 
 def excess_text(excess: float) -> str:
-    """Return an excess in words before the compared thing, such as "20 % longer than"."""
+    """Return the beginning of a comparison, such as "20 % longer than"."""
     return f"{human.percent(excess)} longer than" if excess <= _MAX_PERCENT else f"{1.0 + excess:,.1f} times as long as"
 
 

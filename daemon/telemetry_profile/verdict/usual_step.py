@@ -1,4 +1,4 @@
-"""The usual step of a rank, or the whole time if no steps are marked."""
+"""Computes the usual step of a rank, or uses the whole time if no steps are marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owners and costs of cards: by user, account, namespace and job, and unallocated cards."""
+"""The dashboard of owners: use and cost of cards by user, account, namespace and job, and unallocated cards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The health of the monitor itself: sources, their states and durations, cost, and versions."""
+"""The dashboard about the health of the monitor itself: its sources, what it costs, and versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of panels. Each function returns a panel from title, description, unit and queries."""
+"""The kinds of panels, such as lines or tables. A function builds each from title, description, unit and queries."""
 
 from __future__ import annotations
 

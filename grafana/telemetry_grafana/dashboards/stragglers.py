@@ -1,4 +1,4 @@
-"""Stragglers: each card against the median of the cards of its model."""
+"""The dashboard of stragglers, which compares each card with the median of its model."""
 
 from __future__ import annotations
 

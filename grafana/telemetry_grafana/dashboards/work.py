@@ -1,4 +1,4 @@
-"""Achieved work: estimated FLOP/s and bytes a second of each card, with its peak, power and the steps of its job."""
+"""The dashboard of achieved work: estimated FLOP/s and bytes a second of each card, its peaks and power, and job steps."""
 
 from __future__ import annotations
 

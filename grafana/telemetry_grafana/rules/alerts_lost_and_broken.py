@@ -1,4 +1,4 @@
-"""Alerts about missing and broken cards. They read the last hours, because the series of a lost card ends."""
+"""Alerts about missing and broken cards. They look back hours, because the series of a lost card may end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for clusters with NVIDIA's dcgm-exporter. They record the names of version 4.9 from older names, and back."""
+"""Rules for clusters with NVIDIA's dcgm-exporter. They record older series under the names of version 4.9, and vice versa."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ _WORK_DONE = RecordingGroup(
 )
 
 
-# An average instead of a rate, because the rate of a new counter is too low.
+# The average of the power. The rate of an energy counter would be too low while the counter is new.
 _POWER_READ = "avg_over_time(accelerator_power_watts[5m])"
 _MIN_POWER, _MAX_POWER = f"min_over_time({IDLE_POWER}[30d])", f"max_over_time({HIGHEST_POWER}[30d])"
 _ABOVE_IDLE = Recording(

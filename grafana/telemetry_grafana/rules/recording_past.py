@@ -111,7 +111,7 @@ def _lasting_extreme(function: str, series: str) -> str:
 
 
 def _once_rule(name: str, current: str, group_labels: str, presence: str, meaning: str) -> Recording:
-    """Return a rule that is 1 once a series has appeared, until all series of the group are gone."""
+    """Return a rule whose value is 1 after `current` has existed, until `presence` has no series of the same group."""
     return Recording(
         name,
         f"group by ({group_labels}) ({current}) or group by ({group_labels}) (last_over_time({name}{_WEEK}))"
