@@ -14,7 +14,7 @@ _ORIGIN_FACT = "peak_origin"
 FLOPS, FLOPS_PER_CYCLE, MEMORY = "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"
 _SOURCE = "peaks"
 _UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
-# The size of the cache, which has more than one entry for a model whose cards differ, for example in the firmware.
+# The size of the cache. A model has several entries if its cards differ, for example in their firmware.
 _MAX_CACHED = 1024
 Configured = Mapping[str, Peak]
 _NOTHING_CONFIGURED: Configured = MappingProxyType({})
@@ -29,7 +29,7 @@ class Peaks:
     def __init__(self, configured: Configured = _NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
         self.configured = configured
         self._dtypes = dtypes
-        # Cached results by the properties of a device that determine its peaks.
+        # Cached results. The keys are the properties of a device that determine its peaks.
         self._cache: dict[object, _Found] = {}
 
     def with_peaks(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:

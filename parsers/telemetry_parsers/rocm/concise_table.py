@@ -14,7 +14,7 @@ from telemetry_parsers.text.lines import Line, quote
 
 _NOTHING = r"N/A|n/a|None|Unsupported|unsupported|-"
 _NUMBER = r"-?[0-9]{1,24}(?:\.[0-9]{1,6})?"
-# A degree sign, also after a wrong decoding: latin-1 read as UTF-8, UTF-8 read as latin-1, ASCII.
+# A degree sign, or what a wrong decoding turns it into: latin-1 read as UTF-8, UTF-8 read as latin-1, ASCII.
 _DEGREE = r"(?:°|℃|º|˚|Â°|\ufffd{1,2}|\?{1,2})?"
 _PERCENT = re.compile(rf"(?:{_NUMBER}%|{_NOTHING})(?=\s|\Z)")
 _CELSIUS = re.compile(rf"(?:{_NUMBER}(?:{_DEGREE}[cC]|℃)|{_NOTHING})(?=\s|\Z)")

@@ -107,7 +107,7 @@ _LOG = CardList(
         ("link_widths", "current_link_width"): only("pcie_link_width"),
         ("link_widths", "max_link_width"): only("pcie_link_width_max"),
     },
-    # Since when `ecc_errors` are counted is not documented.
+    # `ecc_errors` is not read: no document says since when they are counted.
     quiet=frozenset(
         {("utilization", "memory_util"), *(("power_readings", f"{what}board_power_{end}") for what, end in (("", "draw"), ("current_", "limit")))}
     ),

@@ -221,7 +221,7 @@ class _Chooser:
 
 
 def _better(first: tuple[Reading, bool], second: tuple[Reading, bool], *, is_repeated: bool) -> tuple[Reading, bool]:
-    """Return the better reading. A number precedes an absence, and a main key a fallback. Repeated keys use the higher."""
+    """Return the better reading: a number before an absence, a main key before a fallback, then the higher number."""
     if isinstance(second[0].value, Absent):
         return first
     if isinstance(first[0].value, Absent) or (first[1] and not second[1]):

@@ -42,7 +42,7 @@ def _clocks(offset: int) -> dict[str, Field]:
     return {name: (offset + 2 * number, "H", 1) for number, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 
-# The offsets are from AMD's own structs, as compiled. `centi` or `milli` in a name is the unit's prefix.
+# The offsets are those of AMD's compiled structs. `centi` or `milli` in a name is the prefix of the unit.
 _CARD_1_0: Mapping[str, Field] = _table(
     {
         "edge": (16, "H", 1), "junction": (18, "H", 1), "memory": (20, "H", 1), "gfx": (28, "H", 1), "umc": (30, "H", 1),

@@ -73,7 +73,7 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
     lines, runs = _last_run(lines)
     title = next((position for position, line in enumerate(lines) if _is_process_title(line)), len(lines))
     shape = next((layout for line in lines[:title] if (layout := _shape_of(line)) is not None), _SHAPES[1])
-    # Each pair becomes one word, and a pair of placeholders one placeholder.
+    # Each pair of values becomes one word, and a pair of placeholders becomes one placeholder.
     joined_lines = [replace(line, text=_SLASH.sub("/", line.text).replace("N/A/N/A", "N/A")) for line in lines[:title]]
     table = read_table(joined_lines, shape)
     draft.add_unknown(*table.unknown)

@@ -38,7 +38,7 @@ _PCIE_ERRORS = (
 )  # fmt: skip
 # The requested limits of the temperature margin (T.Limit), which exists since Ada and Hopper.
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
-# Error counts exist since the driver was loaded and for the lifetime of the board. Fields and calls name these spans so.
+# Errors are counted since the driver was loaded and over the board's lifetime. These are the spans' names in NVML.
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
