@@ -118,7 +118,7 @@ _WORK_DONE = RecordingGroup(
         Recording(
             BYTES,
             f"accelerator_memory_bandwidth_ratio * {_OF_CARD} accelerator_peak_memory_bytes_per_second",
-            "Bytes a second between the card and its memory: the used share of the bandwidth times the peak.",
+            "Bytes per second between the card and its memory: the used share of the bandwidth times the peak.",
         ),
         Recording(
             INTENSITY,

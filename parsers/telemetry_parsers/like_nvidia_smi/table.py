@@ -247,7 +247,7 @@ def _end_record(scan: _Scan) -> None:
 
 
 def _read_record(scan: _Scan, absence: Absent = Absent.NOT_REPORTED) -> None:
-    """Put a card into the draft. `absence` is stored for each metric of the table that its lines lack."""
+    """Add a card to the draft. `absence` is stored for each metric of the table that its lines lack."""
     rows, scan.rows = scan.rows, []
     model_rest, scan.model_rest = scan.model_rest, []
     if not rows:

@@ -192,7 +192,7 @@ _ZEROED_METRICS = frozenset(
 
 
 def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
-    """Put the cards into the draft. Keys whose metric is not in `gives` are reported as unknown fields."""
+    """Add the cards to the draft. Keys whose metric is not in `gives` are reported as unknown fields."""
     draft.problems.extend(listing.problems)
     draft.add_unknown(*listing.unknown)
     draft.is_cut = listing.is_cut
@@ -205,7 +205,7 @@ def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
 
 
 def _read_card(device: int, where: str, entries: Sequence[Entry], gives: Collection[str], draft: Draft) -> None:
-    """Put a card's readings into the draft. Set the device's `up` (whether the card answers) and its kind of power."""
+    """Add a card's readings to the draft. Set the device's `up` (whether the card answers) and its kind of power."""
     for entry in entries[:MAX_KEYS]:
         for key, text in key_text_pairs(entry.key, entry.text):
             _read_entry(Entry(key, text, entry.where), device, gives, draft)

@@ -18,7 +18,7 @@ MAX_KEYS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A printed key in lower case with single blanks, without unit and final colon. `dcu` and `hcu` become `gpu`."""
+    """A printed key in lower case with single blanks, without unit or final colon. `dcu` and `hcu` become `gpu`."""
 
     name: str
     unit: str

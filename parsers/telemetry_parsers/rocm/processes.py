@@ -169,7 +169,7 @@ def is_pid_list(lines: Sequence[Line]) -> bool:
 
 
 def read_pids(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the processes into the draft, except those whose cards are not named."""
+    """Add the processes to the draft, except those whose cards are not named."""
     pid_list = _read_list(lines)
     pairs: set[tuple[int, int]] = set()
     repeated_pids = dict.fromkeys(entry.pid for entry in pid_list.entries if not _add_process(entry, pairs, draft))

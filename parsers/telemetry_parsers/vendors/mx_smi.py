@@ -188,7 +188,7 @@ _LONGEST = 400
 
 
 def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the slices into the draft. The parent of a slice is its GPU."""
+    """Add the slices to the draft. The parent of a slice is its GPU."""
     start = next((row for row, line in enumerate(lines) if line.text.strip("| \t").lower() == _SLICES), len(lines))
     readers: list[CellReader] = []
     for line in lines[start + 1 :]:

@@ -84,7 +84,7 @@ _Rows = list[_ProcessRow] | Absent
 
 
 def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the processes and their cards into the draft, for a text with a process table but no card table."""
+    """Add the processes and their cards to the draft, for a text with a process table but no card table."""
     title = next(position for position, line in enumerate(lines) if is_process_title(line))
     for line in lines[:title]:
         if line.text.strip() and not is_rule(line.text):

@@ -35,7 +35,7 @@ _BYTES = (("read", "link_receive_bytes_total"), ("write", "link_transmit_bytes_t
 
 
 def read_links(draft: Draft, device: int, block: Block) -> None:
-    """Put the links of a card into the draft. A link's label is its neighbour or, if that is not printed, a number."""
+    """Add the links of a card to the draft. A link's label is its neighbour or, if that is not printed, a number."""
     for neighbour, link in _links(block, _TOPOLOGY):
         if link.get("link_type", "").upper() == "XGMI":
             _store_link_state(draft, device, neighbour, link.get("link_status", ""), block)
@@ -75,7 +75,7 @@ _ELSEWHERE = frozenset(
 
 
 def read_processes(draft: Draft, device: int, block: Block) -> None:
-    """Put the processes and retired pages of a card into the draft. If a list is truncated, its count is absent."""
+    """Add the processes and retired pages of a card to the draft. If a list is truncated, its count is absent."""
     groups, message = _process_groups(block)
     if groups or message is not None:
         processes = [item for group in groups if (item := _process(device, group)) is not None]

@@ -37,7 +37,7 @@ _FACTS: Mapping[str, str] = {
 
 
 def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
-    """Put the cards into the draft. Return the files of the cards that are awake, by PCI address."""
+    """Add the cards to the draft. Return the files of the cards that are awake, by PCI address."""
     awake_cards = {}
     for card in sorted(tree.cards.values(), key=lambda card: (card.bus_id, card.number or 0)):
         if not card.vendor or not (card.has_folder or card.files):
@@ -88,7 +88,7 @@ def _checked_power(position: int, value: Value, draft: Draft) -> Value:
 
 
 def read_partition(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
-    """Put the partition's readings, which are in the card's file gpu_metrics, into the draft."""
+    """Add the partition's readings, which are in the card's file gpu_metrics, to the draft."""
     for item in _blob_readings(card, draft):
         if str(item.partition) == partition:
             draft.add_reading(reading(position, item.metric, item.value, item.label))

@@ -89,7 +89,7 @@ def page_counts(text: str) -> tuple[float, float] | None:
 
 
 def _limit(metric_key: str, unit: str) -> Target:
-    """Return the metric for a limit. A limit of 0 means that there is none."""
+    """Return the metric for a limit. 0 means that there is no limit."""
     return metric(metric_key, unit=unit, zero=Absent.NOT_SUPPORTED)
 
 

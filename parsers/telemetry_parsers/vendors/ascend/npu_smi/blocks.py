@@ -188,7 +188,7 @@ def _add_events(draft: Draft, device: int, block: Block) -> None:
 
 
 def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
-    """If a chip has a fault, report an event for each chip of its card, because the answer does not name the chip."""
+    """If a chip has a fault, report an event for each chip of its card, because the output does not name the chip."""
     counts = [
         (key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries
     ]

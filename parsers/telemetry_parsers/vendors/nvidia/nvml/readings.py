@@ -302,7 +302,7 @@ _InstanceKey = tuple[str | None, str | None, str | None]
 
 
 def read_events(answer: Plain, draft: Draft) -> None:
-    """Put each event into the draft, for its instance or, if there is none, for its GPU."""
+    """Add each event to the draft, for its instance or, if there is none, for its GPU."""
     if not items(answer):
         return
     positions: dict[_InstanceKey, int] = {}
