@@ -26,7 +26,7 @@ def snapshot(source: SourceStatus, *devices: MergedDevice) -> Snapshot:
 
 
 HERE = snapshot(status(), device())
-BESIDE = LocalDaemon(unit=None, reads="aa", version="1.0")
+BESIDE = LocalDaemon(unit=None, settings_hash="aa", version="1.0")
 VIEW = DaemonView("the daemon", HERE, "1.0", {}, "aa")
 
 
@@ -46,7 +46,7 @@ DENIED = status("failed", "no_permission", "denied")
 CASES: dict[str, tuple[Snapshot, DaemonView, str, str]] = {
     "both see the same": (HERE, VIEW, "", ""),
     "version": (HERE, replace(VIEW, version="0.9"), "version 0.9, this command 1.0", "restart"),
-    "configuration": (HERE, replace(VIEW, reads="bb"), "other settings", "--config"),
+    "configuration": (HERE, replace(VIEW, settings_hash="bb"), "other settings", "--config"),
     "the service may not": (
         HERE,
         there(DENIED),
@@ -69,7 +69,7 @@ CASES: dict[str, tuple[Snapshot, DaemonView, str, str]] = {
         "no permission in the daemon, but in this command: fan_ratio",
         SERVICE,
     ),
-    "a simulation": (HERE, there(status("failed"), device(simulated=True), reads=""), "", ""),
+    "a simulation": (HERE, there(status("failed"), device(simulated=True), settings_hash=""), "", ""),
 }
 
 

@@ -101,7 +101,7 @@ def _examine_this_node(
 
 
 def _daemon(arguments: argparse.Namespace, settings: Settings) -> LocalDaemon:
-    beside = LocalDaemon(unit=daemon.unit(), reads=settings_hash(settings), version=__version__)
+    beside = LocalDaemon(unit=daemon.unit(), settings_hash=settings_hash(settings), version=__version__)
     credentials, page_path = daemons.read_credentials(arguments), settings.web.telemetry_path
     return daemon.find(daemons.local_addresses(settings), credentials, page_path, beside)
 

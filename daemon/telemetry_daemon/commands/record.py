@@ -153,7 +153,7 @@ def _record_daemon(
     count = earlier_count = 0
     try:
         for capture in daemon.captures():
-            keep(capture, reports.of(capture))
+            keep(capture, reports.parse(capture))
             count += 1
             earlier_count += capture.monotonic_time < start
     except ControlError as error:

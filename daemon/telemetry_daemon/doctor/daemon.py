@@ -135,13 +135,13 @@ def run_program(program: str, *arguments: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DaemonView:
-    """A daemon's report. `on_bus` and `expected` are card counts by vendor; `reads` is a hash of its settings for reading."""
+    """A daemon's report. `on_bus` and `expected` are card counts by vendor. `settings_hash` identifies its reading settings."""
 
     name: str
     snapshot: Snapshot
     version: str = ""
     on_bus: Mapping[str, int] = field(default_factory=dict)
-    reads: str = ""
+    settings_hash: str = ""
     document: Mapping[str, Any] = field(default_factory=dict)
     page: str = ""
     expected: Mapping[str, int] = field(default_factory=dict)
@@ -173,7 +173,7 @@ def ask(address: Address, credentials: Credentials, page_path: str = "/metrics")
         snapshot,
         version="".join(_VERSION.findall(page)[:1]),
         on_bus=counts("telemetry_pci_devices"),
-        reads=answer.headers.get(READS_HEADER.lower(), ""),
+        settings_hash=answer.headers.get(READS_HEADER.lower(), ""),
         document=document,
         page=page,
         expected=counts("telemetry_devices_expected"),
@@ -189,7 +189,7 @@ class LocalDaemon:
     is_denied: bool = False
     is_broken: bool = False
     unit: Unit | None = None
-    reads: str = ""
+    settings_hash: str = ""
     version: str = ""
     address: Address | None = None
 
@@ -268,7 +268,7 @@ def _findings(own: Snapshot, daemon: LocalDaemon) -> Iterator[tuple[str, str]]:
     for exporter in _UNSERVED_EXPORTER.findall(view.page):
         yield f"the address of compat.{exporter} cannot be served", _PORT_REMEDY
     if view.is_real:
-        if view.reads and view.reads != daemon.reads:
+        if view.settings_hash and view.settings_hash != daemon.settings_hash:
             what = "the daemon has other settings than this command: other sources, paths, parsers or ranks"
             yield what, _OTHER_READINGS_REMEDY
         yield from _source_differences(own, view.snapshot)

@@ -273,7 +273,7 @@ def _daemon(daemon: LocalDaemon) -> DaemonJson:
         answers=view is not None,
         why_not=daemon.why_not or None,
         version=view.version or None if view is not None else None,
-        reads_the_same=view.reads == daemon.reads if view is not None and view.reads else None,
+        reads_the_same=view.settings_hash == daemon.settings_hash if view is not None and view.settings_hash else None,
         unit=None if unit is None else UnitJson(unit.active, unit.is_enabled, unit.user),
         sources=tuple(
             DaemonSourceJson(source.source, source.state, source.reason, source.detail or None)

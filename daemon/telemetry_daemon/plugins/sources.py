@@ -68,13 +68,13 @@ def _entry_points(distributions: Iterable[Distribution], failures: list[PluginFa
             continue
         if entries and name not in by_distribution:
             by_distribution[name] = [
-                found for entry in entries if (found := _parsed(name, version, entry, failures)) is not None
+                found for entry in entries if (found := _parse(name, version, entry, failures)) is not None
             ]
     names = sorted(by_distribution, key=lambda name: (name != OWN_DISTRIBUTION, name))
     return [found for name in names for found in sorted(by_distribution[name], key=lambda found: found.name)]
 
 
-def _parsed(distribution: str, version: str, entry: EntryPoint, failures: list[PluginFailure]) -> _EntryPoint | None:
+def _parse(distribution: str, version: str, entry: EntryPoint, failures: list[PluginFailure]) -> _EntryPoint | None:
     module, _, attribute = (part.strip() for part in entry.value.partition("[")[0].partition(":"))
     built_in = distribution == OWN_DISTRIBUTION
     plugin = entry.name if built_in else f"{distribution}:{entry.name}"

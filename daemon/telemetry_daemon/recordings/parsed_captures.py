@@ -32,7 +32,7 @@ class Reports:
         """Return the parser for the capture's source, or None."""
         return simulated_parser(capture) or self._installed.get(capture.source)
 
-    def of(self, capture: Capture) -> Report | None:
+    def parse(self, capture: Capture) -> Report | None:
         """Return the report of a capture. Return None if the poll or the parser failed, or no parser is installed."""
         return report_of(capture, self.parser(capture))
 
