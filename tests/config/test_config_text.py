@@ -14,13 +14,8 @@ from telemetry_parsers.card_peaks import peak_of
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 
 
-def uncommented(text: str) -> str:
-    """The file with every setting in force, as its head tells the reader to do."""
-    return re.sub(r"^# ", "", text, flags=re.MULTILINE)
-
-
 def test_the_default_file_with_every_setting_uncommented_is_valid_and_changes_nothing(bench: Workbench) -> None:
-    text = uncommented(default_toml())
+    text = re.sub(r"^# ", "", default_toml(), flags=re.MULTILINE)
     names = re.findall(r"^([^#\n]+) = ", text, re.MULTILINE)
     assert len(names) == len(set(names))
     # A model's section without numbers says that its peak is unknown, as that of the example is.

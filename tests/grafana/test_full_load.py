@@ -23,7 +23,7 @@ from grafana.full_load_nodes import (
     seen_before,
     works,
 )
-from grafana.promtool import ALERTS, RECORDING, Group, groups_of
+from grafana.promtool import ALERTS, RECORDING, groups_of
 from grafana.scenes import assert_firing
 
 # test_on_call covers the other troubles of nodes.
@@ -32,11 +32,6 @@ LEFT_OUT = {f"telemetry-{name}" for name in ("monitor", "presence", "broken", "s
 MINUTES = (20, 29, 34, 42, 46, 53, 63)
 
 Nodes = tuple[Node, ...]
-
-
-def of_full_load() -> list[Group]:
-    """The groups of rules without those of the nodes' other troubles."""
-    return [group for group in groups_of(RECORDING, ALERTS) if group["name"] not in LEFT_OUT]
 
 
 def node(name: str = "node1") -> Node:
@@ -177,7 +172,8 @@ def assert_scenes(folder: Path, is_wanted: Callable[[str], bool], evaluated_ever
         for name, nodes in series.items()
         if is_wanted(name)
     }
-    assert_firing(folder, played, {name: firing[name] for name in played}, of_full_load(), evaluated_every)
+    rules = [group for group in groups_of(RECORDING, ALERTS) if group["name"] not in LEFT_OUT]
+    assert_firing(folder, played, {name: firing[name] for name in played}, rules, evaluated_every)
 
 
 @pytest.mark.needs("promtool")

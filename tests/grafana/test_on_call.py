@@ -25,10 +25,6 @@ DOWN = {"TelemetryDown": 1, "TelemetryStillDown": 1}
 FLAPPING = then(1, " ".join(["0 0 1"] * (END // 3)))
 
 
-def comes_and_goes(after: str) -> Node:
-    return Node().reports(then(1, after), "accelerator_up", 'id="id3"')
-
-
 def with_another_card(node: Node, minute: int) -> Node:
     """A card that was not there before, from that minute on."""
     for metric in ("accelerator_up", "accelerator_info"):
@@ -181,7 +177,9 @@ def scenes() -> dict[str, Scene]:
         ),
         "a card is lost with its partitions": fires("AcceleratorLost", lost_with_its_partitions()),
         "a card goes for two minutes and comes back for two": Scene(
-            (comes_and_goes(" ".join(["0 0 1 1"] * 9)),), {"AcceleratorFlapping": 1}, tuple(range(40, 63))
+            (Node().reports(then(1, " ".join(["0 0 1 1"] * 9)), "accelerator_up", 'id="id3"'),),
+            {"AcceleratorFlapping": 1},
+            tuple(range(40, 63)),
         ),
         "a card is swapped, and the old one forgotten": Scene(
             (with_another_card(forgotten(Node()), 35),), QUIET, (29, 45, 62)

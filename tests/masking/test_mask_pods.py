@@ -121,19 +121,15 @@ OWNER_SECRETS = (ID, "9d1b7b3c", "zebra", "EKNKTV3WPV500", "2Ek8Bx")
 PARSERS = registered_parsers()
 
 
-def masked_owners(text: str) -> str:
-    output = Output("2101", status=0, data={"cgroup": f"{text}\n"})
-    hidden = Mask(b"of these tests", ()).capture(Capture("proc", "processes", Library("proc"), (output,)), None)
-    return str(hidden.outputs[0].data["cgroup"])
-
-
 def kinds(group: CgroupOwner) -> tuple[object, ...]:
     return group.owner and group.owner.kind, [key.partition(":")[0] for key in group.keys], bool(group.container)
 
 
 def test_the_group_of_a_process_reports_the_same_kind_of_owner() -> None:
     for path in PATHS:
-        hidden = masked_owners(path)
+        output = Output("2101", status=0, data={"cgroup": f"{path}\n"})
+        masked = Mask(b"of these tests", ()).capture(Capture("proc", "processes", Library("proc"), (output,)), None)
+        hidden = str(masked.outputs[0].data["cgroup"])
         assert kinds(owner_in_cgroup(hidden)) == kinds(owner_in_cgroup(path))
         assert [secret for secret in OWNER_SECRETS if secret.lower() in hidden.lower()] == []
 

@@ -51,14 +51,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def bash_words(line: str) -> list[str]:
-    """Split the words as readline does, the last one unfinished: an equals sign is a separate word."""
-    return ["telemetry", *line.replace("=", " = ").removesuffix(" " if line.endswith("=") else "").split(" ")]
-
-
 def bash_offers(line: str, folder: Path) -> set[str]:
     """Return what the function that `complete -F` names puts into COMPREPLY."""
-    words = bash_words(line)
+    # As readline splits them, the last one unfinished: an equals sign is a separate word.
+    words = ["telemetry", *line.replace("=", " = ").removesuffix(" " if line.endswith("=") else "").split(" ")]
     script = (
         '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); complete -p telemetry | grep -q -- "-F _telemetry"'
         ' && _telemetry telemetry "${@: -1}" "${@: -2:1}" && printf "%s\\n" "${COMPREPLY[@]}"'

@@ -118,14 +118,10 @@ def test_settings_of_the_environment_are_kept(tmp_path: Path) -> None:
     assert "log: debug" in said
 
 
-def state_below(folder: Path) -> dict[str, str]:
-    places = {"TELEMETRY_STATE_DIRECTORY": f"{folder}/lib", "TELEMETRY_STATE_RUNTIME_DIRECTORY": f"{folder}/run"}
-    return os.environ | places
-
-
 def test_the_address_is_said_once_it_answers(tmp_path: Path) -> None:
     line = [made(tmp_path, REAL, PYTHON), "--demo=1xamd", "--web.listen-address=127.0.0.1:0"]
-    with subprocess.Popen(line, env=state_below(tmp_path), stdout=subprocess.PIPE, text=True) as process:
+    places = {"TELEMETRY_STATE_DIRECTORY": f"{tmp_path}/lib", "TELEMETRY_STATE_RUNTIME_DIRECTORY": f"{tmp_path}/run"}
+    with subprocess.Popen(line, env=os.environ | places, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             said = process.stdout.readline()

@@ -73,22 +73,13 @@ def test_the_page_says_what_the_document_says_and_calls_no_fault_ok(tab: Tab, no
         assert [fault for fault, severity in severities.items() if severity == "good"] == []
         assert {fault for fault, severity in severities.items() if severity == "quiet"} == QUIET
         assert told_by(daemon.document())[devices[WELL]["id"]] == ("ok", "good")
-        served_as_well(tab, node, told_by(daemon.document()))
-        goes_stale(tab, view, node)
-
-
-def served_as_well(tab: Tab, node: Node, said: Mapping[str, tuple[str, str]]) -> None:
-    """The page that the daemon writes says the same before any script has run."""
-    with tab.browser.tab() as plain:
-        plain.turn_scripts_off()
-        plain.open(node.url)
-        assert View(plain).conditions() == said
-
-
-def goes_stale(tab: Tab, view: View, node: Node) -> None:
-    node.say(lasting=[["hung tool", []]])
-    tab.until(lambda: "ok" not in [word for word, _ in view.conditions().values()], "no card that is well")
-    tab.until("document.body.innerText.includes('timeout')", "the source and its reason")
+        with tab.browser.tab() as plain:
+            plain.turn_scripts_off()
+            plain.open(node.url)
+            assert View(plain).conditions() == told_by(daemon.document())
+        node.say(lasting=[["hung tool", []]])
+        tab.until(lambda: "ok" not in [word for word, _ in view.conditions().values()], "no card that is well")
+        tab.until("document.body.innerText.includes('timeout')", "the source and its reason")
 
 
 @pytest.mark.long

@@ -79,14 +79,6 @@ def first_loss(number: int, source: str = "nvml", up_seconds: float = 600.0) -> 
     return Alarm("lost", f"GPU-{number}", Rank.GRAVE, source, up_seconds)
 
 
-def used_up() -> Night:
-    """Use up the files of an hour, also those for serious alarms."""
-    night = Night()
-    for number in range(8):
-        night.files(card(number, f"tool {number % 2}"), every=121.0, times=1)
-    return night
-
-
 @pytest.mark.parametrize(
     ("alarms", "files"),
     [
@@ -103,7 +95,9 @@ def used_up() -> Night:
 def test_the_first_loss_of_a_card_that_was_up_for_a_while_has_a_file_whatever_the_hour_had(
     alarms: list[Alarm], files: int
 ) -> None:
-    night = used_up()
+    night = Night()
+    for number in range(8):
+        night.files(card(number, f"tool {number % 2}"), every=121.0, times=1)
     assert sum(night.files(alarm, every=61.0, times=1) for alarm in alarms) == files
 
 

@@ -32,10 +32,6 @@ def seen(state, size=SIZE):
     return lines_of(state, size)
 
 
-def card_lines(lines):
-    return {match[1]: line for line in lines if (match := re.match(r"[▸ ]nvidia  (\d+) ", line))}
-
-
 def cards(*keys, count=4):
     return pressed(State(nodes=(looked_at.node(count),)), *keys)
 
@@ -55,7 +51,8 @@ def cards(*keys, count=4):
 )
 def test_left_shows_exactly_the_numbers_of_that_slot(keys, back):
     node = looked_at.node(4)
-    shown = card_lines(seen(cards(*keys)))
+    lines = seen(cards(*keys))
+    shown = {match[1]: line for line in lines if (match := re.match(r"[▸ ]nvidia  (\d+) ", line))}
     assert len(shown) == 4
     for label, line in shown.items():
         series = node.past.devices[f"GPU-{int(label):08d}"]
