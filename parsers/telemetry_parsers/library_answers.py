@@ -50,7 +50,7 @@ def text(answer: Plain) -> str | None:
     return answer.strip() or None if isinstance(answer, str) and len(answer) < 1000 else None
 
 
-def whole(answer: Plain, below: int = 2**31) -> int | None:
+def integer(answer: Plain, below: int = 2**31) -> int | None:
     """Return the answer if it is an integer from 0 up to the limit and not a sentinel, else None."""
     return answer if type(answer) is int and 0 <= answer < below and answer not in ALL_BITS else None
 
@@ -130,7 +130,7 @@ def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Fa
     """Return a whole device. A device that is marked as lost is not up."""
     return Device(
         vendor=vendor,
-        index=whole(recorded.get("index")),
+        index=integer(recorded.get("index")),
         model=text(recorded.get("name")),
         uuid=text(recorded.get("uuid")),
         bus_id=_bus_id(recorded),
@@ -143,7 +143,7 @@ def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Fa
 
 def instance_in(recorded: dict[str, Plain], parent: Device, position: int, facts: _Facts) -> Device | None:
     """Return an instance of the device at this position, or None for an instance without an index."""
-    index = whole(recorded.get("index"))
+    index = integer(recorded.get("index"))
     if index is None:
         return None
     return Device(

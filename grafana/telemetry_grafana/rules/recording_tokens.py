@@ -65,7 +65,7 @@ TOKEN_ENERGY = RecordingGroup(
         Recording(
             POD_TOKENS_PER_WATT,
             _per_watt(TOKENS, WATTS),
-            "Output tokens a second for each watt of a pod.",
+            "Output tokens per second and watt of a pod.",
             _POD_MODEL,
         ),
         Recording(
@@ -77,7 +77,7 @@ TOKEN_ENERGY = RecordingGroup(
         Recording(
             MODEL_TOKENS_PER_WATT,
             _per_watt(_model_sum(TOKENS), _model_sum(WATTS)),
-            "Output tokens a second for each watt of a model, with the power of its idle pods.",
+            "Output tokens per second and watt of a model, with the power of its idle pods.",
             _MODEL,
         ),
         Recording(
@@ -89,7 +89,7 @@ TOKEN_ENERGY = RecordingGroup(
         Recording(
             JOB_TOKENS_PER_WATT,
             _per_watt(_JOB_TOKENS, _JOB_WATTS),
-            "Tokens or samples a second for each watt of such a job.",
+            "Tokens or samples per second and watt of such a job.",
             _JOB,
         ),
     ),

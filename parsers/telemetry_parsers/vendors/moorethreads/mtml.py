@@ -14,10 +14,10 @@ from telemetry_parsers.library_answers import (
     device_in,
     error_in,
     instance_in,
+    integer,
     mapping,
     objects,
     text,
-    whole,
 )
 from telemetry_parsers.model import Absent, Capture, Device, Library, Output, Plain, Poll, Report, Tier
 from telemetry_parsers.reports.draft import Draft
@@ -121,10 +121,10 @@ def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Devic
 def _facts(recorded: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
     calls = mapping(recorded.get("calls"))
     properties = mapping(calls.get("DeviceProperty"))
-    guest = "Virtual" if whole(properties.get("virtRole")) == _GUEST else None
+    guest = "Virtual" if integer(properties.get("virtRole")) == _GUEST else None
     facts = {
-        "device_type": _DEVICE_TYPES.get(whole(properties.get("mpcType")) or 0, guest),
-        "mpc_capable": _YES_NO.get(-1 if (capable := whole(properties.get("mpcCap"))) is None else capable),
+        "device_type": _DEVICE_TYPES.get(integer(properties.get("mpcType")) or 0, guest),
+        "mpc_capable": _YES_NO.get(-1 if (capable := integer(properties.get("mpcCap"))) is None else capable),
         "firmware": text(calls.get("DeviceMtBiosVersion")),
     }
     return tuple((name, fact) for name, fact in facts.items() if fact is not None)

@@ -11,11 +11,11 @@ from telemetry_parsers.library_answers import (
     device_in,
     error_in,
     instance_in,
+    integer,
     mapping,
     number,
     part_of,
     text,
-    whole,
 )
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Device, Plain, Process, Value
@@ -72,7 +72,7 @@ def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Devic
 def capability(recorded: dict[str, Plain]) -> tuple[int, int] | None:
     """Return the compute capability, such as (9, 0)."""
     version = recorded.get("compute_capability")
-    major, minor = whole(part_of(version, 0)), whole(part_of(version, 1))
+    major, minor = integer(part_of(version, 0)), integer(part_of(version, 1))
     return None if major is None or minor is None else (major, minor)
 
 
@@ -102,7 +102,7 @@ def _instance_facts(recorded: dict[str, Plain]) -> Iterator[tuple[str, str]]:
     if mark and profile.strip():
         yield "profile", profile.strip()
     for name in ("gpu_instance", "compute_instance"):
-        number = whole(recorded.get(name))
+        number = integer(recorded.get(name))
         if number is not None:
             yield name, str(number)
 
@@ -110,7 +110,7 @@ def _instance_facts(recorded: dict[str, Plain]) -> Iterator[tuple[str, str]]:
 def _gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tuple[str, str]]:
     calls = mapping(recorded.get("calls"))
     version = capability(recorded)
-    cuda = whole(node.get("cuda"))
+    cuda = integer(node.get("cuda"))
     facts = {
         "power_kind": power_kind(recorded),
         "compute_capability": None if version is None else f"{version[0]}.{version[1]}",
@@ -128,13 +128,13 @@ def _gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[t
 
 
 def _number_text(answer: Plain) -> str | None:
-    number = whole(answer)
+    number = integer(answer)
     return None if number is None else str(number)
 
 
 def _only_bit(answer: Plain) -> str | None:
     """Return the position of the only bit that is set, or None if not exactly one bit is set."""
-    nodes = whole(part_of(answer, 0), 1 << 64)
+    nodes = integer(part_of(answer, 0), 1 << 64)
     return str(nodes.bit_length() - 1) if nodes and nodes & (nodes - 1) == 0 else None
 
 
@@ -152,7 +152,7 @@ def _fabric(info: dict[str, Plain]) -> Iterator[tuple[str, str]]:
     if state is None:
         return
     yield "fabric_state", state
-    status, clique, cluster = whole(info.get("status")), whole(info.get("clique")), text(info.get("cluster"))
+    status, clique, cluster = integer(info.get("status")), integer(info.get("clique")), text(info.get("cluster"))
     if status:
         yield "fabric_status", str(status)
     if state == "completed" and clique is not None and cluster is not None:
@@ -161,7 +161,7 @@ def _fabric(info: dict[str, Plain]) -> Iterator[tuple[str, str]]:
 
 
 def _word(answer: Plain, words: Mapping[int, str]) -> str | None:
-    number = whole(answer)
+    number = integer(answer)
     return None if number is None else words.get(number)
 
 
@@ -212,7 +212,7 @@ def _sample(sample: Plain) -> tuple[int, float | None] | None:
     """Return the PID of a sample and its ratio, or None. The ratio is None if the driver reports more than 100 %."""
     if not isinstance(sample, list) or len(sample) != 2:
         return None
-    pid, percent = whole(sample[0], _MAX_PID + 1), whole(sample[1], _MAX_PERCENT + 1)
+    pid, percent = integer(sample[0], _MAX_PID + 1), integer(sample[1], _MAX_PERCENT + 1)
     return None if not pid else (pid, None if percent is None else percent / _MAX_PERCENT)
 
 
@@ -247,11 +247,11 @@ def _merged_process(previous: Process, process: Process) -> Process:
 def _read_entry(kind: str, entry: Plain, readings: Readings) -> tuple[_Key, Process] | None:
     if not isinstance(entry, list) or len(entry) != 5:
         return None
-    pid = whole(entry[0], _MAX_PID + 1)
+    pid = integer(entry[0], _MAX_PID + 1)
     memory = number(entry[2])
     if not pid or memory is Absent.NOT_UNDERSTOOD:
         return None
-    key = (pid, whole(entry[3], 1 << 32), whole(entry[4], 1 << 32))
+    key = (pid, integer(entry[3], 1 << 32), integer(entry[4], 1 << 32))
     instance = "" if key[1] is None else str(key[1])
     used = _used_bytes(kind, memory, readings)
     return key, Process(readings.device, pid, text(entry[1]) or "", used, kind=_KINDS.get(kind, ""), instance=instance)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.contract import COUNTERS, SourceParser
-from telemetry_parsers.library_answers import Readings, answer_in, error_in, items, mapping, part_of, text, whole
+from telemetry_parsers.library_answers import Readings, answer_in, error_in, integer, items, mapping, part_of, text
 from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Problem, Reason, Report, Tier
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import report_on
@@ -42,7 +42,7 @@ def _report_on_output(output: Output) -> Report:
             _read_gpu(gpu, answer.node, draft)
         else:
             draft.complain("gpus", "an entry is not an object")
-    engine = whole(answer.node.get("host_engine"))
+    engine = integer(answer.node.get("host_engine"))
     if engine is not None and any(_has_gpm(gpu) for gpu in answer.devices):
         draft.complain("gpm", _DCGM.format(engine))
     unopened = items(answer.node.get("unseen"))
@@ -100,7 +100,7 @@ def _read_common(recorded: dict[str, Plain], readings_of: Readings) -> None:
 def _report_unopened(unopened: list[Plain], draft: Draft) -> None:
     """Report GPUs that NVML counts but cannot open, except GPUs that the user is not permitted to open."""
     for entry in unopened:
-        index, code = whole(part_of(entry, 0)), whole(part_of(entry, 1))
+        index, code = integer(part_of(entry, 0)), integer(part_of(entry, 1))
         if code != _NO_PERMISSION:
             draft.complain(f"GPU {index}", f"cannot be opened (NVML error {code})")
 

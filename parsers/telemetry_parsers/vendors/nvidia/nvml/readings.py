@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from telemetry_parsers.library_answers import Readings, Row, error_in, items, mapping, number, part_of, text, whole
+from telemetry_parsers.library_answers import Readings, Row, error_in, integer, items, mapping, number, part_of, text
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Device, Event, Plain, Value
 from telemetry_parsers.reports.draft import Draft
@@ -89,7 +89,7 @@ def _read_reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
     all_bits = sum(tables.REASONS) | tables.IDLE
     if not isinstance(value, Absent) and (value < 0 or int(value) & all_bits == all_bits):
         value = Absent.IMPLAUSIBLE  # all known bits are set, whatever the number's size
-    mask = whole(supported, 1 << 63)
+    mask = integer(supported, 1 << 63)
     active = 0 if isinstance(value, Absent) else int(value)
     expected = tables.USUAL_REASONS if mask is None else mask
     for bit, word in tables.REASONS.items():
@@ -311,7 +311,7 @@ def read_events(answer: Plain, draft: Draft) -> None:
     for recorded in items(answer):
         event = _event(mapping(recorded), positions)
         if event is None:
-            dropped = whole(mapping(recorded).get("dropped"))
+            dropped = integer(mapping(recorded).get("dropped"))
             problem = f"{dropped} events came too fast and were dropped; they are not counted"
             draft.complain("events", "an invalid event" if dropped is None else problem)
         else:
@@ -325,12 +325,12 @@ def _instance_key(device: Device) -> _InstanceKey:
 
 def _event(recorded: dict[str, Plain], positions: Mapping[_InstanceKey, int]) -> Event | None:
     bus_id = text(recorded.get("bus_id")) or ""
-    ids = (whole(recorded.get(name), 1 << 32) for name in ("gpu_instance", "compute_instance"))
+    ids = (integer(recorded.get(name), 1 << 32) for name in ("gpu_instance", "compute_instance"))
     gpu_instance, compute_instance = (None if number is None else str(number) for number in ids)
     position = positions.get((bus_id, gpu_instance, compute_instance), positions.get((bus_id, None, None)))
     wall_time = number(recorded.get("wall_time"))
     when = wall_time if not isinstance(wall_time, Absent) and 0 < wall_time < 1e11 else None
-    xid, lost = whole(recorded.get("xid")), whole(recorded.get("lost"))
+    xid, lost = integer(recorded.get("xid")), integer(recorded.get("lost"))
     if xid is not None:
         return Event(position, f"xid_{xid}", f"Xid {xid} on {quote(bus_id)}", when)
     if lost is not None:
