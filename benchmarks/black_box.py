@@ -95,7 +95,7 @@ def of_recorder(cards: int) -> tuple[object, ...]:
         write(
             folder / "flights",
             "x",
-            (capture_line(mask.capture(capture, None)) for capture in list(repeated(captures, 30.0, 6))[:window]),
+            (capture_line(mask.masked_capture(item, None)) for item in list(repeated(captures, 30.0, 6))[:window]),
         )
         written = time.process_time() - began
     return (

@@ -21,7 +21,7 @@ _PATH = "/api/v1/snapshot"
 _EXACT_PATH = f"{_PATH}?counters=now"
 _BAD_REQUEST = 400
 _COMMAND = (sys.executable, "-m", "telemetry_daemon.cli", "snapshot", "--format", "json", "--from", "tools")
-_MIN_SECONDS, _INTERVAL_SECONDS = 0.1, 2.0
+_MIN_INTERVAL_SECONDS, _DEFAULT_INTERVAL_SECONDS = 0.1, 2.0
 
 # Waits up to this many seconds, and returns whether the next document needs new counters.
 Pause = Callable[[float], bool]
@@ -40,16 +40,16 @@ def read(url: str | None = None, timeout: float = 20.0) -> Node:
 def watch(interval: float | str = 2.0, url: str | float | None = None) -> Iterator[Node]:
     """Yield the node every `interval` seconds. The address may also be the first argument. Raises TelemetryError."""
     if isinstance(interval, str):
-        interval, url = _INTERVAL_SECONDS if url is None else url, interval
-    return nodes(interval, url, _sleep)
+        interval, url = _DEFAULT_INTERVAL_SECONDS if url is None else url, interval
+    return node_updates(interval, url, _sleep)
 
 
-def nodes(interval: float | str, url: str | float | None, pause: Pause) -> Iterator[Node]:
+def node_updates(interval: float | str, url: str | float | None, pause: Pause) -> Iterator[Node]:
     """Yield the node after each pause. Raises TelemetryError if reading fails."""
     if isinstance(interval, str) or (url is not None and not isinstance(url, str)):
         raise TypeError(f"pass one address and one interval in seconds, not {interval!r} and {url!r}")
-    if not interval >= _MIN_SECONDS:
-        raise ValueError(f"interval must be at least {_MIN_SECONDS} seconds, not {interval}")
+    if not interval >= _MIN_INTERVAL_SECONDS:
+        raise ValueError(f"interval must be at least {_MIN_INTERVAL_SECONDS} seconds, not {interval}")
     return map(node_of, documents(interval, url, pause))
 
 
@@ -156,6 +156,6 @@ def _documents_of_tools(interval: float) -> Iterator[Any]:
         try:
             for line in process.stdout:
                 yield _parsed(line, b"")
-            raise NotReachableError("the process that reads the tools of this node has exited")
+            raise NotReachableError("the process that runs the tools of this node has exited")
         finally:
             process.terminate()

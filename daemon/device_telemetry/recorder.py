@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, final
 
 from device_telemetry.node_types import Device, Node, TelemetryError, UnknownNameError
-from device_telemetry.reading import nodes
+from device_telemetry.reading import node_updates
 from device_telemetry.sections import Sample, Section, add_period
 from device_telemetry.visible import numbered_devices
 from telemetry_daemon.terminal.suggestions import nearest_or_all
@@ -47,7 +47,7 @@ class Recorder(ContextDecorator):
         if isinstance(devices, str) and devices not in ("visible", "all"):
             raise ValueError(f'devices must be "visible", "all" or a list of indices, ids or uuids, not {devices!r}')
         self._selected = devices
-        self._source = source or (lambda: nodes(interval, url, self._pause))
+        self._source = source or (lambda: node_updates(interval, url, self._pause))
         self._sections: dict[str, Section] = {}
         self._open_sections: list[str] = []
         self._condition = threading.Condition()

@@ -24,7 +24,7 @@ def visible(devices: Iterable[Device], environment: Mapping[str, str] = os.envir
 
 
 def numbered_devices(devices: Iterable[Device], environment: Mapping[str, str]) -> tuple[tuple[str, Device], ...]:
-    """Return the visible devices with their numbers in this program, which count from 0 if a variable is set."""
+    """Return each visible device after its name in this program, which is an index from 0 if a variable is set."""
     by_vendor: dict[str, list[Device]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device)
@@ -45,7 +45,7 @@ def _visible_of_vendor(vendor: str, devices: list[Device], environment: Mapping[
 
 
 def _device_named(entry: str, devices: list[Device]) -> Device | None:
-    """Return the card with this number, or the only device whose UUID begins with this text."""
+    """Return the card with this index, or the only device whose UUID begins with this text."""
     if entry.isascii() and entry.isdecimal():
         cards = [device for device in devices if device.parent is None]
         return next((device for device in cards if device.index == int(entry)), None)

@@ -111,7 +111,7 @@ class FirstCollective:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A long time without work on a device. `since_ns` counts from the start of the device's first work."""
+    """A long idle period of a device. `since_ns` is relative to the start of the device's first work."""
 
     since_ns: int
     length_ns: int

@@ -14,7 +14,7 @@ from telemetry_parsers.ownership import Allocation, Basis, Owner, Process
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DECIMAL = ("", "k", "M", "G", "T", "P")
 _YEAR_10000 = 253402300800.0
-# For a duration of at least so many nanoseconds: its unit, and the length of the unit in nanoseconds.
+# The minimum duration in nanoseconds for a unit, the unit, and its length in nanoseconds.
 _DURATION_UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (10**3, "µs", 10**3))
 _MAX_NAME_LENGTH = 48
 _BASES: Mapping[Basis, str] = {
@@ -35,8 +35,8 @@ _USES: Mapping[tuple[bool, bool | None], str] = {
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 
-def digits(value: float) -> str:
-    """Return a number with at least three digits and all digits before the point. A whole number has no decimals."""
+def number_text(value: float) -> str:
+    """Return the value with three digits, or with all digits before the point. Whole numbers have no decimals."""
     if value == round(value):
         return f"{value:.0f}"
     size = abs(value)
@@ -72,12 +72,12 @@ def _scaled(value: float, step: float, units: tuple[str, ...]) -> tuple[str, str
     power = 0
     while abs(value) >= step * 0.9995 and power < len(units) - 1:
         value, power = value / step, power + 1
-    return digits(value), units[power]
+    return number_text(value), units[power]
 
 
 def watts(value: float) -> str:
     """Return a power. From 10 W it is rounded to whole watts, because tools are not more accurate."""
-    return f"{value:.0f} W" if value >= 9.95 else f"{digits(value)} W"
+    return f"{value:.0f} W" if value >= 9.95 else f"{number_text(value)} W"
 
 
 def volts(value: float) -> str:
@@ -92,7 +92,7 @@ def celsius(value: float) -> str:
 
 def hertz(value: float) -> str:
     """Return a clock in megahertz, as all vendors print it."""
-    return f"{digits(value / 1e6)} MHz"
+    return f"{number_text(value / 1e6)} MHz"
 
 
 def joules(value: float) -> str:
@@ -113,9 +113,9 @@ def _with_prefix(value: float, unit: str) -> str:
 def seconds(value: float) -> str:
     """Return a duration in its two largest units, such as `3 h 5 min`. A short one is in milliseconds."""
     if 0 < value < 0.1:
-        return f"{digits(value * 1000)} ms"
+        return f"{number_text(value * 1000)} ms"
     if value < _MINUTE:
-        return f"{digits(value)} s"
+        return f"{number_text(value)} s"
     if value < _HOUR:
         return f"{int(value // _MINUTE)} min {int(value % _MINUTE)} s"
     if value < _DAY:
@@ -164,7 +164,7 @@ _BY_SUFFIX: Mapping[str, Callable[[float], str]] = {
 def value_text(value: float, metric: Metric) -> str:
     """Return a value of the metric with its unit."""
     by_suffix = next((words for suffix, words in _BY_SUFFIX.items() if metric.name.endswith(suffix)), None)
-    return (by_suffix or _BY_UNIT.get(metric.unit, digits))(value)
+    return (by_suffix or _BY_UNIT.get(metric.unit, number_text))(value)
 
 
 def metric_name(metric: Metric) -> str:

@@ -372,7 +372,7 @@ def states(device: int | None, key: str, active: str, supported: Iterable[str] =
 
 
 def is_main_temperature(sensor: str) -> bool:
-    """Return whether a sensor is a main sensor, whose maximum is the temperature of a device."""
+    """Return whether this is a main sensor. The temperature of the hottest main sensor is the device's temperature."""
     return not sensor.startswith(OTHER_SENSORS)
 
 

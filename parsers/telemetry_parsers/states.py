@@ -12,9 +12,9 @@ NEITHER_UP_NOR_DOWN: frozenset[State] = frozenset({"missing", "not_mine", "disab
 UNSUCCESSFUL: frozenset[State] = frozenset({"failed", "stuck"})
 # States that a source has only if all its polls have one of them.
 OF_ONE_POLL: frozenset[State] = frozenset({"disabled", "not_supported"})
-# The beginning of the text of a failure to start the worker of a library.
+# The prefix of the message if a library's worker could not be started.
 NOT_STARTED = "the worker could not be started"
-# The beginning of the text of a failure because another process runs the tool.
+# The prefix of the message if a tool was not started because another process runs it.
 BUSY = "another process runs it"
 
 

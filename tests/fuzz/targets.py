@@ -182,7 +182,7 @@ def _texts(parsers: Mapping[str, Parser]) -> list[str]:
 def _masks(text: str) -> None:
     """Check that a masked text has as many lines."""
     capture = Capture("any", "any", Library("any"), (Output(text=text),))
-    hidden = Mask(b"of the fuzzer", ()).capture(capture, None)
+    hidden = Mask(b"of the fuzzer", ()).masked_capture(capture, None)
     assert hidden.outputs[0].text.count("\n") == text.count("\n")
 
 

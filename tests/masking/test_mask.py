@@ -23,7 +23,7 @@ PARSERS = registered_parsers()
 
 def masked(*outputs: Output, report: Report | None = None) -> tuple[Output, ...]:
     capture = Capture("any", "any", Library("any"), outputs)
-    return Mask(KEY, (HOST, "node7")).capture(capture, report).outputs
+    return Mask(KEY, (HOST, "node7")).masked_capture(capture, report).outputs
 
 
 def masked_text(text: str) -> str:
@@ -155,7 +155,7 @@ def test_users_of_a_map_are_masked_and_a_plugins_request() -> None:
     asked = Command((("smi", "--token", "Hunter2xyzzy"),), folders=("/home/marlowe/bin",))
     globs = Files(("/home/marlowe/*",), links=("/home/marlowe/x",))
     for request in (asked, globs):
-        text = str(Mask(KEY, ()).capture(Capture("any", "any", request), None))
+        text = str(Mask(KEY, ()).masked_capture(Capture("any", "any", request), None))
         assert "Hunter2xyzzy" not in text
         assert "marlowe" not in text
 
@@ -163,13 +163,13 @@ def test_users_of_a_map_are_masked_and_a_plugins_request() -> None:
 def test_what_a_reader_calls_its_answers_stays_whatever_people_are_called() -> None:
     for name in ("slurm", "flux", "pbs"):
         capture = Capture(name, "jobs", Library("jobs", (name,)), (Output(name, data=[]),))
-        assert Mask(KEY, (name,)).capture(capture, None) == capture
+        assert Mask(KEY, (name,)).masked_capture(capture, None) == capture
 
 
 def test_a_host_that_is_called_as_its_cards_changes_no_model() -> None:
     output = Output(text="NVIDIA H100 80GB HBM3\nrun on h100\n", data={"hostname": "h100"})
     report = Report(devices=(Device("nvidia", model="NVIDIA H100 80GB HBM3"),))
-    hidden = Mask(KEY, ("h100",)).capture(Capture("any", "any", Library("any"), (output,)), report).outputs[0]
+    hidden = Mask(KEY, ("h100",)).masked_capture(Capture("any", "any", Library("any"), (output,)), report).outputs[0]
     assert hidden.text.startswith("NVIDIA H100 80GB HBM3\n")
     assert "h100" not in f"{hidden.text}{hidden.data}"
 
@@ -243,7 +243,7 @@ def test_one_device_in_many_forms_is_one_device_in_all() -> None:
 def test_names_that_this_machine_knows_are_masked_wherever_they_stand() -> None:
     capture = Capture("any", "any", Library("any"), (Output(text="for tiger: 3 gpu jobs of maria, gpu07, max 5\n"),))
     mask = Mask(KEY, ("tiger", "maria", "gpu", "max", "gpu07"))
-    text = mask.capture(capture, None).outputs[0].text
+    text = mask.masked_capture(capture, None).outputs[0].text
     assert re.fullmatch(r"for (?!tiger)\w{5}: 3 gpu jobs of (?!maria)\w{5}, (?!gpu)[a-z]{3}0\d, max 5\n", text)
 
 
@@ -267,9 +267,9 @@ def test_what_a_reader_was_asked_is_masked_without_harm() -> None:
     for parser in PARSERS.values():
         for poll in parser.polls:
             capture = Capture(parser.name, poll.name, poll.request)
-            assert Mask(KEY, ()).capture(capture, None) == capture
+            assert Mask(KEY, ()).masked_capture(capture, None) == capture
     asked = Capture("any", "any", Command((("smi", "--token=Hunter2"),), env=(("SMI_PASSWORD", "Hunter2"),)))
-    assert "Hunter2" not in str(Mask(KEY, ()).capture(asked, None))
+    assert "Hunter2" not in str(Mask(KEY, ()).masked_capture(asked, None))
 
 
 def test_names_failures_and_errors_are_masked_too() -> None:
@@ -278,7 +278,7 @@ def test_names_failures_and_errors_are_masked_too() -> None:
         (Output(name="/home/maria/bin/smi", stderr="node7: no\n"),),
         Failure("failed", "exit_status", "smi on node7 failed"),
     )  # fmt: skip
-    result = encode_line(capture_to_plain(Mask(KEY, ("node7",)).capture(capture, None)))
+    result = encode_line(capture_to_plain(Mask(KEY, ("node7",)).masked_capture(capture, None)))
     assert "maria" not in result
     assert "node7" not in result
 
@@ -286,7 +286,7 @@ def test_names_failures_and_errors_are_masked_too() -> None:
 def test_two_recordings_cannot_be_compared() -> None:
     output = Output(text="Serial Number: IT24HMDA9FAA")
     capture = Capture("any", "any", Library("any"), (output,))
-    first, other = (Mask(key, ()).capture(capture, None).outputs for key in (b"one", b"other"))
+    first, other = (Mask(key, ()).masked_capture(capture, None).outputs for key in (b"one", b"other"))
     assert first != other
 
 
@@ -296,7 +296,7 @@ def test_a_stand_in_is_not_what_another_card_was_called() -> None:
     for key in range(40):
         output = Output(text="\n".join(uuids))
         capture = Capture("any", "any", Library("any"), (output,))
-        _, second = Mask(bytes([key]), ()).capture(capture, None).outputs[0].text.splitlines()
+        _, second = Mask(bytes([key]), ()).masked_capture(capture, None).outputs[0].text.splitlines()
         assert second not in uuids
 
 
@@ -339,7 +339,7 @@ def test_a_masked_capture_has_the_same_readings_and_no_identity(folder: str, cho
             mask = Mask(KEY, (HOST,))
             for capture in _captures(file, parser):
                 before = parser.parse(capture)
-                hidden = mask.capture(capture, before)
+                hidden = mask.masked_capture(capture, before)
                 after, line = parser.parse(hidden), encode_line(capture_to_plain(hidden))
                 assert_same_readings(before, after)
                 assert [device.model for device in after.devices] == [device.model for device in before.devices]

@@ -16,7 +16,7 @@ SECRETS = (UID, "ab12" * 16, "zebra", "merger", "quokka", "fraud", "acme", "marl
 
 
 def masked(capture: Capture) -> Capture:
-    return Mask(b"k" * 32, ()).capture(capture, None if capture.failure else PARSER.parse(capture))
+    return Mask(b"k" * 32, ()).masked_capture(capture, None if capture.failure else PARSER.parse(capture))
 
 
 def captured(pod_name: str, container: str, namespace: str) -> Plain:
@@ -128,7 +128,9 @@ def kinds(group: CgroupOwner) -> tuple[object, ...]:
 def test_the_group_of_a_process_reports_the_same_kind_of_owner() -> None:
     for path in PATHS:
         output = Output("2101", status=0, data={"cgroup": f"{path}\n"})
-        masked = Mask(b"of these tests", ()).capture(Capture("proc", "processes", Library("proc"), (output,)), None)
+        masked = Mask(b"of these tests", ()).masked_capture(
+            Capture("proc", "processes", Library("proc"), (output,)), None
+        )
         hidden = str(masked.outputs[0].data["cgroup"])
         assert kinds(owner_in_cgroup(hidden)) == kinds(owner_in_cgroup(path))
         assert [secret for secret in OWNER_SECRETS if secret.lower() in hidden.lower()] == []
@@ -144,7 +146,8 @@ def test_a_jobs_number_is_the_same_wherever_it_stands() -> None:
         {"partition": "zebra", "SLURM_CLUSTER_NAME": "zebra"},
     ]
     capture = Capture("any", "any", Library("any"), (Output(data=data),))
-    slurm, pbs, flux, owned, process, partition = Mask(b"of these tests", ()).capture(capture, None).outputs[0].data
+    hidden = Mask(b"of these tests", ()).masked_capture(capture, None)
+    slurm, pbs, flux, owned, process, partition = hidden.outputs[0].data
     assert (slurm["file"], slurm["id"], slurm["name"]) == ("slurm-482131.json", "482131", "482131")
     assert (owned["owner"]["name"], owned["owner"]["job_id"]) == ("482131", "482131")
     assert slurm["user"] == owned["owner"]["user"] != "anna"
@@ -161,7 +164,7 @@ def test_a_masked_capture_has_the_same_owners(tool: str) -> None:
     parser = PARSERS[tool]
     for capture in (capture for case in own_cases(tool) for capture in case.captures(parser)):
         before = parser.parse(capture)
-        after = parser.parse(Mask(b"of these tests", ()).capture(capture, before))
+        after = parser.parse(Mask(b"of these tests", ()).masked_capture(capture, before))
         assert owners(after) == owners(before)
 
 

@@ -17,7 +17,7 @@ AROUND = ("{}", "token {} was refused", "--key={}", "a,{},b", '"{}"', "X={} y", 
 
 
 def masked(text: str) -> str:
-    return Mask(b"key", ()).text(text)
+    return Mask(b"key", ()).masked_text(text)
 
 
 def test_each_form_has_an_example() -> None:

@@ -135,7 +135,7 @@ def test_a_text_is_read_by_its_target() -> None:
         (metric("power_cap_watts"), "300", "MHz", BAD),
         (metric("power_cap_watts"), "N/A", "MHz", Absent.NOT_REPORTED),
         (metric("voltage_volts", "core"), "830", "mV", 0.83),
-        (metric("power_cap_watts", unit="W", zero=Absent.NOT_SUPPORTED), "0.0 W", "", Absent.NOT_SUPPORTED),
+        (metric("power_cap_watts", unit="W", if_zero=Absent.NOT_SUPPORTED), "0.0 W", "", Absent.NOT_SUPPORTED),
         (metric("power_cap_watts", unit="W", words={"none": Absent.NOT_SUPPORTED}), "None", "", Absent.NOT_SUPPORTED),
         (metric("fan_rpm"), "1200 RPM", "", 1200.0),
         (switch("ecc_enabled", {"on": 1.0}), "ON", "", 1.0),

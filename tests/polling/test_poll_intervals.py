@@ -89,12 +89,12 @@ def test_a_release_lasts_until_resumed_or_for_its_time_and_the_last_one_counts()
     releases = Releases(lambda: now)
     releases.release("nvml")
     now += 1e9
-    assert "telemetry resume nvml" in releases.reason_for("nvml")
-    assert releases.reason_for("amd-smi") == ""
-    assert (releases.resume("nvml"), releases.reason_for("nvml"), releases.resume("nvml")) == (True, "", False)
+    assert "telemetry resume nvml" in releases.release_text("nvml")
+    assert releases.release_text("amd-smi") == ""
+    assert (releases.resume("nvml"), releases.release_text("nvml"), releases.resume("nvml")) == (True, "", False)
     releases.release("nvml")
     releases.release("nvml", 60)
     now += 59.5
-    assert "for 1 s more" in releases.reason_for("nvml")
+    assert "for 1 s more" in releases.release_text("nvml")
     now += 0.5
-    assert (releases.reason_for("nvml"), releases.resume("nvml")) == ("", False)
+    assert (releases.release_text("nvml"), releases.resume("nvml")) == ("", False)

@@ -134,9 +134,9 @@ def test_heat_of_a_card_that_reports_nothing_of_throttling(fault: str, causes: l
 @pytest.mark.parametrize(
     ("event", "alarms"),
     [
-        ("lost", [Alarm("lost", ID, Rank.GRAVE, "nvml")]),
-        ("gpu_lost", [Alarm("gpu_lost", ID, Rank.GRAVE, "nvml")]),
-        ("xid_79", [Alarm("xid_79", ID, Rank.GRAVE, "nvml")]),
+        ("lost", [Alarm("lost", ID, Rank.CRITICAL, "nvml")]),
+        ("gpu_lost", [Alarm("gpu_lost", ID, Rank.CRITICAL, "nvml")]),
+        ("xid_79", [Alarm("xid_79", ID, Rank.CRITICAL, "nvml")]),
         ("xid_94", [Alarm("xid_94", ID, source="nvml")]),
         ("xid_31", [Alarm("xid_31", ID, Rank.MINOR, "nvml")]),
         ("link_down", [Alarm("link_down", ID, source="nvml")]),
@@ -155,9 +155,9 @@ def test_events(event: str, alarms: list[Alarm]) -> None:
     [
         ((), []),
         ((device(0, id=ID, up=None),), []),
-        ((device(0, id=ID),), [Alarm("lost", ID, Rank.GRAVE)]),
-        ((card({}), device(0, id=ID, up=None)), [Alarm("lost", ID, Rank.GRAVE, "nvml")]),
-        ((card({}), device(0, id="GPU-2")), [Alarm("lost", ID, Rank.GRAVE)]),
+        ((device(0, id=ID),), [Alarm("lost", ID, Rank.CRITICAL)]),
+        ((card({}), device(0, id=ID, up=None)), [Alarm("lost", ID, Rank.CRITICAL, "nvml")]),
+        ((card({}), device(0, id="GPU-2")), [Alarm("lost", ID, Rank.CRITICAL)]),
     ],
 )
 def test_a_card_that_was_lost_while_the_daemon_was_down_is_in_no_capture(
@@ -186,10 +186,10 @@ def test_a_loss_says_how_long_the_card_had_been_up_since_it_came_back() -> None:
 @pytest.mark.parametrize(
     ("states", "alarms"),
     [
-        (("ok", "stuck", "stuck"), [Alarm("stuck", "nvml", Rank.GRAVE, "nvml")]),
+        (("ok", "stuck", "stuck"), [Alarm("stuck", "nvml", Rank.CRITICAL, "nvml")]),
         (
             ("ok", "failed", "failed", "stuck"),
-            [Alarm("failed", "nvml", Rank.MINOR, "nvml"), Alarm("stuck", "nvml", Rank.GRAVE, "nvml")],
+            [Alarm("failed", "nvml", Rank.MINOR, "nvml"), Alarm("stuck", "nvml", Rank.CRITICAL, "nvml")],
         ),
         (("ok", "failed", "ok", "failed"), [Alarm("failed", "nvml", Rank.MINOR, "nvml")] * 2),
         (("missing", "failed"), []),

@@ -7,7 +7,7 @@ import pytest
 from telemetry_daemon.recordings.alarms import Alarm, Bursts, Rank
 
 MINUTE, HOUR = 60.0, 3600.0
-LOST = Alarm("lost", "GPU-1", Rank.GRAVE)
+LOST = Alarm("lost", "GPU-1", Rank.CRITICAL)
 HOT = Alarm("throttled_by_heat", "GPU-1", Rank.SERIOUS)
 CRASH = Alarm("xid_31", "GPU-1", Rank.MINOR)
 
@@ -50,8 +50,8 @@ def test_six_files_an_hour_whatever_happens_and_one_of_a_fault_that_is_new() -> 
     assert night.files(card(2), every=0, times=1) == 1
 
 
-XID, OTHER_XID = Alarm("xid_79", "GPU-1", Rank.GRAVE, "nvml"), Alarm("xid_79", "GPU-2", Rank.GRAVE, "nvml")
-STUCK = Alarm("stuck", "rocm-smi", Rank.GRAVE, "rocm-smi")
+XID, OTHER_XID = Alarm("xid_79", "GPU-1", Rank.CRITICAL, "nvml"), Alarm("xid_79", "GPU-2", Rank.CRITICAL, "nvml")
+STUCK = Alarm("stuck", "rocm-smi", Rank.CRITICAL, "rocm-smi")
 HOURS_MOST_OF_GPU_1 = [Alarm(f"cause {rank} {number}", "GPU-1", rank, "nvml") for rank in Rank for number in range(9)]
 INVENTED = [Alarm(cause, f"GPU-X{cause}", rank, "plugin") for rank in Rank for cause in ("a", "b", "c", "d", "e")]
 
@@ -76,7 +76,7 @@ def test_one_card_and_one_source_leave_files_of_the_hour_to_others(
 
 
 def first_loss(number: int, source: str = "nvml", up_seconds: float = 600.0) -> Alarm:
-    return Alarm("lost", f"GPU-{number}", Rank.GRAVE, source, up_seconds)
+    return Alarm("lost", f"GPU-{number}", Rank.CRITICAL, source, up_seconds)
 
 
 @pytest.mark.parametrize(
@@ -109,16 +109,16 @@ def test_files_of_first_losses_are_none_of_the_hour_and_a_card_has_another_a_day
     assert sum(night.files(first_loss(number), every=121.0, times=1) for number in range(16)) == 16
 
 
-@pytest.mark.parametrize(("rank", "most"), [(Rank.MINOR, 3), (Rank.SERIOUS, 4), (Rank.GRAVE, 6)])
+@pytest.mark.parametrize(("rank", "most"), [(Rank.MINOR, 3), (Rank.SERIOUS, 4), (Rank.CRITICAL, 6)])
 def test_what_is_less_bad_leaves_some_of_the_hour_to_what_is_worse(rank: Rank, most: int) -> None:
     night = Night()
     alarms = [Alarm("fault", f"GPU-{number}", rank, f"tool {number % 3}") for number in range(10)]
     assert sum(night.files(alarm, every=3 * MINUTE, times=1) for alarm in alarms) == most
-    assert night.files(LOST, every=0, times=1) == (rank is not Rank.GRAVE)
+    assert night.files(LOST, every=0, times=1) == (rank is not Rank.CRITICAL)
 
 
 def card(number: int, source: str = "nvml") -> Alarm:
-    return Alarm("lost", f"GPU-{number}", Rank.GRAVE, source)
+    return Alarm("lost", f"GPU-{number}", Rank.CRITICAL, source)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def card(number: int, source: str = "nvml") -> Alarm:
         ([(0, card(1)), (59, card(2)), (61, card(1)), (62, card(2))], 1),
         ([(0, card(1)), (61, card(2)), (122, card(3)), (123, card(4)), (183, HOT)], 3),
         # a card with an Xid that is lost after that
-        ([(0, Alarm("xid_79", "GPU-1", Rank.GRAVE)), (59, HOT), (75, LOST), (76, LOST)], 2),
+        ([(0, Alarm("xid_79", "GPU-1", Rank.CRITICAL)), (59, HOT), (75, LOST), (76, LOST)], 2),
     ],
 )
 def test_what_is_worse_begins_a_burst_of_its_own_and_what_is_not_does_not(

@@ -96,10 +96,10 @@ def named(cause: str, seconds: float = 0.0) -> str:
 
 
 def lost(number: int, up_seconds: float = 0.0) -> Alarm:
-    return Alarm("lost", f"GPU-{number}", Rank.GRAVE, f"tool {number % 2}", up_seconds)
+    return Alarm("lost", f"GPU-{number}", Rank.CRITICAL, f"tool {number % 2}", up_seconds)
 
 
-XID = Alarm("xid_79", "GPU-1", Rank.GRAVE)
+XID = Alarm("xid_79", "GPU-1", Rank.CRITICAL)
 LOST, OTHER_LOST = lost(1), lost(2)
 HOT, CRASH = Alarm("throttled_by_heat", "GPU-1"), Alarm("xid_31", "GPU-1", Rank.MINOR)
 

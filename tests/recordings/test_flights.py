@@ -155,13 +155,13 @@ def test_a_tool_that_prints_much_costs_no_other_source_its_captures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of its captures takes a second to mask, and it may take three tenths of the time; the newest are there."""
-    now, mask_capture = [0.0], Mask.capture
+    now, mask_capture = [0.0], Mask.masked_capture
 
     def mask_slowly(self: Mask, given: Capture, report: Report | None) -> Capture:
         now[0] += given.source == "loud"
         return mask_capture(self, given, report)
 
-    monkeypatch.setattr(Mask, "capture", mask_slowly)
+    monkeypatch.setattr(Mask, "masked_capture", mask_slowly)
     monkeypatch.setattr(flight_writer, "time", SimpleNamespace(monotonic=lambda: now[0], time=time.time))
     found = [
         replace(CAPTURE, source=source, monotonic_time=float(number))

@@ -19,7 +19,7 @@ from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.service.owners import Owners
 from telemetry_daemon.state import ledger_file
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER, LedgerFile, SavedLedger, content_of, saved_in
+from telemetry_daemon.state.ledger_file import JOBS, LEDGER, ROTATED_JOBS, LedgerFile, SavedLedger, content_of, saved_in
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.documents import job_json
@@ -221,9 +221,9 @@ def test_a_full_file_becomes_the_older_one(tmp_path, monkeypatch):
     monkeypatch.setattr(ledger_file, "MAX_JOBS_BYTES", int(2.5 * line))
     for number in range(7):
         file.write([replace(node.records[0], hostname=f"n{number}")], None)
-    assert [line.hostname for line in lines_of(tmp_path, OLDER)] == ["n4", "n5"]
+    assert [line.hostname for line in lines_of(tmp_path, ROTATED_JOBS)] == ["n4", "n5"]
     assert [line.hostname for line in lines_of(tmp_path)] == ["n6"]
-    assert sorted(path.name for path in (tmp_path / "state").iterdir()) == [JOBS, OLDER]
+    assert sorted(path.name for path in (tmp_path / "state").iterdir()) == [JOBS, ROTATED_JOBS]
 
 
 def test_who_has_its_record_is_not_loaded_again(tmp_path):

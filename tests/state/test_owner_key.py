@@ -59,7 +59,7 @@ def test_the_operators_key_is_read_and_nothing_is_made(tmp_path):
     ("content", "why"),
     [
         (None, "No such file"),
-        (b"short\n", "less than 16 characters"),
+        (b"short\n", "fewer than 16 bytes"),
         (b"x" * 5000, "larger than 4 KiB"),
     ],
 )

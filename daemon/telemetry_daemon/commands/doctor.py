@@ -57,6 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.source and (arguments.node is not None or arguments.bundle is not None):
         flag = "--node" if arguments.node is not None else "--bundle"
-        raise CommandError(f"--source and {flag} exclude each other, because {flag} examines all sources")
+        raise CommandError(f"--source and {flag} cannot be combined, because {flag} examines all sources")
     if arguments.bundle is not None and arguments.format != "text":
         raise CommandError("--bundle writes both formats; leave --format out")

@@ -118,11 +118,11 @@ def _contents(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
 
 def _node_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     from telemetry_daemon.guarded.own_folder import OwnFolder
-    from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER
+    from telemetry_daemon.state.ledger_file import JOBS, LEDGER, ROTATED_JOBS
 
     try:
         with OwnFolder.at(folder) as opened:
-            for name in (OLDER, JOBS, LEDGER):
+            for name in (ROTATED_JOBS, JOBS, LEDGER):
                 with contextlib.suppress(FileNotFoundError):  # not created yet
                     yield name, opened.read(name, _MAX_FILE_BYTES)
     except FileNotFoundError:  # no record was written yet

@@ -117,7 +117,7 @@ def _check_result(keep: FirstResultGate) -> None:
 
 def _keep_masked(recorder: Recorder, mask: Mask | None, show_progress: Callable[[], None]) -> Keep:
     def keep(capture: Capture, report: Report | None) -> None:
-        masked = replace(capture, hostname=platform.node()) if mask is None else mask.capture(capture, report)
+        masked = replace(capture, hostname=platform.node()) if mask is None else mask.masked_capture(capture, report)
         recorder.add(masked)
         show_progress()
 

@@ -19,7 +19,7 @@ from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.dataclass import dataclass, replace
 
-# Generous, because a booting node may be slow.
+# A long timeout, because a booting node may be slow.
 DEADLINE_SECONDS = 30.0
 
 _FAILED = "the configuration could not be checked"

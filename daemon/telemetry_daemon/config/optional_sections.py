@@ -29,7 +29,7 @@ class AttributionSettings:
         metadata=about(
             "The kubelet's socket for pod resources. Empty: the default paths are tried.",
             example="/var/lib/kubelet/pod-resources/kubelet.sock",
-            rule=rules.absolute_path_or_none,
+            rule=rules.absolute_path_or_empty,
         ),
     )
     resources: tuple[str, ...] = field(
@@ -68,7 +68,7 @@ class AttributionSettings:
             "A file with the key of the hashes. Nodes with the same key have the same hash for a name. Empty: a key in the "
             "state directory of this node.",
             example="/etc/telemetry/owners.key",
-            rule=rules.absolute_path_or_none,
+            rule=rules.absolute_path_or_empty,
         ),
     )
     environment: bool = field(

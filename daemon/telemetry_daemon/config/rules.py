@@ -75,7 +75,7 @@ def one_line(text: str) -> str:
     return text
 
 
-def absolute_path_or_none(text: str) -> str:
+def absolute_path_or_empty(text: str) -> str:
     """Return an absolute path, or the empty string for none."""
     return absolute_path(text) if text else text
 
@@ -84,10 +84,10 @@ def textfile_path(text: str) -> str:
     """Return an absolute path with the suffix that the textfile collector requires, or the empty string for none."""
     if text and not text.endswith(".prom"):
         raise ValueError(f"must end in .prom, not {shown(text)}, because the collector ignores other files")
-    return absolute_path_or_none(text)
+    return absolute_path_or_empty(text)
 
 
-PATH_RULES = (absolute_path, absolute_path_or_none, textfile_path)
+PATH_RULES = (absolute_path, absolute_path_or_empty, textfile_path)
 
 
 def route(text: str) -> str:

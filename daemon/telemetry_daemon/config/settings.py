@@ -72,7 +72,7 @@ class WebSettings:
             "A web configuration file in the format of the Prometheus exporter-toolkit: TLS, client certificates, "
             "passwords. Empty: plain HTTP for all clients that can reach the address.",
             example="/etc/telemetry/web.yml",
-            rule=rules.absolute_path_or_none,
+            rule=rules.absolute_path_or_empty,
         ),
     )
     telemetry_path: str = field(default="/metrics", metadata=about("The path of the metrics page.", rule=rules.route))
@@ -109,7 +109,7 @@ class SourceSettings:
             "The tool to run. For a source that reads files: the folder that stands for `/`, such as `/host` in a container "
             "that has the host's /sys at /host/sys. Empty: the tool is looked for where its vendor installs it.",
             example="/opt/vendor/bin/tool",
-            rule=rules.absolute_path_or_none,
+            rule=rules.absolute_path_or_empty,
         ),
     )
     interval: float | None = field(
@@ -256,7 +256,7 @@ class Settings:
             "it lists gets `accelerator_rank_info` with its rank. The file may appear after the daemon has started, and is "
             "read again when it changes. `telemetry config check` shows what is found in it. Empty: none.",
             example="/user/serverid/devindex/config/hccl.json",
-            rule=rules.absolute_path_or_none,
+            rule=rules.absolute_path_or_empty,
         ),
     )
     rank_table_server: str = field(

@@ -86,7 +86,7 @@ class Bundle:
             return
         ending = f"\n… truncated: {len(text) - limit:,} more characters" if len(text) > limit else ""
         count = self._mask.places
-        masked = (mask or self._mask.text)(text[:limit] + ending).rstrip("\n") + "\n"
+        masked = (mask or self._mask.masked_text)(text[:limit] + ending).rstrip("\n") + "\n"
         self.add(Member(name, title, masked.encode("utf-8", "replace"), self._mask.places - count))
 
     def document(self, name: str, title: str, plain: Mapping[str, Any]) -> None:
@@ -95,7 +95,7 @@ class Bundle:
             self.add_missing(name, "it is empty")
             return
         count = self._mask.places
-        content = dumps(self._mask.plain(dict(plain)), ensure_ascii=False, indent=1).encode("utf-8", "replace")
+        content = dumps(self._mask.masked_plain(dict(plain)), ensure_ascii=False, indent=1).encode("utf-8", "replace")
         self.add(Member(name, title, content, self._mask.places - count))
 
     def add(self, member: Member) -> None:
@@ -183,7 +183,7 @@ def masked_unit(text: str, mask: Mask) -> str:
     """Return the output of `systemctl cat` without the values of environment variables."""
     joined = _CONTINUED.sub(" ", text)
     lines = (_ENVIRONMENT.sub(lambda match: match[1] + _names_of(match[2]), line) for line in joined.split("\n"))
-    return mask.text("\n".join(lines))
+    return mask.masked_text("\n".join(lines))
 
 
 def masked_page(text: str, mask: Mask) -> str:
@@ -191,7 +191,7 @@ def masked_page(text: str, mask: Mask) -> str:
 
     @lru_cache(maxsize=1 << 16)
     def masked(name: str, value: str) -> str:
-        return mask.name(value) if name in _NAME_LABELS else mask.text(value, name)
+        return mask.masked_name(value) if name in _NAME_LABELS else mask.masked_text(value, name)
 
     def sample(line: str) -> str:
         if line.startswith("#"):
@@ -216,8 +216,8 @@ def redacted_web(content: bytes) -> str:
 def _masked_setting(line: str, mask: Mask) -> str:
     setting = _SETTING.match(line)
     if setting is not None and setting["key"].strip(" \t=\"'") in _HOST_SETTINGS:
-        return setting["key"] + mask.name(setting["value"])
-    return mask.text(line)
+        return setting["key"] + mask.masked_name(setting["value"])
+    return mask.masked_text(line)
 
 
 def _names_of(assignments: str) -> str:

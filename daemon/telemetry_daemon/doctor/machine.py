@@ -117,9 +117,9 @@ def _group_name(number: int) -> str:
         return str(number)
 
 
-def user_name(number: int) -> str:
-    """Return the name of a user, or the number if there is no name."""
+def user_name(uid: int) -> str:
+    """Return the name of the user, or the UID as text if it has no name."""
     try:
-        return pwd.getpwuid(number).pw_name
+        return pwd.getpwuid(uid).pw_name
     except KeyError:  # a user of the host that the container does not define
-        return str(number)
+        return str(uid)

@@ -90,7 +90,7 @@ def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
 def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
     """Return a recording: the daemon's captures of the last minutes, then those that this command made."""
     count = mask.places
-    lines = [capture_line(mask.capture(capture, report)) for capture, report in material.read.captures]
+    lines = [capture_line(mask.masked_capture(capture, report)) for capture, report in material.read.captures]
     past: list[bytes] = []
     try:
         past = _past_lines(mask, material, _MAX_RECORDING_BYTES - sum(map(len, lines)))
@@ -112,7 +112,7 @@ def _past_lines(mask: Mask, material: Material, max_bytes: int) -> list[bytes]:
     end = time.monotonic() + _MAX_MASKING_SECONDS
     while captures and time.monotonic() < end:
         capture = captures.pop()
-        lines.append(capture_line(mask.capture(capture, _report(capture, material.read))))
+        lines.append(capture_line(mask.masked_capture(capture, _report(capture, material.read))))
         max_bytes -= len(lines[-1])
         if max_bytes < 0:
             lines.pop()
@@ -128,7 +128,7 @@ def _report(capture: Capture, read: PolledSources) -> Report | None:
 
 def _doctor(bundle: Bundle, mask: Mask, examined: Examined) -> None:
     def masked(_whole: str) -> str:
-        return "\n".join(examination.lines(examined, lambda text: clean(mask.text(text)), show_all=True))
+        return "\n".join(examination.lines(examined, lambda text: clean(mask.masked_text(text)), show_all=True))
 
     # `masked` ignores its argument and builds the text itself, because texts must be masked before they are wrapped.
     bundle.text("doctor.txt", "the output of `telemetry doctor --all`", "its lines", masked)

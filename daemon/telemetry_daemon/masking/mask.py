@@ -62,22 +62,22 @@ class Mask:
         with self._lock:
             self._known = self._learn(report)
 
-    def text(self, text: str, key: str = "") -> str:
+    def masked_text(self, text: str, key: str = "") -> str:
         """Return a text without identities. `key` is the key of the text if it is not part of the text."""
         with self._lock:
             return self._text(text, treatment_of_key(key) if key else None)
 
-    def name(self, text: str) -> str:
+    def masked_name(self, text: str) -> str:
         """Return a name in which all words except harmless words are replaced."""
         with self._lock:
             return self._text(text, "names")
 
-    def plain(self, plain: Plain) -> Plain:
+    def masked_plain(self, plain: Plain) -> Plain:
         """Return a document without identities."""
         with self._lock:
             return self._plain(plain, None)
 
-    def capture(self, capture: Capture, report: Report | None) -> Capture:
+    def masked_capture(self, capture: Capture, report: Report | None) -> Capture:
         """Return a capture without identities. `report` is the report of the capture, if it could be parsed."""
         with self._lock:
             self._known = self._learn(Report() if report is None else report)

@@ -146,7 +146,7 @@ def _is_base64(match: re.Match[str]) -> bool:
 
 
 def _begins_a_uuid(match: re.Match[str]) -> bool:
-    """Return whether a text is the beginning of a UUID, and not two numbers with a hyphen."""
+    """Return whether a text is the beginning of a UUID rather than two numbers with a hyphen."""
     head = match["value"].partition("-")[0]
     return (head.isupper() and head.isalpha()) or (_telling_id(match) and not head.isdigit() and not head.isalpha())
 
@@ -181,7 +181,7 @@ _OF_SECRETS = _rows(
     (rf"(?i:(?:{_SECRETS})(?:{_ASSIGNED}|[ \t]+)){_QUOTED}", "each"),
     (rf"(?i:(?:{_SECRETS}){_TO_VALUE}){_WORD}", "each"),
     (rf"(?i:(?:{_SECRETS})[ \t]+){_MIXED_WORD}", "each"),
-    # `HF_TOKEN_PROD=…`, `DB_PASSWORD_2=…`: with any prefix and suffix of the variable's name.
+    # The variable's name may have a prefix and a suffix: `HF_TOKEN_PROD=…`, `DB_PASSWORD_2=…`.
     (rf"(?<![A-Za-z0-9_])[A-Z0-9_]{{0,60}}(?:PASS(?:WORD|WD)?|PWD|SECRET|TOKEN|(?:API|ACCESS|PRIVATE)_?KEY|CREDENTIALS?|AUTH|COOKIE)[A-Z0-9_]{{0,60}}=(?:\\{{0,4}}[\"'])?{_WORD}", "each"),
     (r"(?<![A-Za-z0-9_])PASS:[ \t]*(?P<value>[^\s\"',;|]{1,400})", "each", lambda match: is_identifying(match["value"]) and not match["value"].isdigit()),
 )  # fmt: skip

@@ -115,8 +115,8 @@ class Releases:
         with self._lock:
             return self._until.pop(source, -math.inf) > self._monotonic()
 
-    def reason_for(self, source: str) -> str:
-        """Return until when the source is released, or an empty text if it is not released."""
+    def release_text(self, source: str) -> str:
+        """Return a text with the end of the source's release, or an empty text if the source is not released."""
         with self._lock:
             remaining = self._until.get(source, -math.inf) - self._monotonic()
             if remaining <= 0:

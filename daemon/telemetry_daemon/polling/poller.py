@@ -124,7 +124,7 @@ class Poller:
             self._sources[source.name] = source
             self._releases.release(source.name, seconds)
         previous.close()
-        released = Failure("released", None, self._releases.reason_for(source.name))
+        released = Failure("released", None, self._releases.release_text(source.name))
         for poll in source.parser.polls:
             self._accept(source, poll, source.answer_without_poll(poll, released))
         return previous.left_behind()
@@ -320,7 +320,7 @@ class Poller:
             log.info(text, extra={"source": source.name})
 
     def _release_failure(self, name: str) -> Failure | None:
-        text = self._releases.reason_for(name)
+        text = self._releases.release_text(name)
         return Failure("released", None, text) if text else None
 
     def _poll_soon(self, name: str, poll: Poll, delay_seconds: float = 0.0) -> None:

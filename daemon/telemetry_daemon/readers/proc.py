@@ -139,7 +139,7 @@ class OpenCards:
         self._without_card: set[ProcessKey] = set()
 
     def read(self, proc: str, processes: Collection[ProcessKey]) -> dict[ProcessKey, list[Plain]]:
-        """Return the memory on open cards by process. Memory that is shared after a fork counts for the first process only."""
+        """Return the memory of each process on the cards that it has open. Memory shared by a fork counts only once."""
         self._without_card.intersection_update(processes)
         self._clients = {key: found for key, found in self._clients.items() if key in processes}
         unread = [key for key in processes if key not in self._without_card and key not in self._clients]

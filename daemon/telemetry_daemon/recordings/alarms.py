@@ -37,7 +37,7 @@ class Rank(IntEnum):
 
     MINOR = 0
     SERIOUS = 1
-    GRAVE = 2
+    CRITICAL = 2
 
 
 # A burst ends after this time without an alarm, or after the maximum duration.
@@ -46,9 +46,9 @@ QUIET_SECONDS, MAX_SECONDS = 120.0, 600.0
 MORE_SECONDS = 60.0
 # Limits on files in an hour, by the rank of the alarm that needs a file: on all files, on those of the same
 # source, and of the same card. Thus many minor alarms, or many of one source or card, leave room for a lost card.
-MAX_AN_HOUR: Mapping[Rank, int] = {Rank.MINOR: 3, Rank.SERIOUS: 4, Rank.GRAVE: 6}
-MAX_OF_A_SOURCE: Mapping[Rank, int] = {Rank.MINOR: 2, Rank.SERIOUS: 3, Rank.GRAVE: 4}
-MAX_OF_A_CARD: Mapping[Rank, int] = {Rank.MINOR: 1, Rank.SERIOUS: 2, Rank.GRAVE: 3}
+MAX_AN_HOUR: Mapping[Rank, int] = {Rank.MINOR: 3, Rank.SERIOUS: 4, Rank.CRITICAL: 6}
+MAX_OF_A_SOURCE: Mapping[Rank, int] = {Rank.MINOR: 2, Rank.SERIOUS: 3, Rank.CRITICAL: 4}
+MAX_OF_A_CARD: Mapping[Rank, int] = {Rank.MINOR: 1, Rank.SERIOUS: 2, Rank.CRITICAL: 3}
 MAX_OF_A_RANK_OF_A_CARD = 2
 # More files about the same fault would add no information.
 MAX_OF_A_FAULT_A_DAY = 6
@@ -96,7 +96,7 @@ class AlarmDetector:
         elif event.code not in _HARMLESS and event.code != LOST:
             self._on_alarm(alarm)
 
-    def update(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
+    def update(self, devices: Sequence[MergedDevice], health_by_poll: Mapping[tuple[str, str], Health]) -> None:
         """Compare the devices and the health of the polls with their previous state, and raise alarms for new faults."""
         for device in devices:
             if self._devices.get(device.id) is not device:
@@ -104,10 +104,10 @@ class AlarmDetector:
         self._devices = {device.id: device for device in devices}
         for device_id in self._fault_values.keys() - self._devices.keys():
             del self._fault_values[device_id], self._values[device_id], self._sources[device_id]
-        for key, health in healths.items():
+        for key, health in health_by_poll.items():
             previous, self._states[key] = self._states.get(key), health.state
             if health.state == STUCK and previous != STUCK:
-                self._on_alarm(Alarm(STUCK, key[0], Rank.GRAVE, key[0]))
+                self._on_alarm(Alarm(STUCK, key[0], Rank.CRITICAL, key[0]))
             elif health.state == FAILED and previous == "ok":
                 self._on_alarm(Alarm(FAILED, key[0], Rank.MINOR, key[0]))
 
@@ -182,7 +182,7 @@ def _value_selector(shape: Shape) -> Callable[[Sequence[object]], object]:
 @lru_cache(maxsize=_MAX_SHAPES)
 def _rank(code: str) -> Rank:
     if re.fullmatch(f"{pattern('xid_critical')}|{LOST}|gpu_lost", code):
-        return Rank.GRAVE
+        return Rank.CRITICAL
     return Rank.MINOR if re.fullmatch(pattern("xid_application"), code) else Rank.SERIOUS
 
 
@@ -204,9 +204,9 @@ class Bursts:
         self._files = list(map(CountedFile, file_times))
         self._first = self._last = -float("inf")
         self._rank = Rank.MINOR
-        # In the current burst: the subject of the first alarm, and the subjects of all grave alarms.
+        # In the current burst: the subject of the first alarm, and the subjects of all critical alarms.
         self._first_subject = ""
-        self._grave_subjects: set[tuple[str, bool]] = set()
+        self._critical_subjects: set[tuple[str, bool]] = set()
 
     def start_burst(self, alarm: Alarm, replaced: CountedFile | None = None) -> CountedFile | None:
         """Return the file for a burst that starts with this alarm, or None for no file. It counts instead of `replaced`."""
@@ -221,7 +221,7 @@ class Bursts:
         if not (is_first_loss or _is_within_limits(alarm, now, others)):
             return None
         if not is_in_burst:
-            self._grave_subjects.clear()
+            self._critical_subjects.clear()
             self._rank = alarm.rank
         self._first = self._last = now
         self._first_subject = alarm.subject
@@ -244,18 +244,18 @@ class Bursts:
             self._files.remove(file)
 
     def _needs_new_file(self, alarm: Alarm, now: float, *, is_due: bool) -> bool:
-        """Return whether an alarm within a burst needs its own file, because it is more severe, or grave with a new subject."""
+        """Return whether an alarm within a burst needs its own file, because it is more severe, or critical with a new subject."""
         is_within_minute = now - self._first < MORE_SECONDS
-        if alarm.rank is Rank.GRAVE and self._rank is Rank.GRAVE:
-            return _grave_subject(alarm) not in self._grave_subjects and not is_within_minute
+        if alarm.rank is Rank.CRITICAL and self._rank is Rank.CRITICAL:
+            return _critical_subject(alarm) not in self._critical_subjects and not is_within_minute
         # If a card is lost within a minute of its first fault, both belong in one file.
         is_same_card = alarm.subject == self._first_subject and self._rank is Rank.SERIOUS
         return alarm.rank > self._rank and not (is_same_card and is_within_minute and not is_due)
 
     def _add_to_burst(self, alarm: Alarm) -> None:
         self._rank = max(self._rank, alarm.rank)
-        if alarm.rank is Rank.GRAVE and len(self._grave_subjects) < _MAX_IN_A_BURST:
-            self._grave_subjects.add(_grave_subject(alarm))
+        if alarm.rank is Rank.CRITICAL and len(self._critical_subjects) < _MAX_IN_A_BURST:
+            self._critical_subjects.add(_critical_subject(alarm))
 
 
 def _is_within_limits(alarm: Alarm, now: float, day: Sequence[CountedFile]) -> bool:
@@ -272,13 +272,13 @@ def _is_within_limits(alarm: Alarm, now: float, day: Sequence[CountedFile]) -> b
 
 
 def _is_first_loss(alarm: Alarm, day: Sequence[CountedFile]) -> bool:
-    if (alarm.cause, alarm.rank) != (LOST, Rank.GRAVE) or alarm.up_seconds < SETTLED_SECONDS:
+    if (alarm.cause, alarm.rank) != (LOST, Rank.CRITICAL) or alarm.up_seconds < SETTLED_SECONDS:
         return False
     losses = [file for file in day if file.is_exempt and file.alarm.source == alarm.source]
     is_first = all((file.alarm.cause, file.alarm.subject) != (LOST, alarm.subject) for file in day)
     return is_first and len(losses) < MAX_FIRST_LOSSES_A_DAY
 
 
-def _grave_subject(alarm: Alarm) -> tuple[str, bool]:
+def _critical_subject(alarm: Alarm) -> tuple[str, bool]:
     """Return the subject and whether it was lost, so that the loss of a card after an Xid counts as a new subject."""
     return alarm.subject, alarm.cause == LOST

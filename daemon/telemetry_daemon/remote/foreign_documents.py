@@ -1,4 +1,4 @@
-"""Reads snapshots and histories from documents of daemons, also of older and newer versions."""
+"""Reads snapshots and histories from documents of daemons of any version."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _source(item: SourceJson) -> SourceStatus:
         detail=item.detail or "",
         version=item.version,
         problems=tuple(Problem(problem.where, problem.text) for problem in item.problems),
-        polls=tuple(_poll(poll, item.source) for poll in item.polls),
+        polls=tuple(_health_from_json(poll, item.source) for poll in item.polls),
     )
 
 
@@ -196,7 +196,7 @@ def _state(state: State, source: str) -> State:
     return state
 
 
-def _poll(item: PollJson, source: str) -> Health:
+def _health_from_json(item: PollJson, source: str) -> Health:
     return Health(
         source=source,
         poll=item.poll,

@@ -117,7 +117,7 @@ class MaintenanceDesk:
         except OSError as error:
             if self._changes.changed("file", error.errno):
                 facts = {"path": str(self._book.path), "error": error}
-                log.warning("the maintenance cannot be saved and will be forgotten at a restart", extra=facts)
+                log.warning("the maintenance cannot be saved and will be forgotten on restart", extra=facts)
             return f"cannot write '{self._book.path}': {error.strerror or error}"
         self._changes.changed("file", None)
         return ""

@@ -19,7 +19,7 @@ from telemetry_parsers.owners.privacy import Privacy
 
 CHECK_SECONDS = 1.0
 _SCHEDULERS = ("slurm", "pbs", "flux")
-# Two changes within this time may have the same timestamp, because the kernel's clock is coarse.
+# Two changes within this time may have equal timestamps, because the kernel's clock is coarse.
 _CLOCK_TICK_NANOSECONDS = 1_000_000_000
 
 

@@ -44,7 +44,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What replaces this machine's devices: simulated cards or a recording."""
+    """The source of devices that replace those of this machine: simulated cards or a recording."""
 
     demo: str | None = None
     faults: str | None = None

@@ -164,7 +164,7 @@ def _key_from_file(path: str) -> bytes:
         ) from error
     if len(key) < _MIN_BYTES:
         raise ConfigError(
-            f"attribution.hash_key_file {path} has less than {_MIN_BYTES} characters; fill it with `openssl rand -hex 32`"
+            f"attribution.hash_key_file {path} has fewer than {_MIN_BYTES} bytes; fill it with `openssl rand -hex 32`"
         )
     return key
 

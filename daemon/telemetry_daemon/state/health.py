@@ -176,7 +176,7 @@ def source_status(
 
 
 def _deciding_polls(healths: Sequence[Health]) -> Sequence[Health]:
-    """Return the polls that decide the source's state. Polls that list devices count as failed if none is supported."""
+    """Return the polls that determine the state. Polls that list devices count as failed if none is supported."""
     listing = [health for health in healths if health.lists_devices]
     if listing and all(health.state == "not_supported" for health in listing):
         return [replace(health, state="failed", reason="not_understood") for health in listing]

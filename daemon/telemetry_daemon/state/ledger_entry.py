@@ -58,9 +58,9 @@ class Part:
     memory_peak: float | None = None
     tally: Tally = field(default_factory=Tally)
     # The use that the previous daemon recorded. The exposed counters begin at 0 with each daemon.
-    before: Tally = field(default_factory=Tally)
+    tally_at_start: Tally = field(default_factory=Tally)
     # The exposed values, which never decrease: a decrease, even in the last digit, would look like a reset.
-    shown: Totals = Totals(0.0, None, None)
+    exposed: Totals = Totals(0.0, None, None)
 
     def update(self, allocation: Allocation) -> None:
         """Update the use from a current allocation."""
@@ -78,12 +78,12 @@ class Part:
 
     def update_totals(self, recent: Tally) -> Totals:
         """Return the totals with the `recent` use, whose owners may still change. The totals never decrease."""
-        shown = self.shown
-        seconds = self.tally.seconds + recent.seconds - self.before.seconds
-        busy = _growth(shown.busy_seconds, self.tally, recent, self.before, (BUSY,))
-        energy = _growth(shown.energy_joules, self.tally, recent, self.before, _ENERGY)
-        self.shown = Totals(max(seconds, shown.seconds), busy, energy)
-        return self.shown
+        exposed, at_start = self.exposed, self.tally_at_start
+        seconds = self.tally.seconds + recent.seconds - at_start.seconds
+        busy = _growth(exposed.busy_seconds, self.tally, recent, at_start, (BUSY,))
+        energy = _growth(exposed.energy_joules, self.tally, recent, at_start, _ENERGY)
+        self.exposed = Totals(max(seconds, exposed.seconds), busy, energy)
+        return self.exposed
 
 
 @dataclass(slots=True, eq=False)
@@ -245,11 +245,11 @@ def _restored_part(card: CardShare) -> Part:
         metric = ENERGY_COUNTED if card.energy_source == "counter" else ENERGY_ESTIMATED
         tally.sums[metric] = Sum(card.seconds, card.energy_joules, 0.0)
     tally.events.update(card.events)
-    before = Tally()
-    before.add(tally)
+    at_start = Tally()
+    at_start.add(tally)
     return Part(
         card.id, card.vendor, card.device, card.model, card.is_allocated, card.is_used, card.basis,
-        card.memory_peak_bytes, tally, before,
+        card.memory_peak_bytes, tally, at_start,
     )  # fmt: skip
 
 
@@ -265,13 +265,13 @@ def _integral(sums: Mapping[str, Sum], metric: str) -> float | None:
     return sums[metric].integral if metric in sums and sums[metric].seconds > 0.0 else None
 
 
-def _growth(shown: float | None, settled: Tally, recent: Tally, before: Tally, metrics: Sequence[str]) -> float | None:
-    """Return the growth of the integrals since the daemon started. It never decreases. None: nothing was measured."""
+def _growth(last: float | None, settled: Tally, recent: Tally, at_start: Tally, metrics: Sequence[str]) -> float | None:
+    """Return the growth of the integrals since the daemon started, at least `last`. None: nothing was measured."""
     sums = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
     if not any(metric_sum.seconds > 0.0 for metric_sum in sums):
-        return shown
-    earlier = sum(before.sums[metric].integral for metric in metrics if metric in before.sums)
-    return max(sum(metric_sum.integral for metric_sum in sums) - earlier, shown or 0.0)
+        return last
+    sum_at_start = sum(at_start.sums[metric].integral for metric in metrics if metric in at_start.sums)
+    return max(sum(metric_sum.integral for metric_sum in sums) - sum_at_start, last or 0.0)
 
 
 def _sum_of_known(values: list[float | None]) -> float | None:

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _Schema = Literal["telemetry.ledger/1"]
 SCHEMA: _Schema = "telemetry.ledger/1"
 LEDGER, JOBS = "ledger.json", "jobs.jsonl"
-OLDER = JOBS + ".1"
+ROTATED_JOBS = JOBS + ".1"
 MAX_LEDGER_BYTES = 64 << 20
 MAX_JOBS_BYTES = 16 << 20
 WRITE_SECONDS = 60.0
@@ -87,7 +87,7 @@ class LedgerFile:
         return self._monotonic() - self._written >= WRITE_SECONDS
 
     def write(self, completed: Sequence[JobRecord], saved: SavedLedger | None) -> None:
-        """Append the completed records, and replace the state unless it is None. Failed records are written next time."""
+        """Append the records, and replace the state unless `saved` is None. The next call retries unwritten records."""
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             self._unwritten = (*self._unwritten, *completed)[-MAX_UNWRITTEN:]
             return
@@ -109,7 +109,7 @@ class LedgerFile:
         with OwnFolder.create_at(self._folder) as folder:
             if self._unwritten:
                 lines = "".join(f"{line(record)}\n" for record in self._unwritten)
-                folder.append(JOBS, lines.encode(), MAX_JOBS_BYTES, OLDER)
+                folder.append(JOBS, lines.encode(), MAX_JOBS_BYTES, ROTATED_JOBS)
                 self._unwritten = ()
             if saved is not None:
                 folder.replace(LEDGER, content_of(saved).encode())

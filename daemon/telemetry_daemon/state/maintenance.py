@@ -24,7 +24,7 @@ _Schema = Literal["telemetry.maintenance/1"]
 SCHEMA: _Schema = "telemetry.maintenance/1"
 MAX_SECONDS = 30 * 86_400.0
 MAX_REASON_LENGTH = 200
-# An ended maintenance is exposed for a day, so that alert rules over the last hour ignore its events.
+# A maintenance window is exposed for a day after its end, so that alert rules over the last hour ignore its events.
 _EXPOSED_AFTER_END_SECONDS = 86_400.0
 _MAX_FILE_BYTES = 1 << 16
 # The stored end is rewritten if it differs by more than this, because the wall clock was set.
@@ -44,13 +44,13 @@ class _Document:
 
 @dataclass(frozen=True, slots=True)
 class _Announcement:
-    """An announced maintenance. It has an end for each clock that limits it."""
+    """An announced maintenance window. It has an end for each clock that limits it."""
 
     ends: tuple[tuple[float, Callable[[], float]], ...]
     reason: str
 
     def ends_in(self) -> float:
-        """Return the seconds until the first end, negative after it."""
+        """Return the seconds until the earliest of the ends; negative after it."""
         return min(end - clock() for end, clock in self.ends)
 
 
@@ -90,7 +90,7 @@ class MaintenanceBook:
             return self._now()
 
     def save(self) -> None:
-        """Log a maintenance that has timed out, and write the file if its content changes. Raises OSError."""
+        """Log the end of a window that has timed out, and write the file if its content changes. Raises OSError."""
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             raise TimeoutError(errno.ETIMEDOUT, "the disk does not answer")
         try:
@@ -161,5 +161,5 @@ def path_in(directory: str) -> Path:
 
 
 def is_announceable(seconds: float) -> bool:
-    """Return whether this is a valid duration of a maintenance."""
+    """Return whether this is a valid duration of a maintenance window."""
     return math.isfinite(seconds) and 0 < seconds <= MAX_SECONDS

@@ -143,7 +143,7 @@ class _LineWriter:
     """Writes lines to a descriptor without blocking."""
 
     def __init__(self, descriptor: int) -> None:
-        # If Python was started with descriptor 2 closed, sys.stderr is None, and the descriptor may belong to a socket now.
+        # If Python was started without descriptor 2, sys.stderr is None, and the descriptor may now belong to a socket.
         self._descriptor = -1 if descriptor == _STDERR and sys.stderr is None else descriptor
         self._poll = select.poll()
         if self._descriptor >= 0:

@@ -68,7 +68,7 @@ class FeedWithProcesses(Feed):
         """Start the feed and the reading of processes."""
         self._wake = wake
         self._feed.start(wake)
-        # Reading a process that hangs in a driver may hang, too, so it is done in another thread than the screen.
+        # Reading a process that hangs in a driver may hang, too, so it is done outside the screen's thread.
         threading.Thread(target=self._read_on_request, name="commands", daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:

@@ -14,7 +14,7 @@ from telemetry_parsers.past import Past
 
 # The screen marks a state of this age as old.
 MAX_SILENCE_SECONDS = 15.0
-# The timeout of a request. The screen shows that a response is missing after UNNOTICED_SECONDS.
+# The timeout of a request. After UNNOTICED_SECONDS, the screen shows that a response is missing.
 PATIENCE_SECONDS = 4.0
 UNNOTICED_SECONDS = 0.8
 NOT_UNDERSTOOD = "the response is not valid"

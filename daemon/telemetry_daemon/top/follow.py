@@ -24,12 +24,12 @@ SNAPSHOT, HISTORY, _EVENTS, HEALTH = "/api/v1/snapshot", "/api/v1/history", "/ap
 NEVER = -math.inf
 _POLL_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
-# The stream has no fans and processes. Complete snapshots are requested at this interval, or more often if the view needs it.
+# The stream has no fans or processes. Complete snapshots are requested at this interval, or more often for some views.
 _BACKGROUND_SECONDS = 15.0
 _COMPLETE_SECONDS = {View.PROCESSES: 10.0, View.SOURCES: 2.0}
 _WITHOUT_STREAM_SECONDS = 2.0
 _NOT_FOUND = 404
-# Older daemons have no stream (404). A daemon with too many clients of its stream accepts no more (503).
+# Older daemons have no stream (404). A daemon that has too many clients of its stream refuses others (503).
 _WITHOUT_STREAM = frozenset({_NOT_FOUND, 503})
 
 
@@ -75,11 +75,11 @@ class Follower(Feed):
         """Show every sensor of the card from the last complete snapshot. The stream has only the sensor with the highest value."""
         with self._lock:
             if self._snapshot is not None and self._complete is not None:
-                self._snapshot = _with_device_from(self._snapshot, self._complete, self._card_in(self._snapshot))
+                self._snapshot = _with_device_from(self._snapshot, self._complete, self._visible_id(self._snapshot))
                 self.latest.put(self._snapshot)
 
     def close(self) -> None:
-        """Stop, but do not wait for the threads, which end with the process."""
+        """Stop without waiting for the threads, which end with the process."""
         self._is_over = True
         self._request_now.set()
 
@@ -117,7 +117,7 @@ class Follower(Feed):
             if before is not None:
                 newest = with_readings(before, reported, columns, scales)
                 if self._focus.view is View.CARD:  # this card is requested each second with all sensors
-                    newest = _with_device_from(newest, before, self._card_in(before))
+                    newest = _with_device_from(newest, before, self._visible_id(before))
                 self._snapshot = newest
                 self.latest.put(newest)
         self._wake()
@@ -152,7 +152,7 @@ class Follower(Feed):
             self._fetched = now
             self._set_snapshot(self._snapshot_at(client, SNAPSHOT))
         elif focus.view is View.CARD and self._snapshot is not None:
-            self._fetch_card(client, self._card_in(self._snapshot))
+            self._fetch_card(client, self._visible_id(self._snapshot))
         else:
             with self.latest.waiting():  # the screen shows within two seconds if the daemon hangs
                 client.get(HEALTH)
@@ -160,13 +160,13 @@ class Follower(Feed):
             self._past_fetched = now
             self._fetch_past(client)
 
-    def _card_in(self, snapshot: Snapshot) -> str:
+    def _visible_id(self, snapshot: Snapshot) -> str:
         """Return the id of the visible card: the chosen card or, by default, the first one."""
         return self._focus.card or next((device.id for device in snapshot.devices), "")
 
-    def _fetch_card(self, client: Client, card: str) -> None:
+    def _fetch_card(self, client: Client, device_id: str) -> None:
         try:
-            answer = self._snapshot_at(client, f"{SNAPSHOT}?device={quote(card)}") if card else None
+            answer = self._snapshot_at(client, f"{SNAPSHOT}?device={quote(device_id)}") if device_id else None
         except NodeError as error:
             if error.status != _NOT_FOUND:
                 raise
@@ -175,7 +175,7 @@ class Follower(Feed):
         with self._lock:
             shown = self._snapshot
         if shown is not None and answer is not None:
-            self._set_snapshot(_with_device_from(shown, answer, card))
+            self._set_snapshot(_with_device_from(shown, answer, device_id))
 
     def _fetch_past(self, client: Client) -> None:
         past = self._past
@@ -203,9 +203,9 @@ class Follower(Feed):
         self._wake()
 
 
-def _with_device_from(snapshot: Snapshot, other: Snapshot, card: str) -> Snapshot:
-    """Return `snapshot` with this card replaced by the one in `other`."""
-    devices_by_id = {device.id: device for device in other.devices if device.id == card}
+def _with_device_from(snapshot: Snapshot, other: Snapshot, device_id: str) -> Snapshot:
+    """Return `snapshot` with the device of this id taken from `other`."""
+    devices_by_id = {device.id: device for device in other.devices if device.id == device_id}
     return replace(snapshot, devices=tuple(devices_by_id.get(device.id, device) for device in snapshot.devices))
 
 

@@ -186,7 +186,7 @@ def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
         can_show_frames = False
     if not can_show_frames:
         name = environment.get("TERM") or "no name"
-        raise CommandError(f"terminal {name} cannot move a cursor; set TERM, or {_INSTEAD}")
+        raise CommandError(f"the terminal type {name} cannot move the cursor; set TERM, or {_INSTEAD}")
     os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
     # Curses installs its own handler, which ignores ^Z while a frame is written, unless the process already has one.
     before = signal.signal(signal.SIGTSTP, signal.SIG_IGN)

@@ -69,7 +69,7 @@ class TokenBucket:
         return True
 
     def take(self, now: float) -> None:
-        """Take a token, or what is left of it."""
+        """Take a token, or the fraction of a token that is left."""
         self._spent = min(self._burst, self.spent(now) + 1.0)
 
 

@@ -70,7 +70,7 @@ NOT_TLS = Response(400, (b"Client sent an HTTP request to an HTTPS server.\n",))
 
 @dataclass(frozen=True, slots=True)
 class ReceivedData:
-    """The result of received bytes: `data` for HTTP, a `reply` to send back, and whether the client closed the channel."""
+    """Decoded bytes of a client: `data` for HTTP, a `reply` to send back, and whether the client closed the channel."""
 
     data: bytes
     reply: bytes = b""

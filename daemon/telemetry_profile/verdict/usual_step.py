@@ -15,7 +15,7 @@ _MIN_FOR_WARM_UP = 3
 
 @dataclass(frozen=True, slots=True)
 class UsualStep:
-    """The mean of `steps` steps of a member. If `steps` is 0, `split` describes the whole time without `gaps`."""
+    """The mean of `steps` steps of a member. If `steps` is 0, `split` covers the whole time except for `gaps`."""
 
     member: Member
     steps: int

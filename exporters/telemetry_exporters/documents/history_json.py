@@ -22,7 +22,7 @@ Slots = Annotated[tuple[float | None, ...], Schema({"maxItems": SLOTS}), AtMost(
 
 @dataclass(frozen=True, slots=True)
 class GapJson:
-    """Successive slots without a number, for one reason."""
+    """Consecutive slots that have no number, all for the same reason."""
 
     first: Count
     """The index of the gap's first slot in the arrays."""

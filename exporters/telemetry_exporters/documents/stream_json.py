@@ -101,7 +101,7 @@ class SourceJson:
 
 @dataclass(frozen=True, slots=True)
 class TroubleJson:
-    """A problem of devices or of a source."""
+    """A problem with devices or with a source."""
 
     what: Word
     """The devices, such as `nvidia 3, 7`, or the source."""

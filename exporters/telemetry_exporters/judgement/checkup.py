@@ -80,7 +80,7 @@ def examine(
     *,
     has_accelerators: bool = True,
 ) -> Checkup:
-    """Return the checkup of a screened snapshot, or only of these devices. `expected`: number of whole devices by vendor."""
+    """Return the checkup of a screened snapshot, or only of these devices. `expected` is by vendor."""
     verdict = judge(snapshot)
     devices = tuple(device for device in snapshot.devices if device_ids is None or device.id in device_ids)
     checks = [_device_check(device, verdict[device.id]) for device in devices]
@@ -103,7 +103,7 @@ def device_name(device: MergedDevice) -> str:
 
 
 def _device_check(device: MergedDevice, findings: tuple[Finding, ...]) -> Check:
-    """Return the check of a device. The worst condition comes first in its words."""
+    """Return the check of a device. Its text lists the worst condition first."""
     status = worst(map(_status, findings))
     shown = (finding for finding in findings if status is Status.OK or _status(finding) is not Status.OK)
     words = ", ".join(finding.words for finding in shown)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from telemetry_exporters.human import celsius
-from telemetry_exporters.judgement.thresholds import number, pattern, seconds
+from telemetry_exporters.judgement.thresholds import pattern, seconds, threshold
 from telemetry_exporters.snapshot_filter import shown_readings
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS, is_main_temperature
@@ -29,13 +29,13 @@ class ModelSummary:
     @property
     def usual_links_up(self) -> int:
         """Return the median number of links that are up, or 0 if there are too few devices to compare."""
-        is_enough = len(self.links_up) >= number("straggler_peers")
+        is_enough = len(self.links_up) >= threshold("straggler_peers")
         return sorted(self.links_up)[(len(self.links_up) - 1) // 2] if is_enough else 0
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceView:
-    """The data of a device that decides about its conditions. `now` is the snapshot's wall time."""
+    """The data of a device from which its conditions are derived. `now` is the snapshot's wall time."""
 
     device: MergedDevice
     readings: Readings
@@ -137,7 +137,7 @@ def recovery_action(view: DeviceView) -> list[str]:
 
 
 def health(*states: str) -> Evidence:
-    """Return evidence for these states of health: the state that the device reports."""
+    """Return evidence that returns the device's health if it is one of these states."""
     return lambda view: [state for state in view.active("health") if state in states]
 
 
@@ -146,8 +146,8 @@ def health_unknown(view: DeviceView) -> list[str]:
     return ["health unknown"] if "unknown" in view.active("health") else []
 
 
-def is_one(metric: str, word: str) -> Evidence:
-    """Return evidence for the word: the metric is 1."""
+def if_one(metric: str, word: str) -> Evidence:
+    """Return evidence that returns the word if the metric is 1."""
     return lambda view: [word] if view.number(metric) == 1.0 else []
 
 
@@ -160,14 +160,14 @@ def corrected_errors(view: DeviceView) -> list[str]:
     """Return `ECC error storm` if very many memory errors were corrected."""
     errors = view.numbers("ecc_corrected_total")
     in_sram = sum(count for location, count in errors.items() if location.startswith("sram"))
-    is_storm = sum(errors.values()) > number("ecc_corrected") or in_sram > number("ecc_corrected_sram")
+    is_storm = sum(errors.values()) > threshold("ecc_corrected") or in_sram > threshold("ecc_corrected_sram")
     return ["ECC error storm"] if is_storm else []
 
 
 def worn_memory(view: DeviceView) -> list[str]:
     """Return `memory wearing out` if many pages or rows of memory are out of use."""
     pages, rows = (sum(view.numbers(metric).values()) for metric in ("retired_pages", "remapped_rows"))
-    return ["memory wearing out"] if pages > number("retired_pages") or rows >= number("remapped_rows") else []
+    return ["memory wearing out"] if pages > threshold("retired_pages") or rows >= threshold("remapped_rows") else []
 
 
 def critical_events(view: DeviceView) -> list[str]:
@@ -182,7 +182,7 @@ def lasting_events(view: DeviceView) -> list[str]:
 
 
 def late_events(view: DeviceView) -> list[str]:
-    """Return the codes of all other open Xids while their alert fires, and a GPU that NVML lost."""
+    """Return the codes of all other open Xids and of a GPU that NVML lost, while their alert fires."""
     alert_seconds = seconds("event_window") + _ALERT_DELAY_SECONDS
     codes = (code for code in view.active("event_open") if code.startswith("xid_") or code == _LOST)
     others = (code for code in codes if not _matches("xid_critical", code) and not _matches("xid_application", code))
@@ -221,7 +221,7 @@ def _down_words(links: int) -> str:
 
 
 def throttled_by(reasons: str, word: str) -> Evidence:
-    """Return evidence for the word: a throttling reason that matches the pattern of this threshold is active."""
+    """Return evidence that returns the word if a throttling reason that matches the threshold `reasons` is active."""
     is_one_of = re.compile(pattern(reasons)).fullmatch
     return lambda view: [word] if any(map(is_one_of, view.active("throttled"))) else []
 
@@ -235,18 +235,18 @@ def narrow_pcie(view: DeviceView) -> list[str]:
 
 def fan_stopped(view: DeviceView) -> list[str]:
     """Return `fan stopped` if the fan does not turn on a hot device. Tools may print 0 for a model without a fan."""
-    is_hot = (_main_temperature(view) or 0.0) > number("fan_stopped_celsius")
+    is_hot = (_main_temperature(view) or 0.0) > threshold("fan_stopped_celsius")
     return ["fan stopped"] if view.number("fan_ratio") == 0.0 and is_hot and view.model.has_turning_fan else []
 
 
 def at_power_cap(view: DeviceView) -> list[str]:
     """Return `at power cap` if the device draws as much power as its limit allows."""
     power, cap = view.number("power_watts"), view.number("power_cap_watts")
-    is_full = power is not None and cap and power >= number("at_cap_ratio") * cap
-    return ["at power cap"] if is_full or _CAPPED(view) else []
+    is_at_cap = power is not None and cap and power >= threshold("at_cap_ratio") * cap
+    return ["at power cap"] if is_at_cap or _reported_cap(view) else []
 
 
-_CAPPED = throttled_by("cap_reasons", "at power cap")
+_reported_cap = throttled_by("cap_reasons", "at power cap")
 
 
 def _matches(name: str, word: str) -> bool:
@@ -285,7 +285,7 @@ def _critical_at(sensor: str, degrees: float, reported: dict[str, float], slowdo
     # There is no common limit for boards. A temperature below the device's slowdown temperature is not critical.
     if sensor.startswith(BOARD_SENSORS) or degrees < slowdown.get(sensor, degrees):
         return None
-    return number("critical_junction_celsius" if _is_inner(sensor) else "critical_celsius")
+    return threshold("critical_junction_celsius" if _is_inner(sensor) else "critical_celsius")
 
 
 def over_limit(view: DeviceView) -> list[str]:
@@ -296,7 +296,7 @@ def over_limit(view: DeviceView) -> list[str]:
 
 def near_limit(view: DeviceView) -> list[str]:
     """Return the slowdown temperature if the device is close to it."""
-    distance, margin = _smallest_distance(view), number("limit_margin_celsius")
+    distance, margin = _smallest_distance(view), threshold("limit_margin_celsius")
     return [f"near {distance.limit}"] if distance is not None and 0 <= distance.degrees < margin else []
 
 
@@ -310,8 +310,8 @@ def over_common_limit(view: DeviceView) -> list[str]:
 
 def _common_limit(sensor: str) -> float | None:
     if _is_inner(sensor):
-        return number("hot_junction_celsius")
-    return None if sensor.startswith(OTHER_SENSORS) else number("hot_celsius")
+        return threshold("hot_junction_celsius")
+    return None if sensor.startswith(OTHER_SENSORS) else threshold("hot_celsius")
 
 
 def _main_temperature(view: DeviceView) -> float | None:

@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A problem of devices or of a source, with cause and remedy. For unread devices, `age` is the time of the last reading."""
+    """A problem with devices or a source, with its remedy. `age` is that of the last reading of unread devices."""
 
     what: str
     why: str
@@ -136,12 +136,12 @@ def reading_value(device: MergedDevice, metric: str) -> Value | None:
 
 
 def as_number(value: Value | None) -> float | None:
-    """Return the number, or None instead of the reason of its absence."""
+    """Return the number, or None instead of the reason for its absence."""
     return None if isinstance(value, Absent) else value
 
 
 def temperature(device: MergedDevice) -> Value | None:
-    """Return the highest temperature except those of memory and board, or the reason of its absence."""
+    """Return the highest temperature except those of memory and board, or the reason for its absence."""
     return kept_value(device, "temperature_celsius")
 
 

@@ -137,8 +137,8 @@ def overridden(numbers: Mapping[str, float]) -> Iterator[None]:
         _OVERRIDES.reset(token)
 
 
-def number(name: str) -> float:
-    """Return the threshold of that name. Raises TypeError if it is not a number."""
+def threshold(name: str) -> float:
+    """Return the numeric threshold of that name. Raises TypeError if it is not a number."""
     value = _OVERRIDES.get().get(name, THRESHOLDS[name].value)
     if isinstance(value, str | timedelta):
         raise TypeError(f"{name} is not a number")

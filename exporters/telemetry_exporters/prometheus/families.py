@@ -15,7 +15,7 @@ from telemetry_parsers.merge.ranks import RANK_METRIC, SERVER_FACT
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
 from telemetry_parsers.readings import ReadingKey, Readings
 
-# The attributes of a device that decide about its labels, and about the series it has.
+# The attributes of a device that determine its labels and which series it has.
 _IDENTITY = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
     *("simulated", "replayed", "facts", "current_model", "up"),
@@ -37,7 +37,7 @@ NO_OWNERS = OwnerSeries()
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The part of a snapshot that decides its series: the devices, the keys of all readings, the names of daemon samples."""
+    """The parts of a snapshot that determine its series: devices, the keys of all readings, names of daemon samples."""
 
     devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
     host: tuple[ReadingKey, ...] = ()
@@ -49,7 +49,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A snapshot as names and values. Equal names have equal series, if also the same values are absent."""
+    """A snapshot as names and values. Snapshots with the same names and the same absent values have the same series."""
 
     names: Names
     values: tuple[Value, ...]
@@ -164,7 +164,7 @@ def _series_names(shown: Snapshot, names: Names) -> Iterator[tuple[str, SharedLa
 def _device_series_names(
     device: MergedDevice, keys: tuple[ReadingKey, ...], owner: Labels
 ) -> Iterator[tuple[str, SharedLabels, str]]:
-    """Yield the same for a device. `info` has no owner labels, so that its series continues when the owner changes."""
+    """Yield the series names of a device. `info` has no owner labels, so a new owner does not end its series."""
     identity = identity_labels(device)
     labels = (*identity, *owner)
     shared = SharedLabels(labels)

@@ -43,13 +43,13 @@ class Syntax(enum.Enum):
 
 
 def text_head(metric: Metric) -> str:
-    """Return HELP and TYPE in text 0.0.4, which has no info type."""
+    """Return the HELP and TYPE lines in text format 0.0.4, which has no type `info`."""
     kind = "gauge" if metric.kind == "info" else metric.kind
     return f"# HELP {metric.name} {metric.help.translate(_HELP_ESCAPES)}\n# TYPE {metric.name} {kind}\n"
 
 
 def openmetrics_head(metric: Metric) -> str:
-    """Return HELP, TYPE and UNIT in OpenMetrics, in which the family's name must end with the unit."""
+    """Return the HELP and TYPE lines in OpenMetrics, and the UNIT line if the family's name ends with the unit."""
     name = family_name(metric)
     # In OpenMetrics, a counter must end with `_total`. Other counters become `unknown`, so that samples keep their names.
     kind = "unknown" if metric.kind == "counter" and name == metric.name else metric.kind
@@ -133,7 +133,7 @@ def _pick_few(positions: Sequence[int], values: tuple[Value, ...]) -> tuple[Valu
 def _are_finite(values: tuple[Any, ...]) -> bool:
     """Return whether all values are finite numbers."""
     try:
-        # Usually the sum shows it. But the sum of finite numbers can be infinite, too.
+        # A finite sum proves it. But the sum of finite numbers can be infinite, too.
         return math.isfinite(sum(values)) or all(map(math.isfinite, values))
     except TypeError:  # an absent reading
         return False
@@ -174,7 +174,7 @@ class Renderer:
         self._plan = Plan(Names(), (), 0)
 
     def text(self, snapshot: Snapshot) -> bytes:
-        """Return the page in text 0.0.4."""
+        """Return the page in text format 0.0.4."""
         return self.page(snapshot, Syntax.TEXT)
 
     def page(self, snapshot: Snapshot, syntax: Syntax) -> bytes:
@@ -188,5 +188,5 @@ class Renderer:
 
 
 def text_page(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, owner_series: OwnerSeries = NO_OWNERS) -> bytes:
-    """Return one page in text 0.0.4."""
+    """Return a page in text format 0.0.4."""
     return Renderer(plugin_metrics, owner_series).text(snapshot)

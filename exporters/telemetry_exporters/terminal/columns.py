@@ -53,11 +53,11 @@ class Column(Generic[_T]):
     priority: int  # columns with the highest number are dropped first
     min_width: int = 0  # the width to which texts may be cut; 0: never cut
     name_width: int = 0  # the width to which names are cut before other columns are dropped
-    usual_width: int = 0  # the least width, which keeps the column steady while numbers change
+    usual_width: int = 0  # the minimum width, which keeps the column steady while numbers change
     group: str = ""  # alternatives: the widest column of a group that fits is shown
     is_text: bool = False
     has_history: bool = False  # whether the history keeps its values
-    max_width: int = 0  # the greatest width of a drawing; 0: not a drawing
+    max_width: int = 0  # the maximum width of a drawing; 0: not a drawing
     draw: Callable[[_T, int], Cell] | None = None
 
 
@@ -73,7 +73,7 @@ def _value_cell(value: Value | None, format_value: Callable[[float], str]) -> Ce
 
 
 def text_rank(text: str | None) -> Rank | None:
-    """Return the sort key of a text, with which 2 comes before 10."""
+    """Return the sort key of a text. Numbers in the text are compared by value: 2 comes before 10."""
     if not text:
         return None
     return tuple(int(part) if index % 2 else part.lower() for index, part in enumerate(_DIGITS.split(text)))
@@ -184,7 +184,7 @@ def _fan_cell(row: Row) -> Cell:
     ratio = reading_value(row.device, "fan_ratio")
     if as_number(ratio) is not None:
         return _value_cell(ratio, human.percent)
-    return _value_cell(reading_value(row.device, "fan_rpm"), lambda rpm: f"{human.digits(rpm)} rpm")
+    return _value_cell(reading_value(row.device, "fan_rpm"), lambda rpm: f"{human.number_text(rpm)} rpm")
 
 
 def throttled_by(device: MergedDevice) -> tuple[str, ...] | None:
@@ -244,14 +244,14 @@ DEVICE_COLUMNS: tuple[Column[Row], ...] = (
     number_column("CLOCK", _clock, human.hertz, 17, 8, has_history=True),
     number_column("MEM ACT", _memory_activity, human.percent, 21, 5, has_history=True),
     Column("FAN", _fan_cell, lambda row: as_number(reading_value(row.device, "fan_ratio")), 20, usual_width=5),
-    number_column("PROCS", _processes, human.digits, 22, 3),
+    number_column("PROCS", _processes, human.number_text, 22, 3),
     text_column("BUS ID", lambda row: row.device.bus_id, 25, 12, has_history=True),
     text_column("DRIVER", lambda row: row.device.driver, 24, 12),
 )
 
 
 def for_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
-    """Return the columns for devices of these vendors. VENDOR is never dropped with several, because labels repeat."""
+    """Return the columns for devices of these vendors. VENDOR is kept for several vendors, because labels repeat."""
     if len(vendors) < 2:
         return tuple(columns)
     return tuple(replace(column, priority=-1) if column.heading == VENDOR.heading else column for column in columns)

@@ -115,8 +115,8 @@ class Row:
         if peaks:
             self.memory_peak_bytes = max(*peaks, self.memory_peak_bytes or 0.0)
 
-    def numbers(self) -> NumbersJson:
-        """Return the figures of the group."""
+    def totals(self) -> NumbersJson:
+        """Return the group's totals: counts, hours, energy and peak memory."""
         is_measured = self.measured_seconds > 0.0
         return NumbersJson(
             owners=len(self.owners),
@@ -181,9 +181,9 @@ class Bill:
         document = {
             "schema": "telemetry.jobs/1",
             "by": self.by,
-            "rows": [{**self._names_by_column(row), **asdict(row.numbers())} for row in self.rows()],
-            "nobody": asdict(self._unallocated.numbers()),
-            "total": asdict(self._total.numbers()),
+            "rows": [{**self._names_by_column(row), **asdict(row.totals())} for row in self.rows()],
+            "nobody": asdict(self._unallocated.totals()),
+            "total": asdict(self._total.totals()),
         }
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
@@ -193,7 +193,7 @@ class Bill:
         writer = csv.writer(text)
         writer.writerow((*self._columns, *(column.name for column in fields(NumbersJson))))
         for row in (*self.rows(), *self._unallocated_rows(_UNALLOCATED_IN_CSV)):
-            writer.writerow((*row.names, *("" if number is None else number for number in astuple(row.numbers()))))
+            writer.writerow((*row.names, *("" if number is None else number for number in astuple(row.totals()))))
         return text.getvalue()
 
     def table(self, colour: Colour) -> str:
@@ -215,20 +215,20 @@ _NUMBERS = ("CARDS", "NODES", "HOURS", "BUSY", "IDLE", "UNMEASURED", "KWH", "PEA
 
 
 def _cells(row: Row) -> Sequence[str]:
-    numbers = row.numbers()
-    hours = (numbers.allocated_hours, numbers.busy_hours, numbers.idle_hours, numbers.unmeasured_hours)
+    totals = row.totals()
+    hours = (totals.allocated_hours, totals.busy_hours, totals.idle_hours, totals.unmeasured_hours)
     peak = row.memory_peak_bytes
     return [
         str(len(row.cards)),
         str(len(row.nodes)),
         *map(_number, hours),
-        _number(numbers.energy_kwh),
+        _number(totals.energy_kwh),
         ABSENT if peak is None else human.byte_size(peak),
     ]
 
 
 def _number(value: float | None) -> str:
-    return ABSENT if value is None else human.digits(value)
+    return ABSENT if value is None else human.number_text(value)
 
 
 def _notes(total: Row) -> list[str]:
@@ -236,6 +236,6 @@ def _notes(total: Row) -> list[str]:
     if total.running:
         notes.append(f"Still running: {total.running}, included up to the last entry in the ledger.")
     if total.gap_seconds >= 1.0:
-        hours = human.digits(total.gap_seconds / _HOUR)
+        hours = human.number_text(total.gap_seconds / _HOUR)
         notes.append(f"Not included: {hours} h in which no daemon ran, or no source reported the owner.")
     return ["", *notes] if notes else []

@@ -154,7 +154,7 @@ def _owners(devices: Iterable[MergedDevice], width: int) -> list[str]:
 
 
 def _legend(rows: tuple[overview.Row, ...], width: int, colour: Colour) -> list[str]:
-    """Return the reason of each gap in the table, with its devices."""
+    """Return the reason for each gap in the table, with its devices."""
     devices_by_reason: dict[tuple[str, str], list[MergedDevice]] = {}
     for row in rows:
         for name, value in _values(row):

@@ -202,13 +202,13 @@ HEAT_AND_SPEED = AlertGroup(
 
 @dataclass(frozen=True, slots=True)
 class _Peers:
-    """How a card or a node is compared with its busy peers. `labels` identify it; `fewest` is the threshold of their number."""
+    """How a card or a node is compared with at least `min_count` busy peers. `labels` identify the card or node."""
 
-    share: str  # format string for the name of a recorded ratio to the peers
-    reading: str  # format string for the expression of a reading
+    ratio_template: str  # format string for the name of a recorded ratio to the peers
+    reading_template: str  # format string for the expression of a reading
     labels: str
     group: str  # the labels whose values peers share
-    fewest: str
+    min_count: str
 
 
 _CARDS = _Peers("accelerator:{}:of_busy_peers", "{}", CARD, MODEL_IN_NODE, "$straggler_peers")
@@ -224,13 +224,13 @@ _NODES = _Peers(
 def _slower_than_peers(peers: _Peers) -> str:
     """Return an expression for the clock ratio of cards whose clock and power are both below those of comparable peers."""
     clock, power = _busy_average("clock_hertz", peers), _busy_average("power_watts", peers)
-    memory_used = peers.reading.format("accelerator_memory_used_ratio")
-    power_cap = peers.reading.format("(accelerator_power_cap_watts > 0)")
+    memory_used = peers.reading_template.format("accelerator_memory_used_ratio")
+    power_cap = peers.reading_template.format("(accelerator_power_cap_watts > 0)")
     return (
         f"{clock} < $slower_share and on ({peers.labels}) {power} < $slower_share"
-        f" and on ({peers.labels}) last_over_time({peers.share.format('clock_hertz')}[30m]) < (1 + $slower_share) / 2"
+        f" and on ({peers.labels}) last_over_time({peers.ratio_template.format('clock_hertz')}[30m]) < (1 + $slower_share) / 2"
         f" and on ({peers.group}) quantile by ({peers.group}) (0.5, abs({power} - 1)) < $same_power_share"
-        f" and on ({peers.group}) count by ({peers.group}) ({clock}) >= {peers.fewest}"
+        f" and on ({peers.group}) count by ({peers.group}) ({clock}) >= {peers.min_count}"
         f" unless on ({peers.labels}) abs({memory_used} - {_median(memory_used, peers)}) > $same_memory_ratio"
         f" unless on ({peers.labels}) {power_cap} / {_median(power_cap, peers)} < $lower_cap_share"
     )
@@ -238,12 +238,12 @@ def _slower_than_peers(peers: _Peers) -> str:
 
 def _busy_average(name: str, peers: _Peers) -> str:
     """Return the half-hour average of what was busy most of that time, not always, as jobs pause to write checkpoints."""
-    series = peers.share.format(name)
+    series = peers.ratio_template.format(name)
     return f"(avg_over_time({series}[30m]) and on ({peers.labels}) count_over_time({series}[30m]) >= $busy_minutes)"
 
 
 def _median(series: str, peers: _Peers) -> str:
-    busy = f"count_over_time({peers.share.format('clock_hertz')}[30m]) >= $busy_minutes"
+    busy = f"count_over_time({peers.ratio_template.format('clock_hertz')}[30m]) >= $busy_minutes"
     return (
         f"on ({peers.group}) group_left () quantile by ({peers.group}) (0.5, {series} and on ({peers.labels}) {busy})"
     )

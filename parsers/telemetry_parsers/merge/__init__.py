@@ -13,7 +13,7 @@ Each module is a step. Each rule follows from the output of real tools:
             │
     for all fresh reports together
             ▼
-      devices of a source   joining      npu-smi shows a card in many polls, and in fewer after a loss: the source's newest
+      devices of a source   joining      npu-smi prints a card in many polls, and omits a lost card only in some: its newest
             │                            list determines its devices, and the other polls add fields
       addresses of indices  numbering    rocm-smi's table has only indices, which change after a loss; their addresses are learnt
             │                            from another output, and are valid while the list has the same indices

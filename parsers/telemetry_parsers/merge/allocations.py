@@ -75,7 +75,7 @@ def find_owners(
         )
         processes = tuple(_with_owner(process, tasks, parties) for process in device.processes)
         device_ranks = rank_readings(running[device.id], tasks)
-        device_owners.append(DeviceOwners(allocations, processes, uses[device.id].foreign(), device_ranks))
+        device_owners.append(DeviceOwners(allocations, processes, uses[device.id].non_owner_memory(), device_ranks))
     return NodeOwners(tuple(device_owners), tuple(assignment.problems), MappingProxyType(dict(assignment.unresolved)))
 
 
@@ -239,7 +239,7 @@ class _DeviceUse:
         """Return whether all processes are listed and have a known owner."""
         return self.is_listed and not self.has_unknown
 
-    def foreign(self) -> Value | None:
+    def non_owner_memory(self) -> Value | None:
         """Return the memory that processes of non-owners use, or None on an unallocated device."""
         if not self.is_allocated or not self.is_listed:
             return None

@@ -121,8 +121,8 @@ def _with_values(
 def _new_reports(fresh: FreshReports, before: Merged | None) -> frozenset[int]:
     previous = before.fresh.reports if before is not None else (None,) * len(fresh.reports)
     return frozenset(
-        number
-        for number, (checked, old_report) in enumerate(zip(fresh.reports, previous, strict=True))
+        report_index
+        for report_index, (checked, old_report) in enumerate(zip(fresh.reports, previous, strict=True))
         if checked is not old_report
     )
 
@@ -132,9 +132,9 @@ def _readings(positions: Positions, row: Sequence[Value | None], origins: tuple[
 
 
 def _processes(slot: Slot, fresh: FreshReports) -> tuple[Process, ...]:
-    for number, position in slot.parts:
-        all_processes = fresh.reports[number].report.report.processes
-        if all_processes and (processes := tuple(process for process in all_processes if process.device == position)):
+    for report_index, device_position in slot.parts:
+        all_processes = fresh.reports[report_index].report.report.processes
+        if processes := tuple(process for process in all_processes if process.device == device_position):
             return processes
     return ()
 
@@ -144,7 +144,7 @@ def _with_list_counts(state: MergeState, arrangement: Arrangement, fresh: FreshR
     for slot in arrangement.devices:
         if isinstance(slot, Slot):
             polls, newest = seen.get(slot.device.id, (slot.polls, -math.inf))
-            list_time = max((fresh.reports[number].report.taken for number in slot.listings), default=newest)
+            list_time = max((fresh.reports[index].report.taken for index in slot.listings), default=newest)
             seen[slot.device.id] = (polls + 1, list_time) if list_time > newest else (polls, newest)
     rounded = {device_id: 1 << (polls.bit_length() - 1) for device_id, (polls, _) in seen.items() if polls}
     if all(identity.polls == rounded.get(identity.id, identity.polls) for identity in state.identities):

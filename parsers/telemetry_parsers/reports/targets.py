@@ -5,7 +5,7 @@ A table's row is one of these:
 - `metric("power_cap_watts", unit="W")`: a number. The metric's unit in the catalogue determines which units a text may
   have; `unit` is the unit of a bare number. If a key or a heading has the unit, pass `draft.store(…, unit=…)`.
 - `metric(…, words={"off": 0.0})`: a number, or one of these words.
-- `metric(…, zero=Absent.NOT_SUPPORTED)`: a number. A printed 0 has a special meaning, such as no power limit.
+- `metric(…, if_zero=Absent.NOT_SUPPORTED)`: a number. A printed 0 has a special meaning, such as no power limit.
 - `switch("ecc_enabled", ON_OFF)`: only these words. `state(…)`: the same, but other texts give no reading.
 - `special("pcie_link_generation", read)`: a text that `read` parses, such as `16.0 GT/s x16`.
 - `identity("uuid")`, `fact("firmware")`, `health({…})`.
@@ -67,7 +67,7 @@ class Target:
     unit: str | None = None
     words: Mapping[str, Value] = field(default_factory=dict)
     other_words: OtherWords = "number"
-    zero: Value = 0.0
+    if_zero: Value = 0.0
     read: Read | None = None
     states: Mapping[str, str] = field(default_factory=dict)
 
@@ -78,10 +78,10 @@ class Target:
 
 
 def metric(
-    key: str, label: str = "", unit: str | None = None, words: Mapping[str, Value] | None = None, zero: Value = 0.0
+    key: str, label: str = "", unit: str | None = None, words: Mapping[str, Value] | None = None, if_zero: Value = 0.0
 ) -> Target:
     """Return a target for a metric whose text is a number, or one of these words."""
-    return Target("metric", key, label, unit, MappingProxyType(dict(words or {})), zero=zero)
+    return Target("metric", key, label, unit, MappingProxyType(dict(words or {})), if_zero=if_zero)
 
 
 def only(key: str, label: str = "") -> tuple[Target]:
@@ -128,7 +128,7 @@ def value_of(target: Target, text: str, unit: str = "") -> Value | None:
     if target.other_words != "number":
         return None if target.other_words == "ignored" else _absence(bare)
     value = target.read(bare, unit) if target.read is not None else _parse_number(target, bare, unit)
-    return target.zero if value == 0.0 else value
+    return target.if_zero if value == 0.0 else value
 
 
 def with_domain(address: str) -> str:

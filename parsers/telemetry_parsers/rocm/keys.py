@@ -70,7 +70,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     # From the concise table. If it has no sub-heading, the kind of power is unknown.
     "power": only("power_watts"),
     # The second die of a package has no limit and prints 0 W.
-    "max graphics package power": (metric("power_cap_watts", zero=Absent.NOT_SUPPORTED),),
+    "max graphics package power": (metric("power_cap_watts", if_zero=Absent.NOT_SUPPORTED),),
     "gpu use": only("utilization_ratio"),
     "gpu memory use": only("memory_activity_ratio"),
     "gpu memory read/write activity": only("memory_activity_ratio"),

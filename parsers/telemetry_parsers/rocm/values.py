@@ -1,4 +1,4 @@
-"""Reads values that are not just a number: clocks, links, fans, lists and levels. `unit` is the unit in the key."""
+"""Parses values that are not plain numbers: clocks, links, fans, lists and levels. `unit` is the unit in the key."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class MtmlReader:
             raise self._postpone(over.code) from None
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """Return the answers of these tiers for the node and its cards. The default is all tiers."""
+        """Return the results of these tiers for the node and its cards. An empty sequence means all tiers."""
         return {tier: self._read_tier(tier) for tier in calls or TIERS}
 
     def close(self) -> None:

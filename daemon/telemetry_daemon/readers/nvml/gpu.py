@@ -147,7 +147,7 @@ class Gpu:
         return {"processes": self._shared.lists.read(self._asker), "process_utilization": utilization}
 
     def inventory(self) -> dict[str, Plain]:
-        """Read settings and constants, and the limits of cards that do not support the limit fields."""
+        """Read settings and constants. Limits are read with older functions if the card does not support their fields."""
         if self._instances and layout(self._shared.nvml, self.handle) != self._known_layout():
             self.stale = True
         values = self._asker.fields(fields.INVENTORY)

@@ -54,7 +54,7 @@ def partition_only(name: str) -> Fact:
 
 
 def partition_number(context: DeviceContext) -> str:
-    """Return the number of the partition, 0 for a whole card, or NA for a card without a partition mode."""
+    """Return the index of the partition, 0 for a whole card, or NA for a card without a partition mode."""
     if context.device is not context.card:
         return context.device.partition or ""
     return "0" if context.fact("compute_partition") else "NA"

@@ -178,7 +178,7 @@ class _LayoutBuilder:
 
     def _node_positions(self, row: NodeRow, screened: Snapshot) -> Iterator[int]:
         _, position = first_positions(screened, self.columns.names)
-        for metric, labels in (name for group in self.columns.names.daemon for name in group):
+        for metric, labels in (series for group in self.columns.names.daemon for series in group):
             label_values = dict(labels)
             if (
                 metric == row.metric

@@ -129,7 +129,7 @@ class PerLabelValue(_OfMetric):
     new_name: Callable[[str], str | None] = str
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return a sample for each label value that has a new name."""
+        """Return a sample for each label value that this table renames."""
         positions = device.positions(self.metric)
         names = ((self.new_name(value), position) for value, position in positions.items())
         return [Sample((position,), labels=((self.label, name),)) for name, position in names if name]
@@ -271,7 +271,7 @@ MICRO = 1e6
 NANO = 1e9
 
 
-# Numbers are rounded to so many decimals, because 100 × 0.29 is 28.999999999999996.
+# Numbers are rounded to this many decimals, because 100 × 0.29 is 28.999999999999996.
 USUAL_DECIMALS = 6
 # The devices with a row: all, whole cards, partitions, cards without partitions, or partitions and cards without partitions.
 Scope = Literal["", "cards", "partitions", "undivided", "leaves"]

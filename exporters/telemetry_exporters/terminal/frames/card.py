@@ -126,7 +126,7 @@ def _owners(card: Card, scene: Scene, width: int) -> Iterator[Line]:
 
 
 _MAX_GAPS = 8
-# The height of the chart (second number) in a terminal with at least so many rows.
+# The height of the chart (second number) by the minimum number of rows of the terminal.
 _HEIGHTS = ((45, 12), (20, 8), (0, 3))
 
 
@@ -185,7 +185,7 @@ def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> s
 
 
 def _value(key: str, scene: Scene, card: Card, series: Series | None) -> str:
-    """Return the formatted number of the shown time, or the reason of its absence."""
+    """Return the formatted number of the shown time, or the reason for its absence."""
     if scene.slot is None:
         value = kept_value(card.row.device, key)
         if value is not None and not isinstance(value, Absent):

@@ -39,7 +39,7 @@ _SHOWN_ZEROS = frozenset({*KEPT, _LINK_UP, "ecc_enabled", "performance_state", "
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A formatted reading: the name of its metric, its label, its value or the reason of its absence, and its source."""
+    """A formatted reading: metric name, label, value (or the reason for its absence) and source."""
 
     name: str
     label: str

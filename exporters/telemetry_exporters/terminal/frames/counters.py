@@ -11,7 +11,7 @@ from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Metric, Snapshot
 from telemetry_parsers.readings import Readings, Shape
 
-# Without times of readings, a counter that has not changed for so long is considered constant.
+# Without times of readings, a counter that has not changed for this time is considered constant.
 _CONSTANT_AFTER_SECONDS = 30.0
 _MIN_SECONDS_OF_COUNTS = 60.0
 _HOUR = 3600.0
@@ -43,7 +43,7 @@ class Counter:
         growth, seconds = self.value - self.first, self.time - self.first_time
         if growth <= 0 or seconds < _MIN_SECONDS_OF_COUNTS:
             return total
-        return f"{total}, {human.digits(round(_HOUR * growth / seconds))} per hour"
+        return f"{total}, {human.number_text(round(_HOUR * growth / seconds))} per hour"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.past import SLOTS, Series
 
 _LEVELS = 8
-# Each character is replaced by at most one, so that texts do not grow.
+# Each character is replaced by at most one, so texts do not grow.
 _IN_ASCII = str.maketrans("–…×→←·▸▲▼✗│", "-~x><->^vx|", "°")
 
 
@@ -41,13 +41,13 @@ _COOL, _HOT = 20.0, 90.0
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The numbers at the bottom and at the top of a drawing."""
+    """The lower and upper bounds of a chart's value axis."""
 
     low: float
     high: float
 
     def ratio(self, value: float) -> float:
-        """Return the position of the number between `low` and `high`, from 0 to 1."""
+        """Return the position of the value between `low` and `high`, from 0 to 1."""
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0) if self.high > self.low else 0.0
 
 

@@ -95,7 +95,7 @@ KEYS = (
     ("q", "quit"),
 )
 _NARROW, _WIDE = 60, 80
-# Terminals with fewer rows show no host and no troubles above the cards.
+# Terminals with fewer rows do not show the host or the troubles above the cards.
 _HIGH, _MAX_TROUBLES = 20, 3
 _LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15")
 
@@ -186,7 +186,7 @@ def _host(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
             host.get(f"telemetry_host_{name}")
             for name in ("cpu_utilization_ratio", "memory_used_bytes", "memory_total_bytes")
         )
-        loads = [human.digits(host[name]) for name in _LOADS if name in host]
+        loads = [human.number_text(host[name]) for name in _LOADS if name in host]
         words = [] if cpu is None else [f"CPU {human.percent(cpu)}"]
         words += [] if used is None or total is None else [f"memory {human.byte_pair(used, total)}"]
         words += [f"load {' '.join(loads)}"] if loads else []

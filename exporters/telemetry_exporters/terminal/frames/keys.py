@@ -151,7 +151,7 @@ def _sort(step: int) -> Callable[[State, Size], State]:
 
 
 def _sort_by(*beginnings: str) -> Callable[[State, Size], State]:
-    """Return an action that sorts by the column with this beginning of its heading. Repeated, it reverses the order."""
+    """Return an action that sorts by the column whose heading begins with this text, or reverses this order."""
 
     def action(state: State, size: Size) -> State:
         headings = layout(state, size).body.headings

@@ -224,7 +224,7 @@ def process_list(state: State, size: Size) -> Body:
 
 
 def process_pane(state: State, size: Size) -> list[Line]:
-    """Return the largest processes that match the filter, for the room below the cards. Return nothing if it is too low."""
+    """Return the largest processes that match the filter, for the space below the cards, or nothing without space."""
     scene = chosen_scene(state)
     if scene is None or scene.content is None or size.rows < _LOWEST_PANE:
         return []

@@ -96,7 +96,7 @@ class NodeState:
 
 
 class View(enum.Enum):
-    """The views. The value is the name for users."""
+    """A view of `telemetry top`. The value is the name that users see."""
 
     NODES = "nodes"
     CARDS = "cards"
@@ -118,7 +118,7 @@ class ViewOptions:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Everything that decides about the content of the screen, except its size."""
+    """Everything that determines the content of the screen, except its size."""
 
     nodes: tuple[NodeState, ...] = ()
     title: str = ""  # the origin of the readings
@@ -201,7 +201,7 @@ class Scene:
 
     @property
     def figures(self) -> Figures:
-        """Return the figures of the node, without values if its readings have expired."""
+        """Return the summary of the node. Its values are blank if the node's readings have expired."""
         if self.content is None or self.is_old:
             return node_figures(())
         return self.content.figures if self.slot is None else self.node.cache.get(node_figures, self.rows)
@@ -243,7 +243,7 @@ def _past_rows(content: NodeContent, past: Past, slot: int) -> tuple[Row, ...]:
 
 
 def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) -> MergedDevice:
-    """Return the device with only the numbers of that slot, because the history has no owners and processes."""
+    """Return the device with only the values of that slot, because the history has no owners or processes."""
     readings = tuple(
         MergedReading(metric, _LABELS.get(metric, ""), value, "history")
         for metric, kept in series.items()

@@ -26,7 +26,7 @@ def _share(key: str, label: str = "") -> Target:
 
 def _cap(key: str) -> Target:
     """Return the metric for a power limit. A card or guest without a limit prints 0 W."""
-    return metric(key, unit="W", zero=Absent.NOT_SUPPORTED)
+    return metric(key, unit="W", if_zero=Absent.NOT_SUPPORTED)
 
 
 def _clock(domain: str) -> Target:
@@ -35,7 +35,7 @@ def _clock(domain: str) -> Target:
 
 def _highest_clock(domain: str) -> Target:
     """Return the metric for the highest clock. 0 MHz means that the driver does not report the range."""
-    return metric("clock_max_hertz", domain, unit="MHz", zero=Absent.NOT_SUPPORTED)
+    return metric("clock_max_hertz", domain, unit="MHz", if_zero=Absent.NOT_SUPPORTED)
 
 
 def temperature(sensor: str) -> Target:

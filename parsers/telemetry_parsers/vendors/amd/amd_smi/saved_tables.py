@@ -211,7 +211,7 @@ _COLUMNS: Mapping[str, Column] = {
     "power-usage": column(
         rf"(?:({_NUMBER}|N/A)(?:/({_NUMBER}|N/A))? ?W|N/A)",
         metric("power_watts", unit="W"),
-        metric("power_cap_watts", unit="W", zero=Absent.NOT_SUPPORTED),
+        metric("power_cap_watts", unit="W", if_zero=Absent.NOT_SUPPORTED),
     ),
     "gpu": column(patterns.ID, identity("index")),
     "hip-id": QUIET,

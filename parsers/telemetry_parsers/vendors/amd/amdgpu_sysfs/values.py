@@ -90,12 +90,12 @@ def page_counts(text: str) -> tuple[float, float] | None:
 
 def _limit(metric_key: str, unit: str) -> Target:
     """Return the metric for a limit. 0 means that there is no limit."""
-    return metric(metric_key, unit=unit, zero=Absent.NOT_SUPPORTED)
+    return metric(metric_key, unit=unit, if_zero=Absent.NOT_SUPPORTED)
 
 
 def _link_width(metric_key: str) -> Target:
     """Return the metric for a link's width. 0 means no link, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
-    return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, zero=Absent.NOT_SUPPORTED)
+    return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, if_zero=Absent.NOT_SUPPORTED)
 
 
 # Limits precede powers, because powers are checked against limits.

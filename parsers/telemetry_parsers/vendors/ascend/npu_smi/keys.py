@@ -1,4 +1,4 @@
-"""Maps the keys of npu-smi's `key : value` answers to metrics, lists keys without a metric, and explains words."""
+"""Maps the keys of npu-smi's `key : value` output to metrics, and lists keys without a metric and words for values."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ FAN_CALLS: Mapping[str, Row] = {
     "FanSpeed_v2": Row("fan_ratio", over=100),
     "FanSpeedRPM": Row("fan_rpm"),
 }
-# A GPU that shares a chip with a CPU has no link and no memory of its own, but the driver returns 1 and 0
+# A GPU that shares a chip with a CPU has no link or memory of its own, but the driver returns 1 and 0
 # (GB10: Syllo/nvtop #499; Thor: iopsystems/rezolus #1108, #1196).
 NOT_OF_INTEGRATED = frozenset(
     {
