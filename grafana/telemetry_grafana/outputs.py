@@ -200,7 +200,7 @@ node.
 ## How long an alert lasts
 
 An alert should last until its problem is solved. Some alerts depend on the past: a link was up, a fan turned, a card
-had readings, or a target was a daemon of ours. The recording rules `telemetry-past` record this while the card or the target exists, and for seven days
+had readings, or a target was a telemetry daemon. The recording rules `telemetry-past` record this while the card or the target exists, and for seven days
 afterwards. If Prometheus starts without its data, this information is missing: a link that is down then counts as
 a link that was never up. These alerts may end before the problem is solved:
 
@@ -260,8 +260,8 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-_DCGM_HEAD = """# For clusters that run NVIDIA's dcgm-exporter: its names of 4.9 from those before, and back, so that boards of
-# both generations work during an upgrade. The series that a rule makes have the label renamed="yes". GPU_UTIL_RATIO of DCGM 4.6
+_DCGM_HEAD = """# For clusters that run NVIDIA's dcgm-exporter: records names of 4.9 from older names and vice versa, so boards of
+# both generations work during an upgrade. The series that these rules record have the label renamed="yes". GPU_UTIL_RATIO of DCGM 4.6
 # was a percentage under the new name: it is wrong here by a factor of 100. Load it beside, not in place of, the other rules.
 """
 

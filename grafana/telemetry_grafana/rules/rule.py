@@ -39,7 +39,7 @@ class Alert:
     check: str
     remedy: str = ""  # if empty, the remedy in _REMEDIES
     hold: str = AT_ONCE
-    counted_over_seconds: int = 0  # the time range of the condition; faults in a maintenance are ignored
+    counted_over_seconds: int = 0  # the time range of the condition; faults in a maintenance window are ignored
     held_back_by: tuple[str, ...] = ()  # alerts that suppress this alert on the same card or node
     held_back_by_event: str = ""  # matches the codes of critical events that suppress this alert
 
