@@ -30,7 +30,7 @@ def status_of(node: Snapshot, **expected: int) -> Status:
 
 
 @pytest.mark.parametrize("name", [*FAULTS, *NO_FAULTS])
-def test_a_fault_has_the_status_of_its_condition(name: str) -> None:
+def test_fault_has_the_status_of_its_condition(name: str) -> None:
     fault = {**FAULTS, **NO_FAULTS}[name]
     node, ids = node_with({name: fault})
     checkup = examine(screen(node), {}, {ids[name]})
@@ -38,7 +38,6 @@ def test_a_fault_has_the_status_of_its_condition(name: str) -> None:
 
 
 def test_every_fault_in_every_format(assert_golden: Callable[[Path, str], None]) -> None:
-    """Exit status, lines and performance data, byte for byte."""
     parts = []
     for name, fault in FAULTS.items():
         node, ids = node_with({name: fault})
@@ -50,7 +49,7 @@ def test_every_fault_in_every_format(assert_golden: Callable[[Path, str], None])
     assert_golden(GOLDEN, "".join(parts))
 
 
-def test_performance_data_are_those_of_monitoring_plugins() -> None:
+def test_performance_data_are_well_formed() -> None:
     form = re.compile(r"[A-Za-z0-9_.:-]+=-?[0-9.]+(%|s|B|c)?(;[0-9.]*){0,4}\Z")
     for cards in ("2xnvidia,2xamd,2xascend", "128xnvidia", "1xh100mig"):
         first, _, data = (
@@ -58,7 +57,7 @@ def test_performance_data_are_those_of_monitoring_plugins() -> None:
         )
         assert first.startswith("TELEMETRY ")
         assert data
-        assert all(form.match(each) for each in data.split(" ")), data
+        assert all(form.match(word) for word in data.split(" ")), data
         labels = [word.partition("=")[0] for word in data.split(" ")]
         assert len(labels) == len(set(labels)) <= 256
 
@@ -78,7 +77,7 @@ def test_documents_follow_the_schema() -> None:
         (0, 0, Status.OK),
     ],
 )
-def test_fewer_devices_than_expected_are_critical(present: int, expected: int, status: Status) -> None:
+def test_missing_devices_are_critical(present: int, expected: int, status: Status) -> None:
     devices = demo_snapshot("3xnvidia").devices[:present]
     node = replace(demo_snapshot("3xnvidia"), devices=devices)
     assert status_of(node, nvidia=expected) is status
@@ -97,20 +96,20 @@ def test_fewer_devices_than_expected_are_critical(present: int, expected: int, s
         ("disabled", None, Status.OK),
     ],
 )
-def test_a_source_that_tells_nothing_is_never_ok(state: str, up: bool | None, status: Status) -> None:  # a case
+def test_silent_source_is_never_ok(state: str, up: bool | None, status: Status) -> None:  # a case
     node = demo_snapshot("1xnvidia")
     changed = replace(node, sources=tuple(replace(source, state=state, up=up) for source in node.sources[:1]))  # type: ignore[arg-type]  # the states are words here
     assert status_of(changed) is status
 
 
-def test_the_worst_is_critical_then_warning_then_unknown() -> None:
+def test_worst_status_is_chosen() -> None:
     assert worst([Status.UNKNOWN, Status.WARNING, Status.OK]) is Status.WARNING
     assert worst([Status.UNKNOWN, Status.CRITICAL]) is Status.CRITICAL
     assert worst([Status.UNKNOWN, Status.OK]) is Status.UNKNOWN
     assert worst([]) is Status.OK
 
 
-def test_other_numbers_hold_for_their_judge_alone() -> None:
+def test_overridden_thresholds_are_local() -> None:
     node, ids = node_with({"pages": FAULTS["pages retired"]})
     shown = screen(node)
     with overridden({"retired_pages": 11.0}):
@@ -133,7 +132,7 @@ def test_hostile_names_break_no_line() -> None:
     assert all(line.isprintable() for line in check_formats.nhc(checkup).splitlines())
 
 
-def test_a_node_without_devices_is_well_only_if_nothing_shows_that_it_has_accelerators() -> None:
+def test_node_without_accelerators_is_ok() -> None:
     empty = snapshot()
     assert examine(empty, {}).status is Status.UNKNOWN
     assert examine(empty, {}, has_accelerators=False).status is Status.OK

@@ -19,8 +19,7 @@ def check(*arguments: str) -> Completed:
     return run_main("check", *arguments)
 
 
-def test_simulated_cards_are_well() -> None:
-    """As a monitoring system runs it: a process."""
+def test_simulated_cards_are_ok() -> None:
     command = [*COMMAND, "check", "--demo", "2xnvidia"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment({}))
     assert done.returncode == 0
@@ -28,27 +27,27 @@ def test_simulated_cards_are_well() -> None:
     assert done.stdout.count("\n") == 1
 
 
-def test_the_daemon_is_asked_first_and_another_node_by_its_address(tmp_path: Path) -> None:
+def test_daemon_is_asked_first(tmp_path: Path) -> None:
     with Daemon(tmp_path, "[expect.devices]\nnvidia = 3\n", ("--demo", "2xnvidia")) as daemon:
         daemon.until(lambda: daemon.document()["devices"])
         done = check("--node", daemon.address)
         assert done.status == 2
         assert "nvidia devices: 2 of 3 present" in done.stdout
-        one = check("--node", daemon.address, "--device", "1", "--format", "json")
-        assert one.status == 0
-        assert [each["name"] for each in json.loads(one.stdout)["checks"]] == ["nvidia 1"]
+        done = check("--node", daemon.address, "--device", "1", "--format", "json")
+        assert done.status == 0
+        assert [row["name"] for row in json.loads(done.stdout)["checks"]] == ["nvidia 1"]
         assert check("--node", daemon.address, "--device", "7").status == 3
 
 
 @pytest.mark.parametrize(("form", "status"), [("nagios", 3), ("nhc", 1), ("npd", 2), ("json", 3)])
-def test_a_daemon_that_is_gone_is_unknown(form: str, status: int) -> None:
+def test_missing_daemon_is_unknown(form: str, status: int) -> None:
     done = check("--node", "127.0.0.1:1", "--format", form)
     assert done.status == status
     assert "TELEMETRY UNKNOWN - 127.0.0.1:1" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_the_deadline_holds_while_a_tool_hangs(tmp_path: Path) -> None:
+def test_deadline_applies_while_a_tool_hangs(tmp_path: Path) -> None:
     tools = ToolFolder(tmp_path / "tools")
     tools.hangs("mthreads-gmi")
     (tmp_path / "check.toml").write_text(f'[state]\ndirectory = "{tmp_path}/s"\nruntime_directory = "{tmp_path}/r"\n')
@@ -73,7 +72,7 @@ def test_the_deadline_holds_while_a_tool_hangs(tmp_path: Path) -> None:
         pytest.param("a." * 50_000 + "a = 1\n", "more than 64 parts", id="a key of many parts"),
     ],
 )
-def test_a_bad_file_of_thresholds_is_named(tmp_path: Path, text: str, words: str) -> None:
+def test_bad_file_of_thresholds_is_named(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "t.toml"
     file.write_text(text)
     done = check("--demo", "1xnvidia", "--thresholds", str(file))
@@ -82,7 +81,7 @@ def test_a_bad_file_of_thresholds_is_named(tmp_path: Path, text: str, words: str
     assert done.stdout.startswith("TELEMETRY UNKNOWN - ")
 
 
-def test_a_file_of_thresholds_is_heeded(tmp_path: Path) -> None:
+def test_file_of_thresholds_is_applied(tmp_path: Path) -> None:
     file = tmp_path / "t.toml"
     file.write_text("[expect]\nnvidia = 2\n")
     assert check("--demo", "1xnvidia", "--thresholds", str(file)).status == 2
@@ -91,7 +90,7 @@ def test_a_file_of_thresholds_is_heeded(tmp_path: Path) -> None:
 
 
 def run_health_check(folder: Path, output: str, status: int) -> tuple[int, str]:
-    """Slurm's health check with a `telemetry` that prints and ends so; its status, and what it logged."""
+    """Run Slurm's health check with a fake `telemetry`; return its status and its log."""
     tools = ToolFolder(folder)
     tools.script("telemetry", f"printf '%s\\n' '{output}'; exit {status}")
     log = folder / "log"
@@ -102,13 +101,13 @@ def run_health_check(folder: Path, output: str, status: int) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(("status", "expected"), [(0, 0), (1, 0), (2, 1), (3, 0), (127, 0)])
-def test_slurms_health_check_fails_for_what_is_critical_alone(tmp_path: Path, status: int, expected: int) -> None:
+def test_slurm_health_check_fails_for_critical_only(tmp_path: Path, status: int, expected: int) -> None:
     found, logged = run_health_check(tmp_path, "TELEMETRY X - nvidia 3: lost | a=1", status)
     assert found == expected
     assert logged == ("" if status == 0 else "-t telemetry-check -- TELEMETRY X - nvidia 3: lost\n")
 
 
-def test_the_plugin_of_node_problem_detector_is_what_it_takes() -> None:
+def test_node_problem_detector_plugin_is_valid() -> None:
     plugin = json.loads((DEPLOY / "node-problem-detector.json").read_text())
     (rule,) = plugin["rules"]
     assert rule["condition"] in {condition["type"] for condition in plugin["conditions"]}
@@ -118,8 +117,8 @@ def test_the_plugin_of_node_problem_detector_is_what_it_takes() -> None:
 
 @pytest.mark.long
 @pytest.mark.needs("icinga2")
-def test_icinga_takes_the_command() -> None:
-    """Its own checker compiles the command and the service, with a host to which it applies; it does so as a user of its own."""
+def test_icinga_accepts_the_command() -> None:
+    """Its checker compiles the command and the service for a matching host, as another user."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o777)

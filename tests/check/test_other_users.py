@@ -31,7 +31,7 @@ CONFIG = '[sources.mthreads-gmi]\ninterval = 0.5\nmode = "always"\n'
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, ToolFolder]]:
-    """A daemon that has lost one of two cards, and whose socket this user may not use."""
+    """Yield a daemon that has lost one of two cards, and whose socket this user may not use."""
     folder = tmp_path_factory.mktemp("node")
     tools = ToolFolder(folder / "tools")
     tools.answers(TOOL, {"-q --json": Answer(query_json((CARD, SECOND_CARD)))}, REFUSAL)
@@ -70,23 +70,21 @@ def test_check_finds_the_lost_card_over_http(node: tuple[Daemon, ToolFolder]) ->
 
 
 @pytest.mark.parametrize(("form", "status"), [("nagios", 3), ("nhc", 0)])
-def test_check_is_unknown_if_the_daemon_cannot_be_asked(
-    node: tuple[Daemon, ToolFolder], form: str, status: int
-) -> None:
+def test_check_is_unknown_without_access(node: tuple[Daemon, ToolFolder], form: str, status: int) -> None:
     done = run(node, "check", "--format", form)
     assert done.returncode == status, done
     assert "UNKNOWN - the daemon of this node does not answer this user" in done.stdout
     assert "permission denied" in done.stdout
 
 
-def test_snapshot_reads_the_tools_and_says_so(node: tuple[Daemon, ToolFolder]) -> None:
+def test_snapshot_reads_the_tools_without_access(node: tuple[Daemon, ToolFolder]) -> None:
     done = run(node, "snapshot")
     assert "MTT S80" in done.stdout
     assert "does not answer this user" in done.stderr
     assert "the tools were read instead" in done.stderr
 
 
-def test_python_warns_and_reads_the_tools(node: tuple[Daemon, ToolFolder]) -> None:
+def test_python_reads_the_tools_without_access(node: tuple[Daemon, ToolFolder]) -> None:
     daemon, tools = node
     code = "import device_telemetry as d; print([c.vendor for c in d.read().devices])"
     environment = {
@@ -105,7 +103,7 @@ def test_python_warns_and_reads_the_tools(node: tuple[Daemon, ToolFolder]) -> No
     assert "does not answer this user" in done.stderr
 
 
-def test_an_answer_of_another_users_process_does_not_count(
+def test_answer_of_another_users_process_is_ignored(
     node: tuple[Daemon, ToolFolder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon, _ = node

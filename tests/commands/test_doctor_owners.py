@@ -24,7 +24,7 @@ def dead(root: Path) -> None:
         (dead, "the kubelet is down or restarting", "docs/owners.md describes what this source needs"),
     ],
 )
-def test_it_says_why_there_is_no_kubelet(tmp_path: Path, prepare: Callable[[Path], None], why: str, to_do: str) -> None:
+def test_missing_kubelet_is_explained(tmp_path: Path, prepare: Callable[[Path], None], why: str, to_do: str) -> None:
     prepare(tmp_path)
     config = bare_config(tmp_path, f'[attribution]\nenabled = true\n[sources.kubelet]\npath = "{tmp_path}"\n')
     _, output, _ = run_main("doctor", "--config", config, "--source", "kubelet", "--all")
@@ -35,9 +35,7 @@ def test_it_says_why_there_is_no_kubelet(tmp_path: Path, prepare: Callable[[Path
 
 
 @pytest.mark.parametrize(("card", "status"), [("a1b2c3d4e5f60703", 0), ("7", 2)])
-def test_a_source_of_owners_alone_is_held_against_the_cards_that_others_list(
-    tmp_path: Path, card: str, status: int
-) -> None:
+def test_owner_source_alone_is_compared_with_listed_cards(tmp_path: Path, card: str, status: int) -> None:
     node = Played(tmp_path)
     node.card(3)
     jobs = tmp_path / "jobs"
@@ -46,7 +44,7 @@ def test_a_source_of_owners_alone_is_held_against_the_cards_that_others_list(
     (jobs / "slurm-12.json").write_text(json.dumps(job))
     node.config += f'[attribution]\nenabled = true\njob_directory = "{jobs}"\n'
     asked = node.doctor("--source", "slurm")
-    assert (asked.status, "slurm: ok" in asked.output) == (status, True), asked.output
+    assert (asked.status, "slurm: ok" in asked.stdout) == (status, True), asked.stdout
     assert ("does not match exactly one device" in asked.words) == (status == 2)
-    assert "amdgpu-sysfs" not in asked.output
+    assert "amdgpu-sysfs" not in asked.stdout
     node.close()

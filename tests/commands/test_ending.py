@@ -20,7 +20,7 @@ from kits.waiting import comes_true
         pytest.param("record", signal.SIGINT, id="Ctrl-C ends a recording"),
     ],
 )
-def test_no_tool_outlives_a_command_that_a_signal_ends(command: str, number: int, tmp_path: Path) -> None:
+def test_signal_leaves_no_tool_behind(command: str, number: int, tmp_path: Path) -> None:
     tools = ToolFolder(tmp_path / "tools")
     tools.hangs("mthreads-gmi")
     running = subprocess.Popen(

@@ -27,7 +27,7 @@ JOB = {"SLURM_JOB_ID": "1234", "SLURM_JOB_USER": "anna", "SLURM_JOB_GPUS": "0,1"
 def call(
     *arguments: str, environment: Mapping[str, str] | None = None, **more: Any
 ) -> subprocess.CompletedProcess[str]:
-    """`telemetry job` with an environment of its own; ended by status 0, whatever it was called with."""
+    """Run `telemetry job` with this environment; its exit status must be 0."""
     given = {**PATIENT_JOB, **(JOB if environment is None else environment)}
     return ended_well([TELEMETRY, "job", *arguments], given, **more)
 
@@ -40,8 +40,8 @@ def ended_well(command: Sequence[str], environment: Mapping[str, str], **more: A
     return done
 
 
-def test_the_work_may_not_take_longer_than_schedulers_wait() -> None:
-    """The law is two seconds, with the start of Python."""
+def test_work_is_shorter_than_schedulers_wait() -> None:
+    """Schedulers allow two seconds, which include the start of Python."""
     assert harmless._MAX_SECONDS < 1.5  # noqa: SLF001  # no interface has it
 
 
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "run/telemetry-jobs"
 
 
-def test_start_and_end(folder: Path) -> None:
+def test_start_and_end_are_recorded(folder: Path) -> None:
     before = time.time()
     done = call("start", "--directory", str(folder))
     assert (done.stdout, done.stderr) == ("", "")
@@ -67,7 +67,7 @@ def test_start_and_end(folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["slurm-1234.json"]
 
 
-def test_folder_and_file_are_for_root_and_the_service(folder: Path) -> None:
+def test_modes_of_folder_and_file(folder: Path) -> None:
     call("start", "--directory", str(folder))
     path = folder / "slurm-1234.json"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o755
@@ -76,7 +76,7 @@ def test_folder_and_file_are_for_root_and_the_service(folder: Path) -> None:
 
 
 @pytest.mark.needs("root")
-def test_the_file_has_the_group_of_the_folder(folder: Path) -> None:
+def test_file_has_the_group_of_the_folder(folder: Path) -> None:
     folder.mkdir(parents=True)
     os.chown(folder, 0, 4242)
     call("start", "--directory", str(folder))
@@ -84,7 +84,7 @@ def test_the_file_has_the_group_of_the_folder(folder: Path) -> None:
 
 
 @pytest.mark.needs("root")
-def test_a_new_folder_gets_the_group_of_the_service(tmp_path: Path, folder: Path) -> None:
+def test_new_folder_has_the_group_of_the_service(tmp_path: Path, folder: Path) -> None:
     runtime = tmp_path / "runtime"
     runtime.mkdir()
     os.chown(runtime, 4242, 4343)
@@ -107,7 +107,7 @@ cli.main(["job", "start", "--config", sys.argv[2]])
 """
 
 
-def test_the_configuration_says_where(tmp_path: Path, folder: Path) -> None:
+def test_folder_comes_from_the_configuration(tmp_path: Path, folder: Path) -> None:
     file = tmp_path / "telemetry.toml"
     file.write_text(f'[attribution]\njob_directory = "{folder}"\n')
     call("start", "--config", str(file))
@@ -119,7 +119,7 @@ def test_the_configuration_says_where(tmp_path: Path, folder: Path) -> None:
 @pytest.mark.parametrize(
     "content", ['[attribution\njob_directory = "/elsewhere"\n', '[attribution]\njob_directory = "jobs"\n', None]
 )
-def test_a_configuration_that_cannot_be_used_is_reported(tmp_path: Path, content: str | None) -> None:
+def test_unusable_configuration_is_reported(tmp_path: Path, content: str | None) -> None:
     file = tmp_path / "telemetry.toml"
     if content is not None:
         file.write_text(content)
@@ -132,7 +132,7 @@ def test_a_configuration_that_cannot_be_used_is_reported(tmp_path: Path, content
 @pytest.mark.parametrize(
     "job_id", ["../../etc/passwd", "12/..", ".", "1234[7].head.example.org", "ƒ2Ek", "a b", "\u202e"]
 )
-def test_no_id_leads_out_of_the_folder(folder: Path, job_id: str) -> None:
+def test_job_id_stays_within_the_folder(folder: Path, job_id: str) -> None:
     call("start", "--directory", str(folder), environment={"PBS_JOBID": job_id})
     (path,) = folder.iterdir()
     assert path.name.startswith("pbs-")
@@ -164,7 +164,7 @@ def below_a_file(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "expected"), [(below_a_file, ""), (anybodys, "can be written by others"), (full, "10,000 files")]
 )
-def test_no_folder_fails_a_hook(folder: Path, action: str, make: Callable[[Path], None], expected: str) -> None:
+def test_bad_folder_fails_no_hook(folder: Path, action: str, make: Callable[[Path], None], expected: str) -> None:
     make(folder)
     arguments = (action, "--directory", str(folder))
     done = call(*arguments)
@@ -175,7 +175,7 @@ def test_no_folder_fails_a_hook(folder: Path, action: str, make: Callable[[Path]
 
 
 @pytest.mark.parametrize("more", [(), ("--config", "/nowhere")])
-def test_no_read_only_folder_fails_a_hook(more: Sequence[str]) -> None:
+def test_read_only_folder_fails_no_hook(more: Sequence[str]) -> None:
     assert "/proc/sys/kernel" in call("start", "--directory", "/proc/sys/kernel", *more).stderr
 
 
@@ -193,7 +193,7 @@ def test_no_read_only_folder_fails_a_hook(more: Sequence[str]) -> None:
     ],
     ids=repr,
 )
-def test_no_usage_error_fails_a_hook(tmp_path: Path, folder: Path, arguments: list[str]) -> None:
+def test_usage_error_fails_no_hook(tmp_path: Path, folder: Path, arguments: list[str]) -> None:
     call(*arguments, environment={**JOB, **directory(folder)}, cwd=tmp_path)
 
 
@@ -209,26 +209,26 @@ def test_no_usage_error_fails_a_hook(tmp_path: Path, folder: Path, arguments: li
         {**JOB, "COLUMNS": "nonsense", "TELEMETRY_DEBUG": "1", "TELEMETRY_CONFIG": "/proc/self/mem"},
     ],
 )
-def test_no_environment_fails_a_hook(folder: Path, environment: dict[str, str]) -> None:
+def test_environment_fails_no_hook(folder: Path, environment: dict[str, str]) -> None:
     call("start", environment={**environment, **directory(folder)})
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full 2>/dev/full"])
-def test_no_stream_fails_a_hook(folder: Path, closed: str) -> None:
+def test_closed_stream_fails_no_hook(folder: Path, closed: str) -> None:
     for action in ("start", "--nonsense"):
         shell = f'exec "$0" job {action} {closed}'
         ended_well(["sh", "-c", shell, TELEMETRY], {**PATIENT_JOB, **JOB, **directory(folder)})
     assert record(folder)["id"] == "1234"
 
 
-def test_output_without_a_reader_does_not_fail_a_hook(folder: Path) -> None:
+def test_output_without_a_reader_fails_no_hook(folder: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     call("--help", capture_output=False, stdout=writing, stderr=writing)
     os.close(writing)
 
 
-def test_a_full_pipe_does_not_hold_a_hook(folder: Path) -> None:
+def test_full_pipe_blocks_no_hook(folder: Path) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with suppress(BlockingIOError):  # it is full, as this test wants it
@@ -245,11 +245,11 @@ def test_a_full_pipe_does_not_hold_a_hook(folder: Path) -> None:
     [(resource.RLIMIT_NOFILE, 5), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NPROC, 1)],
     ids=["no descriptors", "no bytes", "no processes"],
 )
-def test_no_limit_fails_a_hook(folder: Path, limit: int, most: int) -> None:
+def test_limit_fails_no_hook(folder: Path, limit: int, most: int) -> None:
     call("start", environment={**JOB, **directory(folder)}, preexec_fn=lambda: resource.setrlimit(limit, (most, most)))
 
 
-def test_a_daemon_that_does_not_answer_does_not_hold_a_hook(tmp_path: Path, folder: Path) -> None:
+def test_silent_daemon_blocks_no_hook(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "runtime").mkdir()
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(tmp_path / "runtime/control.sock"))
@@ -262,8 +262,8 @@ def test_a_daemon_that_does_not_answer_does_not_hold_a_hook(tmp_path: Path, fold
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE])
-def test_no_signal_fails_a_hook_that_works(folder: Path, number: signal.Signals) -> None:
-    """Once Python is up; a signal before that ends any program."""
+def test_signal_fails_no_hook(folder: Path, number: signal.Signals) -> None:
+    """Python is running; an earlier signal ends any program."""
     code = (
         "import os, sys, time; sys.argv = ['telemetry', 'job', 'start']\n"
         "from telemetry_daemon import cli\n"
@@ -274,7 +274,7 @@ def test_no_signal_fails_a_hook_that_works(folder: Path, number: signal.Signals)
     ended_well([sys.executable, "-c", code], {**JOB, **directory(folder)})
 
 
-def test_work_that_hangs_is_left_behind(folder: Path) -> None:
+def test_hanging_work_is_abandoned(folder: Path) -> None:
     code = (
         "import sys, time; sys.argv = ['telemetry', 'job', 'start']\n"
         "from telemetry_daemon import cli\n"
@@ -285,7 +285,7 @@ def test_work_that_hangs_is_left_behind(folder: Path) -> None:
     assert "did not end in time" in ended_well([sys.executable, "-c", code], {**JOB, **directory(folder)}).stderr
 
 
-def test_it_loads_nothing_that_takes_long() -> None:
+def test_hook_imports_few_modules() -> None:
     code = (
         "import sys, os\n"
         "os._exit = lambda status: print(*sys.modules) or os.kill(os.getpid(), 9)\n"

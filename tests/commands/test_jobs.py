@@ -33,7 +33,6 @@ def keep(folder: Path, ago: float = 0.0, host: str = "") -> Node:
 
 
 def hours_by_owner(*arguments: str) -> dict[str, float]:
-    """The hours of each owner."""
     status, out, _ = run_main("jobs", "--format", "json", *arguments)
     assert status == 0
     document = json.loads(out)
@@ -41,7 +40,7 @@ def hours_by_owner(*arguments: str) -> dict[str, float]:
     return {name: round(row["allocated_hours"], 2) for name, row in rows.items() if row["allocated_hours"]}
 
 
-def test_the_files_of_this_node_are_read_by_default(tmp_path: Path, config: str) -> None:
+def test_files_of_this_node_are_the_default(tmp_path: Path, config: str) -> None:
     keep(tmp_path)
     assert hours_by_owner("--config", config) == {"9": 1.0, "7": 0.5, "8": 0.25, "nobody": 0.25}
     assert hours_by_owner("--config", config, "--user", "u1077") == {"8": 0.25}
@@ -50,7 +49,7 @@ def test_the_files_of_this_node_are_read_by_default(tmp_path: Path, config: str)
     assert [line.split()[0] for line in out.splitlines()[:4]] == ["USER", "u1042", "u1077", "(unallocated)"]
 
 
-def test_a_mistyped_user_is_answered_with_the_nearest_one(tmp_path: Path, config: str) -> None:
+def test_mistyped_user_gets_a_suggestion(tmp_path: Path, config: str) -> None:
     keep(tmp_path)
     status, out, error = run_main("jobs", "--user", "u1707", "--config", config)
     assert (status, out) == (64, "")
@@ -71,18 +70,18 @@ def test_files_of_several_nodes_are_joined(tmp_path: Path) -> None:
     ("since", "owners"),
     [("30m", {"9", "nobody"}), ("2h", {"9", "7", "8", "nobody"}), ("2001-01-01", {"9", "7", "8", "nobody"})],
 )
-def test_since_leaves_out_who_ended_before(tmp_path: Path, config: str, since: str, owners: set[str]) -> None:
+def test_since_excludes_earlier_jobs(tmp_path: Path, config: str, since: str, owners: set[str]) -> None:
     keep(tmp_path)
     assert hours_by_owner("--config", config, "--since", since).keys() == owners
 
 
-def test_where_nothing_was_kept_it_says_what_to_do(config: str) -> None:
+def test_missing_records_are_explained(config: str) -> None:
     status, out, error = run_main("jobs", "--config", config)
     assert (status, out) == (3, "")
     assert "attribution.enabled" in error
 
 
-def test_before_the_first_record_is_written_it_says_when_that_is(tmp_path: Path) -> None:
+def test_missing_first_record_is_explained(tmp_path: Path) -> None:
     config = bare_config(tmp_path, more="[attribution]\nenabled = true\n")
     status, out, error = run_main("jobs", "--config", config)
     assert (status, out) == (3, "")
@@ -90,7 +89,7 @@ def test_before_the_first_record_is_written_it_says_when_that_is(tmp_path: Path)
     assert "attribution.enabled" not in error
 
 
-def test_half_and_hostile_lines_are_skipped_with_their_number(tmp_path: Path) -> None:
+def test_invalid_lines_are_skipped_with_their_number(tmp_path: Path) -> None:
     node = keep(tmp_path)
     good = job_json.line(node.records[0])
     path = tmp_path / "mixed.jsonl"
@@ -111,18 +110,16 @@ def test_half_and_hostile_lines_are_skipped_with_their_number(tmp_path: Path) ->
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "large"])
-def test_what_is_no_file_is_reported_in_one_line(tmp_path: Path, kind: str) -> None:
+INVALID = {"missing": lambda _: None, "folder": os.mkdir, "pipe": os.mkfifo, "large": lambda path: path.touch()}
+
+
+@pytest.mark.parametrize("kind", INVALID)
+def test_invalid_file_is_reported_in_one_line(tmp_path: Path, kind: str) -> None:
     path = tmp_path / kind
-    if kind == "folder":
-        path.mkdir()
-    if kind == "pipe":
-        os.mkfifo(path)
+    INVALID[kind](path)
     if kind == "large":
-        with path.open("wb") as file:
-            file.truncate(1 << 30)
+        os.truncate(path, 1 << 30)
     status, out, error = run_main("jobs", str(path))
-    assert (status, out) == (64, "")
+    assert (status, out, error.count("\n")) == (64, "", 1)
     reason = "no such file: '{}'" if kind == "missing" else "cannot read '{}': "
     assert error.startswith(f"telemetry: {reason.format(path)}")
-    assert error.count("\n") == 1

@@ -18,7 +18,7 @@ def samples(page: str) -> dict[str, float]:
     return {name: float(value) for name, value in re.findall(r"^(telemetry_maintenance\S*) (\S+)$", page, re.MULTILINE)}
 
 
-def test_announced_reported_kept_over_a_restart_and_ended(tmp_path: Path) -> None:
+def test_maintenance_survives_a_restart_and_ends(tmp_path: Path) -> None:
     config = ("--config", str(tmp_path / "telemetry.toml"))
     with Daemon(tmp_path, HOST_ONLY) as running:
         assert samples(running.page()) == {"telemetry_maintenance": 0.0}
@@ -50,18 +50,18 @@ def test_announced_reported_kept_over_a_restart_and_ended(tmp_path: Path) -> Non
         running.until(lambda: running.logged("maintenance has ended"))
 
 
-def test_a_reason_of_unprintable_or_too_many_characters_is_refused() -> None:
+def test_invalid_reason_is_refused() -> None:
     for reason in ("x" * 201, "two\nlines"):
         status, _, message = run_main("maintenance", "on", "--reason", reason)
         assert (status, "at most 200 printable characters" in message) == (64, True), message
 
 
-def test_without_a_daemon_nothing_can_be_announced(tmp_path: Path) -> None:
+def test_announcement_needs_a_daemon(tmp_path: Path) -> None:
     status, _, message = run_main("maintenance", "on", "--config", bare_config(tmp_path))
     assert (status, "no daemon answers" in message) == (69, True), message
 
 
-def test_where_it_cannot_be_kept_the_command_says_so_and_it_holds_all_the_same(tmp_path: Path) -> None:
+def test_unsaved_maintenance_is_reported_and_in_force(tmp_path: Path) -> None:
     config = ("--config", str(tmp_path / "telemetry.toml"))
     (tmp_path / "state").write_text("in the way of the folder")
     with Daemon(tmp_path, HOST_ONLY) as running:
@@ -73,7 +73,7 @@ def test_where_it_cannot_be_kept_the_command_says_so_and_it_holds_all_the_same(t
 ASCEND = "4ED7F9F2 DA8741D8"
 
 
-def test_an_id_with_blanks_is_reported_as_it_is_to_be_typed(tmp_path: Path) -> None:
+def test_id_with_blanks_is_quoted(tmp_path: Path) -> None:
     path = devices_file.path_in(f"{tmp_path}/state")
     devices_file.save(path, StoredDevices((Identity(ASCEND, "ascend", "0", "910B3", lost_since=1.7e9),), since=1.6e9))
     config = bare_config(tmp_path)
@@ -86,7 +86,7 @@ def test_an_id_with_blanks_is_reported_as_it_is_to_be_typed(tmp_path: Path) -> N
     assert devices_file.load(path) == StoredDevices(since=1.6e9)
 
 
-def test_all_lost_devices_or_those_of_a_vendor_and_no_others(tmp_path: Path) -> None:
+def test_lost_devices_of_a_vendor_or_all_are_forgotten(tmp_path: Path) -> None:
     path = devices_file.path_in(f"{tmp_path}/state")
     here = Identity("GPU-1", "amd", "0", "MI300X")
     lost = [
@@ -103,7 +103,7 @@ def test_all_lost_devices_or_those_of_a_vendor_and_no_others(tmp_path: Path) -> 
     assert devices_file.load(path) == StoredDevices((here,))
 
 
-def test_an_unknown_vendor_is_reported_where_no_device_was_forgotten(tmp_path: Path) -> None:
+def test_unknown_vendor_is_reported(tmp_path: Path) -> None:
     config = bare_config(tmp_path)
     forget = ("forget", "--all-lost", "--config", config, "--vendor")
     assert run_main(*forget, "nvidai")[::2] == (64, "telemetry: unknown vendor 'nvidai'; did you mean 'nvidia'?\n")

@@ -24,7 +24,6 @@ def record(tmp_path: Path, tools: ToolFolder, *arguments: str, settings: str = "
 
 
 def answered(text: str) -> set[tuple[str, str]]:
-    """The polls that were answered, in a recording."""
     captures = map(json.loads, text.splitlines())
     return {(capture["source"], capture["poll"]) for capture in captures if capture["outputs"]}
 
@@ -35,17 +34,15 @@ def answers_after(tools: ToolFolder, seconds: float) -> None:
     tools.script("mthreads-gmi", f"sleep {seconds}\nexec /bin/cat {text}")
 
 
-def test_the_time_begins_when_each_source_has_answered_once(tmp_path: Path, tools: ToolFolder) -> None:
+def test_recording_starts_after_the_first_answers(tmp_path: Path, tools: ToolFolder) -> None:
     answers_after(tools, 1.0)
     done = record(tmp_path, tools)
     assert (done.status, answered(done.stdout) >= {("host", "readings"), ("mthreads-gmi", "readings")}) == (0, True)
 
 
 @pytest.mark.parametrize("keeps_the_newest", [True, False])
-def test_a_daemon_is_waited_for_until_it_has_an_answer_of_each_source(
-    tmp_path: Path, tools: ToolFolder, keeps_the_newest: bool
-) -> None:
-    """One that keeps the newest answers has them once it has run for a while; else all sources are asked."""
+def test_recording_waits_for_the_daemons_sources(tmp_path: Path, tools: ToolFolder, keeps_the_newest: bool) -> None:
+    """A daemon with recent captures has them after a while; otherwise all sources are polled."""
     answers_after(tools, 1.0 if keeps_the_newest else 0.0)
     settings = f"{ALWAYS}[flight_recorder]\nenabled = {str(keeps_the_newest).lower()}\n"
     with Daemon(tmp_path, settings, environment=tools.environment) as daemon:
@@ -67,8 +64,8 @@ HANGS = "[sources.mthreads-gmi]\ndeadline = 0.5\n"
         (True, 2, "nothing was recorded: mthreads-gmi: "),
     ],
 )
-def test_nothing_recorded_is_an_error(tmp_path: Path, tools: ToolFolder, hangs: bool, status: int, named: str) -> None:
-    """An earlier recording stays, and a new one is not begun."""
+def test_empty_recording_is_an_error(tmp_path: Path, tools: ToolFolder, hangs: bool, status: int, named: str) -> None:
+    """An earlier recording is kept, and no new file is created."""
     if hangs:
         tools.hangs("mthreads-gmi")
     path = tmp_path / "recording.jsonl"
@@ -81,7 +78,7 @@ def test_nothing_recorded_is_an_error(tmp_path: Path, tools: ToolFolder, hangs: 
     assert record(tmp_path, tools, "-o", "-", settings=HANGS)[:2] == (status, "")
 
 
-def test_a_source_that_hangs_is_recorded_beside_one_that_answers(tmp_path: Path, tools: ToolFolder) -> None:
+def test_hanging_source_is_recorded_beside_a_good_one(tmp_path: Path, tools: ToolFolder) -> None:
     tools.prints("mthreads-gmi", TABLE)
     tools.hangs("ixsmi")
     done = record(tmp_path, tools, settings="[sources.ixsmi]\ndeadline = 0.5\n")

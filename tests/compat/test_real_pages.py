@@ -77,15 +77,24 @@ DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         "-SERIAL_NUMBER": "the spelling of old releases",
         **dict.fromkeys(
             [
-                *("+card_model", "+card_series", "+card_vendor", "+container", "+deployment_mode", "+driver_version"),
-                *(
-                    "+gpu_compute_partition_type",
-                    "+gpu_id",
-                    "+gpu_memory_partition_type",
-                    "+gpu_partition_id",
-                    "+gpu_uuid",
-                ),
-                *("+hostname", "+job_id", "+job_partition", "+job_user", "+namespace", "+pod", "+serial_number"),
+                "+card_model",
+                "+card_series",
+                "+card_vendor",
+                "+container",
+                "+deployment_mode",
+                "+driver_version",
+                "+gpu_id",
+                "+gpu_partition_id",
+                "+gpu_compute_partition_type",
+                "+gpu_memory_partition_type",
+                "+gpu_uuid",
+                "+hostname",
+                "+job_id",
+                "+job_partition",
+                "+job_user",
+                "+namespace",
+                "+pod",
+                "+serial_number",
                 "+vbios_version",
             ],
             "a page of an old release, or one with the labels of its default configuration alone",
@@ -132,7 +141,7 @@ _FREE = re.compile(
 
 @dataclass(frozen=True)
 class Printed:
-    """What a page has of a family: its type if it says so, the sets of its labels, and the shapes of their values."""
+    """The type of a family, its sets of labels, and the shapes of their values."""
 
     kind: str = ""
     labels: set[frozenset[str]] = field(default_factory=set)
@@ -144,7 +153,7 @@ def shape(text: str) -> str:
 
 
 def printed(text: str, prefix: str = "") -> dict[str, Printed]:
-    """Return the families of a page, also of one that is indented, cut or has time stamps."""
+    """Return the families of a page, even if it is indented, cut or has time stamps."""
     kinds = dict(re.findall(r"^\s*# TYPE (\S+) (\S+)", text, re.MULTILINE))
     families: dict[str, Printed] = {}
     for match in re.finditer(r"^\s*([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+[-+0-9.eE]+(?: \d+)?\s*$", text, re.MULTILINE):
@@ -192,7 +201,7 @@ def shown(table: ExporterTable, snapshot: Snapshot, *, with_pods: bool) -> str:
 
 @cache
 def ours(name: str, *, with_pods: bool) -> dict[str, Printed]:
-    """Return our families, of simulated cards as they are and with all readings."""
+    """Return our families of simulated cards, with their own and with all readings."""
     table, found = load_table(name), dict[str, Printed]()
     vendor = table.vendors[0]
     for cards in CARDS.get(vendor, (f"2x{vendor}",)):
@@ -243,7 +252,7 @@ def is_listed(difference: str, listed: Mapping[str, str]) -> bool:
 
 
 @pytest.mark.parametrize("path", pages(), ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_real_page_is_ours_or_its_difference_is_listed(path: Path) -> None:
+def test_real_page_matches_or_difference_is_listed(path: Path) -> None:
     name = path.parent.name
     text = path.read_text()
     theirs = printed(text, "mlu_" if name == "mlu-exporter" else "")
@@ -254,7 +263,7 @@ def test_a_real_page_is_ours_or_its_difference_is_listed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
-def test_each_listed_difference_is_on_a_page(name: str) -> None:
+def test_listed_difference_is_on_a_page(name: str) -> None:
     found: set[str] = set()
     for path in pages():
         if path.parent.name == name:
@@ -266,7 +275,7 @@ def test_each_listed_difference_is_on_a_page(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXPORTERS)
-def test_a_device_with_all_readings_has_every_name(name: str) -> None:
+def test_device_with_all_readings_has_every_name(name: str) -> None:
     table = load_table(name)
     rows = {table.prefix + row.name for row in (*table.rows, *table.node_rows) if not getattr(row, "metric", "")}
     assert rows - ours(name, with_pods=True).keys() == set()

@@ -21,7 +21,6 @@ UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
 
 
 def fetched(url: str, **headers: str) -> tuple[int, str, bytes]:
-    """Status, content type and body."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
             return answer.status, answer.headers["Content-Type"], answer.read()
@@ -66,7 +65,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, own_address: str) -> Iterat
         yield running
 
 
-def test_every_page_is_beside_the_metrics_whatever_their_path(daemon: Daemon) -> None:
+def test_every_page_is_served(daemon: Daemon) -> None:
     base = f"http://{daemon.address}"
     assert fetched(f"{base}/metrics/dcgm-exporter")[2].count(b"\n" + UTILIZATION.encode() + b"{") == 2
     status, kind, body = fetched(f"{base}/metrics/dcgm-exporter?name[]={UTILIZATION}", **{"Accept-Encoding": "gzip"})
@@ -101,7 +100,7 @@ def test_every_page_is_beside_the_metrics_whatever_their_path(daemon: Daemon) ->
         ),
     ],
 )
-def test_what_is_asked_for_wrongly_is_named(daemon: Daemon, path: str, status: int, words: str) -> None:
+def test_wrong_request_is_explained(daemon: Daemon, path: str, status: int, words: str) -> None:
     found, kind, body = fetched(f"http://{daemon.address}{path}")
     assert (found, kind.partition(";")[0]) == (status, "text/plain")
     assert words in body.decode()
@@ -109,7 +108,7 @@ def test_what_is_asked_for_wrongly_is_named(daemon: Daemon, path: str, status: i
     assert body.count(b"\n") == 1
 
 
-def test_a_page_has_its_own_address_with_health_and_nothing_else(daemon: Daemon, own_address: str) -> None:
+def test_page_with_its_own_address_has_health_only(daemon: Daemon, own_address: str) -> None:
     page = page_with(daemon, f"http://{own_address}/metrics", UTILIZATION.encode()).decode()
     assert 'hostname="n-7"' in page
     assert "Hostname=" not in page
@@ -119,7 +118,7 @@ def test_a_page_has_its_own_address_with_health_and_nothing_else(daemon: Daemon,
         assert fetched(f"http://{own_address}{path}")[0] == 404, path
 
 
-def test_a_reload_opens_closes_and_changes_pages(tmp_path: Path) -> None:
+def test_reload_opens_closes_and_changes_pages(tmp_path: Path) -> None:
     def labels_of(path: str, family: str) -> str:
         return page_with(daemon, f"http://{path}", family.encode() + b"{").decode().split(family + "{")[1].split("}")[0]
 
@@ -157,7 +156,7 @@ def test_a_reload_opens_closes_and_changes_pages(tmp_path: Path) -> None:
         daemon.until(lambda: is_closed(second))
 
 
-def test_a_port_that_is_taken_is_a_problem_and_is_tried_again(tmp_path: Path) -> None:
+def test_taken_port_is_reported_and_tried_again(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with Daemon(tmp_path, with_port(address), ("--demo", "1xnvidia")) as daemon:
@@ -180,7 +179,7 @@ def test_a_port_that_is_taken_is_a_problem_and_is_tried_again(tmp_path: Path) ->
         (("--names", "xpumd"), 0, "hw_power_watts"),
     ],
 )
-def test_the_names_command_says_what_is_wrong(
+def test_names_command_reports_mistakes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], status: int, words: str
 ) -> None:
     (tmp_path / "bad.json").write_text('{"panels": [' * 3)
@@ -190,7 +189,7 @@ def test_the_names_command_says_what_is_wrong(
     assert words in done.stdout + done.stderr
 
 
-def test_a_dashboard_is_held_against_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, daemon: Daemon) -> None:
+def test_dashboard_is_compared_with_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, daemon: Daemon) -> None:
     (tmp_path / "board.json").write_text(
         '{"panels": [{"targets": [{"expr": "avg by (gpu) (DCGM_FI_DEV_POWER_USAGE{gpu=~\\"$gpu\\"}[5m]) / sum(DCGM_FI_DEV_FAN_SPEED) / node_load1 / DCGM_EXP_P2P_STATUS"}]}],'
         ' "templating": {"list": [{"query": {"query": "label_values(DCGM_FI_DEV_GPU_TEMP, gpu)"}}]}}'

@@ -17,7 +17,7 @@ def rows() -> list[tuple[str, Row]]:
     return [(name, row) for name in EXPORTERS for row in load_table(name).rows]
 
 
-def test_every_table_has_its_line_in_the_list_of_exporters() -> None:
+def test_every_table_is_listed() -> None:
     tables = [found for module in MODULES for found in vars(module).values() if isinstance(found, ExporterTable)]
     listed = [(name, version) for name in EXPORTERS for version in VERSIONS.get(name, ("",))]
     assert sorted((table.name, table.version) for table in tables) == sorted(listed)
@@ -26,7 +26,7 @@ def test_every_table_has_its_line_in_the_list_of_exporters() -> None:
 
 
 @pytest.mark.parametrize("name", EXPORTERS)
-def test_a_table_names_vendors_and_metrics_that_there_are(name: str) -> None:
+def test_table_uses_known_vendors_and_metrics(name: str) -> None:
     table = load_table(name)
     assert set(table.vendors) <= {vendor.word for vendor in VENDORS}
     for row in table.rows:
@@ -38,7 +38,7 @@ def test_a_table_names_vendors_and_metrics_that_there_are(name: str) -> None:
         assert not node_row.metric or node_row.metric in BY_NAME
 
 
-def test_energy_is_never_the_estimated_one() -> None:
+def test_energy_is_never_estimated() -> None:
     taken = {reading for _, row in rows() for reading in row.formula.readings}
     assert not any("estimated" in reading for reading in taken)
 

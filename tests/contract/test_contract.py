@@ -43,7 +43,6 @@ SHARED_FOLDERS = {
 # Outputs of a source that lie in another's folder.
 ALSO_OWN = {"amdgpu-sysfs": {"sysfs-dcu-values"}}
 by_parser = pytest.mark.parametrize("name", sorted(PARSERS))
-by_capture = pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
 # `make test` tries one real output of another tool in so many, at each parser others.
 ONE_OF = 7
 
@@ -62,13 +61,13 @@ def all_cuts(text: str) -> Iterator[int]:
 
 
 @by_parser
-def test_parser_declares_what_it_must(name: str) -> None:
+def test_parser_declaration_is_valid(name: str) -> None:
     assert PARSERS[name].name == name
     assert declared_violations(PARSERS[name]) == []
 
 
 @by_parser
-def test_parser_keeps_the_contract_on_each_layout(name: str) -> None:
+def test_parser_keeps_contract_on_each_layout(name: str) -> None:
     parser = PARSERS[name]
     for case in of_each_layout(own_cases(name)):
         for capture in captures_of(case):
@@ -81,21 +80,15 @@ def test_parser_keeps_the_contract_on_each_layout(name: str) -> None:
 
 
 @pytest.mark.long
-@by_capture
-def test_parser_keeps_the_contract_on_its_own_captures(case: Case) -> None:
+@pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
+def test_parser_keeps_contract_on_its_captures(case: Case) -> None:
     parser = PARSERS[case.tool]
-    assert [text for capture in captures_of(case) for text in sample_violations(parser, capture)] == []
-
-
-@pytest.mark.long
-@by_capture
-def test_no_cut_of_many_gives_a_number_that_the_whole_does_not(case: Case) -> None:
-    parser = PARSERS[case.tool]
-    assert [text for capture in captures_of(case) for text in cut_violations(parser, capture, all_cuts)] == []
+    for capture in captures_of(case):
+        assert [*sample_violations(parser, capture), *cut_violations(parser, capture, all_cuts)] == []
 
 
 @by_parser
-def test_every_metric_that_a_parser_gives_is_given_by_some_capture(name: str) -> None:
+def test_declared_metrics_are_those_of_the_captures(name: str) -> None:
     parser = PARSERS[name]
     captures = [capture for case in own_cases(name) for capture in captures_of(case)]
     given = {metric for capture in captures for _, metric, _, _ in numbers(parser.parse(capture))}
@@ -103,7 +96,7 @@ def test_every_metric_that_a_parser_gives_is_given_by_some_capture(name: str) ->
 
 
 @by_parser
-def test_parser_reads_no_capture_of_another_tool(name: str) -> None:
+def test_parser_rejects_captures_of_other_tools(name: str) -> None:
     for case in of_each_layout(case for case in own_cases() if case.tool != name):
         for capture in captures_of(case):
             assert_reads_nothing(PARSERS[name], capture, case.id)
@@ -112,7 +105,7 @@ def test_parser_reads_no_capture_of_another_tool(name: str) -> None:
 @pytest.mark.needs("captures")
 @pytest.mark.parametrize("one_of", [ONE_OF, pytest.param(1, marks=pytest.mark.long)])
 @by_parser
-def test_parser_reads_no_real_output_of_another_tool(name: str, one_of: int) -> None:
+def test_parser_rejects_real_output_of_other_tools(name: str, one_of: int) -> None:
     folder = shared_folder()
     own = None if folder is None else folder / SHARED_FOLDERS.get(name, "none of them")
     files = [path for path in shared_files() if path.parent != own and path.stem not in ALSO_OWN.get(name, ())]
@@ -129,7 +122,7 @@ def assert_reads_nothing(parser: Parser, capture: Capture, shown: str) -> None:
     assert (report.devices, report.readings) == ((), ()), shown
 
 
-def test_the_whole_suite_finds_nothing_in_a_good_parser() -> None:
+def test_suite_accepts_good_parser() -> None:
     parser = PARSERS["mthreads-gmi"]
     assert check(parser, [text_of("mthreads-gmi", "table-new-busy")]) == []
 
@@ -144,7 +137,7 @@ def with_status(capture: Capture, status: int) -> Capture:
 
 
 @pytest.mark.parametrize("name", sorted(COMMAND_PARSERS))
-def test_a_bad_exit_status_beside_whole_data_is_reported_and_costs_nothing(name: str) -> None:
+def test_bad_exit_status_is_reported_beside_data(name: str) -> None:
     parser = COMMAND_PARSERS[name]
     for capture in (capture for case in own_cases(name) for capture in case.captures(parser)):
         good = parser.parse(with_status(capture, 0))
@@ -184,7 +177,7 @@ def imports_and_calls(tree: ast.AST) -> Iterator[str]:
             yield node.func.id
 
 
-def test_modules_reach_nothing_outside() -> None:
+def test_pure_modules_have_no_side_effects() -> None:
     modules = [PROFILE / f"{name}.py" for name in ("format_contract", "profile_document", "profile_screen")] + [
         path for folder in PURE for path in sorted(folder.rglob("*.py"))
     ]

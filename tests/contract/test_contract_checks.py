@@ -65,7 +65,7 @@ def with_reading(**changes: object) -> SourceParser:
     return giving(Report(devices=(device(),), readings=(reading,)))
 
 
-def test_a_careful_parser_passes() -> None:
+def test_careful_parser_passes() -> None:
     assert check(parser(careful), [TEXT]) == []
 
 
@@ -121,13 +121,13 @@ BROKEN_REPORTS = {
 }
 
 
-def test_a_wrong_report_is_found() -> None:
+def test_wrong_report_is_found() -> None:
     for words, broken in BROKEN_REPORTS.items():
         violations = check(broken, [TEXT])
         assert any(words in violation for violation in violations), (words, violations)
 
 
-def test_a_sum_of_processes_is_accepted() -> None:
+def test_sum_of_processes_is_accepted() -> None:
     processes = (Process(0, 9, "a", 7.0), Process(0, 48, "b", 48.0))
     readings = (Reading(0, "memory_processes_bytes", 55.0),)
     assert check(giving(Report(devices=(device(),), readings=readings, processes=processes)), [TEXT]) == []
@@ -173,7 +173,7 @@ def inventing(capture: Capture) -> Report:
     return Report(devices=(device(),), readings=(Reading(0, "utilization_ratio", value),))
 
 
-def test_a_wrong_parser_is_found() -> None:
+def test_wrong_parser_is_found() -> None:
     for parse, words in (
         (raising, "raises IndexError"),
         (forgetful(), "different report the second time"),
@@ -184,7 +184,7 @@ def test_a_wrong_parser_is_found() -> None:
         assert any(words in violation for violation in violations), violations
 
 
-def test_a_parser_that_changes_its_input_is_found() -> None:
+def test_parser_that_changes_its_input_is_found() -> None:
     sample = Capture("foo-smi", "readings", POLL.request, (Output("a", data={"temp": 48}),))
     assert "sample 0: changes the capture" in check(parser(meddling), [sample])
 
@@ -212,13 +212,13 @@ BROKEN_SHAPES = {
 }
 
 
-def test_a_wrong_shape_is_found() -> None:
+def test_wrong_shape_is_found() -> None:
     for words, broken in BROKEN_SHAPES.items():
         violations = declared_violations(broken)
         assert any(words in violation for violation in violations), (words, violations)
 
 
-def test_own_metrics_are_allowed_under_the_vendors_name() -> None:
+def test_own_metrics_need_the_vendor_prefix() -> None:
     def parse(capture: Capture) -> Report:
         report = careful(capture)
         extra = (Reading(0, "foo_wobble", Absent.NOT_SUPPORTED),) if report.devices else ()
@@ -227,7 +227,7 @@ def test_own_metrics_are_allowed_under_the_vendors_name() -> None:
     assert check(parser(parse, gives=(*GIVES, "foo_wobble"), metrics=(OWN,)), [TEXT]) == []
 
 
-def test_a_flood_of_violations_is_cut() -> None:
+def test_number_of_violations_is_limited() -> None:
     assert len(check(parser(inventing), [TEXT] * 20)) == 50
 
 
@@ -244,7 +244,7 @@ def test_a_flood_of_violations_is_cut() -> None:
         ("amd", Device("amd", 0, bus_id="0000:0A:00.0"), True),
     ],
 )
-def test_whose_devices_and_which_addresses_a_report_may_hold(vendor: str, listed: Device, *, is_broken: bool) -> None:
+def test_vendors_and_addresses_in_a_report(vendor: str, listed: Device, *, is_broken: bool) -> None:
     """AMD's tool in Hygon's runtime may list Hygon's cards, by an address without a domain."""
     report = Report(devices=(listed,))
     source = SourceParser("tool", vendor, ("power_watts",), (POLL,), lambda _: report)

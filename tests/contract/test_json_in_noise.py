@@ -75,12 +75,12 @@ def noisy(text: str, line: str) -> Iterator[str]:
     start, end = span(text) or (0, 0)
     yield f"{line}\n{text}"
     yield f"{text.rstrip()}\n{line}\n" if end < len(text) else text
-    breaks = [place + 1 for place in range(start, end) if text[place] == "\n"]
-    for place in {*breaks[:3], *breaks[3 : -3 : max(1, len(breaks) // 8)], *breaks[-3:]}:
-        yield f"{text[:place]}{line}\n{text[place:]}"
+    breaks = [position + 1 for position in range(start, end) if text[position] == "\n"]
+    for position in {*breaks[:3], *breaks[3 : -3 : max(1, len(breaks) // 8)], *breaks[-3:]}:
+        yield f"{text[:position]}{line}\n{text[position:]}"
 
 
-def test_every_source_that_asks_for_json_is_tried() -> None:
+def test_all_sources_of_json_are_tried() -> None:
     asked = {
         name
         for name, parser in PARSERS.items()
@@ -94,7 +94,7 @@ def test_every_source_that_asks_for_json_is_tried() -> None:
 
 @by_share
 @by_tool
-def test_a_foreign_line_costs_no_reading(tool: str, one_of: int) -> None:
+def test_foreign_line_costs_no_reading(tool: str, one_of: int) -> None:
     for number, (capture, text) in enumerate(outputs(tool)):
         whole = parsed(capture, text)
         for line in FOREIGN[number % one_of :: one_of]:
@@ -105,7 +105,7 @@ def test_a_foreign_line_costs_no_reading(tool: str, one_of: int) -> None:
 
 
 @by_tool
-def test_two_documents_in_a_row_give_the_readings_of_one(tool: str) -> None:
+def test_repeated_document_is_read_once(tool: str) -> None:
     for capture, text in outputs(tool):
         if (span(text) or (0, 0))[1] == len(text):
             continue  # cut off
@@ -116,7 +116,7 @@ def test_two_documents_in_a_row_give_the_readings_of_one(tool: str) -> None:
 
 @by_share
 @by_tool
-def test_a_cut_behind_a_foreign_line_makes_nothing_wrong_and_loses_nothing_silently(tool: str, one_of: int) -> None:
+def test_cut_after_foreign_line_is_reported(tool: str, one_of: int) -> None:
     for number, (capture, text) in enumerate(outputs(tool)):
         whole = numbers(parsed(capture, text))
         for changed in islice(noisy(text, FOREIGN[0]), number % one_of, None, one_of):

@@ -100,7 +100,7 @@ PLAIN = ("one letter", "blanks", "digits", "words", "colons", "nested lists", "n
 
 @pytest.mark.parametrize("kinds", [PLAIN, pytest.param(sorted(NASTY), marks=pytest.mark.long)], ids=["plain", "all"])
 @pytest.mark.parametrize("name", sorted(PARSERS))
-def test_a_large_text_is_read_in_time(name: str, kinds: Sequence[str]) -> None:
+def test_large_text_is_parsed_in_time(name: str, kinds: Sequence[str]) -> None:
     for kind in kinds:
         assert_read_in_time(PARSERS[name], NASTY[kind])
 
@@ -108,17 +108,9 @@ def test_a_large_text_is_read_in_time(name: str, kinds: Sequence[str]) -> None:
 TEXTS = [case for case in own_cases() if case.path.suffix == ".txt"]
 
 
+@pytest.mark.parametrize("is_long", [False, pytest.param(True, marks=pytest.mark.long)], ids=["one", "all"])
 @pytest.mark.parametrize("tool", sorted({case.tool for case in TEXTS}))
-def test_many_runs_in_one_text_are_read_in_time(tool: str) -> None:
+def test_repeated_capture_is_parsed_in_time(tool: str, *, is_long: bool) -> None:
     cases = [case for case in TEXTS if case.tool == tool]
-    text = text_of(tool, cases[len(cases) // 2].name) or "\n"
-    assert_read_in_time(PARSERS[tool], lambda size: repeated(text, size))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("tool", sorted({case.tool for case in TEXTS}))
-def test_many_runs_of_any_capture_are_read_in_time(tool: str) -> None:
-    for case in TEXTS:
-        if case.tool == tool:
-            text = text_of(tool, case.name) or "\n"
-            assert_read_in_time(PARSERS[tool], partial(repeated, text))
+    for case in cases if is_long else cases[len(cases) // 2 :][:1]:
+        assert_read_in_time(PARSERS[tool], partial(repeated, text_of(tool, case.name) or "\n"))

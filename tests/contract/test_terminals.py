@@ -94,7 +94,7 @@ def framed(parser: Parser, capture: Capture, before: str, after: str) -> Capture
     return replace(capture, outputs=tuple(outputs))
 
 
-def said(report: Report) -> Report:
+def without_positions(report: Report) -> Report:
     """Return the report without line numbers, which a prompt changes."""
     problems = [replace(item, where=re.sub("[0-9]+", "", item.where)) for item in report.problems]
     return replace(report, problems=tuple(replace(item, text=_unplaced(item.text)) for item in problems))
@@ -116,19 +116,19 @@ def captures_of(name: str, one_of: int) -> Iterator[tuple[int, Capture]]:
 
 @by_share
 @by_parser
-def test_what_stands_before_an_output_is_no_problem(name: str, one_of: int) -> None:
+def test_lines_before_output_are_ignored(name: str, one_of: int) -> None:
     parser = PARSERS[name]
     for number, capture in captures_of(name, one_of):
-        whole = said(parser.parse(capture))
+        whole = without_positions(parser.parse(capture))
         for before in lines_before(parser, capture, whole)[number % one_of :: one_of]:
-            assert said(parser.parse(framed(parser, capture, before, ""))) == whole, before
+            assert without_positions(parser.parse(framed(parser, capture, before, ""))) == whole, before
 
 
 @by_share
 @by_parser
-def test_a_prompt_behind_an_output_is_no_problem(name: str, one_of: int) -> None:
+def test_prompt_after_output_is_ignored(name: str, one_of: int) -> None:
     parser = PARSERS[name]
     for number, capture in captures_of(name, one_of):
-        whole = said(parser.parse(capture))
+        whole = without_positions(parser.parse(capture))
         for after in AFTER[number % one_of :: one_of] if ends_whole(capture) else ():
-            assert said(parser.parse(framed(parser, capture, "", after))) == whole, after
+            assert without_positions(parser.parse(framed(parser, capture, "", after))) == whole, after

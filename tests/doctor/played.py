@@ -12,7 +12,7 @@ from unittest import mock
 import jsonschema
 
 from kits.captures import ROOT
-from kits.command_line import run_main
+from kits.command_line import Completed, run_main
 from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import ToolFolder
 from kits.ports import free_address
@@ -22,23 +22,9 @@ from telemetry_daemon.doctor import machine
 SCHEMA = json.loads((ROOT / "docs/doctor.schema.json").read_text())
 
 
-@dataclass(frozen=True)
-class Said:
-    """How the command ended and what it printed."""
-
-    status: int
-    output: str
-    errors: str
-
-    @property
-    def words(self) -> str:
-        """The output without the places where lines are broken."""
-        return " ".join(self.output.split())
-
-
 @dataclass
 class Played:
-    """A machine below a folder; `environment` is added to that of the command, `state` is another state directory, `python` what starts the workers."""
+    """A machine below a folder; `python` is the interpreter of the workers, `state` another state directory."""
 
     folder: Path
     config: str = ""
@@ -58,7 +44,6 @@ class Played:
 
     @property
     def root(self) -> Path:
-        """Where the machine's files lie."""
         return self.folder / "root"
 
     @property
@@ -66,14 +51,14 @@ class Played:
         return self.folder / "telemetry.toml"
 
     def card(self, number: int) -> None:
-        """A card of AMD's that the driver's files show, in its slot and bound to its driver."""
+        """Add an AMD card with the driver's files, bound to its driver."""
         well = {"class": "0x120000", **mi210(), "unique_id": f"a1b2c3d4e5f607{number:02x}"}
         well["ras/gfx_err_count"] = "ue: 0\nce: 0"
         folder = self.sysfs.card(f"0000:{number:02x}:00.0", well, "amdgpu")
         (folder / "driver").symlink_to(self.root / "sys/bus/pci/drivers/amdgpu")
 
     def stranger(self, number: int, vendor: str, driver: str = "") -> None:
-        """A card of which there is nothing but its place on the bus."""
+        """Add a card of which only its slot on the bus is known."""
         folder = self.root / f"sys/bus/pci/devices/0000:{number:02x}:00.0"
         folder.mkdir(parents=True)
         (folder / "vendor").write_text(f"{vendor}\n")
@@ -82,25 +67,22 @@ class Played:
             (folder / "driver").symlink_to(self.root / "sys/bus/pci/drivers" / driver)
 
     def node(self, path: str) -> None:
-        """A device node, as far as the command looks at one."""
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.touch()
 
     def settings(self) -> str:
-        """The configuration: the files of this machine, and folders of its own."""
+        """Return the configuration: the files of this machine, and its folders."""
         return (
             f'[state]\ndirectory = "{self.state or self.folder / "state"}"\nruntime_directory = "{self.folder}/run"\n'
             f'[sources.amdgpu-sysfs]\npath = "{self.root}"\n'
         )
 
     def close(self) -> None:
-        """Let go of what is held."""
         if self.held is not None:
             self.held.close()
 
-    def doctor(self, *arguments: str) -> Said:
-        """The command from start to end."""
+    def doctor(self, *arguments: str) -> Completed:
         self.config_path.write_text(self.settings() + self.config)
         # This machine may have a daemon; only that of the runtime directory is to be found.
         nowhere = {"TELEMETRY_WEB_LISTEN_ADDRESS": free_address()}
@@ -111,10 +93,10 @@ class Played:
             mock.patch.object(machine, "denial_errno", return_value=self.refusal),
         ):
             arguments = ("doctor", *arguments, "--config", str(self.config_path))
-            return Said(*run_main(*arguments, environment=environment))
+            return run_main(*arguments, environment=environment)
 
-    def bundle(self) -> tuple[Said, dict[str, bytes]]:
-        """What the command says of a bundle, and the content of each member by its name, unpacked, in order."""
+    def bundle(self) -> tuple[Completed, dict[str, bytes]]:
+        """Return the result, and the unpacked content of each member by name, in order."""
         path = self.folder / "bundle.tar.gz"
         done = self.doctor("--bundle", str(path))
         with tarfile.open(path) as archive:
@@ -124,20 +106,18 @@ class Played:
         return done, {n: gzip.decompress(content) if n.endswith(".gz") else content for n, content in shown.items()}
 
     def document(self, *arguments: str) -> tuple[int, Any]:
-        """The exit status and the document, which the schema allows."""
         done = self.doctor("--format", "json", *arguments)
-        return done.status, checked(done.output)
+        return done.status, checked(done.stdout)
 
 
 def checked(text: str | bytes) -> Any:
-    """The document, which the schema allows."""
     plain = json.loads(text)
     jsonschema.Draft202012Validator(SCHEMA).validate(plain)
     return plain
 
 
 def healthy(folder: Path) -> Played:
-    """Two cards of AMD's in good order."""
+    """Return a machine with two AMD cards and no fault."""
     node = Played(folder)
     node.card(3)
     node.card(4)
@@ -147,7 +127,7 @@ def healthy(folder: Path) -> Played:
 
 
 def unit_of(**properties: str) -> str:
-    """A systemctl that shows the unit so."""
+    """Return the script of a systemctl that prints these properties."""
     shown = {"LoadState": "loaded", "ActiveState": "active", "UnitFileState": "enabled", **properties}
     lines = "\n".join(f"{name}={value}" for name, value in shown.items())
     return f"cat <<'END'\n{lines}\nEND"

@@ -1,4 +1,4 @@
-"""The daemon's view beside one's own: tables of both, and what is said of the difference."""
+"""The daemon's view compared with the command's: tables of both, and the findings."""
 
 from dataclasses import replace
 from typing import Any
@@ -42,7 +42,7 @@ def there(source: SourceStatus, *devices: MergedDevice, **more: Any) -> DaemonVi
 
 
 DENIED = status("failed", "no_permission", "denied")
-# What this command sees, what the daemon sees, and what is said of the difference, with its remedy.
+# The command's view, the daemon's view, and the finding with its remedy.
 CASES: dict[str, tuple[Snapshot, DaemonView, str, str]] = {
     "both see the same": (HERE, VIEW, "", ""),
     "version": (HERE, replace(VIEW, version="0.9"), "version 0.9, this command 1.0", "restart"),
@@ -74,7 +74,7 @@ CASES: dict[str, tuple[Snapshot, DaemonView, str, str]] = {
 
 
 @pytest.mark.parametrize(("here", "view", "what", "remedy"), CASES.values(), ids=CASES)
-def test_what_is_found(here: Snapshot, view: DaemonView, what: str, remedy: str) -> None:
+def test_differences_between_both_views(here: Snapshot, view: DaemonView, what: str, remedy: str) -> None:
     found = list(findings(here, replace(BESIDE, view=view)))
     assert [finding.where for finding in found] == ["daemon"] * bool(what)
     assert all(what in finding.what and remedy in finding.remedy for finding in found)
@@ -97,7 +97,7 @@ def card_with(metric: str, label: str) -> MergedDevice:
         (card_with("health", "alarm"), [("nvidia 0", "alarm: the device reports this health", "reset the device")]),
     ],
 )
-def test_what_is_bad_of_a_card(bad: MergedDevice, expected: list[tuple[str, str, str]]) -> None:
+def test_findings_of_a_card(bad: MergedDevice, expected: list[tuple[str, str, str]]) -> None:
     recorded = {cause: f"/f/{cause}" for cause in ("xid_79", "throttled_by_heat")}
     found = list(device_faults([HERE, snapshot(status(), bad), snapshot(status(), bad)], recorded))
     assert len(found) == len(expected)
@@ -115,7 +115,7 @@ def test_what_is_bad_of_a_card(bad: MergedDevice, expected: list[tuple[str, str,
         ([snapshot(status("released"), device(up=None))], {"nvidia": 2}, 0),
     ],
 )
-def test_cards_that_never_came(seen: list[Snapshot], expected: dict[str, int], found: int) -> None:
+def test_missing_cards_are_counted(seen: list[Snapshot], expected: dict[str, int], found: int) -> None:
     assert len(list(missing_card_findings(seen, expected))) == found
 
 
@@ -136,7 +136,7 @@ def looping(ended: str, restarts: str) -> Unit:
         (looping("69", "43"), "restarts repeatedly (exit-code, status 69, 43 times)"),
     ],
 )
-def test_a_daemon_that_should_answer(of_unit: Unit | None, expected: str) -> None:
+def test_silent_daemon_is_explained_by_its_unit(of_unit: Unit | None, expected: str) -> None:
     silent = replace(BESIDE, unit=of_unit, why_not="no answer in time")
     found = list(findings(HERE, silent))
     assert [finding.what for finding in found] == [f"telemetry.service {expected}"] * bool(expected)
@@ -150,13 +150,13 @@ def test_a_daemon_that_should_answer(of_unit: Unit | None, expected: str) -> Non
     ("ended", "remedy"),
     [("64", "ExecStart="), ("70", "--bundle"), ("78", "config check"), ("1", "shows the reason")],
 )
-def test_how_it_ended_says_what_to_do(ended: str, remedy: str) -> None:
+def test_remedy_depends_on_the_exit_status(ended: str, remedy: str) -> None:
     for of_unit in (looping(ended, "9"), unit("failed", Result="exit-code", ExecMainStatus=ended)):
         (finding,) = findings(HERE, replace(BESIDE, unit=of_unit, why_not="it does not run"))
         assert remedy in finding.remedy
 
 
-def test_what_is_said_of_it() -> None:
+def test_notes_about_the_daemon() -> None:
     assert list(notes(replace(BESIDE, view=VIEW))) == ["version 1.0, 1 device, sources: 1 ok"]
     assert list(notes(replace(BESIDE, why_not="why"))) == ["why"]
     played = replace(VIEW, snapshot=replace(HERE, recorded=Recorded(1e9, "n")))

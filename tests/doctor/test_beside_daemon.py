@@ -26,7 +26,7 @@ SNAPSHOT = {
 
 @contextlib.contextmanager
 def answering(listener: socket.socket, *connections: Sequence[bytes]) -> Iterator[None]:
-    """What listens there gives these answers on each of so many connections, in order."""
+    """Send these answers on each of the connections, in order."""
 
     def answer() -> None:
         for answers in connections:
@@ -44,7 +44,7 @@ def answering(listener: socket.socket, *connections: Sequence[bytes]) -> Iterato
 
 @pytest.fixture
 def in_its_place(tmp_path: Path) -> Iterator[socket.socket]:
-    """The socket of the daemon, at which something else listens."""
+    """Yield a listener on the daemon's socket."""
     (tmp_path / "run").mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "run" / "local.sock"))
@@ -65,9 +65,7 @@ def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
         (http(b"{}"), "it is empty"),
     ],
 )
-def test_a_bundle_says_why_it_has_no_history(
-    tmp_path: Path, in_its_place: socket.socket, history: bytes, why: str
-) -> None:
+def test_bundle_explains_missing_history(tmp_path: Path, in_its_place: socket.socket, history: bytes, why: str) -> None:
     page = http(b"", "200 OK", "Connection: close")
     with answering(in_its_place, (http(json.dumps(SNAPSHOT).encode()), page), (history,)):
         done, _ = healthy(tmp_path).bundle()
@@ -83,15 +81,16 @@ def test_a_bundle_says_why_it_has_no_history(
         (http(b"", "401 No"), ""),
     ],
 )
-def test_a_daemon_that_is_not_understood(tmp_path: Path, in_its_place: socket.socket, answer: bytes, what: str) -> None:
+def test_invalid_answer_of_the_daemon_is_a_finding(
+    tmp_path: Path, in_its_place: socket.socket, answer: bytes, what: str
+) -> None:
     with answering(in_its_place, (answer,)):
         status, plain = healthy(tmp_path).document()
     assert [what in finding["what"] for finding in plain["findings"]] == [True] * bool(what)
     assert status == (2 if what else 0)
 
 
-def test_another_program_where_the_daemon_would_listen(tmp_path: Path) -> None:
-    """It is not ours to be stopped or started."""
+def test_other_program_at_the_address_is_ignored(tmp_path: Path) -> None:
     node = healthy(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as listener, answering(listener, (b"SSH-2.0-x\r\n",)):
         node.environment["TELEMETRY_WEB_LISTEN_ADDRESS"] = f"127.0.0.1:{listener.getsockname()[1]}"
@@ -104,7 +103,7 @@ POLLED_SOON = f"interval = 1\n[sources.{TOOL}]\ninterval = 1\n"
 
 @pytest.fixture(scope="module")
 def with_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Played, Daemon]]:
-    """A node with two cards and a tool that is well, and its daemon, which expects more."""
+    """Yield a node with two cards and a good tool, and its daemon, which expects more cards."""
     folder = tmp_path_factory.mktemp("with_daemon")
     node = healthy(folder)
     node.tools.prints(TOOL, tool_text())
@@ -118,7 +117,7 @@ def with_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Play
 
 @pytest.fixture
 def node(with_daemon: tuple[Played, Daemon]) -> Played:
-    """The node as a test may change it: its configuration, unit and tools."""
+    """Return the node with its usual configuration, unit and tools."""
     node, _ = with_daemon
     node.config = POLLED_SOON
     node.tools.script("systemctl", "exit 1")
@@ -130,11 +129,11 @@ def daemon(with_daemon: tuple[Played, Daemon]) -> Daemon:
     return with_daemon[1]
 
 
-def test_a_daemon_with_another_configuration_and_fewer_cards_than_are_expected(node: Played, daemon: Daemon) -> None:
+def test_other_configuration_and_missing_cards_are_findings(node: Played, daemon: Daemon) -> None:
     node.config += "[expect]\ndevices = {amd = 1}\n"
     same = node.doctor()
-    assert "daemon     version " in same.output
-    assert (same.status, same.output.endswith("no findings\n")) == (0, True), same.output
+    assert "daemon     version " in same.stdout
+    assert (same.status, same.stdout.endswith("no findings\n")) == (0, True), same.stdout
     node.config += f'[sources.cnmon]\npath = "{node.tools.folder}/{TOOL}"\n'
     node.config = node.config.replace("amd = 1", "amd = 8, nvidia = 1")
     other = node.doctor()
@@ -145,8 +144,7 @@ def test_a_daemon_with_another_configuration_and_fewer_cards_than_are_expected(n
     assert "systemctl reload telemetry" in other.words
 
 
-def test_another_node_is_asked(node: Played, daemon: Daemon) -> None:
-    """Its own words, without the tools of this node, in both formats; it judges by what it expects itself."""
+def test_other_node_is_asked(node: Played, daemon: Daemon) -> None:
     status, output, error = run("doctor", "--node", daemon.address)
     assert (status, error) == (2, "")
     assert f"at {daemon.address}: version " in output
@@ -165,12 +163,11 @@ def test_another_node_is_asked(node: Played, daemon: Daemon) -> None:
     daemon.until_state(TOOL, "ok")
 
 
-def test_beside_a_daemon_its_view_is_in_a_bundle(node: Played, daemon: Daemon) -> None:
-    """Readings, history and page: the numbers as they are, the cards' own numbers masked, the same everywhere."""
+def test_bundle_contains_the_daemons_view(node: Played, daemon: Daemon) -> None:
     uuid = daemon.document()["devices"][0]["uuid"]
     page = daemon.page()
     done, inside = node.bundle()
-    assert (done.status, "missing: no daemon" in done.output) == (0, False), done.output
+    assert (done.status, "missing: no daemon" in done.stdout) == (0, False), done.stdout
     shown = json.loads(inside["snapshot.json"])
     places = [(device["model"], device["bus_id"]) for device in shown["devices"] if device["vendor"] == "amd"]
     assert places == [("AMD INSTINCT MI210", "0000:03:00.0"), ("AMD INSTINCT MI210", "0000:04:00.0")]
@@ -178,7 +175,7 @@ def test_beside_a_daemon_its_view_is_in_a_bundle(node: Played, daemon: Daemon) -
     masked_page = inside["metrics.txt"].decode()
     assert masked_page.count("\n") > 100
     assert "accelerator_power_watts{" in masked_page
-    assert "earlier captures" in done.output
+    assert "earlier captures" in done.stdout
     own_captures = sum(len(source["polls"]) for source in json.loads(inside["doctor.json"])["sources"])
     assert len(inside["recording.jsonl.gz"].splitlines()) > own_captures
     stand_in = shown["devices"][0]["uuid"]
@@ -188,8 +185,7 @@ def test_beside_a_daemon_its_view_is_in_a_bundle(node: Played, daemon: Daemon) -
         assert b"692251000123" not in content
 
 
-def test_a_daemon_that_was_stopped(node: Played, daemon: Daemon) -> None:
-    """It is asked once, also for a bundle, which says of each part why it is not there."""
+def test_stopped_daemon_is_a_finding(node: Played, daemon: Daemon) -> None:
     node.tools.script("systemctl", unit_of())
     daemon.signal(signal.SIGSTOP)
     try:
@@ -201,12 +197,11 @@ def test_a_daemon_that_was_stopped(node: Played, daemon: Daemon) -> None:
     (finding,) = findings
     assert finding["what"] == "the daemon runs, but does not answer: no answer in time"
     assert "kill -CONT" in finding["remedy"]
-    assert "snapshot.json, history.json, metrics.txt  missing: no daemon: no answer in time" in done.output
+    assert "snapshot.json, history.json, metrics.txt  missing: no daemon: no answer in time" in done.stdout
     assert "the daemon's last minutes missing: no answer in time" in done.words
 
 
-def test_a_card_that_was_lost(node: Played, daemon: Daemon) -> None:
-    """Only the daemon remembers it; what was recorded when it went is named."""
+def test_lost_card_is_a_finding(node: Played, daemon: Daemon) -> None:
     links = [node.root / "sys/bus/pci" / folder / "0000:04:00.0" for folder in ("drivers/amdgpu", "devices")]
     targets = [link.readlink() for link in links]
     for link in links:

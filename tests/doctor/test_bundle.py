@@ -10,22 +10,22 @@ import pytest
 
 from doctor.played import Played, healthy
 from kits.planted_identities import PLANTS
+from kits.planted_secrets import planted_secrets
 from telemetry_daemon.recordings.recording_file import RecordingFile
 
 ALWAYS = ("CONTENTS", "doctor.txt", "doctor.json", "configuration.toml", "configuration-origins.txt")
 ALWAYS += ("configuration-file.toml", "versions.txt", "machine.txt", "recording.jsonl.gz")
 
 
-def test_a_healthy_node(tmp_path: Path) -> None:
-    """Its list is printed first, is the first member, and names all that is in it; its recording can be played."""
+def test_bundle_of_a_healthy_node(tmp_path: Path) -> None:
     node = healthy(tmp_path)
     done, inside = node.bundle()
-    assert (done.status, done.errors) == (0, "")
+    assert (done.status, done.stderr) == (0, "")
     assert tuple(inside)[: len(ALWAYS)] == ALWAYS
-    assert done.output.startswith(inside["CONTENTS"].decode())
-    assert done.output.splitlines()[-1].startswith(f"written to {tmp_path}/bundle.tar.gz: ")
-    assert all(f"  {name} " in done.output for name in inside if name != "CONTENTS")
-    assert "snapshot.json, history.json, metrics.txt  missing: no daemon" in done.output
+    assert done.stdout.startswith(inside["CONTENTS"].decode())
+    assert done.stdout.splitlines()[-1].startswith(f"written to {tmp_path}/bundle.tar.gz: ")
+    assert all(f"  {name} " in done.stdout for name in inside if name != "CONTENTS")
+    assert "snapshot.json, history.json, metrics.txt  missing: no daemon" in done.stdout
     assert (tmp_path / "bundle.tar.gz").stat().st_mode & 0o777 == 0o600
     assert "driver amdgpu" in inside["versions.txt"].decode()
     assert "card 0000:03:00.0 amd class 120000 driver amdgpu" in inside["machine.txt"].decode()
@@ -33,8 +33,7 @@ def test_a_healthy_node(tmp_path: Path) -> None:
     assert "amdgpu-sysfs" in {capture.source for capture in RecordingFile(tmp_path / "again.jsonl")}
 
 
-def test_the_newest_flight_files_are_in_it(tmp_path: Path) -> None:
-    """The doctor lists all, for people and programs; three go into the bundle as they are."""
+def test_bundle_contains_the_newest_flight_files(tmp_path: Path) -> None:
     node = healthy(tmp_path)
     folder = tmp_path / "state" / "flights"
     folder.mkdir(parents=True, mode=0o700)
@@ -42,20 +41,21 @@ def test_the_newest_flight_files_are_in_it(tmp_path: Path) -> None:
     for name in names:
         (folder / name).write_bytes(gzip.compress(name.encode()))
     printed, inside = node.bundle()
-    assert (printed.status, printed.output.count("flight recorder: xid_")) == (0, 3)
+    assert (printed.status, printed.stdout.count("flight recorder: xid_")) == (0, 3)
     assert [name for name in inside if name.startswith("flights/")] == [f"flights/{name}" for name in names[:1:-1]]
     assert inside[f"flights/{names[4]}"] == names[4].encode()
-    output = "".join(node.doctor().output.split())
+    output = "".join(node.doctor().stdout.split())
     assert all(f"telemetrytop--replay{folder}/{name}" in output for name in names)
     assert [flight["name"] for flight in node.document()[1]["flights"]] == names[::-1]
 
 
-SECRETS = sorted({secret for plant in PLANTS for secret in plant.secrets})
+TOKENS = planted_secrets()
+SECRETS = sorted({secret for plant in PLANTS for secret in plant.secrets} | {token.secret for token in TOKENS})
 
 
 def with_identities_everywhere(node: Played) -> None:
-    """In what the tools say, the configuration, its comments, the web configuration, the unit, its journal and the environment."""
-    texts = [plant.text for plant in PLANTS]
+    """Plant them in tools, configuration, comments, web configuration, unit, journal and environment."""
+    texts = [planted.text for planted in (*PLANTS, *TOKENS)]
     lines = "\n".join(texts)
     node.tools.prints("mthreads-gmi", f"{lines}\n", stderr=lines, status=1)
     node.tools.prints("cnmon", lines)
@@ -73,7 +73,7 @@ def with_identities_everywhere(node: Played) -> None:
     node.environment |= {"SUDO_USER": "marlowe", "TELEMETRY_PASSWORD": "Hunter2xyzzy", "TELEMETRY_USER": "marlowe"}
 
 
-def test_no_identity_is_in_it(tmp_path: Path) -> None:
+def test_bundle_contains_no_identity(tmp_path: Path) -> None:
     node = healthy(tmp_path)
     with_identities_everywhere(node)
     done, inside = node.bundle()
@@ -82,7 +82,7 @@ def test_no_identity_is_in_it(tmp_path: Path) -> None:
     assert "DB=removed" in inside["unit.txt"].decode()
     left = {
         name: [secret for secret in SECRETS if secret.lower() in content.decode("utf-8", "replace").lower()]
-        for name, content in {**inside, "said": done.output.encode()}.items()
+        for name, content in {**inside, "printed": done.stdout.encode()}.items()
     }
     assert {name: secrets for name, secrets in left.items() if secrets} == {}
 
@@ -106,19 +106,19 @@ def place_of(path: Path) -> tuple[int, ...]:
         for name, plant in PLANTED.items()
     ],
 )
-def test_what_is_no_bundle_is_left_alone(tmp_path: Path, plant: Callable[[Path], object]) -> None:
+def test_file_that_is_no_bundle_is_kept(tmp_path: Path, plant: Callable[[Path], object]) -> None:
     path = tmp_path / "bundle.tar.gz"
     plant(path)
     before = place_of(path)
     done = healthy(tmp_path).doctor("--bundle", str(path))
-    assert (done.status, done.output, done.errors.count("\n")) == (69, "", 1)
-    assert f"cannot write to {path}: " in done.errors
+    assert (done.status, done.stdout, done.stderr.count("\n")) == (69, "", 1)
+    assert f"cannot write to {path}: " in done.stderr
     assert place_of(path) == before
     assert "[state]" in (tmp_path / "telemetry.toml").read_text()
 
 
-def test_an_earlier_bundle_is_replaced_once_there_is_a_whole_one(tmp_path: Path) -> None:
-    """On a disk without room, what was there stays, and nothing half written is left."""
+def test_earlier_bundle_is_replaced_atomically(tmp_path: Path) -> None:
+    """A full disk leaves the earlier bundle, and no partial file."""
     node = healthy(tmp_path)
     node.bundle()
     path = tmp_path / "bundle.tar.gz"
@@ -132,7 +132,7 @@ def test_an_earlier_bundle_is_replaced_once_there_is_a_whole_one(tmp_path: Path)
         done = node.doctor("--bundle", str(path))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert (done.status, done.output, done.errors.count("\n")) == (69, "", 1), done.errors
-    assert "free space" in done.errors
+    assert (done.status, done.stdout, done.stderr.count("\n")) == (69, "", 1), done.stderr
+    assert "free space" in done.stderr
     assert path.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".bundle")] == []

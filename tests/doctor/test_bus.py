@@ -85,7 +85,7 @@ CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] 
 
 
 @pytest.mark.parametrize(("on_bus", "listed", "devices", "where", "what"), CASES.values(), ids=CASES)
-def test_what_is_found(
+def test_contradictions_are_found(
     on_bus: list[str], listed: list[Listing], devices: list[MergedDevice], where: str, what: str
 ) -> None:
     found = list(contradictions({"nvidia": on_bus} if on_bus else {}, listed, devices))
@@ -93,7 +93,7 @@ def test_what_is_found(
     assert all(finding.remedy for finding in found)
 
 
-def test_partitions_are_no_cards() -> None:
+def test_partitions_are_not_counted_as_cards() -> None:
     (found,) = listings("nvml", [Device("nvidia", bus_id=A), Device("nvidia", bus_id=A, parent=0)], is_incomplete=False)
     assert found.cards == 1
 
@@ -111,7 +111,7 @@ def read_by(source: str, *addresses: str) -> list[MergedDevice]:
         (2, [*read_by("nvml", A, B), *read_by("tool", "", "")], True),
     ],
 )
-def test_another_node_is_judged_by_its_numbers(on_bus: int, devices: list[MergedDevice], is_twice: bool) -> None:
+def test_other_node_is_judged_by_counts(on_bus: int, devices: list[MergedDevice], is_twice: bool) -> None:
     found = remote_contradictions(
         {"nvidia": on_bus}, [replace(device, id=f"id{at}") for at, device in enumerate(devices)]
     )

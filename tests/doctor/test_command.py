@@ -14,13 +14,13 @@ from doctor.played import SCHEMA, Played, checked, healthy, unit_of
 from kits.fake_mthreads_gmi import install
 
 
-def test_a_healthy_node_has_no_findings(tmp_path: Path) -> None:
+def test_healthy_node_has_no_findings(tmp_path: Path) -> None:
     node = healthy(tmp_path)
     done = node.doctor()
-    assert (done.status, done.errors) == (0, "")
-    assert "accelerators on the PCI bus: 2 × amd" in done.output
-    assert "amdgpu-sysfs: ok" in done.output
-    assert done.output.endswith("\nno findings\n")
+    assert (done.status, done.stderr) == (0, "")
+    assert "accelerators on the PCI bus: 2 × amd" in done.stdout
+    assert "amdgpu-sysfs: ok" in done.stdout
+    assert done.stdout.endswith("\nno findings\n")
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     status, plain = node.document()
     assert (status, plain["findings"], plain["pci"]) == (0, [], {"amd": 2})
@@ -104,7 +104,7 @@ def with_a_tool_that_hangs(node: Played) -> None:
 
 
 def with_a_tool_that_another_process_holds(node: Played) -> None:
-    """As one that hangs in the driver does: it has inherited the lock."""
+    """The process has inherited the lock, as one that hangs in the driver does."""
     node.tools.prints("cnmon", "")
     node.config += "[sources.cnmon]\ndeadline = 0.5\n"
     locks = node.folder / "run" / "locks"
@@ -203,7 +203,7 @@ def test_faults_are_found_with_remedy_and_evidence(tmp_path: Path, faults: tuple
         for fault in faults:
             fault.spoil(node)
         done, inside = node.bundle()
-    assert (done.status, done.errors) == (2, "")
+    assert (done.status, done.stderr) == (2, "")
     text = " ".join(inside["doctor.txt"].decode().split())
     shown = text[text.rindex("finding") :]
     findings = checked(inside["doctor.json"])["findings"]
@@ -217,7 +217,7 @@ def test_faults_are_found_with_remedy_and_evidence(tmp_path: Path, faults: tuple
             assert words in inside[MEMBERS[member]].decode()
 
 
-def test_a_fault_is_in_the_document_and_is_none_of_another_source(tmp_path: Path) -> None:
+def test_fault_is_in_the_document_of_its_source_only(tmp_path: Path) -> None:
     node = healthy(tmp_path)
     node.stranger(9, "0x10de")
     status, plain = node.document()
@@ -255,16 +255,15 @@ FINE: list[tuple[Spoil, str]] = [
 
 
 @pytest.mark.parametrize(("change", "note"), FINE)
-def test_what_is_unusual_and_well_is_no_finding(tmp_path: Path, change: Spoil, note: str) -> None:
+def test_unusual_healthy_nodes_have_no_findings(tmp_path: Path, change: Spoil, note: str) -> None:
     node = healthy(tmp_path)
     change(node)
     done = node.doctor()
-    assert done.output.endswith("\nno findings\n"), done.output
-    assert (done.status, done.errors, note in done.words) == (0, "", True)
+    assert done.stdout.endswith("\nno findings\n"), done.stdout
+    assert (done.status, done.stderr, note in done.words) == (0, "", True)
 
 
-def test_a_container_that_lost_one_of_its_cards(tmp_path: Path) -> None:
-    """Its node is still there."""
+def test_container_without_one_of_its_cards(tmp_path: Path) -> None:
     node = healthy(tmp_path)
     in_a_container_with_one_of_two_cards(node)
     node.node("dev/mtgpu.1")

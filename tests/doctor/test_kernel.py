@@ -1,4 +1,4 @@
-"""What is found between cards, their drivers and their device nodes: tables of facts and what is said of them."""
+"""Findings of cards, drivers and device nodes: tables of facts and findings."""
 
 import errno
 from typing import Any
@@ -23,7 +23,7 @@ def node(path: str = "/dev/nvidia0", refusal: int = 0, group: str = "video", mod
     return DeviceNode(path, ("nvidia",), refusal, "root", group, mode)
 
 
-def of(*cards: PciDevice, nodes: tuple[DeviceNode, ...] = (), **more: Any) -> Machine:
+def machine_with(*cards: PciDevice, nodes: tuple[DeviceNode, ...] = (), **more: Any) -> Machine:
     return Machine(cards=cards, nodes=nodes, **more)
 
 
@@ -36,54 +36,54 @@ NO_NODES = ("device nodes", "but /dev/nvidiactl and /dev/nvidia[0-9]* are missin
 IN_DOCKER = "runtime (nvidia), or add each of /dev/nvidiactl /dev/nvidia[0-9]* with --device"
 # The machine, how its sources fared, and what is found: where, what, and the remedy.
 CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
-    "nothing there": (of(), VendorSources("nvidia"), []),
-    "all well": (of(card(), nodes=(CONTROL,)), WELL, []),
+    "nothing there": (machine_with(), VendorSources("nvidia"), []),
+    "all well": (machine_with(card(), nodes=(CONTROL,)), WELL, []),
     "no driver at all says nothing of its tools and nodes": (
-        of(*(card(number, driver="") for number in range(6))),
+        machine_with(*(card(number, driver="") for number in range(6))),
         NOTHING_READS,
         [("PCI bus", "6 nvidia cards without a kernel driver: 0000:00:00.0 ", "load the vendor's driver")],
     ),
-    "a card of a virtual machine is none of ours": (of(card(driver="vfio-pci")), NOTHING_READS, []),
+    "a card of a virtual machine is none of ours": (machine_with(card(driver="vfio-pci")), NOTHING_READS, []),
     "a driver that shows a picture only": (
-        of(card(driver="nouveau"), nodes=(CONTROL,)),
+        machine_with(card(driver="nouveau"), nodes=(CONTROL,)),
         NOTHING_READS,
         [FOREIGN],
     ),
-    "beside one of the right driver": (of(card(driver="nouveau"), card(1)), FAILS, [FOREIGN, NO_NODES]),
+    "beside one of the right driver": (machine_with(card(driver="nouveau"), card(1)), FAILS, [FOREIGN, NO_NODES]),
     "no source reads them": (
-        of(card(driver="nouveau"), card(1, driver=""), card(2), nodes=(CONTROL,)),
+        machine_with(card(driver="nouveau"), card(1, driver=""), card(2), nodes=(CONTROL,)),
         VendorSources("nvidia", missing=("nvml",), is_switched_off=True),
         [],
     ),
     "the tool is missing": (
-        of(card(), nodes=(CONTROL,)),
+        machine_with(card(), nodes=(CONTROL,)),
         NOTHING_READS,
         [("nvidia", "nvml not found", "install the vendor's tools")],
     ),
     "device nodes without a bus": (
-        of(nodes=(CONTROL,)),
+        machine_with(nodes=(CONTROL,)),
         NOTHING_READS,
         [("nvidia", "nvidia device nodes without readings", "install the vendor's tools")],
     ),
-    "no device nodes": (of(card()), FAILS, [NO_NODES]),
-    "no device nodes in a container": (of(card(), container="Docker"), FAILS, [(*NO_NODES[:2], IN_DOCKER)]),
+    "no device nodes": (machine_with(card()), FAILS, [NO_NODES]),
+    "no device nodes in a container": (machine_with(card(), container="Docker"), FAILS, [(*NO_NODES[:2], IN_DOCKER)]),
     "the tool is missing in a container": (
-        of(card(), nodes=(CONTROL,), container="Docker"),
+        machine_with(card(), nodes=(CONTROL,), container="Docker"),
         NOTHING_READS,
         [("nvidia", "nvml not found", "runtime (nvidia), or mount the vendor's tools")],
     ),
     "not in the group": (
-        of(card(), nodes=(denied(),), user="mia"),
+        machine_with(card(), nodes=(denied(),), user="mia"),
         FAILS,
         [("device nodes", "mia cannot open /dev/nvidia0 (nvidia): owner, group or mode", "usermod -aG video mia")],
     ),
     "a mode that lets root alone in": (
-        of(card(), nodes=(denied(mode=0o600),)),
+        machine_with(card(), nodes=(denied(mode=0o600),)),
         FAILS,
         [("device nodes", "cannot open", 'MODE="0660"')],
     ),
     "not in the unit's list": (
-        of(card(), nodes=(denied(errno.EPERM), denied(errno.EPERM, "/dev/nvidia1"))),
+        machine_with(card(), nodes=(denied(errno.EPERM), denied(errno.EPERM, "/dev/nvidia1"))),
         FAILS,
         [
             (
@@ -94,16 +94,18 @@ CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
         ],
     ),
     "no device behind the node": (
-        of(card(), nodes=(denied(errno.ENXIO),)),
+        machine_with(card(), nodes=(denied(errno.ENXIO),)),
         FAILS,
         [("device nodes", "ENXIO", "dmesg")],
     ),
-    "denied, and not needed to read it": (of(card(), nodes=(denied(),)), WELL, []),
+    "denied, and not needed to read it": (machine_with(card(), nodes=(denied(),)), WELL, []),
 }
 
 
 @pytest.mark.parametrize(("machine", "fared", "expected"), CASES.values(), ids=CASES)
-def test_what_is_found(machine: Machine, fared: VendorSources, expected: list[tuple[str, str, str]]) -> None:
+def test_findings_of_drivers_and_device_nodes(
+    machine: Machine, fared: VendorSources, expected: list[tuple[str, str, str]]
+) -> None:
     found = list(unread_cards(machine, [fared]))
     assert [finding.where for finding in found] == [where for where, _, _ in expected]
     for finding, (_, what, remedy) in zip(found, expected, strict=True):
@@ -112,8 +114,8 @@ def test_what_is_found(machine: Machine, fared: VendorSources, expected: list[tu
 
 
 @pytest.mark.parametrize(("error", "remedy"), [(errno.EACCES, "--group-add video"), (errno.EPERM, "--device /dev/nv")])
-def test_a_container_is_given_what_it_lacks(error: int, remedy: str) -> None:
-    (finding,) = unread_cards(of(card(), nodes=(denied(error),), container="Podman"), [FAILS])
+def test_remedy_in_a_container(error: int, remedy: str) -> None:
+    (finding,) = unread_cards(machine_with(card(), nodes=(denied(error),), container="Podman"), [FAILS])
     assert remedy in finding.remedy
 
 
@@ -126,7 +128,7 @@ def test_each_group_has_its_remedy() -> None:
     ]
 
 
-def test_cards_of_virtual_machines_and_the_container_are_said() -> None:
+def test_notes_name_virtual_machines_and_containers() -> None:
     lines = list(notes(Machine(container="Docker", cards=(card(driver="vfio-pci"), card(1))), ()))
     assert lines[0] == "1 card assigned to virtual machines (0000:00:00.0): bound to vfio-pci"
     assert "Docker" in lines[1]

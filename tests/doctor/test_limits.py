@@ -32,7 +32,7 @@ MIB = 1 << 20
         (Limits(open_files=64), ["limit of 64 open files; the daemon needs 512"]),
     ],
 )
-def test_what_a_container_gives(given: Limits, expected: list[str]) -> None:
+def test_limits_of_a_container(given: Limits, expected: list[str]) -> None:
     found = list(findings_of_container(given, "Docker"))
     assert [finding.what for finding in found] == expected
     assert all("container" in finding.remedy for finding in found)
@@ -49,7 +49,7 @@ def test_what_a_container_gives(given: Limits, expected: list[str]) -> None:
         ({"TasksMax": "8", "LimitNOFILE": "100"}, ["TasksMax= in a drop-in", "LimitNOFILE= in a drop-in"]),
     ],
 )
-def test_what_the_unit_gives(properties: dict[str, str], expected: list[str]) -> None:
+def test_limits_of_the_unit(properties: dict[str, str], expected: list[str]) -> None:
     assert not list(findings_of_unit(None))
     found = list(findings_of_unit(Unit(properties)))
     assert len(found) == len(expected)
@@ -71,7 +71,7 @@ FOLDER = Folder("state.directory", "/var/lib/telemetry", free_bytes=1 << 30, fre
         (Folder("s", "/x", owner="mia"), "Docker", [("belongs to user mia", "set s")]),
     ],
 )
-def test_what_is_wrong_with_a_folder(folder: Folder, container: str, expected: list[tuple[str, str]]) -> None:
+def test_faults_of_a_folder(folder: Folder, container: str, expected: list[tuple[str, str]]) -> None:
     found = list(findings_of_folders([folder], container))
     assert len(found) == len(expected)
     for finding, (what, remedy) in zip(found, expected, strict=True):
@@ -102,7 +102,9 @@ NO_GROUP = 12345
         (f"hidepid=2,gid={NO_GROUP}", "made at the start", str(NO_GROUP), False),
     ],
 )
-def test_a_proc_hides_from_the_units_user(tmp_path: Path, options: str, user: str, group: str, hides: bool) -> None:
+def test_hidepid_hides_processes_from_the_units_user(
+    tmp_path: Path, options: str, user: str, group: str, hides: bool
+) -> None:
     root = tree(tmp_path, {"proc/self/mounts": f"proc /proc proc rw,{options} 0 0\n"})
     unit = {"User": user, "SupplementaryGroups": group}
     assert limits(root, Unit(unit)).hides_processes is hides
@@ -147,15 +149,13 @@ def test_a_proc_hides_from_the_units_user(tmp_path: Path, options: str, user: st
 def test_control_groups_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: tuple[object, ...]
 ) -> None:
-    """The limits of this machine's users are not theirs."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
     found = limits(tree(tmp_path, files))
     assert (found.memory_bytes, found.tasks, found.cpus) == expected
 
 
 @pytest.mark.parametrize(("user", "tasks"), [(0, 17), (1000, 9)])
-def test_a_users_limits_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, tasks: int) -> None:
-    """The soft one of processes, which root does not have, and the hard one of files."""
+def test_user_limits_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, tasks: int) -> None:
     monkeypatch.setattr("os.geteuid", lambda: user)
     monkeypatch.setattr("resource.getrlimit", {resource.RLIMIT_NPROC: (9, 20), resource.RLIMIT_NOFILE: (5, 700)}.get)
     files = {"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/pids.max": "17\n"}
@@ -163,7 +163,7 @@ def test_a_users_limits_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (found.tasks, found.open_files) == (tasks, 700)
 
 
-def test_folders_are_looked_at(tmp_path: Path) -> None:
+def test_folders_are_checked(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state").chmod(0o777)
     of_state = StateSettings(str(tmp_path / "state"), str(tmp_path / "none"))

@@ -8,7 +8,7 @@ from doctor.played import Played
 from telemetry_daemon.doctor.machine import FIRST_USER_GROUP, groups, machine
 
 
-def test_cards_with_their_drivers(tmp_path: Path) -> None:
+def test_cards_have_their_drivers(tmp_path: Path) -> None:
     played = Played(tmp_path)
     played.stranger(0x3B, "0x10de", "nvidia")
     played.stranger(0x5E, "0x10de", "vfio-pci")
@@ -23,8 +23,8 @@ def test_cards_with_their_drivers(tmp_path: Path) -> None:
     assert [own_card.bus_id for own_card in found.host_cards] == ["0000:3b:00.0", "0000:86:00.0"]
 
 
-def test_a_node_belongs_to_the_vendor_that_makes_it(tmp_path: Path) -> None:
-    """A render node is that of the card behind it; /dev/kfd is whose card there may be."""
+def test_device_nodes_have_their_vendors(tmp_path: Path) -> None:
+    """A render node belongs to the card behind it, /dev/kfd to any vendor's card."""
     played = Played(tmp_path)
     played.stranger(0x86, "0x1002", "amdgpu")
     played.stranger(3, "0x8086", "xe")
@@ -44,7 +44,7 @@ def test_a_node_belongs_to_the_vendor_that_makes_it(tmp_path: Path) -> None:
     assert [node.path for node in found.nodes_of("intel")] == ["/dev/dri/renderD129"]
 
 
-def test_containers_are_known_by_their_marks(tmp_path: Path) -> None:
+def test_containers_are_recognized(tmp_path: Path) -> None:
     assert machine(tmp_path, {}).container == ""
     assert machine(tmp_path, {"container": "lxc"}).container == "lxc"
     (tmp_path / ".dockerenv").touch()
@@ -52,7 +52,7 @@ def test_containers_are_known_by_their_marks(tmp_path: Path) -> None:
     assert machine(tmp_path, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}).container == "Kubernetes"
 
 
-def test_the_groups_of_people_are_reported_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_people_are_separate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getgroups", lambda: [0, 54321])
     monkeypatch.setattr("os.getegid", lambda: 0)
     assert groups() == ("54321", "root")

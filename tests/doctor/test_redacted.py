@@ -28,13 +28,13 @@ def check(text: str, kept: tuple[str, ...]) -> None:
         ('url = "https://marlowe:Hunter2xyzzy@zebrahost.example/x"', ("url = ",)),
     ],
 )
-def test_a_configuration(text: str, kept: tuple[str, ...]) -> None:
+def test_configuration_is_masked(text: str, kept: tuple[str, ...]) -> None:
     defaults = show_toml(Settings())
     assert masked_settings(defaults, MASK) == defaults
     check(masked_settings(text, MASK), kept)
 
 
-def test_a_unit() -> None:
+def test_unit_is_masked() -> None:
     text = "[Service]\nExecStart=/usr/bin/telemetry serve\nEnvironment=A=Hunter2xyzzy \"B=marlowe x\" 'C=zebrahost'\n  Environment=D=10.77.3.17\n"
     shown = masked_unit(text, MASK)
     check(shown, ("ExecStart=/usr/bin/telemetry serve", "Environment=A=removed B=removed C=removed", "D=removed"))
@@ -42,7 +42,7 @@ def test_a_unit() -> None:
     check(shown, ("Environment=A=removed B=removed\nGroup=",))
 
 
-def test_the_number_of_a_job_is_the_same_as_in_a_recording() -> None:
+def test_job_number_is_masked_as_in_a_recording() -> None:
     text = (
         'x{owner_kind="job",owner="482131",job_id="482131",user="marlowe"} 1\n'
         'x{owner_kind="pod",owner="zebrahost",user="marlowe"} 1\n'
@@ -50,8 +50,7 @@ def test_the_number_of_a_job_is_the_same_as_in_a_recording() -> None:
     check(masked_page(text, MASK), ('owner="482131",job_id="482131"',))
 
 
-def test_a_page() -> None:
-    """Long numbers stay, which a text of its own would not keep."""
+def test_page_is_masked() -> None:
     sample = 'accelerator_energy_joules_total{vendor="amd",device="0",model="AMD INSTINCT MI210"} 68702699520123'
     text = (
         f'# HELP x marlowe is no label\n{sample}\naccelerator_info{{uuid="GPU-9d1b7b3c-5e2a-4c7b-8f16-2a6c7e91d845"}} 1\n'
@@ -81,7 +80,7 @@ def test_a_page() -> None:
         ("a: [", "the file is not YAML\n"),
     ],
 )
-def test_a_web_configuration(text: str, expected: str) -> None:
+def test_web_configuration_is_redacted(text: str, expected: str) -> None:
     shown = redacted_web(text.encode())
     assert shown == expected
     check(shown, ())

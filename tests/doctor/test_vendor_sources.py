@@ -44,7 +44,7 @@ CASES: dict[str, tuple[list[SourceStatus], list[MergedDevice], VendorSources, bo
 
 
 @pytest.mark.parametrize(("statuses", "devices", "expected", "is_well"), CASES.values(), ids=CASES)
-def test_how_it_fared(
+def test_sources_of_a_vendor_are_summarized(
     statuses: list[SourceStatus], devices: list[MergedDevice], expected: VendorSources, is_well: bool
 ) -> None:
     snapshot = Snapshot("n", 1e9, 0.0, 60.0, devices=tuple(devices), sources=tuple(statuses))

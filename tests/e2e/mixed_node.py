@@ -23,7 +23,7 @@ DEVICES: Mapping[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A vendor's source, the tool that it runs, and what that prints: to some arguments, and to all others."""
+    """A vendor's source, its tool, and the tool's answers to some arguments and to all others."""
 
     source: str
     name: str
@@ -32,7 +32,7 @@ class Tool:
 
 
 def _first_card(tool: str, case: str, second: str, after: str = "") -> str:
-    """A capture without its second card, which begins with one text and ends before another, or with the capture."""
+    """Return a capture without its second card, which begins with `second` and ends before `after` or with the capture."""
     whole = text_of(tool, case)
     start = whole.index(second)
     return whole[:start] + (whole[whole.index(after, start) :] if after else "")
@@ -96,7 +96,7 @@ INTEL_TOOL = TOOLS["intel"].name
 
 
 class MixedNode:
-    """The node in a folder: `environment` and `config` are what a daemon needs to find it."""
+    """A node in a folder, with the environment and configuration of its daemon."""
 
     def __init__(self, folder: Path) -> None:
         self.tools = ToolFolder(folder / "tools")
@@ -113,7 +113,7 @@ class MixedNode:
 
     @property
     def config(self) -> str:
-        """Fast polls of all that it has, and where the folders and Intel's tool are."""
+        """Return fast polls of all sources, and the paths of folders and of the Intel tool."""
         polled = "".join(
             f'[sources.{tool.source}]\ninterval = 0.5\ndeadline = 3.0\nmode = "always"\n{self._path(tool)}'
             for tool in TOOLS.values()
@@ -122,14 +122,13 @@ class MixedNode:
         return f"{polled}{sysfs}[sources.nvml]\ninterval = 1.0\n"
 
     def mend(self, vendor: str) -> None:
-        """The vendor's tool works (again)."""
         tool = TOOLS[vendor]
         self.tools.answers(
             tool.name, {words: Answer(text) for words, text in tool.answers.items()}, Answer(tool.text())
         )
 
     def damage(self, vendor: str, fault: str) -> None:
-        """The vendor's tool `hangs`, prints `garbage`, or is `missing`."""
+        """Let the tool of a vendor hang, print garbage, or be missing."""
         name = TOOLS[vendor].name
         if fault == "hangs":
             self.tools.hangs(name)

@@ -39,7 +39,7 @@ def reading(running: Daemon, device: str, metric: str) -> Any:
     return amd(running).get(device, {"readings": {}})["readings"].get(metric)
 
 
-def test_a_card_that_sleeps_stays_listed_with_what_is_known_of_it(tmp_path: Path, sysfs: Sysfs) -> None:
+def test_sleeping_card_stays_listed(tmp_path: Path, sysfs: Sysfs) -> None:
     card = sysfs.card(BUS, {**radeon(), "product_name": "AMD Radeon Pro W6800", "unique_id": "0a1b2c3d4e5f6071"})
     sensor = card / "hwmon/hwmon4/temp1_input"
     with daemon(tmp_path, sysfs) as running:
@@ -57,7 +57,7 @@ def test_a_card_that_sleeps_stays_listed_with_what_is_known_of_it(tmp_path: Path
         assert reading(running, BUS, "suspended") == 1.0
 
 
-def test_partitions_come_and_go_with_the_cards_mode(tmp_path: Path, sysfs: Sysfs) -> None:
+def test_partitions_follow_the_cards_mode(tmp_path: Path, sysfs: Sysfs) -> None:
     places = {10: ("H", 141), 12: ("H", 31), 306: ("H", 2), 312 + 168: ("I", 90)}
     sysfs.card(BUS, mi300x(blob(1, 6, 1664, places)))
     for partition in range(2):

@@ -14,7 +14,7 @@ UNKNOWN = Answer("Error parameter of -t\n", status=255)
 
 @pytest.fixture
 def tools(tmp_path):
-    """npu-smi of a card with two dies, and hccn_tool for both of them, by their physical ids 6 and 7."""
+    """Return npu-smi of a card with two dies, and hccn_tool for both by their physical ids 6 and 7."""
     folder = ToolFolder(tmp_path / "tools")
     usages = "NPU ID : 3\nChip Count : 2\nAicpu Usage Rate(%) : 4\nChip ID : 0\nAicpu Usage Rate(%) : 9\nChip ID : 1\n"
     npu_smi = {
@@ -32,7 +32,7 @@ def environment(tools, **more):
     return {"PATH": tools.search_path, **more}
 
 
-def test_all_that_both_tools_say_stands_on_two_dies(tools, tmp_path):
+def test_readings_of_both_tools_are_joined(tools, tmp_path):
     config = tmp_path / "telemetry.toml"
     config.write_text(f'[state]\nruntime_directory = "{tmp_path}/run"\n')
     arguments = ("--all", "--format", "json", "--source", "npu-smi", "--source", "hccn-tool", "--config", str(config))
@@ -51,7 +51,7 @@ def test_all_that_both_tools_say_stands_on_two_dies(tools, tmp_path):
     assert {"-i 6 -link -g", "-i 7 -link -g"} <= set(tools.calls("hccn_tool"))
 
 
-def test_ranks_come_with_their_table(tools, tmp_path):
+def test_ranks_appear_with_their_table(tools, tmp_path):
     table = tmp_path / "hccl.json"
     found = environment(tools, TELEMETRY_RANK_TABLE=str(table), TELEMETRY_RANK_TABLE_SERVER="10.0.0.1")
     with Daemon(tmp_path, environment=found) as daemon:

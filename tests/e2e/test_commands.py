@@ -12,7 +12,6 @@ import pytest
 from kits.command_line import run_main
 from kits.daemon import Daemon, bare_config, run
 from kits.fake_mthreads_gmi import TABLE
-from kits.fake_tools import ToolFolder
 from telemetry_daemon.version import __version__
 
 
@@ -22,18 +21,13 @@ def config(tmp_path):
 
 
 @pytest.fixture
-def tools(tmp_path):
-    return ToolFolder(tmp_path / "tools")
-
-
-@pytest.fixture
 def saved(tmp_path):
     path = tmp_path / "saved.txt"
     path.write_text(TABLE)
     return str(path)
 
 
-def test_version():
+def test_version_is_printed():
     status, out, _ = run_main("version")
     assert (status, out.split()[:2]) == (0, ["telemetry", __version__])
 
@@ -60,8 +54,7 @@ BAD_SERVE = {
         *(pytest.param(("serve", *flags), marks=pytest.mark.long) for flags in BAD_SERVE),
     ],
 )
-def test_bad_input_is_answered_by_one_line_and_a_status(arguments, tmp_path):
-    """The line names the thing and the remedy; nothing is on standard output."""
+def test_bad_input_is_refused_in_one_line(arguments, tmp_path):
     is_serve = arguments[:1] == ("serve",)
     status, *names = BAD_SERVE[arguments[1:]] if is_serve else BAD_INPUT[arguments]
     environment = {"TELEMETRY_STATE_DIRECTORY": str(tmp_path), "TELEMETRY_STATE_RUNTIME_DIRECTORY": str(tmp_path)}
@@ -81,8 +74,7 @@ def test_bad_input_is_answered_by_one_line_and_a_status(arguments, tmp_path):
         ("[log]\nlevel = 3\nformat = 4\n", ["log.level", "log.format"]),
     ],
 )
-def test_a_bad_configuration_names_the_place(config, text, names):
-    """Each error is a line of its own, which says which program speaks."""
+def test_bad_configuration_is_located(config, text, names):
     path = Path(config)
     path.write_text(path.read_text() + text)
     status, out, error = run_main("config", "check", "--config", config)
@@ -92,14 +84,13 @@ def test_a_bad_configuration_names_the_place(config, text, names):
 
 
 @pytest.mark.parametrize("command", [pytest.param("serve", marks=pytest.mark.long), "snapshot", "doctor", "record"])
-def test_a_bad_configuration_starts_nothing(config, command):
+def test_bad_configuration_starts_nothing(config, command):
     Path(config).write_text('[log]\nlevle = "debug"\n')
     status, out, error = (run if command == "serve" else run_main)(command, "--config", config)
     assert (status, out, "log.levle" in error) == (78, "", True)
 
 
-def test_a_plugin_that_cannot_be_loaded_is_named(config, tmp_path):
-    """Also by the commands that can do without it; `config check` does not call it valid in silence."""
+def test_broken_plugin_is_named(config, tmp_path):
     folder = tmp_path / "plugins"
     folder.mkdir(mode=0o755)
     (folder / "acme.py").write_text("def")
@@ -113,20 +104,20 @@ def test_a_plugin_that_cannot_be_loaded_is_named(config, tmp_path):
 
 
 @pytest.mark.parametrize("words", [["help"], ["--help"], ["help", "record"], ["record", "--help"]])
-def test_help_is_no_error(words):
+def test_help_exits_with_0(words):
     status, out, error = run_main(*words)
     assert (status, out.startswith("usage: telemetry"), error) == (0, True, "")
 
 
-def test_a_port_that_is_taken_is_named(config):
-    """The status is not the one that keeps systemd from trying again."""
+def test_taken_port_is_named(config):
+    """It differs from the status that keeps systemd from a restart."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
         status, _, error = run("serve", "--config", config, "--web.listen-address", address)
     assert (status, address in error, "Traceback" in error) == (69, True, False)
 
 
-def test_the_default_configuration_is_good_and_the_one_in_force_is_shown(config):
+def test_default_and_effective_configuration(config):
     status, default, _ = run_main("config", "default")
     assert (status, "[web]" in default) == (0, True)
     assert run_main("config", "check", "--config", config)[0] == 0
@@ -134,7 +125,7 @@ def test_the_default_configuration_is_good_and_the_one_in_force_is_shown(config)
     assert (status, "runtime_directory" in shown) == (0, True)
 
 
-def test_a_saved_output_is_parsed_into_each_form(saved):
+def test_saved_output_is_parsed_into_each_form(saved):
     status, out, _ = run_main("parse", "mthreads-gmi", saved)
     device = json.loads(out)["devices"][0]
     assert (status, device["index"], device["bus_id"], device["model"]) == (0, 0, "0000:1a:00.0", "MTT S80")
@@ -147,8 +138,7 @@ def test_a_saved_output_is_parsed_into_each_form(saved):
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xff" * 500, b"Error: failed to initialize mtml: driver not loaded\n"])
-def test_parse_of_what_cannot_be_understood(tmp_path, content):
-    """A document with a problem and status 2, never a number."""
+def test_invalid_output_is_parsed_to_a_problem(tmp_path, content):
     path = tmp_path / "odd"
     path.write_bytes(content)
     status, out, error = run_main("parse", "mthreads-gmi", str(path))
@@ -157,16 +147,16 @@ def test_parse_of_what_cannot_be_understood(tmp_path, content):
     assert document["sources"][0]["problems"]
 
 
-def test_parse_standard_input_and_several_files(saved, tmp_path):
-    """`-` is standard input; several files are several outputs of one node."""
+def test_standard_input_and_files_are_parsed(saved, tmp_path):
+    """`-` is standard input; more than one file are the outputs of one node."""
     other = tmp_path / "other.txt"
     other.write_text(TABLE.replace("0    MTT", "1    MTT").replace(":1a:", ":1b:"))
     status, out, _ = run_main("parse", "mthreads-gmi", "-", str(other), stdin=TABLE)
     assert (status, [d["index"] for d in json.loads(out)["devices"]]) == (0, [0, 1])
 
 
-def test_a_pipe_is_parsed_as_soon_as_a_process_writes_to_it(tmp_path):
-    """`parse SOURCE <(tool)` waits for the tool; a pipe without a writer is refused, as nothing may ever come."""
+def test_pipe_is_parsed_if_it_has_a_writer(tmp_path):
+    """`parse SOURCE <(tool)` waits for the tool; a pipe without a writer is refused."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     status, _, error = run_main("parse", "mthreads-gmi", str(pipe))
@@ -187,8 +177,8 @@ def test_a_pipe_is_parsed_as_soon_as_a_process_writes_to_it(tmp_path):
     assert (status, [device["index"] for device in json.loads(out)["devices"]]) == (0, [0])
 
 
-def test_the_status_of_a_snapshot_says_what_there_is(config, tools):
-    """0 with devices, 2 when a source failed, 3 when there is nothing."""
+def test_snapshot_status_depends_on_the_sources(config, tools):
+    """0 with devices, 2 if a source failed, 3 without devices."""
     environment = {"PATH": tools.search_path}
     arguments = ("snapshot", "--config", config, "--format", "json")
     assert run_main(*arguments, environment=environment)[0] == 3
@@ -207,13 +197,12 @@ def test_the_status_of_a_snapshot_says_what_there_is(config, tools):
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "prometheus"])
-def test_a_snapshot_names_the_card_in_each_form(form):
+def test_snapshot_names_the_card_in_each_form(form):
     status, out, _ = run_main("snapshot", "--demo", "1xmoorethreads", "--format", form)
     assert (status, "MTT" in out) == (0, True)
 
 
-def test_snapshot_takes_a_busy_tools_part_from_the_daemon(tmp_path, tools):
-    """While the daemon waits for a slow tool, `snapshot` does not start another but shows what the daemon has."""
+def test_snapshot_takes_busy_tool_from_the_daemon(tmp_path, tools):
     tools.prints("mthreads-gmi", TABLE)
     settings = '[sources.mthreads-gmi]\ninterval = 6.0\ndeadline = 60.0\nmode = "always"\n'
     with Daemon(tmp_path, settings, environment={"PATH": tools.search_path}) as daemon:
@@ -229,7 +218,7 @@ def test_snapshot_takes_a_busy_tools_part_from_the_daemon(tmp_path, tools):
         assert len(tools.calls("mthreads-gmi")) == 1
 
 
-def test_a_recording_to_a_dash_goes_to_standard_output(config, tools, tmp_path, monkeypatch):
+def test_recording_is_written_to_standard_output(config, tools, tmp_path, monkeypatch):
     tools.prints("mthreads-gmi", TABLE)
     monkeypatch.chdir(tmp_path)
     environment = {"PATH": tools.search_path}
@@ -243,8 +232,7 @@ def test_a_recording_to_a_dash_goes_to_standard_output(config, tools, tmp_path, 
 
 
 @pytest.mark.parametrize(("mask", "is_named"), [((), False), (("--unmasked",), True)])
-def test_record_parse_and_replay(config, tools, tmp_path, mask, is_named):
-    """A recording is masked unless that is switched off; what is served of it passes nowhere for the present."""
+def test_recording_is_masked_parsed_and_replayed(config, tools, tmp_path, mask, is_named):
     tools.prints("mthreads-gmi", f"{TABLE}\nSerial Number: QX7730041\nreport of zebrina\n")
     path = tmp_path / "recording.jsonl"
     environment = {"PATH": tools.search_path, "SUDO_USER": "zebrina"}
@@ -274,14 +262,13 @@ def test_record_parse_and_replay(config, tools, tmp_path, mask, is_named):
 
 
 def doctor(config, tools, *arguments):
-    """The exit status, and what is said of each source under its heading."""
+    """Return the exit status, the first part, and the lines of each source."""
     status, out, _ = run_main("doctor", *arguments, "--config", config, environment={"PATH": tools.search_path})
     head, *parts = out.split("\n\n")
     return status, head, {part.partition(":")[0]: part.splitlines() for part in parts}
 
 
-def test_doctor_reports_what_is_here(config, tools):
-    """Where the tool is, what each poll took, what is absent and why; and in a line what is not here at all."""
+def test_doctor_reports_sources(config, tools):
     tool = tools.prints("mthreads-gmi", TABLE)
     status, head, parts = doctor(config, tools)
     assert (status, "accelerators on the PCI bus" in head) == (0, True)
@@ -295,8 +282,7 @@ def test_doctor_reports_what_is_here(config, tools):
     assert "nvml" in " ".join(rest)
 
 
-def test_doctor_reports_what_to_do(config, tools):
-    """A tool that fails, and one that is looked for in vain."""
+def test_doctor_reports_remedies(config, tools):
     tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n", status=1)
     status, _, parts = doctor(config, tools, "--source", "mthreads-gmi", "--source", "hy-smi", "--all")
     assert (status, list(parts)) == (2, ["hy-smi", "mthreads-gmi", "1 finding"])
@@ -307,12 +293,12 @@ def test_doctor_reports_what_to_do(config, tools):
     assert "sources.hy-smi.path" in parts["hy-smi"][-1]
 
 
-def test_the_catalogue_is_shown_in_each_form():
+def test_catalogue_is_shown_in_each_form():
     assert "accelerator_power_watts" in run_main("metrics")[1]
     assert "accelerator_power_watts" in run_main("metrics", "--format", "markdown")[1]
 
 
-def test_a_simulated_node_is_served_and_marked(tmp_path):
+def test_simulated_node_is_marked(tmp_path):
     with Daemon(tmp_path, arguments=("--demo", "2xnvidia,1xhygon")) as daemon:
         daemon.until(lambda: daemon.page().count("accelerator_info{") == 3)
         infos = [line for line in daemon.page().splitlines() if line.startswith("accelerator_info{")]

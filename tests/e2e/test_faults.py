@@ -22,14 +22,9 @@ def daemon(tmp_path: Path, tools: ToolFolder, config: str = PATIENT) -> Daemon:
     return Daemon(tmp_path, config, environment={"PATH": tools.search_path})
 
 
-@pytest.fixture
-def tools(tmp_path):
-    return ToolFolder(tmp_path / "tools")
-
-
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, ToolFolder]]:
-    """A daemon that goes through one fault after the other, and its tools."""
+    """Yield a daemon that goes through one fault after another, and its tools."""
     folder = tmp_path_factory.mktemp("lasting")
     tools = ToolFolder(folder / "tools")
     tools.prints("mthreads-gmi", GOOD)
@@ -47,8 +42,7 @@ def until_read(running: Daemon) -> None:
     running.until_state("mthreads-gmi", "ok")
 
 
-def test_a_good_tool_is_read(lasting):
-    """From the tool's table to the scrape: every reading, and the labels that every series has."""
+def test_good_tool_is_read(lasting):
     running, _ = lasting
     until_read(running)
     labels = '{device="0",id="0000:1a:00.0",model="MTT S80"'
@@ -95,8 +89,7 @@ def state_and_reason(source):
         pytest.param(lambda t: (t.folder / "mthreads-gmi").unlink(), "missing", None, id="is uninstalled"),
     ],
 )
-def test_a_fault_of_a_tool_costs_its_own_readings_alone(lasting, fault: Fault, state, reason):
-    """After a fault there is no last good value; the state says why, and the rest goes on; a repair is noticed."""
+def test_fault_of_a_tool_costs_its_readings_only(lasting, fault: Fault, state, reason):
     running, tools = lasting
     until_read(running)
     fault(tools)
@@ -120,8 +113,8 @@ def test_a_fault_of_a_tool_costs_its_own_readings_alone(lasting, fault: Fault, s
         pytest.param(lambda t: t.prints("mthreads-gmi", GOOD, stderr="warning: x\n"), id="warns on stderr"),
     ],
 )
-def test_a_tool_that_ends_oddly_is_read_all_the_same(lasting, tool: Fault):
-    """What the exit status or a left child says is no reason to lose good readings."""
+def test_odd_exit_of_a_tool_costs_no_reading(lasting, tool: Fault):
+    """Neither its exit status nor a remaining child is a reason to lose good readings."""
     running, tools = lasting
     (tools.folder / "mthreads-gmi").unlink()
     running.until_state("mthreads-gmi", "missing")
@@ -129,8 +122,7 @@ def test_a_tool_that_ends_oddly_is_read_all_the_same(lasting, tool: Fault):
     until_read(running)
 
 
-def test_alternating_between_good_and_bad(tmp_path, tools):
-    """Good polls show readings, bad ones none; each change of state is logged once, not once per poll."""
+def test_alternating_states_are_logged_once(tmp_path, tools):
     good, count = tmp_path / "good", tmp_path / "count"
     good.write_text(GOOD)
     two_and_two = f"echo >>{count}; [ $((($(wc -l <{count}) - 1) / 2 % 2)) = 0 ] && exec /bin/cat {good}"
@@ -145,8 +137,7 @@ def test_alternating_between_good_and_bad(tmp_path, tools):
         assert changes <= polls // 2 + 2
 
 
-def test_a_hung_tool_is_started_once_and_holds_up_neither_scrapes_nor_the_end(tmp_path, tools):
-    """The host's readings stay fresh; on SIGTERM the daemon ends long before the tool's deadline, and takes the tool along."""
+def test_hung_tool_delays_neither_scrapes_nor_exit(tmp_path, tools):
     tools.hangs("mthreads-gmi")
     slow = '[sources.mthreads-gmi]\ninterval = 0.5\ndeadline = 300.0\nmode = "always"\n[sources.host]\ninterval = 0.5\n'
     with daemon(tmp_path, tools, slow) as running:
@@ -165,8 +156,7 @@ def known_since(running):
     return re.search(r"^telemetry_remembers_since_timestamp_seconds (\S+)$", running.page(), re.MULTILINE)[1]
 
 
-def test_a_lost_card_and_forget(tmp_path, tools):
-    """A card that the tool no longer lists is up 0 until it is forgotten, restarts included."""
+def test_lost_card_is_remembered_until_forgotten(tmp_path, tools):
     second = (
         GOOD.split("+---")[1]
         .split("\n", 1)[1]

@@ -4,8 +4,6 @@ import re
 import time
 from pathlib import Path
 
-import pytest
-
 from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
 from kits.processes import descendants
@@ -18,7 +16,7 @@ _VOLUNTARY = re.compile(r"^voluntary_ctxt_switches:\s*([0-9]+)$", re.MULTILINE)
 
 
 def wake_ups(pid: int) -> int:
-    """How often any of its threads has waited for something."""
+    """Return how often the threads of the process have waited."""
     return sum(
         int(_VOLUNTARY.findall((task / "status").read_text())[0]) for task in Path(f"/proc/{pid}/task").iterdir()
     )
@@ -31,17 +29,11 @@ def wake_ups_a_second(pid: int) -> float:
     return (wake_ups(pid) - before) / SECONDS
 
 
-@pytest.fixture
-def tools(tmp_path: Path) -> ToolFolder:
-    return ToolFolder(tmp_path / "tools")
-
-
 def states(daemon: Daemon) -> dict[str, str]:
-    """The state of each source that was asked."""
     return {source["source"]: source["state"] for source in daemon.document()["sources"]}
 
 
-def test_a_node_without_tools_hardly_wakes_up_and_finds_what_is_installed(tmp_path: Path, tools: ToolFolder) -> None:
+def test_idle_node_rarely_wakes_up(tmp_path: Path, tools: ToolFolder) -> None:
     config = "[sources.mthreads-gmi]\ninterval = 5.0\n"
     with Daemon(tmp_path, config, environment={"PATH": str(tools.folder)}) as daemon:
         daemon.until(lambda: len(states(daemon)) > 1)

@@ -22,7 +22,7 @@ def config(root: Path) -> str:
 
 
 def shares(running: Daemon) -> Mapping[tuple[str, str], float]:
-    """The share of each card that each pod has, by the card's number and the pod's name."""
+    """Return the share of each pod by the card's number and the pod's name."""
     found = {}
     for match in SHARE.finditer(running.page()):
         labels = dict(re.findall(r'(\w+)="([^"]*)"', match["labels"]))
@@ -34,7 +34,7 @@ def uuids(running: Daemon) -> Mapping[str, str]:
     return {device["device"]: device["uuid"] for device in running.document()["devices"]}
 
 
-def test_pods_on_the_page(tmp_path: Path) -> None:
+def test_pods_are_on_the_page(tmp_path: Path) -> None:
     root = tmp_path / "host"
     fake, kubelet = FakeNvml(tmp_path / "nvml", "h100"), FakeKubelet(root)
     with kubelet, Daemon(tmp_path, config(root), environment=fake.environment) as running:
@@ -76,8 +76,8 @@ def test_pods_on_the_page(tmp_path: Path) -> None:
         running.until(lambda: shares(running) == expected)
 
 
-def test_pods_on_instances_of_a_card(tmp_path: Path) -> None:
-    """By uuid and by GKE's names; a name by profile and placement gives no owner."""
+def test_pods_on_mig_instances(tmp_path: Path) -> None:
+    """UUIDs and GKE's names have owners; a name by profile and placement has none."""
     root = tmp_path / "host"
     fake, kubelet = FakeNvml(tmp_path / "nvml", "h100-mig"), FakeKubelet(root)
     with kubelet, Daemon(tmp_path, config(root), environment=fake.environment) as running:

@@ -30,7 +30,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> MixedNode:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory, node: MixedNode) -> Iterator[Daemon]:
-    """A daemon that has read everything once."""
     with Daemon(tmp_path_factory.mktemp("daemon"), node.config, environment=node.environment) as daemon:
         daemon.until(lambda: is_whole(shown(daemon)))
         daemon.until(lambda: daemon.get("/readyz")[0] == 200)
@@ -38,7 +37,6 @@ def running(tmp_path_factory: pytest.TempPathFactory, node: MixedNode) -> Iterat
 
 
 def shown(running: Daemon) -> Shown:
-    """Each vendor's devices that are up, with the keys of their core readings."""
     found: Shown = {}
     for device in running.document()["devices"]:
         if device["up"]:
@@ -47,11 +45,10 @@ def shown(running: Daemon) -> Shown:
 
 
 def is_whole(found: Shown) -> bool:
-    """Whether all devices are there with all that their vendor gives."""
     return all([keys for _, keys in found.get(vendor, ())] == [WANTED[vendor]] * DEVICES[vendor] for vendor in DEVICES)
 
 
-def test_one_page_one_language(running: Daemon) -> None:
+def test_all_vendors_share_one_page(running: Daemon) -> None:
     assert complaints(running.page().encode()) == []
     found = shown(running)
     origins: dict[str, Any] = {
@@ -74,7 +71,7 @@ def test_one_page_one_language(running: Daemon) -> None:
         ),
     ],
 )
-def test_what_breaks_at_a_vendor_stays_there(running: Daemon, node: MixedNode, vendor: str, fault: str) -> None:
+def test_fault_of_a_vendor_stays_there(running: Daemon, node: MixedNode, vendor: str, fault: str) -> None:
     before = shown(running)
     node.damage(vendor, fault)
     running.until(lambda: not any(keys for _, keys in shown(running).get(vendor, ())))

@@ -36,7 +36,7 @@ OF_OWNERS = {"telemetry_parsers.owners", "telemetry_daemon.readers.jobs", "telem
 
 
 def imported_by(running: Daemon) -> set[str]:
-    """All modules, and the packages in which they are."""
+    """Return all imported modules and their packages."""
     file = running.folder / "modules"
     running.signal(signal.SIGUSR1)
     running.until(file.exists)
@@ -52,8 +52,8 @@ def until_polled(running: Daemon) -> None:
 
 @pytest.mark.needs("cc")
 @pytest.mark.parametrize("reports_owners", [False, True])
-def test_a_node_with_cards(tmp_path: Path, reports_owners: bool) -> None:
-    """Where owners are switched on, HTTP/2 is imported only for a kubelet that is there."""
+def test_daemon_with_cards_imports_few_modules(tmp_path: Path, reports_owners: bool) -> None:
+    """With attribution, HTTP/2 is imported only if there is a kubelet."""
     fake, sysfs = FakeNvml(tmp_path / "nvml", "h100"), Sysfs(tmp_path / "host")
     sysfs.card("0000:29:00.0", mi210())
     config = f'[sources.amdgpu-sysfs]\npath = "{sysfs.root}"\n[sources.kubelet]\npath = "{tmp_path}/nowhere"\n'
@@ -82,8 +82,8 @@ def assert_tls_works_after_a_reload(running: Daemon) -> None:
         assert b"process_max_fds" in page.read()
 
 
-def test_the_daemon_works_with_all_that_it_leaves_out(tmp_path: Path) -> None:
-    """If a newer library needs what we keep from it, nothing but memory is lost by letting it in."""
+def test_daemon_works_with_all_imports(tmp_path: Path) -> None:
+    """If a newer library needs a replaced module, only memory is lost by importing it."""
     program = """
 import contextlib, sys
 from telemetry_daemon.service import unused_imports
@@ -96,7 +96,7 @@ sys.exit(main())
         assert running.stop()[0] == 0
 
 
-def test_afterwards_everybody_gets_the_real_modules() -> None:
+def test_replaced_modules_are_restored() -> None:
     program = """
 import sys
 from telemetry_daemon.service.unused_imports import unused_imports_replaced
@@ -112,7 +112,7 @@ print(importlib.metadata.version("apscheduler") >= "3", ssl.OPENSSL_VERSION != "
     assert (done.stdout, done.stderr) == ("True True True True True\n", "")
 
 
-def test_what_was_imported_before_stays() -> None:
+def test_earlier_imports_are_kept() -> None:
     with unused_imports_replaced():
         import ssl as within
     assert within is ssl

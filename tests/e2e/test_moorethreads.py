@@ -39,7 +39,7 @@ def card(running: Daemon) -> Any:
         pytest.param((), REFUSAL, "", ["-q --json", "-q"], IN_TABLE, id="table only"),
     ],
 )
-def test_each_version_is_asked_for_the_best_that_it_knows(
+def test_best_known_flags_of_each_version_are_used(
     tmp_path: Path, knows: tuple[str, ...], refusal: Answer, asked: str, once: list[str], wanted: dict[str, Any]
 ) -> None:
     tools = ToolFolder(tmp_path / "tools")
@@ -63,8 +63,8 @@ def test_each_version_is_asked_for_the_best_that_it_knows(
         assert (found["serial"], found["driver"]) == ("MY18VG021C800777", "2.7.0")
 
 
-def test_a_tool_that_is_dumb_at_first_is_asked_everything_again(tmp_path: Path) -> None:
-    """Before the driver is there it may print nothing, as if it knew no flag: that is not remembered."""
+def test_silent_tool_is_asked_all_flags_again(tmp_path: Path) -> None:
+    """Before the driver is loaded it may print nothing, which is not remembered as unknown flags."""
     tools = ToolFolder(tmp_path / "tools")
     answer, there = tmp_path / "answer", tmp_path / "driver"
     answer.write_text(query_json())
@@ -78,7 +78,7 @@ def test_a_tool_that_is_dumb_at_first_is_asked_everything_again(tmp_path: Path) 
 
 
 @pytest.mark.needs("cc")
-def test_the_library_is_the_cheap_source_and_the_tool_reports_the_rest(tmp_path: Path) -> None:
+def test_library_is_preferred_and_tool_adds_the_rest(tmp_path: Path) -> None:
     tools, library = ToolFolder(tmp_path / "tools"), FakeMtml(tmp_path / "mtml", cards=1)
     install(tools, BOTH, BUSY_TABLE)
     library.tell(0, power=99_250, uuid=CARD["GPU UUID"])

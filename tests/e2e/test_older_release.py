@@ -30,18 +30,15 @@ ROW_OF_THE_LOST = re.compile(r"\| 1    Iluvatar.*?\n\+-*\+-*\+-*\+\n", re.DOTALL
 
 
 def printed(capture: str) -> str:
-    """What the tool of a capture prints."""
     return (ROOT / "tests/captures" / capture).read_text().partition("# ---\n")[2]
 
 
 def ups(page: str) -> dict[str, float]:
-    """Each device's `accelerator_up`, by its id."""
     found = re.findall(r'^accelerator_up\{.*?\bid="([^"]+)".*\} ([01])\.0$', page, re.MULTILINE)
     return {name: float(value) for name, value in found}
 
 
 def settings(section: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Each setting of a configuration by its whole name."""
     for name, value in section.items():
         if isinstance(value, dict) and name != "devices":
             yield from settings(value, f"{prefix}{name}.")
@@ -51,14 +48,14 @@ def settings(section: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
 
 @pytest.fixture
 def tools(tmp_path: Path) -> ToolFolder:
-    """The node of then, whose second die is gone."""
+    """Return the tools of that node, without its second die."""
     folder = ToolFolder(tmp_path / "tools")
     folder.prints("ixsmi", ROW_OF_THE_LOST.sub("", printed("ixsmi/table-two-dies-busy.txt")))
     folder.prints("mthreads-gmi", printed("mthreads-gmi/query-two-cards.txt"))
     return folder
 
 
-def test_every_setting_of_its_configuration_is_in_force(tmp_path: Path) -> None:
+def test_old_configuration_is_in_force(tmp_path: Path) -> None:
     (tmp_path / "web.yml").touch()
     (tmp_path / "parsers").mkdir()
     text = (LEFT / "telemetry.toml").read_text()
@@ -71,7 +68,7 @@ def test_every_setting_of_its_configuration_is_in_force(tmp_path: Path) -> None:
     assert {name: shown.get(name) for name in given} == given
 
 
-def test_its_devices_keep_their_ids_and_the_lost_one_is_still_missed(tmp_path: Path, tools: ToolFolder) -> None:
+def test_old_devices_keep_ids_and_loss(tmp_path: Path, tools: ToolFolder) -> None:
     state = tmp_path / "state"
     state.mkdir()
     # Lost a minute ago: what is lost for a week is forgotten.
@@ -85,7 +82,7 @@ def test_its_devices_keep_their_ids_and_the_lost_one_is_still_missed(tmp_path: P
         assert daemon.logged("devices not loaded") == 0
 
 
-def test_its_recordings_play_the_same_readings(tmp_path: Path) -> None:
+def test_old_recordings_replay_the_same_readings(tmp_path: Path) -> None:
     wanted = (LEFT / "page.txt").read_text().splitlines()
     with Daemon(tmp_path, arguments=("--replay", str(LEFT / "recording.jsonl"))) as daemon:
         # A replay says that it is one.

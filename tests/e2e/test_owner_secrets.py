@@ -19,6 +19,7 @@ SECRET = "hunter2-planted"
 CONFIG = """
 [attribution]
 enabled = true
+users = "hash"
 environment = true
 process_metrics = true
 job_directory = "{folder}/jobs"
@@ -34,7 +35,7 @@ PAGES = ("/metrics", "/api/v1/snapshot", "/api/v1/history", "/")
 
 
 def planted_job(folder: Path) -> None:
-    """A job as its hook tells of it, in whose file and environment there is more than that."""
+    """Start a job, and add secrets to its file and environment."""
     (folder / "jobs").mkdir(mode=0o755)
     variables = {"SLURM_JOB_ID": "41", "SLURM_JOB_USER": "alice", "SLURM_JOB_GPUS": "0", "SLURM_JOB_COMMENT": SECRET}
     assert run("job", "start", "--directory", str(folder / "jobs"), environment={**PATIENT_JOB, **variables})[0] == 0
@@ -43,7 +44,7 @@ def planted_job(folder: Path) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), "comment": SECRET, "token": [SECRET]}))
 
 
-def test_no_secret_of_a_process_or_a_job_is_reported(tmp_path: Path) -> None:
+def test_secrets_of_processes_and_jobs_are_not_reported(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path / "nvml", load_profile("h100").with_gpus(2))
     planted_job(tmp_path)
     program = tmp_path / f"{SECRET}.py"
@@ -54,19 +55,13 @@ def test_no_secret_of_a_process_or_a_job_is_reported(tmp_path: Path) -> None:
         fake.processes(0, [Process(process.pid, 1 << 30)])
         with Daemon(tmp_path, CONFIG.format(folder=tmp_path), environment=fake.environment) as daemon:
             daemon.until(lambda: "accelerator_rank_info{" in daemon.page() and 'owner="41"' in daemon.page())
-            assert {page for page in PAGES if SECRET in daemon.get(page)[1]} == set()
+            pages = {path: daemon.get(path)[1] for path in PAGES}
+            assert {path for path, page in pages.items() if SECRET in page or "alice" in page} == set()
             of_record = ("record", "--unmasked", "--for", "1", "--config", str(daemon.config_path))
             status, recording, complaints = run_main(*of_record, environment=fake.environment)
             assert (status, '"source":"proc"' in recording, SECRET in recording + complaints) == (0, True, False)
-            shown = run_main(
-                "snapshot",
-                "--config",
-                str(daemon.config_path),
-                "--format",
-                "json",
-                "--why",
-                environment=fake.environment,
-            )
+            of_snapshot = ("snapshot", "--config", str(daemon.config_path), "--format", "json", "--why")
+            shown = run_main(*of_snapshot, environment=fake.environment)
             assert SECRET not in shown[1]
             assert daemon.process is not None
             daemon.process.terminate()

@@ -42,7 +42,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def series(page: str, metric: str) -> dict[tuple[str, str], float]:
-    """The numbers of a metric by the device and the owner."""
+    """Return the values of a metric by device and owner."""
     found = {}
     for name, labels, value in SERIES.findall(page):
         if name == metric:
@@ -73,17 +73,8 @@ def test_each_card_has_its_owner(tmp_path: Path, sleeper: subprocess.Popen[bytes
         assert 'telemetry_claims_unresolved{source="kubelet"} 0.0' in page
         stranger = daemon.document()["devices"][1]["processes"][0]
         assert (stranger["pid"], stranger["owner"]["name"]) == (sleeper.pid, me)
-        asked = run_main(
-            "snapshot",
-            "--from",
-            "tools",
-            "--config",
-            str(daemon.config_path),
-            "--all",
-            "--format",
-            "json",
-            environment=fake.environment,
-        )
+        command = ("snapshot", "--from", "tools", "--config", str(daemon.config_path), "--all", "--format", "json")
+        asked = run_main(*command, environment=fake.environment)
         of_tools = [
             [allocation["owner"]["name"] for allocation in device["allocations"]]
             for device in json.loads(asked[1])["devices"]

@@ -21,8 +21,7 @@ def daemon(tmp_path):
 
 
 @pytest.mark.needs("promtool")
-def test_promtool_and_our_lint(daemon):
-    """`promtool check metrics` passes, and so does the lint for what it misses."""
+def test_promtool_and_lint_accept_the_page(daemon):
     page = daemon.page()
     done = subprocess.run([tool("promtool"), "check", "metrics"], input=page, capture_output=True, text=True)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
@@ -30,8 +29,7 @@ def test_promtool_and_our_lint(daemon):
 
 
 @pytest.mark.needs("prometheus")
-def test_a_real_prometheus_scrapes_it(daemon, tmp_path):
-    """The target is up, as many series are stored as are served, and each of a device carries vendor, device, id and model."""
+def test_prometheus_stores_every_series(daemon, tmp_path):
     with Prometheus(tmp_path, [daemon.address]) as prometheus:
         assert prometheus.wait("query?query=up==1", "result")
         series = prometheus.wait('query?query={__name__=~"accelerator_.*"}', "result")

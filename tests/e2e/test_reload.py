@@ -26,7 +26,7 @@ HOST = "[sources.host]\ninterval = 0.5\n"
 
 
 class Scraper:
-    """Scrapes without a pause and counts how it fared."""
+    """Scrapes without a pause, and counts results."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
@@ -57,7 +57,6 @@ class Scraper:
 
 
 def reloaded(daemon: Daemon) -> str:
-    """The value of the metric that tells of the last reload."""
     name = "telemetry_config_last_reload_successful"
     return next(line for line in daemon.page().splitlines() if line.startswith(name)).split()[1]
 
@@ -76,8 +75,7 @@ def daemon(shared):
     shared.until(lambda: shared.logged("configuration reloaded"))
 
 
-def test_reload_with_good_and_bad_files_loses_no_scrape(daemon):
-    """A good file is applied, a bad one leaves all as it was and says so; every scrape meanwhile is answered."""
+def test_reload_loses_no_scrape(daemon):
     with Scraper(daemon) as scraper:
         daemon.until_state("host", "ok")
         daemon.write_config(HOST + "[expect.devices]\nnvidia = 8\n")
@@ -102,7 +100,7 @@ def test_reload_with_good_and_bad_files_loses_no_scrape(daemon):
     assert scraper.good > 0
 
 
-def test_a_reload_by_the_service_manager_fails_with_a_bad_file(daemon):
+def test_reload_of_the_unit_fails_for_a_bad_file(daemon):
     """The unit's own command: the error is printed by the command, and logged by the daemon."""
     unit = (ROOT / "deploy" / "systemd" / "telemetry.service").read_text()
     shell, flag, script = shlex.split(re.search(r"^ExecReload=(.*)$", unit, re.MULTILINE)[1])
@@ -127,7 +125,7 @@ def test_a_reload_by_the_service_manager_fails_with_a_bad_file(daemon):
 
 
 @pytest.mark.long
-def test_the_history_goes_on_over_a_reload_of_the_source_that_gives_it(tmp_path):
+def test_history_survives_a_reload(tmp_path):
     with Daemon(tmp_path, "[sources.nvml]\ninterval = 1.0\n", arguments=("--demo", "1xnvidia")) as daemon:
 
         def history():
@@ -158,7 +156,7 @@ def test_the_history_goes_on_over_a_reload_of_the_source_that_gives_it(tmp_path)
         pytest.param(30 * 86400.0, id="30 days forward", marks=pytest.mark.long),
     ],
 )
-def test_a_clock_step_misses_no_poll(tmp_path, step_seconds):
+def test_clock_step_misses_no_poll(tmp_path, step_seconds):
     """After the wall clock was set, polls go on at their interval; those of an hour are not caught up on."""
     tools = ToolFolder(tmp_path / "tools")
     tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n")
@@ -178,7 +176,7 @@ def test_a_clock_step_misses_no_poll(tmp_path, step_seconds):
     clock.close()
 
 
-def test_the_end_does_not_wait_for_a_reload_that_hangs(tmp_path):
+def test_exit_does_not_wait_for_a_hanging_reload(tmp_path):
     """The configuration may lie on a disk that hangs: the service manager kills what has not ended after ten seconds."""
     with Daemon(tmp_path, HOST) as daemon:
         daemon.until_state("host", "ok")
@@ -186,7 +184,7 @@ def test_the_end_does_not_wait_for_a_reload_that_hangs(tmp_path):
             assert daemon.stop()[0] == 0
 
 
-def test_a_host_name_is_answered_once_it_is_allowed(daemon):
+def test_host_name_is_answered_once_it_is_allowed(daemon):
     """A browser may ask under the name of another site, so unknown names are refused."""
     for path in ("/metrics", "/api/v1/snapshot", "/", "/healthz", "/nothing"):
         assert daemon.get(path, Host="gpu7.example.com")[0] == 421
@@ -201,7 +199,7 @@ def test_a_host_name_is_answered_once_it_is_allowed(daemon):
 FAST = "[sources.mthreads-gmi]\ninterval = 0.5\n"
 
 
-def test_a_released_source_is_left_alone_until_it_is_resumed_or_the_time_is_over(tmp_path: Path) -> None:
+def test_released_source_is_not_polled(tmp_path: Path) -> None:
     tools = ToolFolder(tmp_path / "tools")
     tools.prints("mthreads-gmi", TABLE)
     with Daemon(tmp_path, FAST + "[sources.host]\ninterval = 1.0\n", environment=tools.environment) as running:
@@ -242,7 +240,7 @@ def models(page: str) -> set[str]:
     return {line.split('model="')[1].split('"')[0] for line in page.splitlines() if line.startswith("accelerator_up{")}
 
 
-def test_the_peak_of_an_unknown_model_is_that_of_the_configuration(tmp_path):
+def test_configured_peak_of_an_unknown_model(tmp_path):
     with Daemon(tmp_path, arguments=("--demo", "1xmoorethreads")) as daemon:
         daemon.until(lambda: models(daemon.page()))
         (model,) = models(daemon.page())
@@ -260,7 +258,7 @@ def test_the_peak_of_an_unknown_model_is_that_of_the_configuration(tmp_path):
         assert values == ["5e+14", "9e+14"]
 
 
-def test_a_snapshot_without_a_daemon_has_them_too(tmp_path):
+def test_configured_peaks_without_a_daemon(tmp_path):
     tools, config = ToolFolder(tmp_path / "tools"), tmp_path / "telemetry.toml"
     tools.prints("mthreads-gmi", TABLE)
     config.write_text(f'state.runtime_directory = "{tmp_path}/run"\n' + MINE.format("MTT S80", 4))

@@ -9,26 +9,7 @@ from pathlib import Path
 from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
 from kits.page_lint import complaints
-
-PLUGIN = '''
-"""Reads acme-smi, which prints one number of watts per card."""
-
-from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.metrics import reading
-from telemetry_parsers.model import Command, Device, Poll, Report
-from telemetry_parsers.units import WATTS, quantity
-
-
-def parse(capture):
-    lines = capture.outputs[0].text.splitlines()
-    return Report(
-        devices=tuple(Device("acme", index, model="Anvil") for index, _ in enumerate(lines)),
-        readings=tuple(reading(index, "power_watts", quantity(line, WATTS)) for index, line in enumerate(lines)),
-    )
-
-
-PARSER = SourceParser("acme-smi", "acme", ("power_watts",), (Poll("readings", Command((("acme-smi",),)), interval=1.0),), parse)
-'''
+from plugins import distributions
 
 
 class Systemd:
@@ -40,7 +21,7 @@ class Systemd:
         self._socket.bind(str(self.path))
         self.messages: list[str] = []
 
-    def heard(self, word: str) -> int:
+    def received(self, word: str) -> int:
         """How many messages so far had the word."""
         while select.select([self._socket], [], [], 0)[0]:
             self.messages.append(self._socket.recv(4096).decode())
@@ -50,28 +31,28 @@ class Systemd:
         self._socket.close()
 
 
-def test_systemd_is_reported(tmp_path):
+def test_systemd_is_notified(tmp_path):
     """READY once it listens, the watchdog again and again unless it stands still, RELOADING and READY at a reload, STOPPING."""
     systemd = Systemd(tmp_path)
     environment = {"NOTIFY_SOCKET": str(systemd.path), "WATCHDOG_USEC": "400000"}
     with Daemon(tmp_path, environment=environment) as daemon:
-        daemon.until(lambda: systemd.heard("READY=1") == 1)
-        daemon.until(lambda: systemd.heard("WATCHDOG=1") >= 3)
+        daemon.until(lambda: systemd.received("READY=1") == 1)
+        daemon.until(lambda: systemd.received("WATCHDOG=1") >= 3)
         daemon.signal(signal.SIGHUP)
-        daemon.until(lambda: systemd.heard("READY=1") == 2)
-        assert systemd.heard("RELOADING=1\nMONOTONIC_USEC=") == 1
+        daemon.until(lambda: systemd.received("READY=1") == 2)
+        assert systemd.received("RELOADING=1\nMONOTONIC_USEC=") == 1
         daemon.signal(signal.SIGSTOP)
         os.waitpid(daemon.pid, os.WUNTRACED)
-        before = systemd.heard("WATCHDOG=1")
-        assert systemd.heard("WATCHDOG=1") == before
+        before = systemd.received("WATCHDOG=1")
+        assert systemd.received("WATCHDOG=1") == before
         daemon.signal(signal.SIGCONT)
-        daemon.until(lambda: systemd.heard("WATCHDOG=1") > before)
+        daemon.until(lambda: systemd.received("WATCHDOG=1") > before)
         assert daemon.stop()[0] == 0
-    assert systemd.heard("STOPPING=1") == 1
+    assert systemd.received("STOPPING=1") == 1
     systemd.close()
 
 
-def test_the_textfile_is_whole_at_every_moment(tmp_path):
+def test_textfile_is_complete(tmp_path):
     """node_exporter's file passes the lint, and nothing else is left in its folder. A missing source is logged once."""
     folder = tmp_path / "textfiles"
     folder.mkdir()
@@ -90,23 +71,23 @@ def test_the_textfile_is_whole_at_every_moment(tmp_path):
     assert {entry.name for entry in folder.iterdir()} <= {"accelerators.prom"}
 
 
-def test_plugins_of_a_folder(tmp_path):
+def test_plugins_of_a_folder_are_isolated(tmp_path):
     """A plugin's devices are served like any other's; one that is broken or hangs is reported and costs nothing else."""
     tools = ToolFolder(tmp_path / "tools")
-    tools.prints("acme-smi", "81.5W\n79W\n")
+    tools.prints("acme-smi", "81.5\n")
     folder = tmp_path / "parsers"
     folder.mkdir()
-    (folder / "acme.py").write_text(PLUGIN)
+    (folder / "acme.py").write_text(distributions.source())
     (folder / "broken.py").write_text("import no_such_module\n")
-    hangs = PLUGIN.replace("    lines = ", "    import time; time.sleep(600)\n    lines = ")
-    (folder / "hangs.py").write_text(hangs.replace('SourceParser("acme-smi", "acme"', 'SourceParser("hangs", "acme"'))
+    hangs = "import dataclasses, time\nPARSER = dataclasses.replace(PARSER, parse=lambda capture: time.sleep(600))\n"
+    (folder / "hangs.py").write_text(distributions.source("hangs", more=hangs))
     config = f'[parsers]\npaths = ["{folder}"]\n'
     with Daemon(tmp_path, config, environment={"PATH": tools.search_path}) as daemon:
         daemon.until_state("hangs", "failed")
         assert daemon.source("hangs")["reason"] == "timeout"
         daemon.until(lambda: "accelerator_power_watts{" in daemon.page())
         lines = daemon.page().splitlines()
-        assert 'accelerator_power_watts{device="0",id="acme:0",model="Anvil",vendor="acme"} 81.5' in lines
+        assert 'accelerator_power_watts{device="0",id="acme:0",model="",vendor="acme"} 81.5' in lines
         assert [line for line in lines if line.startswith("telemetry_plugin_load_failures{") and "broken.py" in line]
         assert daemon.source("host")["state"] == daemon.source("acme-smi")["state"] == "ok"
         assert daemon.stop()[0] == 0

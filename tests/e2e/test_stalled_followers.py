@@ -111,7 +111,7 @@ def attacked(daemon: Daemon, record_property: Callable[[str, object], None]) -> 
 
 
 @pytest.mark.long
-def test_who_reads_goes_on_reading(daemon: Daemon, record_property: Callable[[str, object], None]) -> None:
+def test_readers_survive_stalled_clients(daemon: Daemon, record_property: Callable[[str, object], None]) -> None:
     readers = Readers(daemon.address, MAX_STREAMS)
     try:
         daemon.until(lambda: min(readers.got.values()) > 0)
@@ -126,7 +126,5 @@ def test_who_reads_goes_on_reading(daemon: Daemon, record_property: Callable[[st
 
 
 @pytest.mark.long
-def test_who_holds_all_streams_and_does_not_read_delays_no_other_client(
-    daemon: Daemon, record_property: Callable[[str, object], None]
-) -> None:
+def test_stalled_streams_delay_no_other_client(daemon: Daemon, record_property: Callable[[str, object], None]) -> None:
     attacked(daemon, record_property)

@@ -27,14 +27,14 @@ SERIES = re.compile(r"^telemetry_steps_(\w+)\{([^}]*)\} (\S+)$", re.MULTILINE)
 
 
 def documented() -> str:
-    """The lines of Python that docs/profile.md gives to jobs."""
+    """Return the Python code for jobs in docs/profile.md."""
     text = (ROOT / "docs/profile.md").read_text()
     found = re.search(r"```python\n(.*?def report_steps.*?)```", text, re.DOTALL)
     assert found is not None
     return found[1]
 
 
-def test_what_a_job_writes_as_documented_stands_beside_its_card(tmp_path: Path) -> None:
+def test_documented_steps_are_beside_their_card(tmp_path: Path) -> None:
     folder = tmp_path / "steps"
     folder.mkdir()
     folder.chmod(0o1777)

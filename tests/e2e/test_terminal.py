@@ -19,7 +19,7 @@ PARSE = (*COMMAND, "parse", "mthreads-gmi", "-", "--format", "table")
 
 
 def shell(line: str, *arguments: str, environment: dict[str, str] | None = None) -> tuple[int, bytes, str]:
-    """Status, output and errors of a command under a redirection of the shell's: `$@` stands for the command."""
+    """Run a command, `$@`, in the shell's redirections; return status, output and errors."""
     done = subprocess.run(
         ["sh", "-c", line, "sh", *arguments],
         input=TABLE.encode(),
@@ -30,7 +30,6 @@ def shell(line: str, *arguments: str, environment: dict[str, str] | None = None)
 
 
 def on_a_terminal(columns: int, environment: dict[str, str]) -> str:
-    """What a terminal of that width gets."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     done = subprocess.run(
@@ -52,17 +51,17 @@ def on_a_terminal(columns: int, environment: dict[str, str]) -> str:
     ("environment", "coloured"),
     [({}, True), ({"NO_COLOR": "1"}, False), pytest.param({"TERM": "dumb"}, False, marks=pytest.mark.long)],
 )
-def test_colours(environment: dict[str, str], coloured: bool) -> None:  # a column of the table
-    """On a terminal, unless it cannot or the user does not want them (https://no-color.org)."""
+def test_colours_need_a_capable_terminal(environment: dict[str, str], coloured: bool) -> None:  # a column of the table
+    """Colours need a terminal that supports them and a user who wants them (https://no-color.org)."""
     assert ("\x1b[" in on_a_terminal(80, {"TERM": "xterm", **environment})) is coloured
 
 
-def test_a_pipe_gets_utf_8_whatever_the_locale_says() -> None:
+def test_pipe_gets_utf_8_in_any_locale() -> None:
     status, out, error = shell('"$@"', *PARSE, environment={"PYTHONIOENCODING": "ascii"})
     assert (status, "MTT S80" in out.decode("utf-8"), "°C" in out.decode("utf-8"), error) == (0, True, True, "")
 
 
-def test_a_terminal_that_knows_ascii_only_is_written_to_all_the_same() -> None:
+def test_ascii_terminal_gets_replacements() -> None:
     assert "58 ?C" in on_a_terminal(80, {"TERM": "xterm", "PYTHONIOENCODING": "ascii"})
 
 
@@ -76,12 +75,12 @@ def test_a_terminal_that_knows_ascii_only_is_written_to_all_the_same() -> None:
         pytest.param('"$@" <&- 2>&-', 64, "", marks=pytest.mark.long),
     ],
 )
-def test_a_closed_or_full_stream_is_reported_in_one_line(line: str, status: int, named: str) -> None:
+def test_closed_or_full_stream_is_reported_in_one_line(line: str, status: int, named: str) -> None:
     code, _, error = shell(line, *PARSE)
     assert (code, named in error, len(error.splitlines()) <= 1) == (status, True, True)
 
 
-def test_a_daemon_without_standard_streams_opens_no_file_in_their_place(tmp_path: Path) -> None:
+def test_daemon_without_standard_streams_opens_no_file_in_their_place(tmp_path: Path) -> None:
     """It also exits cleanly if it is stopped as soon as it listens."""
     listening, config = tmp_path / "web.sock", bare_config(tmp_path)
     line = [*COMMAND, "serve", "--demo", "1xamd", "--web.listen-address", f"unix:{listening}", "--config", config]

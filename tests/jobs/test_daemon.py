@@ -30,8 +30,8 @@ def hook(daemon: Daemon, action: str) -> None:
     assert done.stderr == ""
 
 
-def test_the_daemon_reads_jobs_as_soon_as_a_hook_reported_one(tmp_path: Path) -> None:
-    """A source that is missing is looked for once a minute only."""
+def test_job_is_read_as_soon_as_its_hook_runs(tmp_path: Path) -> None:
+    """Otherwise a missing source is searched once a minute."""
     jobs = tmp_path / "jobs"
     with Daemon(tmp_path, config=f'[attribution]\nenabled = true\njob_directory = "{jobs}"\n') as daemon:
         daemon.until_state("slurm", "missing")
@@ -44,14 +44,14 @@ def test_the_daemon_reads_jobs_as_soon_as_a_hook_reported_one(tmp_path: Path) ->
     assert json.loads((jobs / "slurm-12.json").read_text())["ended"]
 
 
-def test_a_daemon_that_is_off_is_reported_without_harm(tmp_path: Path) -> None:
+def test_hook_of_a_daemon_without_attribution_is_harmless(tmp_path: Path) -> None:
     with Daemon(tmp_path, config=f'[attribution]\njob_directory = "{tmp_path}/jobs"\n') as daemon:
         hook(daemon, "start")
         assert not daemon.logged("Traceback")
 
 
 @pytest.mark.needs("root")
-def test_the_service_reads_what_root_wrote_and_others_do_not() -> None:
+def test_service_reads_files_of_root_and_others_do_not() -> None:
     with tempfile.TemporaryDirectory() as name:  # tmp_path is for root alone
         folder = Path(name)
         folder.chmod(0o755)
@@ -73,7 +73,7 @@ def test_the_service_reads_what_root_wrote_and_others_do_not() -> None:
 
 
 def _as_user(path: Path, user: int, group: int) -> int:
-    """The wait status of a child that opens the file as that user."""
+    """Return the wait status of a child that opens the file as that user."""
     child = os.fork()
     if child == 0:
         os.setgroups([])

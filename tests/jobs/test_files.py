@@ -30,14 +30,14 @@ def kept(opened: OwnFolder, job: Job = FIRST) -> dict[str, Any]:
     return found
 
 
-def test_a_prolog_that_comes_twice_begins_one_job(opened: OwnFolder) -> None:
+def test_second_prolog_starts_no_second_job(opened: OwnFolder) -> None:
     begin(opened, FIRST, NOW)
     begin(opened, Job("slurm", "12", "12", run="0", user="anna"), NOW + 9)
     assert (kept(opened)["started"], kept(opened)["user"], kept(opened)["devices"]) == (NOW, "anna", ["0"])
 
 
 @pytest.mark.parametrize("with_end", [True, False], ids=["its epilog came", "its epilog never came"])
-def test_a_requeued_job_begins_again(opened: OwnFolder, with_end: bool) -> None:  # a case of the table
+def test_requeued_job_starts_again(opened: OwnFolder, with_end: bool) -> None:  # a case of the table
     begin(opened, FIRST, NOW)
     if with_end:
         end(opened, FIRST, NOW + 5)
@@ -45,7 +45,7 @@ def test_a_requeued_job_begins_again(opened: OwnFolder, with_end: bool) -> None:
     assert (kept(opened)["started"], kept(opened)["ended"], kept(opened)["devices"]) == (NOW + 9, None, ["1"])
 
 
-def test_a_late_epilog_does_not_end_the_next_run(opened: OwnFolder) -> None:
+def test_late_epilog_does_not_end_the_next_run(opened: OwnFolder) -> None:
     begin(opened, AGAIN, NOW)
     end(opened, FIRST, NOW + 1)
     assert kept(opened)["ended"] is None
@@ -53,19 +53,16 @@ def test_a_late_epilog_does_not_end_the_next_run(opened: OwnFolder) -> None:
     assert kept(opened)["ended"] == NOW + 2
 
 
-def test_an_epilog_that_comes_twice_ends_it_once(opened: OwnFolder) -> None:
+def test_epilogs_without_a_running_job_change_nothing(opened: OwnFolder) -> None:
+    end(opened, FIRST, NOW)
+    assert opened.modification_times() == {}
     begin(opened, FIRST, NOW)
     end(opened, FIRST, NOW + 1)
     end(opened, FIRST, NOW + 5)
     assert kept(opened)["ended"] == NOW + 1
 
 
-def test_an_epilog_without_a_prolog_writes_nothing(opened: OwnFolder) -> None:
-    end(opened, FIRST, NOW)
-    assert opened.modification_times() == {}
-
-
-def test_ended_jobs_are_removed_an_hour_later(tmp_path: Path, opened: OwnFolder) -> None:
+def test_ended_jobs_are_removed_after_an_hour(tmp_path: Path, opened: OwnFolder) -> None:
     for number, age in (("1", 4000), ("2", 3000), ("3", 4000), ("4", 4000)):
         job = Job("slurm", number, number)
         begin(opened, job, NOW - 9000)
@@ -75,13 +72,13 @@ def test_ended_jobs_are_removed_an_hour_later(tmp_path: Path, opened: OwnFolder)
     plain = {**kept(opened, Job("slurm", "4", "4")), "ended": None, "boot_id": "another"}
     (tmp_path / "jobs/slurm-4.json").write_text(json.dumps(plain))
     os.utime(tmp_path / "jobs/slurm-4.json", (NOW - 4000, NOW - 4000))
-    (tmp_path / "jobs/notes.txt").write_text("of somebody else")
+    (tmp_path / "jobs/notes.txt").write_text("of another program")
     begin(opened, FIRST, NOW)
     end(opened, FIRST, NOW)
     assert sorted(opened.modification_times()) == ["notes.txt", "slurm-12.json", "slurm-2.json", "slurm-3.json"]
 
 
-def test_a_full_folder_has_room_for_the_next_job(
+def test_full_folder_drops_the_oldest_ended_job(
     tmp_path: Path, opened: OwnFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MAX_FILES", 3)
@@ -93,9 +90,7 @@ def test_a_full_folder_has_room_for_the_next_job(
     assert sorted(opened.modification_times()) == ["slurm-12.json", "slurm-3.json"]
 
 
-def test_a_hook_that_finds_thousands_of_old_files_removes_some_and_the_next_one_goes_on(
-    tmp_path: Path, opened: OwnFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_files_are_removed_in_portions(tmp_path: Path, opened: OwnFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("telemetry_daemon.readers.jobs.files._MAX_REMOVED", 2)
     monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MAX_FILES", 5)
     for number in range(5):
@@ -108,7 +103,7 @@ def test_a_hook_that_finds_thousands_of_old_files_removes_some_and_the_next_one_
     assert sorted(opened.names()) == ["slurm-12.json", "slurm-4.json"]
 
 
-def test_a_folder_full_of_running_jobs_takes_no_more(opened: OwnFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_full_of_running_jobs_refuses_more(opened: OwnFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MAX_FILES", 1)
     begin(opened, AGAIN, NOW)
     with pytest.raises(NoRoomError):

@@ -11,7 +11,7 @@ from telemetry_daemon.service.owners import JobFolder
 from telemetry_parsers.ownership import Claim, DeviceName
 
 
-def test_a_change_is_read_and_a_quiet_folder_is_not(tmp_path: Path) -> None:
+def test_changed_folder_is_read(tmp_path: Path) -> None:
     read: list[str] = []
     folder = JobFolder(str(tmp_path / "jobs"), read.append)
     folder.check()
@@ -27,7 +27,7 @@ def test_a_change_is_read_and_a_quiet_folder_is_not(tmp_path: Path) -> None:
     assert len(read) == 6
 
 
-def test_a_change_in_the_tick_of_the_last_look_is_read(tmp_path: Path) -> None:
+def test_change_in_the_same_clock_tick_is_read(tmp_path: Path) -> None:
     read: list[str] = []
     folder = JobFolder(str(tmp_path), read.append)
     folder.check()
@@ -38,7 +38,7 @@ def test_a_change_in_the_tick_of_the_last_look_is_read(tmp_path: Path) -> None:
     assert len(read) == 6
 
 
-def test_the_daemon_reads_a_job_whose_hook_cannot_reach_it(tmp_path: Path) -> None:
+def test_job_without_a_working_hook_is_read(tmp_path: Path) -> None:
     jobs = tmp_path / "jobs"
     jobs.mkdir(mode=0o755)
     with Daemon(tmp_path, config=f'[attribution]\nenabled = true\njob_directory = "{jobs}"\n') as daemon:
@@ -61,7 +61,7 @@ def node() -> Node:
     return made
 
 
-def test_a_job_between_two_polls_has_a_record_with_what_the_card_used_then() -> None:
+def test_job_between_two_polls_has_a_record() -> None:
     it = node()
     it.claims = (unseen("7", 20.0, 45.0),)
     it.runs(200.0)
@@ -74,7 +74,7 @@ def test_a_job_between_two_polls_has_a_record_with_what_the_card_used_then() -> 
     assert records["nobody"].energy_joules == pytest.approx(100.0 * 260.0 - 2500.0, rel=0.02)
 
 
-def test_it_is_recorded_once_and_a_process_without_an_allocation_gives_way() -> None:
+def test_short_job_is_recorded_once() -> None:
     it = node()
     it.gives(has(job("stray"), started=START + 1.0, is_allocated=False))
     it.runs(20.0)
@@ -84,7 +84,7 @@ def test_it_is_recorded_once_and_a_process_without_an_allocation_gives_way() -> 
     assert [record.seconds for record in records] == [pytest.approx(10.0)]
 
 
-def test_a_job_that_ended_before_the_daemon_started_is_not_added_again() -> None:
+def test_job_before_the_restart_is_not_added_again() -> None:
     it = node()
     it.claims = (unseen("7", 20.0, 45.0),)
     it.runs(200.0)
@@ -93,7 +93,7 @@ def test_a_job_that_ended_before_the_daemon_started_is_not_added_again() -> None
     assert [record.owner.name for record in again.ends()].count("7") == 1
 
 
-def test_a_job_that_was_seen_is_not_added_again() -> None:
+def test_seen_job_is_not_added_again() -> None:
     it = node()
     it.gives(has(job("7"), started=START + 50.0))
     it.runs(30.0)

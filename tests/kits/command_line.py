@@ -22,6 +22,11 @@ class Completed(NamedTuple):
     stdout: str
     stderr: str
 
+    @property
+    def words(self) -> str:
+        """Return standard output without its line breaks."""
+        return " ".join(self.stdout.split())
+
 
 def run_main(
     *arguments: str,

@@ -25,7 +25,7 @@ def is_held(folder: Path, tool: str) -> bool:
     try:
         with (folder / f"{tool}.lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:  # the lock is somebody's
+    except BlockingIOError:  # another process holds the lock
         return True
     except FileNotFoundError:  # the tool has not run yet
         return False

@@ -58,17 +58,9 @@ class Daemon:
 
     def __enter__(self) -> Daemon:
         self.write_config(self.config)
+        serve = ("serve", "--config", str(self.config_path), "--web.listen-address", self.listen)
         self.process = subprocess.Popen(
-            [
-                *self.prefix,
-                *self.command,
-                "serve",
-                "--config",
-                str(self.config_path),
-                "--web.listen-address",
-                self.listen,
-                *self.arguments,
-            ],
+            [*self.prefix, *self.command, *serve, *self.arguments],
             env=clean_environment(self.environment),
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

@@ -33,8 +33,7 @@ ALLOWED_LABELS = frozenset(
         "dtype",
     ]
 )
-# These have labels of their own: facts about a device every one that a vendor tells, a job's rank, owners of a card, the
-# daemon's own metrics.
+# Metrics with other labels; None allows any label.
 FACT_LABELS = {
     "accelerator_info": None,
     "accelerator_rank_info": frozenset({"rank", "server"}),

@@ -34,7 +34,7 @@ _NO_LIMIT = ("temperature_slowdown_celsius", "core"), ("temperature_shutdown_cel
 class Fault:
     """What a device with this fault reads, what it lacks, its presence, and the condition that it must have.
 
-    `is_silent` says that no alert tells it: there is none, or it has ended, or waits for what the past was like.
+    `is_silent`: no alert fires, because there is none, it has ended, or it needs earlier samples.
     """
 
     word: str

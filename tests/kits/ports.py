@@ -12,7 +12,7 @@ def free_port() -> int:
     """Return a port that is free at all addresses of this machine."""
     while True:
         port = random.choice(_PORTS)
-        with contextlib.suppress(OSError):  # somebody has it: another one is drawn
+        with contextlib.suppress(OSError):  # the port is in use: another one is drawn
             _listened_nowhere(port)
             _reserve(port)
             return port

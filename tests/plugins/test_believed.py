@@ -44,11 +44,11 @@ def problem_texts(report: Report) -> list[str]:
     return [problem.text for problem in report.problems]
 
 
-def test_a_good_report_is_believed_whole() -> None:
+def test_good_report_is_accepted() -> None:
     assert checked_report(GOOD, PARSER) == GOOD
 
 
-def test_every_outcome_passes_and_a_failure_without_a_reason_was_not_understood() -> None:
+def test_outcomes_pass_and_a_failure_has_a_reason() -> None:
     for report in (Report(outcome="no_devices"), Report(outcome="not_mine"), Report(outcome="wrong_request")):
         assert checked_report(report, PARSER) == report
     assert checked_report(Report(outcome="failed"), PARSER).reason == "not_understood"
@@ -74,7 +74,7 @@ LEFT_OUT = (
 
 
 @pytest.mark.parametrize(("reading", "text"), LEFT_OUT, ids=[row[1] for row in LEFT_OUT])
-def test_a_reading_that_does_not_fit_is_left_out_and_told(reading: Reading, text: str) -> None:
+def test_unfit_reading_is_dropped_and_reported(reading: Reading, text: str) -> None:
     report = checked_report(Report(devices=DEVICES, readings=(*READINGS, reading)), PARSER)
     assert report.readings == READINGS
     assert problem_texts(report) == [text]
@@ -87,7 +87,7 @@ OUT_OF_RANGE = (
 )
 
 
-def test_a_value_out_of_range_is_implausible_and_one_that_was_called_so_is_no_news() -> None:
+def test_value_out_of_range_is_implausible() -> None:
     report = checked_report(Report(devices=DEVICES, readings=tuple(reading for reading, _ in OUT_OF_RANGE)), PARSER)
     assert report.readings == tuple(replace(reading, value=Absent.IMPLAUSIBLE) for reading, _ in OUT_OF_RANGE)
     assert problem_texts(report) == [text for _, text in OUT_OF_RANGE]
@@ -106,7 +106,7 @@ def test_a_value_out_of_range_is_implausible_and_one_that_was_called_so_is_no_ne
         ),
     ],
 )
-def test_a_wrong_list_of_devices_fails_the_report(devices: tuple[Device, ...], text: str) -> None:
+def test_wrong_devices_fail_the_report(devices: tuple[Device, ...], text: str) -> None:
     report = checked_report(Report(devices=devices, readings=(Reading(0, "power_watts", 1.0),)), PARSER)
     assert (report.outcome, report.reason) == ("failed", "internal")
     assert (report.devices, report.readings) == ((), ())
@@ -129,13 +129,13 @@ def test_a_wrong_list_of_devices_fails_the_report(devices: tuple[Device, ...], t
         ),
     ],
 )
-def test_a_wrong_word_about_a_device_is_left_out(device: Device, kept: Device, text: str) -> None:
+def test_wrong_fact_of_a_device_is_dropped(device: Device, kept: Device, text: str) -> None:
     report = checked_report(Report(devices=(device,)), PARSER)
     assert report.devices == (kept,)
     assert problem_texts(report) == [text]
 
 
-def test_events_and_processes_of_no_device_are_left_out() -> None:
+def test_events_and_processes_without_a_device_are_dropped() -> None:
     report = checked_report(
         Report(
             devices=DEVICES,
@@ -152,7 +152,7 @@ def test_events_and_processes_of_no_device_are_left_out() -> None:
     ]
 
 
-def test_a_plugin_that_is_wrong_in_everything_is_told_so_briefly() -> None:
+def test_problems_are_limited() -> None:
     readings = tuple(Reading(0, f"metric{number}", 1.0) for number in range(1000))
     report = checked_report(Report(devices=DEVICES, readings=readings), PARSER)
     assert len(report.problems) == 21

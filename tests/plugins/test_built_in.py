@@ -18,7 +18,7 @@ from telemetry_parsers.model import Capture, Output
 DESCRIBED = built_in.descriptions()
 
 
-def test_each_is_what_its_description_says() -> None:
+def test_parsers_match_their_descriptions() -> None:
     found = {item.plugin: item.target for item in find().parsers if item.built_in}
     assert found.keys() == DESCRIBED.keys()
     for name, target in found.items():
@@ -38,18 +38,18 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("target", "said"), BROKEN.values(), ids=BROKEN)
-def test_one_that_cannot_be_imported_costs_its_own_captures(target: str, said: str) -> None:
+@pytest.mark.parametrize(("target", "text"), BROKEN.values(), ids=BROKEN)
+def test_parser_that_cannot_be_imported_fails_its_captures(target: str, text: str) -> None:
     parser = built_in.lazily_imported(DESCRIBED["cnmon"], target)
     report = parser.parse(Capture("cnmon", parser.polls[0].name, parser.polls[0].request, (Output(text="x"),)))
     assert (report.outcome, report.reason) == ("failed", "internal")
     (problem,) = report.problems
     assert problem.where == "parser cnmon"
     assert problem.text.startswith("cannot be loaded: ")
-    assert said in problem.text
+    assert text in problem.text
 
 
-def test_one_that_can_be_imported_again_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parser_recovers_once_it_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = built_in.lazily_imported(DESCRIBED["cnmon"], "telemetry_parsers.vendors.cnmon:PARSER")
     capture = Capture("cnmon", parser.polls[0].name, parser.polls[0].request, (Output(text="No such device"),))
     with monkeypatch.context() as broken:
@@ -58,7 +58,7 @@ def test_one_that_can_be_imported_again_reads_again(monkeypatch: pytest.MonkeyPa
     assert parser.parse(capture).outcome == "no_devices"
 
 
-def test_one_without_a_description_is_reported() -> None:
+def test_parser_without_a_description_is_reported() -> None:
     known, unknown = (item for item in find().parsers if item.plugin in ("cnmon", "efsmi"))
     with load(Candidates((known, replace(unknown, plugin="newest")))) as loaded:
         assert [item.parser.name for item in loaded.parsers] == [known.plugin]
@@ -67,7 +67,7 @@ def test_one_without_a_description_is_reported() -> None:
         assert failure.text.startswith("is not described in built_in.json, which `make docs` writes: ")
 
 
-# What the parser does, and what is said of it; those that end its process come last.
+# What the parser does, the reason, and the text of its problem; those that end its process come last.
 PARSE_TROUBLE = (
     ("raise KeyError('temp')", "internal", "KeyError: 'temp' (module_a.py line "),
     ("return None", "internal", "parse returned NoneType, not a Report"),
@@ -80,26 +80,26 @@ PARSE_TROUBLE = (
 )
 
 
-def test_parse_never_raises_and_says_what_was_wrong(site: distributions.Site) -> None:
+def test_parse_errors_are_reported(site: distributions.Site) -> None:
     lines = [f"    if capture.poll == '{number}':\n        {row[0]}\n" for number, row in enumerate(PARSE_TROUBLE)]
     replaced = "import dataclasses\nPARSER = dataclasses.replace(PARSER, parse=trouble)\n"
     more = f"def trouble(capture):\n{''.join(lines)}{replaced}"
     site.install("telemetry-a", {"acme-smi": "module_a:PARSER"}, {"module_a": distributions.source(more=more)})
     with site.load() as loaded:
         parser = distributions.parser_named(loaded, "acme-smi")
-        for number, (_, reason, said) in enumerate(PARSE_TROUBLE):
+        for number, (_, reason, text) in enumerate(PARSE_TROUBLE):
             report = parser.parse(distributions.capture(poll=str(number)))
             assert (report.outcome, report.reason) == ("failed", reason)
             assert (report.devices, report.readings) == ((), ())
             (problem,) = report.problems
             assert problem.where == "plugin acme-smi"
-            assert said in problem.text
+            assert text in problem.text
 
 
 HANGING = "import dataclasses, time\nPARSER = dataclasses.replace(PARSER, parse=lambda capture: time.sleep(3600))\n"
 
 
-def test_a_parser_that_hangs_is_a_timeout_and_one_that_cannot_be_killed_too(site: distributions.Site) -> None:
+def test_hanging_parser_is_a_timeout(site: distributions.Site) -> None:
     held: list[workers.UnkillableProcess] = []
 
     def holding(what: Launch) -> Process:
@@ -111,12 +111,12 @@ def test_a_parser_that_hangs_is_a_timeout_and_one_that_cannot_be_killed_too(site
     site.install("telemetry-a", {"a": "module_a:PARSER"}, {"module_a": distributions.source("acme-a", more=HANGING)})
     with site.load(limits=replace(distributions.PATIENT, parse_seconds=0.5)) as loaded:
         parser = distributions.parser_named(loaded, "acme-a")
-        said = []
+        texts = []
         for _ in range(2):
             report = parser.parse(distributions.capture())
             assert (report.outcome, report.reason) == ("failed", "timeout")
-            said.append(report.problems[0].text)
-        assert "did not answer before the deadline" in said[0]
-        assert f"worker {held[1].pid} does not exit" in said[1]
+            texts.append(report.problems[0].text)
+        assert "did not answer before the deadline" in texts[0]
+        assert f"worker {held[1].pid} does not exit" in texts[1]
         assert len(held) == 2
         held[1].let_go()

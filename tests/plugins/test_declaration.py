@@ -30,7 +30,7 @@ def with_poll(**changes: Any) -> DescribedParser:
     return replace(GOOD, polls=(replace(GOOD.polls[0], **changes),))
 
 
-def test_a_good_declaration_has_no_violation() -> None:
+def test_good_declaration_has_no_violation() -> None:
     assert violations(GOOD) == ()
 
 
@@ -46,7 +46,7 @@ def test_a_good_declaration_has_no_violation() -> None:
         replace(GOOD, vendor="", gives=("telemetry_host_load1",), metrics=()),
     ],
 )
-def test_what_is_allowed(parser: DescribedParser) -> None:
+def test_allowed_declarations(parser: DescribedParser) -> None:
     assert violations(parser) == ()
 
 
@@ -101,20 +101,20 @@ BROKEN: tuple[tuple[DescribedParser, str], ...] = (
 
 
 @pytest.mark.parametrize(("parser", "text"), BROKEN, ids=[row[1][:60] for row in BROKEN])
-def test_a_broken_rule_is_named(parser: DescribedParser, text: str) -> None:
+def test_broken_rule_is_named(parser: DescribedParser, text: str) -> None:
     assert violations(parser) == (text,)
 
 
-def test_every_violation_is_told_at_once() -> None:
+def test_all_violations_are_reported() -> None:
     broken = replace(GOOD, name="X", vendor="Y", gives=(), metrics=(), polls=())
     assert len(violations(broken)) == 4
 
 
-def test_the_catalogues_metric_cannot_be_declared_again() -> None:
+def test_catalogue_metric_cannot_be_redeclared() -> None:
     taken = replace(BY_KEY["power_watts"], core=False)
     found = violations(replace(GOOD, metrics=(taken,), gives=("power_watts",)))
     assert "metric accelerator_power_watts: the catalogue has a metric of that name" in found
 
 
-def test_a_parser_has_the_rows_that_it_gives() -> None:
+def test_metrics_of_a_parser_by_key() -> None:
     assert metrics_by_key(GOOD) == {"power_watts": BY_KEY["power_watts"], "acme_voltage_ratio": METRIC}

@@ -13,7 +13,7 @@ SHOWN = BLOCK.findall(TEXT)
 
 
 @pytest.mark.parametrize(("name", "part"), SHOWN, ids=[f"{number} {name}" for number, (name, _) in enumerate(SHOWN)])
-def test_a_shown_part_is_in_the_real_file(name: str, part: str) -> None:
+def test_shown_part_is_in_the_real_file(name: str, part: str) -> None:
     assert part in (EXAMPLE / name).read_text()
 
 

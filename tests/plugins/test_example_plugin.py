@@ -57,7 +57,7 @@ def read(loaded: ParserSet) -> Capture:
 
 @pytest.mark.needs("cc")
 @pytest.mark.usefixtures("library")
-def test_installed_it_is_found_and_runs_in_workers(loaded: ParserSet) -> None:
+def test_installed_plugin_runs_in_workers(loaded: ParserSet) -> None:
     smi, library = one(loaded, "acme-smi"), one(loaded, "acme-library")
     assert [item.origin for item in (smi, library)] == ["telemetry-example 1.0.0"] * 2
     assert (smi.isolated, library.isolated) == (True, True)
@@ -79,7 +79,7 @@ def test_installed_it_is_found_and_runs_in_workers(loaded: ParserSet) -> None:
     ]
 
 
-def test_without_the_library_its_source_is_missing(loaded: ParserSet) -> None:
+def test_source_without_its_library_is_missing(loaded: ParserSet) -> None:
     capture = read(loaded)
     assert capture.failure is not None
     assert (capture.failure.state, capture.failure.reason) == ("missing", None)

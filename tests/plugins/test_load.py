@@ -20,7 +20,7 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Poll
 
 
-def test_every_built_in_parser_loads_in_this_process() -> None:
+def test_built_in_parsers_load_in_this_process() -> None:
     with plugins.load(find()) as loaded:
         assert loaded.failures == ()
         assert {"host", "mthreads-gmi"} <= set(distributions.names(loaded))
@@ -28,7 +28,7 @@ def test_every_built_in_parser_loads_in_this_process() -> None:
         assert loaded.seconds > 0
 
 
-def test_a_third_party_parser_runs_in_a_worker_of_its_own(site: distributions.Site) -> None:
+def test_third_party_parser_runs_in_its_worker(site: distributions.Site) -> None:
     more = """
     import dataclasses, os
     def where(capture):
@@ -55,7 +55,7 @@ def changed(fields: str) -> str:
     return distributions.source(more=f"import dataclasses\nPARSER = dataclasses.replace(PARSER, {fields})")
 
 
-# The module, and what is said of it.
+# The module, and the text of its failure.
 BROKEN = (
     ("import acme_sdk", "cannot be loaded: ModuleNotFoundError: No module named 'acme_sdk'"),
     ("def", "cannot be loaded: SyntaxError: invalid syntax"),
@@ -97,17 +97,17 @@ def test_broken_plugins_are_reported_and_the_rest_works(site: distributions.Site
     with site.load() as loaded:
         found = {failure.plugin: failure for failure in loaded.failures}
         assert len(found) == len(BROKEN)
-        for number, (_, said) in enumerate(BROKEN):
+        for number, (_, expected) in enumerate(BROKEN):
             failure = found[f"telemetry-broken{number}:broken{number}"]
             assert failure.origin == f"telemetry-broken{number} 1.0"
-            assert said in failure.text
+            assert expected in failure.text
             assert failure.text.endswith(f": update or uninstall telemetry-broken{number}")
             assert "\n" not in failure.text
         assert distributions.names(loaded) == [*distributions.built_in(), "acme-z"]
         assert distributions.parser_named(loaded, "acme-z").parse(distributions.capture()).outcome == "ok"
 
 
-def test_plugins_that_hang_at_import_hang_together(site: distributions.Site) -> None:
+def test_hanging_imports_are_awaited_together(site: distributions.Site) -> None:
     for name in ("slow0", "slow1", "slow2"):
         site.install(f"telemetry-{name}", {name: f"{name}:PARSER"}, {name: "import time; time.sleep(3600)"})
     with site.load(limits=replace(distributions.PATIENT, describe_seconds=1)) as loaded:
@@ -119,9 +119,7 @@ def test_plugins_that_hang_at_import_hang_together(site: distributions.Site) -> 
     assert not [worker.pid for worker in site.workers if worker.pid is not None]
 
 
-def test_of_two_with_one_name_a_built_in_or_the_first_distribution_by_name_wins(
-    site: distributions.Site, tmp_path: Path
-) -> None:
+def test_first_of_two_equal_names_wins(site: distributions.Site, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "acme.py").write_text(distributions.source())
@@ -149,32 +147,34 @@ PARSER = dataclasses.replace(PARSER, metrics=(%s,), gives=("acme_resets_total",)
 
 
 @pytest.mark.parametrize(("second", "failures"), [("Resets.", 0), ("Resets of the fan.", 1)])
-def test_one_metric_has_one_meaning(site: distributions.Site, second: str, failures: int) -> None:
+def test_metric_has_one_meaning(site: distributions.Site, second: str, failures: int) -> None:
     for name, help_text in (("a", "Resets."), ("b", second)):
         text = distributions.source(f"acme-{name}", more=DECLARING % METRIC.format(help=help_text))
         site.install(f"telemetry-{name}", {name: f"module_{name}:PARSER"}, {f"module_{name}": text})
     with site.load() as loaded:
         assert [metric.help for metric in loaded.metrics] == ["Resets."]
-        said = "its metric accelerator_acme_resets_total is declared differently by telemetry-a 1.0"
-        assert [failure.text for failure in loaded.failures] == [f"{said}: update or uninstall telemetry-b"][:failures]
+        expected = "its metric accelerator_acme_resets_total is declared differently by telemetry-a 1.0"
+        assert [failure.text for failure in loaded.failures] == [f"{expected}: update or uninstall telemetry-b"][
+            :failures
+        ]
 
 
-def test_a_broken_entry_point_and_broken_metadata_cost_only_themselves(site: distributions.Site) -> None:
+def test_broken_metadata_costs_only_itself(site: distributions.Site) -> None:
     entries = {"bad": "no such thing", "half": "module_a", "acme-smi": "module_a:PARSER"}
     site.install("telemetry-a", entries, {"module_a": distributions.source()})
     site.install("telemetry-z", {"z": "module_z:PARSER"}, {})
     (site.folder / "telemetry_z-1.0.dist-info" / "entry_points.txt").write_bytes(b"\xff\xfe\x00[")
     with site.load() as loaded:
         assert distributions.names(loaded)[-1] == "acme-smi"
-        said = {failure.plugin: failure.text for failure in loaded.failures}
-    assert "its metadata cannot be read (UnicodeDecodeError" in said.pop("telemetry_z-1.0.dist-info")
-    assert sorted(said.values()) == [
+        failures = {failure.plugin: failure.text for failure in loaded.failures}
+    assert "its metadata cannot be read (UnicodeDecodeError" in failures.pop("telemetry_z-1.0.dist-info")
+    assert sorted(failures.values()) == [
         f"its entry point {entry} is not module:object: update or uninstall telemetry-a"
         for entry in ("bad = 'no such thing'", "half = 'module_a'")
     ]
 
 
-def test_a_shadowed_distribution_is_no_second_plugin(site: distributions.Site, tmp_path: Path) -> None:
+def test_shadowed_distribution_is_no_second_plugin(site: distributions.Site, tmp_path: Path) -> None:
     """With two versions on the path, Python imports the first one's module."""
     hidden = distributions.Site(tmp_path / "hidden")
     hidden.folder.mkdir()
@@ -206,7 +206,7 @@ def read(item: plugins.LoadedParser) -> list[object]:
     return [output.data for output in found.outputs]
 
 
-def test_library_readers_come_through_their_own_group(site: distributions.Site) -> None:
+def test_library_readers_have_their_own_group(site: distributions.Site) -> None:
     text = distributions.source(request='Library("acme", ("power",))') + READER % "a"
     entries = {"acme-smi": "module_a:PARSER", "telemetry.readers/acme": "module_a:READER"}
     site.install("telemetry-a", entries, {"module_a": text})
@@ -222,7 +222,7 @@ def test_library_readers_come_through_their_own_group(site: distributions.Site) 
         ]
 
 
-def test_a_module_of_a_folder_is_a_plugin(site: distributions.Site, tmp_path: Path) -> None:
+def test_module_of_a_folder_is_a_plugin(site: distributions.Site, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "acme.py").write_text(distributions.source(request='Library("acme-smi", ("power",))') + READER % "file")
@@ -238,7 +238,7 @@ def test_a_module_of_a_folder_is_a_plugin(site: distributions.Site, tmp_path: Pa
     assert sorted(path.name for path in folder.iterdir()) == [".hidden.py", "README", "_helper.py", "acme.py"]
 
 
-def test_a_module_cached_by_somebody_else_is_not_run(site: distributions.Site, tmp_path: Path) -> None:
+def test_foreign_bytecode_is_not_run(site: distributions.Site, tmp_path: Path) -> None:
     """A .pyc with the source's size and time stamp would be imported instead."""
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -36,21 +36,21 @@ def isolated(site: distributions.Site, folder: Path) -> list[str]:
     ("where", "mode"),
     [("acme.py", 0o664), ("acme.py", 0o646), (".", 0o775), (".", 0o757), ("..", 0o775), ("..", 0o757)],
 )
-def test_what_others_can_write_is_not_run(site: distributions.Site, folder: Path, where: str, mode: int) -> None:
-    place = (folder / where).resolve()
-    place.chmod(mode)
-    said = f"{place} can be written by others, who could change what runs here: chmod go-w {place}"
-    assert only_failure(site, folder) == said
+def test_file_that_others_can_write_is_not_run(site: distributions.Site, folder: Path, where: str, mode: int) -> None:
+    path = (folder / where).resolve()
+    path.chmod(mode)
+    expected = f"{path} can be written by others, who could change what runs here: chmod go-w {path}"
+    assert only_failure(site, folder) == expected
 
 
-def test_a_sticky_folder_may_be_above_but_not_hold_modules(site: distributions.Site, folder: Path) -> None:
+def test_sticky_folder_is_accepted_above_only(site: distributions.Site, folder: Path) -> None:
     folder.parent.chmod(0o1777)
     assert isolated(site, folder) == ["acme-smi"]
     folder.chmod(0o1777)
     assert only_failure(site, folder).endswith(f"chmod go-w {folder}")
 
 
-def test_a_link_is_judged_by_what_it_leads_to(site: distributions.Site, folder: Path, tmp_path: Path) -> None:
+def test_link_is_judged_by_its_target(site: distributions.Site, folder: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o755)
     (elsewhere / "other.py").write_text(distributions.source("other-smi"))
@@ -64,22 +64,22 @@ def test_a_link_is_judged_by_what_it_leads_to(site: distributions.Site, folder: 
     assert failure.text.endswith(f"chmod go-w {elsewhere}")
 
 
-def test_a_module_of_another_user_is_not_run(site: distributions.Site, folder: Path) -> None:
+def test_module_of_another_user_is_not_run(site: distributions.Site, folder: Path) -> None:
     """Only root can change a file's owner; other users test with a file of root's."""
     file = folder / "acme.py"
     if os.geteuid() == 0:
         os.chown(file, OTHER_USER, -1)
-        said = f"{file} belongs to user {OTHER_USER}, who could change what runs here: chown root {file}"
-        assert only_failure(site, folder) == said
+        expected = f"{file} belongs to user {OTHER_USER}, who could change what runs here: chown root {file}"
+        assert only_failure(site, folder) == expected
     else:
         assert isolated(site, folder) == ["acme-smi"]
 
 
-def test_what_is_not_there_is_reported(site: distributions.Site, folder: Path, tmp_path: Path) -> None:
-    said = "cannot be read (No such file or directory): "
-    assert only_failure(site, tmp_path / "missing") == f"{said}create the folder, or remove it from parsers.paths"
+def test_missing_file_is_reported(site: distributions.Site, folder: Path, tmp_path: Path) -> None:
+    expected = "cannot be read (No such file or directory): "
+    assert only_failure(site, tmp_path / "missing") == f"{expected}create the folder, or remove it from parsers.paths"
     (folder / "gone.py").symlink_to(folder / "nowhere.py")
     with site.load(folder) as loaded:
         assert [item.parser.name for item in loaded.parsers if item.isolated] == ["acme-smi"]
         (failure,) = loaded.failures
-    assert failure.text == f"{said}fix or remove {folder}/gone.py"
+    assert failure.text == f"{expected}fix or remove {folder}/gone.py"

@@ -34,7 +34,7 @@ class Clocks:
         pytest.param([1e-4] * 100, [], id="slewing"),
     ],
 )
-def test_what_counts_as_a_step(set_by, steps):
+def test_steps_of_the_clock(set_by, steps):
     clocks, steps_seen = Clocks(), []
     guard = clocks.guard(steps_seen.append)
     for seconds in set_by:
@@ -44,7 +44,7 @@ def test_what_counts_as_a_step(set_by, steps):
     assert guard.ticks == len(set_by)
 
 
-def test_the_thread_ticks_until_it_is_stopped():
+def test_thread_ticks_until_it_is_stopped():
     ticked = threading.Semaphore(0)
     guard = ClockGuard(lambda seconds: None, on_tick=ticked.release)
     guard.start()
@@ -55,7 +55,7 @@ def test_the_thread_ticks_until_it_is_stopped():
     assert guard.ticks >= 3
 
 
-def test_the_thread_outlives_a_callback_that_raises_and_calls_it_again(caplog):
+def test_thread_survives_a_failing_callback(caplog):
     clocks, steps_seen, ticked = Clocks(), [], threading.Semaphore(0)
 
     def fail_twice(seconds):
@@ -74,5 +74,5 @@ def test_the_thread_outlives_a_callback_that_raises_and_calls_it_again(caplog):
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"], "logged once, then the recovery"
 
 
-def test_joining_a_guard_that_was_never_started_is_done_at_once():
+def test_join_without_a_start_returns_at_once():
     assert ClockGuard(lambda seconds: None).join(0.0)

@@ -94,7 +94,7 @@ def missing(node: Node) -> Node:
     return node
 
 
-def test_a_tool_that_is_installed_later_is_found_and_asked_by_all_its_polls(missing: Node) -> None:
+def test_tool_installed_later_is_found(missing: Node) -> None:
     assert missing.is_looked_for()
     missing.tools.prints("acme-smi", "81.5\n")
     assert missing.comes_to("ok")
@@ -102,7 +102,7 @@ def test_a_tool_that_is_installed_later_is_found_and_asked_by_all_its_polls(miss
     assert len(missing.store.snapshot().devices) == 1
 
 
-def test_a_tool_that_is_removed_and_comes_back(node: Node) -> None:
+def test_removed_tool_is_found_again(node: Node) -> None:
     tool = node.tools.prints("acme-smi", "81.5\n")
     node.poller.start([node.source()])
     assert node.comes_to("ok")
@@ -113,7 +113,7 @@ def test_a_tool_that_is_removed_and_comes_back(node: Node) -> None:
     assert node.comes_to("ok")
 
 
-def test_each_look_is_an_attempt_that_says_what_is_missing(missing: Node) -> None:
+def test_each_search_is_an_attempt(missing: Node) -> None:
     first = missing.health()
     assert missing.is_looked_for()
     later = missing.health()
@@ -124,7 +124,7 @@ def test_each_look_is_an_attempt_that_says_what_is_missing(missing: Node) -> Non
     assert "acme-smi was not found on PATH" in later.detail
 
 
-def test_all_that_are_missing_are_looked_for_on_one_thread_and_a_found_one_is_asked_on_its_own(node: Node) -> None:
+def test_missing_tools_share_one_thread(node: Node) -> None:
     names = [f"acme-{number}" for number in range(SEVERAL)]
     node.poller.start([node.source(name) for name in names])
     assert all(node.comes_to("missing", name) for name in names)
@@ -138,23 +138,19 @@ def test_all_that_are_missing_are_looked_for_on_one_thread_and_a_found_one_is_as
     assert node.is_looked_for(2, names[0])
 
 
-def test_what_only_its_own_thread_may_wait_for_is_asked_there(node: Node) -> None:
+def test_configured_path_is_searched_on_its_own_thread(node: Node) -> None:
     """A configured path may be on a file server that hangs, which must not delay other sources."""
     tool = node.folder / "far" / "acme-smi"
     node.poller.start([node.source(settings=SourceSettings(path=str(tool)))])
     assert node.comes_to("missing")
     assert node.is_looked_for()
     assert len(node.reading_threads) == 1
-    node.tools.prints("acme-smi", "81.5\n").rename(_made(tool))
+    tool.parent.mkdir()
+    node.tools.prints("acme-smi", "81.5\n").rename(tool)
     assert node.comes_to("ok")
 
 
-def _made(path: Path) -> Path:
-    path.parent.mkdir()
-    return path
-
-
-def test_a_missing_one_is_released_and_resumed(missing: Node) -> None:
+def test_missing_source_is_released_and_resumed(missing: Node) -> None:
     missing.poller.release("acme-smi", missing.source, math.inf)
     missing.tools.prints("acme-smi", "81.5\n")
     assert missing.comes_to("released")
@@ -164,9 +160,7 @@ def test_a_missing_one_is_released_and_resumed(missing: Node) -> None:
     assert missing.comes_to("ok")
 
 
-def test_one_that_is_released_while_others_are_looked_for_stays_released(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_release_during_a_search_is_kept(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = node.source("a-smi"), node.source("b-smi")
     look, released = first.answer_if_missing, threading.Event()
 
@@ -183,7 +177,7 @@ def test_one_that_is_released_while_others_are_looked_for_stays_released(
     assert node.health("b-smi").state == node.health("b-smi", "slow").state == "released"
 
 
-def test_a_missing_one_that_is_made_again_or_removed(missing: Node) -> None:
+def test_missing_source_is_replaced_or_removed(missing: Node) -> None:
     missing.poller.replace_source("acme-smi", lambda: missing.source(settings=SourceSettings(mode="never")))
     assert missing.comes_to("disabled")
     missing.poller.replace_source("acme-smi", missing.source)
@@ -194,33 +188,29 @@ def test_a_missing_one_that_is_made_again_or_removed(missing: Node) -> None:
     assert missing.health() is None
 
 
-def test_after_the_machine_slept_and_its_clock_was_set_it_is_looked_for(missing: Node) -> None:
+def test_missing_source_is_searched_after_a_realign(missing: Node) -> None:
     missing.poller.realign()
     assert missing.is_looked_for()
     missing.tools.prints("acme-smi", "81.5\n")
     assert missing.comes_to("ok")
 
 
-def test_cards_that_fall_asleep_are_reported_as_ever(missing: Node) -> None:
+def test_sleeping_cards_are_reported_for_a_missing_source(missing: Node) -> None:
     missing.pci = PciView(2, 1)
     assert missing.comes_to("suspended")
     missing.pci = PciView(2, 0)
     assert missing.comes_to("missing")
 
 
-def test_files_that_are_not_there_start_no_worker_until_they_are(node: Node) -> None:
+def test_missing_files_start_no_worker(node: Node) -> None:
     files = Files(("/sys/acme/power",))
     parser = SourceParser("acme-sysfs", "acme", ("power_watts",), (Poll("readings", files, interval=60.0),), parse)
     worker = Worker("acme-sysfs")
     source = node.around(parser, WorkerReader("acme-sysfs", worker, str(node.folder)), SourceSettings())
     answer = source.answer_if_missing(parser.polls[0])
     assert (answer.result.state, worker.pid) == ("missing", None)
-    _made_tree(node.folder / "sys" / "acme" / "power").write_text("81.5\n")
+    (node.folder / "sys" / "acme").mkdir(parents=True)
+    (node.folder / "sys" / "acme" / "power").write_text("81.5\n")
     assert source.answer_if_missing(parser.polls[0]) is None, "only a worker may read them"
     assert source.run_poll(parser.polls[0], Targets()).result.state == "ok"
     worker.close()
-
-
-def _made_tree(path: Path) -> Path:
-    path.parent.mkdir(parents=True)
-    return path

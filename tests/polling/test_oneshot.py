@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from kits.waiting import comes_true
+from kits.waiting import PATIENCE_SECONDS, comes_true
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling.oneshot import OneShot
 from telemetry_daemon.polling.pci_bus import PciView
@@ -14,12 +14,8 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Library, Poll, Report
 
-PATIENCE_SECONDS = 60.0
-
 
 class ScriptedReader:
-    """A reader that runs a function at each poll."""
-
     def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
 
@@ -48,7 +44,7 @@ def source(name: str, work: Callable[[], object]) -> Source:
     )
 
 
-def test_a_primed_source_is_read_again_after_its_gap_and_the_others_do_not_wait_for_it() -> None:
+def test_primed_source_is_read_again_after_its_gap() -> None:
     order: list[str] = []
     sources = [source(name, partial(order.append, name)) for name in ("host", "tool")]
     shot = OneShot("node", sources, Clock())
@@ -60,7 +56,7 @@ def test_a_primed_source_is_read_again_after_its_gap_and_the_others_do_not_wait_
     assert sorted(order[2:]) == ["host", "host", "tool"]
 
 
-def test_the_gap_of_one_source_does_not_hold_up_another() -> None:
+def test_gap_of_a_source_delays_no_other() -> None:
     order: list[str] = []
     shot = OneShot("node", [source("tool", partial(order.append, "tool"))], Clock())
     shot.prime("host", 3600.0)
@@ -68,8 +64,8 @@ def test_the_gap_of_one_source_does_not_hold_up_another() -> None:
     assert order == ["tool"]
 
 
-def test_a_source_that_gave_no_answer_was_asked_just_now() -> None:
-    """The age of an attempt that was given up is not the machine's uptime."""
+def test_silent_source_has_the_time_of_its_attempt() -> None:
+    """The age of an abandoned attempt is not the uptime."""
     go_on = threading.Event()
     clock = Clock()
     began = clock.monotonic()

@@ -23,7 +23,7 @@ class Bus:
         (device / "power" / "runtime_status").write_text(status + "\n")
 
 
-def test_cards_and_sleepers(tmp_path):
+def test_cards_and_sleeping_cards_are_counted(tmp_path):
     bus = Bus(tmp_path)
     bus.put("0000:1a:00.0")
     assert bus.bus.view("moorethreads") == PciView(1, 0, ("0000:1a:00.0",))
@@ -38,7 +38,7 @@ def test_cards_and_sleepers(tmp_path):
     assert bus.bus.counts() == {"moorethreads": 2}
 
 
-def test_a_card_of_a_virtual_machine_is_on_the_bus_and_not_expected(tmp_path):
+def test_card_of_a_virtual_machine_is_not_expected(tmp_path):
     bus = Bus(tmp_path)
     bus.put("0000:1a:00.0")
     bus.put("0000:1b:00.0")
@@ -47,7 +47,7 @@ def test_a_card_of_a_virtual_machine_is_on_the_bus_and_not_expected(tmp_path):
     assert bus.bus.counts() == {"moorethreads": 2}
 
 
-def test_a_node_without_a_bus(tmp_path):
+def test_node_without_a_bus(tmp_path):
     bus = PciBus(tmp_path / "none", lambda: 0.0)
     assert (bus.view("nvidia"), bus.counts()) == (PciView(), {})
 
@@ -75,22 +75,22 @@ def device(bus_id: str | None = None, vendor: str = "nvidia", parent: int | None
         ([], "3 of 3"),
     ],
 )
-def test_a_card_that_is_not_listed_is_named_by_its_address(devices: list[Device], text: str | None) -> None:
+def test_unlisted_card_is_named_by_its_address(devices: list[Device], text: str | None) -> None:
     problem = unlisted_problem(devices, "nvidia", BUS)
     assert (problem is None) == (text is None)
     assert problem is None or (problem.where == "PCI bus" and (text or "") in problem.text)
 
 
-def test_a_lost_card_that_is_listed_as_lost_is_not_reported_twice() -> None:
+def test_lost_card_that_is_listed_is_not_reported_twice() -> None:
     assert unlisted_problem([device(BUS[0]), Device("nvidia", bus_id=BUS[1], up=False)], "nvidia", BUS[:2]) is None
 
 
-def test_many_are_named_by_the_first_of_them() -> None:
+def test_many_cards_are_abbreviated() -> None:
     addresses = [f"0000:{number:02x}:00.0" for number in range(16)]
     problem = unlisted_problem([], "amd", addresses)
     assert problem is not None
     assert "(0000:00:00.0 0000:01:00.0 0000:02:00.0 0000:03:00.0 and 12 more)" in problem.text
 
 
-def test_without_a_bus_nothing_is_missing() -> None:
+def test_nothing_is_missing_without_a_bus() -> None:
     assert unlisted_problem([device()], "nvidia", ()) is None

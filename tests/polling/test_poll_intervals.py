@@ -41,7 +41,7 @@ NEEDED, NOT_NEEDED = Need(), Need(False, 0.0)
         pytest.param(FAST, SourceSettings(mode="inventory"), "ok", NEEDED, 300.0, id="inventory"),
     ],
 )
-def test_the_interval_depends_on_state_and_need(poll, settings, state, need, seconds):
+def test_interval_depends_on_state_and_need(poll, settings, state, need, seconds):
     assert poll_intervals.interval_now(poll, settings, state, need) == seconds
 
 
@@ -69,12 +69,12 @@ def snapshot(*readings):
         pytest.param([], False, id="no readings"),
     ],
 )
-def test_a_tool_is_covered_when_cheaper_sources_give_its_core_readings(readings, covered):
+def test_tool_is_covered_by_cheaper_sources(readings, covered):
     assert poll_intervals.is_covered(snapshot(*readings), "tool", "amd") is covered
     assert not poll_intervals.is_covered(snapshot(*readings), "tool", "nvidia")
 
 
-def test_need_comes_at_once_and_goes_after_five_minutes():
+def test_need_ends_after_five_minutes():
     rested = poll_intervals.updated_need(Need(), "auto", covered=True, now=0.0)
     assert rested == Need(False, 0.0)
     needed = poll_intervals.updated_need(rested, "auto", covered=False, now=10.0)
@@ -84,7 +84,7 @@ def test_need_comes_at_once_and_goes_after_five_minutes():
     assert poll_intervals.updated_need(Need(), "always", covered=True, now=0.0) == Need()
 
 
-def test_a_release_lasts_until_resumed_or_for_its_time_and_the_last_one_counts() -> None:
+def test_last_release_counts() -> None:
     now = 1000.0
     releases = Releases(lambda: now)
     releases.release("nvml")

@@ -27,21 +27,19 @@ IDENTITY = Poll("identity", Command((("acme-smi", "-i"),)), tier="inventory", in
 
 
 def cards(capture: Capture) -> Report:
-    """Return a device for each address, with its power."""
     devices = tuple(Device("acme", bus_id=bus) for bus in capture.outputs[0].text.split())
     readings = tuple(Reading(position, "power_watts", 80.0) for position in range(len(devices)))
     return Report(devices=devices, readings=readings, form="data" if isinstance(capture.request, Files) else "text")
 
 
 def two_problems(capture: Capture) -> Report:
-    """Return two unknown lines with other numbers at each poll."""
     number = capture.outputs[0].text
     problems = (Problem("line 3", f"'Drain: {number} W' is not known"), Problem(f"line {number}", "'???' is not known"))
     return Report(devices=(Device("acme", 0),), problems=problems)
 
 
 class Door:
-    """A reader that answers with the addresses of its cards, or fails, and counts how often each poll asked."""
+    """A reader that returns the addresses of its cards, or fails, and counts the reads of each poll."""
 
     def __init__(self, node: Node, name: str, *polls: Poll) -> None:
         self.node, self.name, self.polls = node, name, polls
@@ -115,7 +113,7 @@ def node() -> Iterator[Node]:
     node.poller.stop()
 
 
-def test_a_problem_is_logged_once_however_its_numbers_change(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+def test_problem_is_logged_once_in_spite_of_numbers(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     door = Door(node, "acme-smi", Poll("readings", TOOL, interval=0.05))
     door.text = lambda: str(door.asked)
     node.poller.start([door.source(two_problems)])
@@ -126,21 +124,19 @@ def test_a_problem_is_logged_once_however_its_numbers_change(node: Node, caplog:
 
 
 @pytest.mark.parametrize("now", [(*BUSES, "0000:54:00.0"), BUSES[:1], ()])
-def test_other_devices_are_asked_for_all_that_the_rarer_polls_read(node: Node, now: tuple[str, ...]) -> None:
+def test_changed_devices_trigger_rarer_polls(node: Node, now: tuple[str, ...]) -> None:
     door = node.start_alone()
     door.cards = now
     assert door.until_asked(2, "identity")
 
 
-def test_the_same_devices_are_not(node: Node) -> None:
+def test_unchanged_devices_trigger_no_poll(node: Node) -> None:
     door = node.start_alone()
     assert door.until_asked(8)
     assert door.counts["identity"] == 1
 
 
-def test_a_tool_that_is_not_needed_is_asked_at_once_when_the_cheaper_source_fails(
-    node: Node, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unneeded_tool_is_polled_when_the_cheaper_source_fails(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     node.start(tool_interval=0.05)
     assert comes_true(lambda: "polled rarely: a cheaper source reports its core readings" in caplog.text)
@@ -151,7 +147,7 @@ def test_a_tool_that_is_not_needed_is_asked_at_once_when_the_cheaper_source_fail
     assert node.tool.until_asked(before + 6)
 
 
-def test_a_card_that_one_source_does_not_list_any_more_is_asked_for_at_the_others(node: Node) -> None:
+def test_missing_card_triggers_polls_of_other_sources(node: Node) -> None:
     node.start()
     node.ahead += 20.0
     node.cheap.cards = node.tool.cards = BUSES[:1]
@@ -159,7 +155,7 @@ def test_a_card_that_one_source_does_not_list_any_more_is_asked_for_at_the_other
     assert comes_true(lambda: [device.up for device in node.store.snapshot().devices] == [True, False])
 
 
-def test_a_card_that_comes_and_goes_costs_no_storm_of_questions(node: Node) -> None:
+def test_flapping_card_causes_few_polls(node: Node) -> None:
     began = time.monotonic()
     node.start()
     for number in range(1, 20):
@@ -168,7 +164,7 @@ def test_a_card_that_comes_and_goes_costs_no_storm_of_questions(node: Node) -> N
     assert node.tool.asked <= 1 + (time.monotonic() - began) // poll_intervals.LIST_AGAIN_SECONDS
 
 
-def test_all_are_asked_at_once_when_the_machine_wakes_up(node: Node) -> None:
+def test_wake_up_triggers_all_polls(node: Node) -> None:
     node.start()
     node.poller.realign()
     assert node.cheap.until_asked(node.cheap.asked + 4)
@@ -178,14 +174,14 @@ def test_all_are_asked_at_once_when_the_machine_wakes_up(node: Node) -> None:
     assert node.tool.until_asked(2)
 
 
-def test_what_was_read_while_the_machine_fell_asleep_is_read_again(node: Node) -> None:
+def test_reading_across_a_suspension_is_repeated(node: Node) -> None:
     node.start(naps=3600.0)
     assert node.tool.until_asked(2)
     assert comes_true(lambda: node.store.health_of(("acme-smi", "readings")) is not None)
     assert node.tool.asked == 2
 
 
-def test_a_release_in_the_midst_of_a_reload_counts_when_that_is_done(node: Node) -> None:
+def test_release_during_a_reload_is_kept(node: Node) -> None:
     node.start(tool_interval=0.05)
     node.tool.may_close.clear()
     made: list[str] = []
@@ -209,7 +205,7 @@ def test_a_release_in_the_midst_of_a_reload_counts_when_that_is_done(node: Node)
     assert node.poller.resume("acme-smi")
 
 
-def test_a_plugin_may_be_called_like_a_chore_of_the_daemons(node: Node) -> None:
+def test_source_may_be_named_like_an_internal_job(node: Node) -> None:
     node.start()
     done = threading.Event()
     node.poller.run_every("acme-smi", 0.01, done.set)

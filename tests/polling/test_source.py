@@ -49,7 +49,7 @@ class Bench:
         return self.source.run_poll(self.poll, Targets(), limit_seconds)
 
 
-def test_a_good_answer(tmp_path):
+def test_good_answer_is_ok(tmp_path):
     bench = Bench(tmp_path)
     bench.tools.prints("acme-smi", "81.5\n")
     answer = bench.ask()
@@ -57,7 +57,7 @@ def test_a_good_answer(tmp_path):
     assert bench.captured == [answer.capture]
 
 
-def test_a_version_that_does_not_know_a_flag(tmp_path):
+def test_unknown_flag_is_remembered(tmp_path):
     bench = Bench(tmp_path)
     bench.tools.answers("acme-smi", {"--json": Answer("bad option\n", status=2)}, Answer("81.5\n"))
     assert bench.ask().result.state == "ok"
@@ -65,24 +65,18 @@ def test_a_version_that_does_not_know_a_flag(tmp_path):
     assert bench.tools.calls("acme-smi") == ["--json", "", ""]
 
 
-def test_no_command_line_works(tmp_path):
+def test_unusable_command_lines_are_not_supported(tmp_path):
     bench = Bench(tmp_path)
     bench.tools.prints("acme-smi", "bad option\n")
-    result = bench.ask().result
-    assert (result.state, result.reason) == ("not_supported", None)
+    answer = bench.ask()
+    assert (answer.result.state, answer.result.reason) == ("not_supported", None)
     assert bench.tools.calls("acme-smi") == ["--json", ""]
+    costs = [capture.cpu_seconds for capture in bench.captured]
+    assert answer.capture.cpu_seconds == sum(costs) > costs[-1], "each command line that was tried is counted"
 
 
-def test_every_command_line_that_was_tried_has_cost_something(tmp_path):
-    bench = Bench(tmp_path)
-    bench.tools.prints("acme-smi", "bad option\n")
-    spent = bench.ask().capture.cpu_seconds
-    assert len(bench.captured) == 2
-    assert spent == sum(capture.cpu_seconds for capture in bench.captured) > bench.captured[-1].cpu_seconds
-
-
-def test_what_looked_like_a_refusal_and_was_none(tmp_path):
-    """If the last command line fails too, the tool is broken and not old: the next poll begins with the first line."""
+def test_failed_fallback_is_not_remembered(tmp_path):
+    """If the last command line fails as well, the tool is broken: the next poll starts with the first line."""
     bench = Bench(tmp_path)
     spoken = tmp_path / "spoken"
     bench.tools.script("acme-smi", f'[ -e {spoken} ] && exec echo 81.5\n[ "$*" ] && echo bad option || echo broken')
@@ -92,7 +86,7 @@ def test_what_looked_like_a_refusal_and_was_none(tmp_path):
     assert bench.tools.calls("acme-smi") == ["--json", "", "--json"]
 
 
-def test_a_parser_that_raises(tmp_path, caplog):
+def test_parser_error_is_logged_once(tmp_path, caplog):
     bench = Bench(tmp_path)
     bench.tools.prints("acme-smi", "crash\n")
     result = bench.ask().result
@@ -136,7 +130,7 @@ ASLEEP, AWAKE, OFF = PciView(2, 1), PciView(2, 0), SourceSettings(mode="never")
         pytest.param("none", {"pci": AWAKE, "lists": False}, ("no_devices", None), 1, id="a poll that lists none"),
     ],
 )
-def test_what_a_poll_comes_to_by_settings_and_bus(tmp_path, printed, bench, expected, calls):
+def test_state_depends_on_settings_and_bus(tmp_path, printed, bench, expected, calls):
     bench = Bench(tmp_path, **bench)
     bench.tools.prints("acme-smi", printed + "\n")
     result = bench.ask().result
@@ -147,7 +141,7 @@ def test_what_a_poll_comes_to_by_settings_and_bus(tmp_path, printed, bench, expe
     ("addresses", "expected"),
     [((), []), (("0000:1a:00.0",), []), (("0000:1a:00.0", "0000:1b:00.0"), ["PCI bus"])],
 )
-def test_fewer_devices_than_the_bus_has_are_a_problem(tmp_path, addresses, expected):
+def test_missing_devices_of_the_bus_are_a_problem(tmp_path, addresses, expected):
     bench = Bench(tmp_path, pci=PciView(len(addresses), 0, addresses))
     bench.tools.prints("acme-smi", "81.5\n")
     answer = bench.ask()
@@ -155,7 +149,7 @@ def test_fewer_devices_than_the_bus_has_are_a_problem(tmp_path, addresses, expec
     assert [problem.where for problem in answer.report.problems] == expected
 
 
-def test_a_limit_cuts_the_deadline(tmp_path):
+def test_limit_shortens_the_deadline(tmp_path):
     bench = Bench(tmp_path, SourceSettings(deadline=20.0))
     bench.tools.sleeps("acme-smi")
     result = bench.ask(limit_seconds=0.2).result

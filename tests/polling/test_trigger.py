@@ -45,17 +45,17 @@ def test_beats_of_15_seconds_with_phase_5(monotonic, fired, wait):
 
 
 @pytest.mark.parametrize("interval", [0.0, -1.0, math.nan, math.inf])
-def test_an_interval_must_be_a_positive_number(interval):
+def test_interval_must_be_positive(interval):
     with pytest.raises(ValueError, match="interval"):
         SteadyTrigger(interval)
 
 
-def test_a_trigger_reads_well_in_a_log():
+def test_trigger_is_readable_in_a_log():
     assert str(SteadyTrigger(15.0)) == "every 15 s"
 
 
 @given(INTERVALS, st.floats(0, 300), st.floats(0, 1e8), st.booleans())
-def test_the_next_run_is_always_ahead_and_at_most_an_interval_and_a_quarter(interval, phase, monotonic, fired):
+def test_next_run_is_within_an_interval_and_a_quarter(interval, phase, monotonic, fired):
     wait = wait_of(interval, phase, monotonic, fired=fired)
     assert 0.0 < wait <= 1.25 * interval + 1e-5
 
@@ -64,8 +64,8 @@ def test_the_next_run_is_always_ahead_and_at_most_an_interval_and_a_quarter(inte
     INTERVALS,
     st.lists(st.tuples(st.floats(0, 0.6), st.sampled_from([0.0, 0.0, 0.0, -3600.0, 30 * 86400.0])), max_size=30),
 )
-def test_no_lateness_or_step_shifts_the_beat_or_misses_more_than_one_interval(interval, runs):
-    """Runs are late by a share of the interval; the wall clock is set and jobs are respread at some of them."""
+def test_lateness_and_steps_keep_the_beat(interval, runs):
+    """Runs are late by a part of the interval; the wall clock is set and jobs are realigned in between."""
     clock, wall = Monotonic(), NOON
     trigger = SteadyTrigger(interval, 0.0, clock)
     due = trigger.get_next_fire_time(None, wall)
@@ -83,13 +83,13 @@ def test_no_lateness_or_step_shifts_the_beat_or_misses_more_than_one_interval(in
         assert beats == pytest.approx(round(beats), abs=1e-4)
 
 
-def test_phases_are_the_same_in_every_run():
+def test_phases_are_stable():
     assert phase_of("nvml", "readings", 2.0) == pytest.approx(0.33565, abs=5e-6)
     assert phase_of("nvml", "readings", 2.0) == phase_of("nvml", "readings", 1.0) * 2.0
 
 
 @given(st.text(max_size=20), st.text(max_size=20), INTERVALS)
-def test_a_phase_lies_within_the_interval(source, poll, interval):
+def test_phase_is_within_the_interval(source, poll, interval):
     assert 0.0 <= phase_of(source, poll, interval) < interval
 
 
@@ -106,7 +106,7 @@ def scheduler():
     scheduler.shutdown(wait=True)
 
 
-def test_respread_puts_jobs_back_on_their_beat_and_leaves_paused_ones_alone(scheduler):
+def test_realign_restores_the_beat(scheduler):
     hour_ahead = datetime.now(timezone.utc) + timedelta(hours=1)
     moved = scheduler.add_job(print, SteadyTrigger(15.0), next_run_time=hour_ahead)
     paused = scheduler.add_job(print, SteadyTrigger(15.0), next_run_time=None)
@@ -115,7 +115,7 @@ def test_respread_puts_jobs_back_on_their_beat_and_leaves_paused_ones_alone(sche
     assert paused.next_run_time is None
 
 
-def test_respread_before_the_start_leaves_jobs_that_have_no_time_yet():
+def test_realign_before_the_start_changes_nothing():
     scheduler = BackgroundScheduler(timezone=timezone.utc)
     job = scheduler.add_job(print, SteadyTrigger(15.0))
     realign_jobs(scheduler)

@@ -91,7 +91,7 @@ def _print() -> None:
 
 def _read_stdin() -> None:
     if sys.stdin.read() != "":
-        raise AssertionError("somebody types")
+        raise AssertionError("standard input is not empty")
 
 
 def _die_with_words() -> None:

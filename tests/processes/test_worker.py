@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,27 +23,11 @@ from telemetry_daemon.processes.worker import (
 from telemetry_parsers.codec.worker_wire import Describe
 
 
-@pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
-
-
-@pytest.fixture
-def launcher() -> CountingLauncher:
-    return CountingLauncher()
-
-
-@pytest.fixture
-def worker(clock: HandClock, launcher: CountingLauncher) -> Iterator[Worker]:
-    with workers.closing(new_worker(clock=clock, launcher=launcher)) as made:
-        yield made
-
-
 def ask(worker: Worker, poll: str, *texts: str, seconds: float = PATIENCE_SECONDS) -> list[str]:
     return problem_texts(worker.call(parse_question(poll, *texts), seconds))
 
 
-def test_it_describes_the_parser_and_parses_what_it_is_given(worker: Worker, launcher: CountingLauncher) -> None:
+def test_worker_describes_and_parses(worker: Worker, launcher: CountingLauncher) -> None:
     assert (worker.pid, launcher.launches) == (None, []), "nothing runs until it is asked"
     described = worker.call(Describe(f"{workers.NAUGHTY}:PARSER"), PATIENCE_SECONDS)
     assert described["name"] == "naughty"
@@ -71,9 +55,7 @@ FAULTS = (
 )
 
 
-def test_a_fault_is_reported_by_its_kind_and_costs_one_call(
-    worker: Worker, clock: HandClock, launcher: CountingLauncher
-) -> None:
+def test_fault_costs_one_call(worker: Worker, clock: HandClock, launcher: CountingLauncher) -> None:
     for poll, error, text, survives in FAULTS:
         assert ask(worker, "echo", poll) == [poll]
         pid, started = launcher.pids[-1], len(launcher.pids)
@@ -84,9 +66,7 @@ def test_a_fault_is_reported_by_its_kind_and_costs_one_call(
         assert (alive(pid), len(launcher.pids) - started) == (survives, not survives), poll
 
 
-def test_a_call_that_hangs_is_ended_at_its_deadline(
-    worker: Worker, clock: HandClock, launcher: CountingLauncher
-) -> None:
+def test_hanging_call_ends_at_its_deadline(worker: Worker, clock: HandClock, launcher: CountingLauncher) -> None:
     for poll in ("hang", "ignore-sigterm", "spin"):
         assert ask(worker, "echo", "up") == ["up"]
         spent = worker.cpu_seconds
@@ -98,19 +78,19 @@ def test_a_call_that_hangs_is_ended_at_its_deadline(
     assert ask(worker, "echo", "again") == ["again"]
 
 
-def test_the_standard_streams_are_not_the_protocol(worker: Worker, launcher: CountingLauncher) -> None:
+def test_standard_streams_are_not_the_protocol(worker: Worker, launcher: CountingLauncher) -> None:
     for poll in ("print", "read-stdin") * 2:
         assert ask(worker, poll, "fine") == ["fine"]
     assert len(launcher.pids) == 1
 
 
-def test_large_questions_and_answers_pass_whole(worker: Worker) -> None:
+def test_large_questions_and_answers_pass(worker: Worker) -> None:
     text = "0123456789" * 300_000
     assert ask(worker, "echo", text) == [text]
     assert ask(worker, "large") == ["x" * (1 << 20)]
 
 
-def test_a_plugin_that_crashes_is_started_ever_more_rarely(clock: HandClock) -> None:
+def test_crashing_plugin_is_restarted_with_backoff(clock: HandClock) -> None:
     def crashing(what: Launch) -> Launch:
         return workers.shell("exit 3")(what) if is_broken else what
 
@@ -134,7 +114,7 @@ def test_a_plugin_that_crashes_is_started_ever_more_rarely(clock: HandClock) -> 
         assert ask(worker, "echo", "one second was enough") == ["one second was enough"]
 
 
-def test_a_worker_that_cannot_be_started_says_why(clock: HandClock) -> None:
+def test_failed_start_is_explained(clock: HandClock) -> None:
     def no_memory(what: Launch) -> Process:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
@@ -146,7 +126,7 @@ def test_a_worker_that_cannot_be_started_says_why(clock: HandClock) -> None:
     assert comes_true(lambda: own_holdings().at_most(before))
 
 
-def test_while_a_worker_is_stuck_there_is_no_second_one(clock: HandClock) -> None:
+def test_stuck_worker_is_not_replaced(clock: HandClock) -> None:
     stuck: list[workers.UnkillableProcess] = []
 
     def first_one_stuck(what: Launch) -> Process:
@@ -173,7 +153,7 @@ def test_while_a_worker_is_stuck_there_is_no_second_one(clock: HandClock) -> Non
 
 
 @pytest.mark.parametrize("end", [Worker.close, Worker.stop])
-def test_closing_and_stopping_end_a_call_that_waits(
+def test_close_and_stop_end_a_waiting_call(
     worker: Worker, launcher: CountingLauncher, tmp_path: Path, end: Callable[[Worker], None]
 ) -> None:
     with workers.hanging_call(worker, tmp_path) as call:
@@ -183,9 +163,7 @@ def test_closing_and_stopping_end_a_call_that_waits(
     assert not alive(launcher.pids[0])
 
 
-def test_a_call_after_one_that_stopping_ended_is_answered_at_once(
-    worker: Worker, launcher: CountingLauncher, tmp_path: Path
-) -> None:
+def test_call_after_a_stop_is_answered_at_once(worker: Worker, launcher: CountingLauncher, tmp_path: Path) -> None:
     with workers.hanging_call(worker, tmp_path) as call:
         worker.stop()
         assert call.exception(PATIENCE_SECONDS) is not None
@@ -194,7 +172,7 @@ def test_a_call_after_one_that_stopping_ended_is_answered_at_once(
     assert len(launcher.pids) == 2
 
 
-def test_a_closed_worker_starts_no_process(worker: Worker, launcher: CountingLauncher) -> None:
+def test_closed_worker_starts_no_process(worker: Worker, launcher: CountingLauncher) -> None:
     worker.close()
     worker.close()
     with pytest.raises(WorkerDiedError, match="the worker is closed"):
@@ -202,7 +180,7 @@ def test_a_closed_worker_starts_no_process(worker: Worker, launcher: CountingLau
     assert launcher.launches == []
 
 
-def test_the_deadline_ends_a_worker_that_ignores_sigterm_and_its_children(tmp_path: Path) -> None:
+def test_deadline_kills_a_worker_and_its_children(tmp_path: Path) -> None:
     """A worker with a child that both ignore the end of the pipe and SIGTERM."""
     pids = tmp_path / "pids"
     launcher = CountingLauncher(workers.shell(f"trap '' TERM; sleep 3600 & echo $$ $! > {pids}; sleep 3600; wait"))
@@ -214,7 +192,7 @@ def test_the_deadline_ends_a_worker_that_ignores_sigterm_and_its_children(tmp_pa
     assert [alive(int(pid)) for pid in pids.read_text().split()] == [False, False]
 
 
-def test_a_call_waits_for_its_turn_no_longer_than_its_deadline(worker: Worker, tmp_path: Path) -> None:
+def test_call_waits_for_its_turn_until_its_deadline(worker: Worker, tmp_path: Path) -> None:
     with workers.hanging_call(worker, tmp_path) as first:
         with pytest.raises(WorkerTimeoutError, match=r"another call has used the worker for 0\.1 s"):
             ask(worker, "echo", seconds=0.1)
@@ -222,7 +200,7 @@ def test_a_call_waits_for_its_turn_no_longer_than_its_deadline(worker: Worker, t
         assert first.exception(PATIENCE_SECONDS) is not None
 
 
-def test_the_worker_inherits_nothing(worker: Worker, tmp_path: Path) -> None:
+def test_worker_inherits_nothing(worker: Worker, tmp_path: Path) -> None:
     opened, secret = (
         os.open(tmp_path / "secret", os.O_CREAT | os.O_RDWR),
         222,
@@ -238,7 +216,7 @@ def test_the_worker_inherits_nothing(worker: Worker, tmp_path: Path) -> None:
     assert str(secret) not in descriptors
 
 
-def test_the_worker_gets_neither_the_service_managers_words_nor_the_working_directory() -> None:
+def test_worker_environment_and_working_directory() -> None:
     environment = {**os.environ, "NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "1", "LISTEN_FDS": "1", "ACME": "kept"}
     with workers.closing(new_worker(environment=environment)) as worker:
         names = ask(worker, "environment")
@@ -247,7 +225,7 @@ def test_the_worker_gets_neither_the_service_managers_words_nor_the_working_dire
     assert not {"NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS"}.intersection(names)
 
 
-def test_an_isolated_interpreter_has_isolated_workers() -> None:
+def test_isolated_interpreter_has_isolated_workers() -> None:
     program = (
         f"import sys; sys.path.append({str(workers.NAUGHTY.parent.parent)!r}); from kits import workers as kit\n"
         "with kit.closing(kit.new_worker()) as worker:\n"
@@ -258,7 +236,7 @@ def test_an_isolated_interpreter_has_isolated_workers() -> None:
         assert isolated in done.stdout
 
 
-def test_the_worker_imports_nothing_heavy(worker: Worker) -> None:
+def test_worker_imports_few_modules(worker: Worker) -> None:
     """14 MiB instead of 40: every plugin and every library needs such a process."""
     modules = set(ask(worker, "modules"))
     heavy = {"pydantic", "apscheduler", "prometheus_client", "psutil", "asyncio", "subprocess", "ssl", "logging"}

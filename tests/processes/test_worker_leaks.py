@@ -51,7 +51,7 @@ def test_faults_leave_no_descriptor_thread_or_process() -> None:
     assert not [pid for pid in launched if alive(pid)]
 
 
-def test_real_workers_leave_nothing_either() -> None:
+def test_real_workers_leave_nothing_behind() -> None:
     clock = HandClock()
     worker = new_worker(clock=clock)
     before = own_holdings()
@@ -95,8 +95,8 @@ def daemon(poll: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
             process.kill()
 
 
-def test_no_worker_outlives_a_killed_daemon() -> None:
-    """An idle worker ends with its pipe; one that hangs is ended by an alarm after its deadline."""
+def test_killed_daemon_leaves_no_worker() -> None:
+    """An idle worker ends with its pipe; a hanging one by an alarm after its deadline."""
     with ExitStack() as stack:
         daemons = [stack.enter_context(daemon(poll)) for poll in ("", "hang", "spin", "ignore-sigterm")]
         assert [alive(pid) for _, pid in daemons] == [True] * 4

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,22 +16,6 @@ from telemetry_daemon.processes.worker import Worker
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_parsers.model import Capture, Command, Failure, Files, Library, Poll, Request
-
-
-@pytest.fixture
-def launcher() -> CountingLauncher:
-    return CountingLauncher()
-
-
-@pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
-
-
-@pytest.fixture
-def worker(launcher: CountingLauncher, clock: HandClock) -> Iterator[Worker]:
-    with workers.closing(new_worker(launcher=launcher, clock=clock)) as made:
-        yield made
 
 
 def read(worker: Worker, request: Request, deadline: float = PATIENCE_SECONDS) -> Capture:
@@ -59,7 +42,7 @@ def test_each_call_is_an_output(worker: Worker) -> None:
     assert capture.failure is None
 
 
-def test_a_capture_reports_when_and_at_what_cost(worker: Worker) -> None:
+def test_capture_has_times_and_cost(worker: Worker) -> None:
     before = time.monotonic()
     capture = ask(worker, "burn-cpu")
     after = time.monotonic()
@@ -89,7 +72,7 @@ FAILURES = (
 )
 
 
-def test_trouble_has_its_state_and_reason(worker: Worker, clock: HandClock) -> None:
+def test_failures_have_state_and_reason(worker: Worker, clock: HandClock) -> None:
     for call, state, reason, text in FAILURES:
         found = failure(ask(worker, call))
         assert (found.state, found.reason) == (state, reason), call
@@ -97,14 +80,14 @@ def test_trouble_has_its_state_and_reason(worker: Worker, clock: HandClock) -> N
         clock.seconds += 1
 
 
-def test_a_call_that_hangs_is_a_timeout(worker: Worker, launcher: CountingLauncher) -> None:
+def test_hanging_call_is_a_timeout(worker: Worker, launcher: CountingLauncher) -> None:
     ask(worker, "power")
     found = failure(ask(worker, "hang", deadline=0.2))
     assert (found.state, found.reason) == ("failed", "timeout")
     assert not alive(launcher.pids[0])
 
 
-def test_a_library_that_holds_its_process_for_ever_is_stuck() -> None:
+def test_library_that_holds_its_process_is_stuck() -> None:
     held: list[workers.UnkillableProcess] = []
 
     def holding(what: Launch) -> Process:
@@ -120,14 +103,14 @@ def test_a_library_that_holds_its_process_for_ever_is_stuck() -> None:
         assert comes_true(lambda: ask(worker, "power").failure is None)
 
 
-def test_a_reader_that_is_not_installed_is_missing(worker: Worker, launcher: CountingLauncher) -> None:
+def test_unknown_reader_is_missing(worker: Worker, launcher: CountingLauncher) -> None:
     found = failure(ask(worker, "power", reader="other"))
     assert (found.state, found.reason) == ("missing", None)
     assert found.text == "no library reader named 'other' is installed"
     assert launcher.launches == [], "no process is needed to know that"
 
 
-def test_after_trouble_the_reader_is_opened_again_even_if_it_could_not_be_opened_or_closed(worker: Worker) -> None:
+def test_reader_is_reopened_after_a_failure(worker: Worker) -> None:
     assert failure(ask(worker, "raise")).reason == "internal"
     assert ask(worker, "counts").outputs[0].data == {"opened": 2, "closed": 1}
     found = failure(ask(worker, "counts", reader="broken"))
@@ -135,9 +118,7 @@ def test_after_trouble_the_reader_is_opened_again_even_if_it_could_not_be_opened
     assert ask(worker, "counts", reader="broken").outputs[0].data == {"opened": 2, "closed": 1}
 
 
-def test_a_missing_library_keeps_no_process_and_costs_its_source_one_a_minute(
-    worker: Worker, launcher: CountingLauncher, clock: HandClock
-) -> None:
+def test_missing_library_keeps_no_process(worker: Worker, launcher: CountingLauncher, clock: HandClock) -> None:
     reader = WorkerReader("naughty", worker, clock=clock)
     for _ in range(5):
         capture = reader.read(Poll("all", Library("naughty", ("refuse missing -",))), Targets())
@@ -150,7 +131,7 @@ def test_a_missing_library_keeps_no_process_and_costs_its_source_one_a_minute(
 
 
 @pytest.mark.parametrize("reason", ["driver_gone", "library_mismatch"])
-def test_a_lost_driver_costs_a_new_process_now_and_then(
+def test_lost_driver_gets_a_new_process_rarely(
     worker: Worker, launcher: CountingLauncher, clock: HandClock, reason: str
 ) -> None:
     """Only a new process can load a replaced library, but one at every poll would cost too much."""
@@ -163,7 +144,7 @@ def test_a_lost_driver_costs_a_new_process_now_and_then(
     assert len(launcher.pids) == 2
 
 
-def test_no_worker_is_started_where_none_of_the_folders_is(worker: Worker, tmp_path: Path) -> None:
+def test_missing_folders_start_no_worker(worker: Worker, tmp_path: Path) -> None:
     reader = WorkerReader("naughty", worker, str(tmp_path))
     poll = Poll("all", Files(globs=("/sys/drivers/*/busy", "/proc/nothing/*")), deadline=PATIENCE_SECONDS)
     failure = reader.read(poll, Targets()).failure
@@ -174,13 +155,13 @@ def test_no_worker_is_started_where_none_of_the_folders_is(worker: Worker, tmp_p
     assert worker.pid is not None
 
 
-def test_a_worker_runs_no_commands(worker: Worker) -> None:
+def test_worker_runs_no_commands(worker: Worker) -> None:
     found = failure(read(worker, Command((("true",),))))
     assert (found.state, found.reason) == ("failed", "internal")
     assert "a worker cannot run commands" in found.text
 
 
-def test_closing_the_reader_ends_the_process_but_not_the_worker(worker: Worker, launcher: CountingLauncher) -> None:
+def test_closed_reader_ends_the_process_only(worker: Worker, launcher: CountingLauncher) -> None:
     """A reload replaces a source's reader; the plugin's worker serves the new one, too."""
     reader, poll = WorkerReader("naughty", worker), Poll("all", Library("naughty", ("power",)))
     assert reader.read(poll, Targets()).failure is None
@@ -192,8 +173,8 @@ def test_closing_the_reader_ends_the_process_but_not_the_worker(worker: Worker, 
     assert len(launcher.pids) == 2
 
 
-def test_a_worker_that_ends_closes_what_it_has_opened(tmp_path: Path) -> None:
-    """It has a fifth of a second, which on a busy machine is not always enough."""
+def test_ending_worker_closes_its_library(tmp_path: Path) -> None:
+    """It has a fifth of a second, which may be too short on a busy machine."""
     closed = tmp_path / "closed"
 
     def ends() -> bool:
@@ -205,10 +186,10 @@ def test_a_worker_that_ends_closes_what_it_has_opened(tmp_path: Path) -> None:
         assert comes_true(ends)
 
 
-def test_a_read_that_waits_for_its_turn_while_its_reader_is_closed_starts_no_process(
+def test_closed_reader_starts_no_process_for_a_waiting_read(
     worker: Worker, launcher: CountingLauncher, tmp_path: Path
 ) -> None:
-    """An operator's release closes the library, whatever a poll is doing."""
+    """An operator's release closes the library during any poll."""
     reader, poll = WorkerReader("naughty", worker), Poll("all", Library("naughty", ("power",)))
     assert reader.read(poll, Targets()).failure is None
     with workers.hanging_call(worker, tmp_path) as first, ThreadPoolExecutor(1) as pool:
@@ -220,8 +201,8 @@ def test_a_read_that_waits_for_its_turn_while_its_reader_is_closed_starts_no_pro
     assert (worker.pid, len(launcher.pids)) == (None, 1)
 
 
-def test_a_read_that_is_cut_short_by_closing_is_no_failure_of_the_source(worker: Worker) -> None:
-    """Otherwise each stop and each release would log a killed library."""
+def test_read_ended_by_closing_is_no_failure(worker: Worker) -> None:
+    """Otherwise each stop and each release would be logged as a failure of the library."""
     reader = WorkerReader("naughty", worker)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(reader.read, Poll("all", Library("naughty", ("hang",))), Targets())

@@ -32,7 +32,7 @@ def daemon(node: Node) -> Daemon:
 
 
 def measured(daemon: Daemon, seconds: float, times: int = 1) -> dict[str, float]:
-    """Return the results of as many sections of these seconds, when the limit of one reading a second is over."""
+    """Return the results of sections of these seconds, after the limit of one reading per second."""
     time.sleep(1.2)  # the daemon reads exact energy at most once a second
     with Recorder("all", url=daemon.address) as recorder:
         for _ in range(times):
@@ -42,20 +42,20 @@ def measured(daemon: Daemon, seconds: float, times: int = 1) -> dict[str, float]
 
 
 @pytest.mark.parametrize("seconds", [1.0, 2.5])
-def test_the_energy_of_a_stretch_is_that_of_the_counter(daemon: Daemon, seconds: float) -> None:
-    """A daemon that a busy machine holds up for a quarter of a second makes no section exact: then another one is tried."""
+def test_energy_of_a_section_is_that_of_the_counter(daemon: Daemon, seconds: float) -> None:
+    """On a busy machine a section may not be exact; then another is tried."""
     numbers = next(numbers for _ in range(30) if (numbers := measured(daemon, seconds))["exact"] == 1.0)
     assert numbers["energy_joules"] == pytest.approx(2 * WATTS * numbers["seconds"], rel=0.01)
 
 
-def test_sections_faster_than_the_counter_is_read_are_not_exact(daemon: Daemon) -> None:
-    """Where the counter is not read in time, the power that the GPU reports, which is another here, stands for it."""
+def test_short_sections_are_not_exact(daemon: Daemon) -> None:
+    """Without a reading of the counter in time, the reported power is used, which differs here."""
     tries = (measured(daemon, 0.1, times=12) for _ in range(30))
     rates = ((numbers["exact"], numbers["energy_joules"] / numbers["seconds"]) for numbers in tries)
     assert any(exact == 0.0 and rate == pytest.approx(2 * WATTS, rel=0.05) for exact, rate in rates)
 
 
-def test_many_clients_have_the_counters_read_once_a_second(node: Node) -> None:
+def test_counters_are_read_once_a_second_for_many_clients(node: Node) -> None:
     daemon, fake = node
     before, begun = fake.calls("nvmlDeviceGetFieldValues", 0), time.monotonic()
     for _ in range(100):

@@ -49,17 +49,17 @@ def run(text: str, **names: Any) -> dict[str, Any]:
     return space
 
 
-def test_reading(capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_of_reading(capsys: pytest.CaptureFixture[str]) -> None:
     run(example("device_telemetry.read()"))
     assert capsys.readouterr().out.startswith("nvidia NVIDIA B200")
 
 
-def test_recording_epochs() -> None:
+def test_example_of_epochs() -> None:
     space = run(example("train_one_epoch"), train_one_epoch=lambda: None, print=lambda *_: None)
     assert space["numbers"]["energy_joules"] >= 0
 
 
-def test_tensorboard() -> None:
+def test_example_of_tensorboard() -> None:
     scalars: list[tuple[str, float, int]] = []
     writer = types.SimpleNamespace(add_scalar=lambda *scalar: scalars.append(scalar))
     run(example("add_scalar"))["train"](2, lambda: None, writer)
@@ -99,7 +99,7 @@ def test_callbacks_of_frameworks(
 
 
 @pytest.mark.long
-def test_mypy_takes_the_examples(tmp_path: Path) -> None:
+def test_mypy_accepts_the_examples(tmp_path: Path) -> None:
     for number, text in enumerate(EXAMPLES):
         (tmp_path / f"example{number}.py").write_text(
             "# mypy: allow-untyped-defs\n" + text.replace("train_one_epoch()", "...")

@@ -48,11 +48,11 @@ def signature(thing: object) -> str:
     if isinstance(thing, type) and issubclass(thing, Exception):
         return ""
     parameters = inspect.signature(thing).parameters.values()  # type: ignore[arg-type]  # each of them is called
-    texts = (one.name if one.default is one.empty else f"{one.name}={one.default!r}" for one in parameters)
+    texts = (item.name if item.default is item.empty else f"{item.name}={item.default!r}" for item in parameters)
     return f"({', '.join('environment=…' if text.startswith('environment=') else text for text in texts)})"
 
 
-def test_the_public_names_are_pinned() -> None:
+def test_public_names_are_pinned() -> None:
     assert {name: signature(getattr(device_telemetry, name)) for name in device_telemetry.__all__} == PUBLIC
 
 
@@ -64,7 +64,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 @pytest.mark.parametrize("form", ["{}", "http://{}", "unix"])
-def test_a_daemon_is_read_as_frozen_types(daemon: Daemon, form: str) -> None:
+def test_daemon_is_read_as_frozen_types(daemon: Daemon, form: str) -> None:
     url = f"unix:{local_socket_in(f'{daemon.folder}/run')}" if form == "unix" else form.format(daemon.address)
     node = read(url)
     assert [device.vendor for device in node.devices] == ["ascend", "nvidia", "nvidia"]
@@ -78,7 +78,7 @@ def test_a_daemon_is_read_as_frozen_types(daemon: Daemon, form: str) -> None:
         card.readings["power_watts"] = 1.0  # type: ignore[index]  # as above
 
 
-def test_watching_goes_on(daemon: Daemon) -> None:
+def test_watch_continues(daemon: Daemon) -> None:
     times = [node.time for node in islice(watch(0.2, daemon.address), 3)]
     assert times == sorted(times)
     with pytest.raises(ValueError, match="interval must be at least"):
@@ -98,7 +98,7 @@ def test_watching_goes_on(daemon: Daemon) -> None:
         ("ecc_enabled", "on", "ecc_enabled has no label"),
     ],
 )
-def test_a_mistaken_name_is_an_error_that_suggests_the_right_one(metric: str, label: str, words: str) -> None:
+def test_mistaken_name_gets_a_suggestion(metric: str, label: str, words: str) -> None:
     readings = {"power_watts": 90.0, "temperature_celsius": {"core": 50.0, "memory": 60.0}, "of_a_plugin": 1.0}
     absent = {"ecc_enabled": "not_supported", "throttled": {"thermal": "not_reported"}}
     device = Device("nvidia", 0, "n", "0", "M", None, None, True, None, readings, absent)
@@ -108,7 +108,7 @@ def test_a_mistaken_name_is_an_error_that_suggests_the_right_one(metric: str, la
         device.value(metric, label)
 
 
-def test_the_address_may_come_first_as_in_read(daemon: Daemon) -> None:
+def test_address_may_come_first(daemon: Daemon) -> None:
     for arguments in ((daemon.address,), (daemon.address, 0.1), (0.1, daemon.address)):
         assert len(next(watch(*arguments)).devices) == 3
     for wrong in ((daemon.address, daemon.address), (0.1, 0.1)):
@@ -127,28 +127,28 @@ def series(text: str) -> set[tuple[str, frozenset[tuple[str, str]]]]:
     }
 
 
-def test_its_families_are_those_of_the_daemons_page(daemon: Daemon) -> None:
+def test_families_are_those_of_the_daemons_page(daemon: Daemon) -> None:
     registry = CollectorRegistry()
     registry.register(Collector(daemon.address))
     page = generate_latest(registry).decode()
     assert "device_telemetry_up 1.0" in page
     assert len(series(page)) > 60
     # Events come by chance, between the two; a document lacks the slow facts that the page's info has.
-    ours = {one for one in series(page) if "event" not in one[0] and one[0] != "accelerator_info"}
+    ours = {(name, labels) for name, labels in series(page) if "event" not in name and name != "accelerator_info"}
     assert ours <= series(daemon.page())
     infos = [dict(labels) for name, labels in series(page) if name == "accelerator_info"]
     assert {(info["uuid"], info["bus_id"]) for info in infos} == {
-        (one["uuid"], one["bus_id"]) for one in daemon.document()["devices"]
+        (device["uuid"], device["bus_id"]) for device in daemon.document()["devices"]
     }
 
 
-def test_a_daemon_that_is_gone_leaves_the_page() -> None:
+def test_missing_daemon_is_exposed_as_down() -> None:
     registry = CollectorRegistry()
     registry.register(Collector("127.0.0.1:1"))
     assert generate_latest(registry).decode().splitlines()[-1] == "device_telemetry_up 0.0"
 
 
-def test_without_a_daemon_the_tools_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_are_read_without_a_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TELEMETRY_STATE_RUNTIME_DIRECTORY", str(tmp_path))
     monkeypatch.setenv("TELEMETRY_WEB_LISTEN_ADDRESS", free_address())
     node = read()
@@ -166,7 +166,7 @@ def test_without_a_daemon_the_tools_are_read(tmp_path: Path, monkeypatch: pytest
         ("unix:/nowhere/at.all", "unix:/nowhere/at.all: "),
     ],
 )
-def test_nobody_there_is_told_with_a_remedy(url: str, words: str) -> None:
+def test_missing_node_is_reported_with_a_remedy(url: str, words: str) -> None:
     with pytest.raises(NotReachableError, match=words.replace("[", r"\[")) as error:
         read(url, timeout=5)
     assert isinstance(error.value, TelemetryError)
@@ -184,7 +184,7 @@ LACKING = {"schema": "telemetry.snapshot/1", "hostname": "n", "time": "never", "
         (json.dumps(LACKING).encode(), "install the same release"),
     ],
 )
-def test_what_is_no_daemon_of_this_release_is_named(body: bytes, words: str) -> None:
+def test_invalid_answer_is_named(body: bytes, words: str) -> None:
     with running_server(lambda _: Response(200, (body,))) as server, pytest.raises(NotUnderstoodError, match=words):
         read(f"127.0.0.1:{server.port}")
 
@@ -219,5 +219,5 @@ CARDS = (
         ({"CUDA_VISIBLE_DEVICES": "", "ASCEND_VISIBLE_DEVICES": "0"}, ["D0"]),
     ],
 )
-def test_visible_devices_are_those_of_the_runtimes_variables(environment: dict[str, str], expected: list[str]) -> None:
+def test_visible_devices_follow_the_runtimes_variables(environment: dict[str, str], expected: list[str]) -> None:
     assert [device.uuid for device in visible(CARDS, environment)] == expected

@@ -22,7 +22,7 @@ def sample(moment: float, watts: float, joules: float | None = None) -> Sample:
     return Sample(moment, {"0": values})
 
 
-def test_a_stretch_has_means_extremes_and_energy_of_its_time() -> None:
+def test_section_has_means_extremes_and_energy() -> None:
     section = Section()
     section.enter(10.0)
     add_period([section], sample(8.0, 100.0, 0.0), sample(12.0, 200.0, 600.0))
@@ -37,7 +37,7 @@ def test_a_stretch_has_means_extremes_and_energy_of_its_time() -> None:
     assert section.numbers() == numbers
 
 
-def test_energy_without_a_counter_or_with_one_that_begins_anew_is_called_an_estimate() -> None:
+def test_energy_without_a_valid_counter_is_estimated() -> None:
     for first, then in (sample(0.0, 100.0), sample(10.0, 300.0)), (sample(0.0, 200.0, 5e3), sample(10.0, 200.0, 3.0)):
         section = Section()
         section.enter(0.0)
@@ -46,7 +46,7 @@ def test_energy_without_a_counter_or_with_one_that_begins_anew_is_called_an_esti
         assert "0/energy_joules" not in section.numbers()
 
 
-def test_the_time_of_a_stretch_is_that_of_its_spans_however_samples_fall() -> None:
+def test_section_time_is_the_sum_of_its_spans() -> None:
     section, last = Section(), Sample(0.0, {})
     for begun, ended in ((1.0, 2.0), (2.5, 2.5), (3.0, 7.0), (8.0, 9.0), (9.0, 9.5)):
         section.enter(begun)
@@ -87,7 +87,7 @@ class Steady:
             yield Node("n", datetime.now(timezone.utc), self.devices, ())
 
 
-def test_sections_nest_and_a_function_is_one() -> None:
+def test_sections_nest_and_wrap_functions() -> None:
     with Recorder("all", source=Steady(device(0, power_watts=250.0, core=60.0))) as recorder:
         time.sleep(0.05)
 
@@ -117,9 +117,7 @@ def test_sections_nest_and_a_function_is_one() -> None:
     ("wanted", "expected"),
     [("all", {"ascend:0", "nvidia:0", "nvidia:1"}), ([1], {"1"}), (["nvidia-0"], {"0"}), ([], set())],
 )
-def test_devices_are_chosen_and_have_their_vendor_before_their_number_where_there_are_several(
-    wanted: object, expected: set[str]
-) -> None:
+def test_devices_are_chosen_by_index_or_id(wanted: object, expected: set[str]) -> None:
     cards = (device(0, power_watts=1.0), device(1, power_watts=2.0), device(0, "ascend", power_watts=3.0))
     with pytest.raises(ValueError, match='devices must be "visible", "all" or a list'):
         Recorder("some")
@@ -128,7 +126,7 @@ def test_devices_are_chosen_and_have_their_vendor_before_their_number_where_ther
     assert {name.split("/")[0] for name in recorder.results() if "/" in name} == expected
 
 
-def test_devices_that_are_not_there_are_an_error_and_a_node_without_any_is_a_warning() -> None:
+def test_unknown_devices_are_an_error() -> None:
     steady = Steady(device(0), device(1))
     for wanted in ([99], ["0", "99"]):
         with pytest.raises(UnknownNameError, match="this node has no device named '99'; known: 0, 1"):
@@ -137,7 +135,7 @@ def test_devices_that_are_not_there_are_an_error_and_a_node_without_any_is_a_war
         pass
 
 
-def test_visible_devices_have_the_numbers_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_visible_devices_have_the_programs_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,1")
     cards = [device(number, power_watts=100.0 * number) for number in range(3)]
     with Recorder(source=Steady(*cards)) as recorder:
@@ -147,7 +145,7 @@ def test_visible_devices_have_the_numbers_of_the_program(monkeypatch: pytest.Mon
     assert means == {"0/power_watts/mean": pytest.approx(200.0), "1/power_watts/mean": pytest.approx(100.0)}
 
 
-def test_a_failure_ends_the_recording_and_what_was_recorded_before_stays() -> None:
+def test_failure_keeps_earlier_results() -> None:
     fed = Fed()
     fed.put(device(0, power_watts=100.0))
     with Recorder("all", source=fed) as recorder:
@@ -160,7 +158,7 @@ def test_a_failure_ends_the_recording_and_what_was_recorded_before_stays() -> No
         recorder.results()
 
 
-def test_entering_and_leaving_waits_for_nobody() -> None:
+def test_sections_never_wait_for_a_sample() -> None:
     """A thousand steps while no sample comes at all."""
     fed = Fed()
     fed.put(device(0, power_watts=1.0))

@@ -12,7 +12,7 @@ WALL_MINUS_MONOTONIC = 1_800_000_000.0
 
 
 class FastMotion:
-    """One simulated source and the time that it lives in."""
+    """A simulated source and its clock."""
 
     def __init__(self, vendor: str, count: int = 4, *, seed: int = 7, faults: Faults = NO_FAULTS) -> None:
         self.now = 5000.0
@@ -27,7 +27,7 @@ class FastMotion:
         return self.source.parser.parse(self.capture(poll))
 
     def reports(self, seconds: float, every: float, poll: str = "readings") -> Iterator[Report]:
-        """A report of each poll that succeeded in the time to come."""
+        """Yield the report of each successful poll in this time."""
         end = self.now + seconds
         while self.now < end:
             self.now += every
@@ -37,7 +37,7 @@ class FastMotion:
 
 
 def by_device(report: Report) -> dict[int, dict[str, float | Absent]]:
-    """The readings of each device by its index, as `metric` or `metric:label`."""
+    """Return the readings of each device by its index, as `metric` or `metric:label`."""
     found: dict[int, dict[str, float | Absent]] = {device.index: {} for device in report.devices}
     for reading in report.readings:
         name = f"{reading.metric}:{reading.label}" if reading.label else reading.metric

@@ -17,7 +17,7 @@ from telemetry_daemon.simulate.demo import DEFAULT_GROUPS, EXAMPLE, MAX_CARDS, D
         ("", DEFAULT_GROUPS),
     ],
 )
-def test_a_demo_is_groups_of_cards(text, groups):
+def test_demo_is_parsed_into_groups(text, groups):
     assert parse_demo(text) == groups
 
 
@@ -38,7 +38,7 @@ NO_GROUP = "expected a number of cards (1 to 256), x and a vendor"
         ("200xamd,57xnvidia", "257", f"limit of {MAX_CARDS}"),
     ],
 )
-def test_what_is_no_demo_node(text, named, why):
+def test_invalid_demo_is_refused(text, named, why):
     with pytest.raises(DemoError) as error:
         parse_demo(text)
     message = str(error.value)

@@ -26,7 +26,7 @@ WALL = 1.8e9
 
 @dataclass
 class Lived:
-    """A node after its past: the snapshot and the history of the present, and each snapshot on the way."""
+    """A node after its past: the current snapshot and history, all captures, and each snapshot on the way."""
 
     snapshot: Snapshot
     past: Past
@@ -67,7 +67,7 @@ def values(snapshot: Snapshot, metric: str) -> dict[tuple[str, str], float]:
     }
 
 
-def test_every_card_has_half_an_hour_up_to_the_present_and_within_its_limits(usual: Lived) -> None:
+def test_each_card_has_a_full_history_within_limits(usual: Lived) -> None:
     assert len(usual.past.devices) == len(usual.snapshot.devices) == 8
     assert SLOTS - 2 <= usual.past.slots <= SLOTS
     assert usual.past.start + SLOT_SECONDS * usual.past.slots == pytest.approx(WALL, abs=2 * SLOT_SECONDS)
@@ -82,7 +82,7 @@ def test_every_card_has_half_an_hour_up_to_the_present_and_within_its_limits(usu
         assert device.simulated
 
 
-def test_counters_never_fall_and_energy_is_the_integral_of_power(usual: Lived) -> None:
+def test_counters_never_fall_and_energy_matches_power(usual: Lived) -> None:
     before: dict[tuple[str, str, str], float] = {}
     for snapshot in usual.seen:
         for device in snapshot.devices:
@@ -97,7 +97,7 @@ def test_counters_never_fall_and_energy_is_the_integral_of_power(usual: Lived) -
         assert joules == pytest.approx(integral, rel=0.03)
 
 
-def test_cards_have_owners_with_processes_of_people_and_all_their_memory(usual: Lived) -> None:
+def test_owners_have_processes_and_memory(usual: Lived) -> None:
     owners = [allocation for device in usual.snapshot.devices for allocation in device.allocations]
     assert {allocation.owner.kind for allocation in owners} == {"job", "pod"}
     assert all(allocation.owner.user.isalpha() for allocation in owners if allocation.owner.kind == "job")
@@ -109,7 +109,7 @@ def test_cards_have_owners_with_processes_of_people_and_all_their_memory(usual: 
             assert all(process.owner and process.memory_used_bytes for process in device.processes)
 
 
-def test_one_incident_is_under_way_and_a_drill_has_none_in_its_past(usual: Lived) -> None:
+def test_demo_has_one_incident_and_a_drill_none(usual: Lived) -> None:
     words = {
         device.index: {finding.word for finding in findings}
         for device, findings in zip(usual.snapshot.devices, judge(usual.snapshot).values(), strict=True)
@@ -125,7 +125,7 @@ def test_one_incident_is_under_way_and_a_drill_has_none_in_its_past(usual: Lived
     }
 
 
-def test_the_start_costs_the_same_polls_for_many_cards(usual: Lived) -> None:
+def test_start_polls_do_not_grow_with_cards(usual: Lived) -> None:
     many = lived("48xnvidia")
     assert len(many.captures) < len(usual.captures) < SLOTS
     assert len(many.past.devices) == 48

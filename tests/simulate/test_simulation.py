@@ -22,7 +22,7 @@ of_vendors = pytest.mark.parametrize(
 
 
 @of_vendors
-def test_readings_hold_together_over_hours_of_all_that_may_happen(vendor):
+def test_readings_are_consistent_over_hours(vendor):
     motion = FastMotion(vendor, faults=SOME_FAULTS)
     model = DEMOS[vendor].card
     polls = 0
@@ -44,7 +44,7 @@ def test_readings_hold_together_over_hours_of_all_that_may_happen(vendor):
 
 
 @of_vendors
-def test_cards_work_and_rest_and_heat_and_memory_follow(vendor):
+def test_heat_and_memory_follow_the_load(vendor):
     motion = FastMotion(vendor)
     model = DEMOS[vendor].card
     seen = [values for report in motion.reports(4 * HOUR, every=90.0) for values in by_device(report).values()]
@@ -62,7 +62,7 @@ def test_cards_work_and_rest_and_heat_and_memory_follow(vendor):
 
 
 @of_vendors
-def test_the_same_seed_gives_the_same_course_however_it_is_looked_at(vendor):
+def test_course_depends_on_the_seed_only(vendor):
     often, once = FastMotion(vendor, faults=SOME_FAULTS), FastMotion(vendor, faults=SOME_FAULTS)
     for _ in often.reports(600.0, every=1.7):
         pass
@@ -70,7 +70,7 @@ def test_the_same_seed_gives_the_same_course_however_it_is_looked_at(vendor):
     assert [often.report(poll).readings for poll in often.polls] == [once.report(poll).readings for poll in once.polls]
 
 
-def test_another_seed_gives_another_course_and_other_identities():
+def test_seeds_differ_in_course_and_identities():
     one, other = FastMotion("nvidia", seed=1), FastMotion("nvidia", seed=2)
     one.now = other.now = one.now + HOUR
     assert one.report().readings != other.report().readings
@@ -90,7 +90,7 @@ def test_energy_is_the_integral_of_power():
         assert counted == pytest.approx(total, rel=1e-3)
 
 
-def test_heat_holds_clock_and_power_down_until_the_card_has_cooled():
+def test_heat_throttles_until_the_card_is_cool():
     motion = FastMotion("nvidia", 4, faults=Faults(hot_spells=6.0))
     seen = [values for report in motion.reports(HOUR, every=5.0) for values in by_device(report).values()]
     hot = [values for values in seen if values["throttled:sw_thermal"]]
@@ -101,7 +101,7 @@ def test_heat_holds_clock_and_power_down_until_the_card_has_cooled():
     assert sum(values["throttled:sw_thermal"] for values in seen) < len(seen) / 2, "it never cools"
 
 
-def test_counters_never_decrease_while_a_card_stays():
+def test_counters_never_decrease():
     motion = FastMotion("nvidia", faults=Faults(events=1.0, corrected_errors=20.0, uncorrected_errors=2.0))
     before: dict[tuple[int, str], float] = {}
     for report in motion.reports(HOUR, every=20.0, poll="slow"):
@@ -114,7 +114,7 @@ def test_counters_never_decrease_while_a_card_stays():
         assert max(value for (_, name), value in before.items() if name == counter) > 0.0
 
 
-def test_a_lost_card_returns_with_its_counters_at_zero_and_the_others_stay():
+def test_lost_card_returns_with_reset_counters():
     motion = FastMotion("nvidia", faults=Faults(lost_cards=9.0))
     counts, losses, returns = set(), 0, 0
     before = {index: values["energy_joules_total"] for index, values in by_device(motion.report()).items()}
@@ -131,7 +131,7 @@ def test_a_lost_card_returns_with_its_counters_at_zero_and_the_others_stay():
     assert abs(losses - returns) <= 1
 
 
-def test_the_course_begins_with_all_cards_at_work_and_no_event_of_the_past():
+def test_start_has_all_cards_at_work_and_no_events():
     motion = FastMotion("nvidia", 8, faults=Faults(lost_cards=1000.0, events=1000.0, failed_polls=1000.0))
     report = motion.report()
     assert len(report.devices) == 8
@@ -141,11 +141,11 @@ def test_the_course_begins_with_all_cards_at_work_and_no_event_of_the_past():
     assert any(values["utilization_ratio"] > 0.0 for values in by_device(report).values())
 
 
-def test_events_come_once_with_their_time_and_announce_a_loss():
+def test_events_are_reported_once_and_precede_a_loss():
     motion = FastMotion("nvidia", faults=Faults(lost_cards=9.0, events=60.0))
-    doomed, present, told = [], {device.index for device in motion.report().devices}, []
+    doomed, present, events = [], {device.index for device in motion.report().devices}, []
     for report in motion.reports(HOUR, every=2.0):
-        told += report.events
+        events += report.events
         assert all(event.code in (*DEMOS["nvidia"].events, "xid_79") for event in report.events)
         assert all(motion.now - 3.0 <= event.wall_time - WALL_MINUS_MONOTONIC <= motion.now for event in report.events)
         doomed += [report.devices[event.device].index for event in report.events if event.code == "xid_79"]
@@ -154,10 +154,10 @@ def test_events_come_once_with_their_time_and_announce_a_loss():
             assert doomed.pop() == index
         present = now
     assert not doomed
-    assert 100 < len(told) < 350
+    assert 100 < len(events) < 350
 
 
-def test_a_link_goes_down_and_comes_back():
+def test_link_goes_down_and_up():
     motion = FastMotion("nvidia", faults=Faults(links_down=5.0))
     down = [
         sum(
@@ -170,7 +170,7 @@ def test_a_link_goes_down_and_comes_back():
     assert any(a > b for a, b in pairwise(down))
 
 
-def test_a_source_fails_now_and_then_and_goes_on():
+def test_source_fails_sometimes_and_recovers():
     motion = FastMotion("hygon", faults=Faults(failed_polls=20.0))
     failures = []
     for _ in range(1800):
@@ -187,14 +187,14 @@ def test_a_source_fails_now_and_then_and_goes_on():
 
 
 @of_vendors
-def test_without_faults_nothing_goes_wrong(vendor):
+def test_nothing_fails_without_faults(vendor):
     motion = FastMotion(vendor)
     reports = list(motion.reports(HOUR, every=40.0))
     assert len(reports) == 90, "no poll failed"
     assert all(len(report.devices) == 4 and not report.events for report in reports)
 
 
-def test_any_time_may_pass_and_a_clock_that_goes_back_changes_nothing():
+def test_long_pause_and_backward_clock_are_harmless():
     motion = FastMotion("nvidia")
     motion.now += 365 * 24 * HOUR
     before = motion.report()
@@ -204,7 +204,7 @@ def test_any_time_may_pass_and_a_clock_that_goes_back_changes_nothing():
 
 
 @of_vendors
-def test_a_hung_card_is_fully_busy_at_hardly_more_than_idle_power_and_keeps_its_memory(vendor):
+def test_hung_card_is_busy_at_low_power(vendor):
     motion = FastMotion(vendor, faults=Faults(hung_jobs=1000.0))
     model = DEMOS[vendor].card
     hung = [
@@ -220,7 +220,7 @@ def test_a_hung_card_is_fully_busy_at_hardly_more_than_idle_power_and_keeps_its_
     assert {values.get("memory_activity_ratio", 0.0) for values in hung} == {0.0}
 
 
-def test_a_cap_holds_power_and_a_slow_card_is_as_busy_as_the_others_by_less_clock_and_power():
+def test_cap_limits_power_and_slow_card_uses_less():
     motion = FastMotion("nvidia", 8, faults=Faults(slow_cards=0.1))
     seen = [values for report in motion.reports(3 * HOUR, every=60.0) for values in by_device(report).values()]
     busy = [one for one in seen if one["utilization_ratio"] > 0.93 and one["memory_activity_ratio"] > 0.5]

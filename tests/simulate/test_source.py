@@ -9,15 +9,12 @@ from importlib.metadata import entry_points
 
 import pytest
 
+from kits.fed_node import DemoNode
 from simulate.fast_motion import FastMotion
-from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.cards import VALUES, CardState
-from telemetry_daemon.simulate.demo import SIMULATED_VENDORS, DemoError, parse_faults
+from telemetry_daemon.simulate.demo import SIMULATED_VENDORS, DemoError, parse_demo, parse_faults
 from telemetry_daemon.simulate.simulation import NO_FAULTS, Faults
-from telemetry_daemon.simulate.source import SimulatedSource, parse, simulated_parser, simulated_sources
-from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.health import SourceFacts, judge
-from telemetry_daemon.state.store import Store
+from telemetry_daemon.simulate.source import SimulatedSource, parse, simulated_parser
 from telemetry_exporters.judgement.verdict import judge as judge_devices
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain
 from telemetry_parsers.metrics import BY_KEY, CORE_KEYS
@@ -30,8 +27,7 @@ def all_reports(motion):
 
 
 @pytest.mark.parametrize("vendor", VENDOR_WORDS)
-def test_a_source_gives_what_it_says_and_nothing_else(vendor):
-    """Of devices that are whole and marked, with labels that are words of the catalogue or the vendor's own."""
+def test_source_reports_what_it_declares(vendor):
     motion = FastMotion(vendor)
     reports = all_reports(motion)
     readings = [reading for report in reports.values() for reading in report.readings]
@@ -63,13 +59,13 @@ def test_a_source_gives_what_it_says_and_nothing_else(vendor):
 
 
 @pytest.mark.parametrize("word", SIMULATED_VENDORS)
-def test_only_what_the_vendors_real_sources_give_is_played(word):
+def test_metrics_are_those_of_the_real_sources(word):
     loaded = [entry.load() for entry in entry_points(group="telemetry.parsers")]
     real = {key for parser in loaded if parser.vendor == SIMULATED_VENDORS[word].word for key in parser.gives}
     assert set(SimulatedSource(word, 1).parser.gives) - real == set()
 
 
-def test_a_card_with_mig_is_told_with_its_instances():
+def test_card_with_mig_is_reported_with_its_instances():
     motion = FastMotion("h100mig", 2)
     report = motion.report()
     assert [device.parent for device in report.devices] == [None, None, 0, 0, 0, 1, 1, 1]
@@ -85,7 +81,7 @@ def test_a_card_with_mig_is_told_with_its_instances():
     assert sum(total[part] for part in (2, 3, 4)) < total[0]
 
 
-def test_a_card_that_comes_back_has_counted_its_life():
+def test_lifetime_counters_survive_a_reset():
     card = CardState(BY_WORD["nvidia"].demo, 0, corrected=3, uncorrected=1)
     card.reset()
     card.corrected += 2
@@ -94,7 +90,7 @@ def test_a_card_that_comes_back_has_counted_its_life():
     assert VALUES["ecc_uncorrected_lifetime_total"](card)["dram"] == 1
 
 
-def test_a_running_job_is_a_process_of_its_cards():
+def test_running_job_is_a_process_of_its_cards():
     motion = FastMotion("nvidia", 8)
     report = motion.report("slow")
     counted = {r.device for r in report.readings if r.metric == "processes" and r.value > 0.0}
@@ -103,7 +99,7 @@ def test_a_running_job_is_a_process_of_its_cards():
 
 
 @pytest.mark.parametrize("vendor", VENDOR_WORDS)
-def test_a_recorded_capture_replays_to_the_same_report(vendor):
+def test_recorded_capture_replays_to_the_same_report(vendor):
     motion = FastMotion(vendor, 8)
     motion.now += 100.0
     for poll in motion.polls:
@@ -115,7 +111,7 @@ def test_a_recorded_capture_replays_to_the_same_report(vendor):
         assert parser == motion.source.parser
 
 
-def test_a_real_capture_is_not_taken_for_a_simulated_one():
+def test_real_capture_is_not_taken_for_a_simulated_one():
     for request in (Command((("hy-smi",),)), Library("nvml"), Library("simulator")):
         assert simulated_parser(Capture("rocm-smi", "readings", request)) is None
 
@@ -129,7 +125,7 @@ def parsed(data) -> Report:
 
 
 def changed(path, value):
-    """The data with another value in one place."""
+    """Return the data with another value at this path."""
     data = copy.deepcopy(DATA)
     inner = data
     for key in path[:-1]:
@@ -151,7 +147,7 @@ def changed(path, value):
         (("report", "events"), [EVENT], "expected events and processes of the report's devices"),
     ],
 )
-def test_a_damaged_capture_is_a_failed_report_that_says_what_is_wrong(path, value, what):
+def test_damaged_capture_is_a_failed_report(path, value, what):
     report = parsed(changed(path, value))
     assert (report.outcome, report.reason) == ("failed", "not_understood")
     (problem,) = report.problems
@@ -159,7 +155,7 @@ def test_a_damaged_capture_is_a_failed_report_that_says_what_is_wrong(path, valu
     assert what in problem.text
 
 
-def test_no_data_are_a_failed_report_and_a_number_out_of_range_is_none():
+def test_missing_data_fail_and_excessive_number_is_implausible():
     assert {parsed(data).outcome for data in (None, True, 1.5, "x", [DATA], {}, {"report": 1})} == {"failed"}
     assert parse(Capture("nvml", "readings", Library("simulator"))).outcome == "failed"
     far = parsed(changed(("values", 1, "power_watts"), 1e300))
@@ -167,30 +163,25 @@ def test_no_data_are_a_failed_report_and_a_number_out_of_range_is_none():
     assert Absent.IMPLAUSIBLE in [reading.value for reading in far.readings if reading.metric == "power_watts"]
 
 
-def fill(store, sources):
-    for source in sources:
-        for poll in source.parser.polls:
-            capture = source.reader.read(poll, Targets())
-            report = source.parser.parse(capture) if capture.failure is None else None
-            store.put(source.parser.name, poll, capture, report, judge(capture, report, 0), poll.interval)
+def rounds(node, count):
+    """Yield the snapshot after each round of all polls, two seconds apart."""
+    for _ in range(count):
+        node.now += 2.0
+        for source in node.simulated:
+            for poll in source.parser.polls:
+                node.ask(source, poll, poll.interval)
+        yield node.store.snapshot()
 
 
 @pytest.mark.parametrize("faults", [Faults(fatal_events=75.0), Faults(lost_cards=75.0)], ids=["reset", "lost and back"])
-def test_an_event_is_open_until_its_card_is_repaired(faults):
-    """While a card is there, its driver asks for a reset as long."""
-    clockwork = FastMotion("nvidia")
-    sources = simulated_sources((("nvidia", 2),), faults=faults, clock=clockwork.clock)
-    store = Store("demo", clockwork.clock, accumulator=Accumulator())
-    store.add_source(SourceFacts("nvml", "nvidia", sources[0].parser.gives))
+def test_event_is_open_until_its_card_is_repaired(faults):
     seen = set()
-    for _ in range(120):
-        clockwork.now += 2.0
-        fill(store, sources)
-        for device in store.snapshot().devices:
-            told = {(reading.metric, reading.label): reading.value for reading in device.readings}
-            is_open = ("event_open", "xid_119") in told or ("event_open", "xid_79") in told
+    for snapshot in rounds(DemoNode("2xnvidia", faults=faults, seed=7), 120):
+        for device in snapshot.devices:
+            values = {(reading.metric, reading.label): reading.value for reading in device.readings}
+            is_open = ("event_open", "xid_119") in values or ("event_open", "xid_79") in values
             seen.add((device.up, is_open))
-            assert not device.up or is_open == (told["recovery_action", "reset"] == 1.0)
+            assert not device.up or is_open == (values["recovery_action", "reset"] == 1.0)
     assert seen >= {(True, False), (True, True)}
     assert ((False, True) in seen, (False, False) in seen) == (faults.lost_cards > 0.0, False)
 
@@ -205,17 +196,9 @@ def test_an_event_is_open_until_its_card_is_repaired(faults):
         ("hung", 0, {"unknown"}),
     ],
 )
-def test_a_staged_fault_is_the_only_condition_of_the_node(fault, position, seen):
-    """Seconds after the start all cards are listed; two minutes later the fault has shown."""
-    clockwork = FastMotion("nvidia")
-    sources = simulated_sources((("nvidia", 4),), faults=NO_FAULTS, clock=clockwork.clock, staged=(fault,))
-    store = Store("demo", clockwork.clock, accumulator=Accumulator())
-    store.add_source(SourceFacts("nvml", "nvidia", sources[0].parser.gives))
+def test_staged_fault_is_the_only_condition(fault, position, seen):
     of_card, of_others = set(), set()
-    for _ in range(75):
-        clockwork.now += 2.0
-        fill(store, sources)
-        snapshot = store.snapshot()
+    for snapshot in rounds(DemoNode("4xnvidia", faults=NO_FAULTS, staged=(fault,)), 75):
         for device, findings in zip(snapshot.devices, judge_devices(snapshot).values(), strict=True):
             words = {finding.word for finding in findings}
             (of_card if device.index == position or fault == "hung" else of_others).update(words)
@@ -224,34 +207,26 @@ def test_a_staged_fault_is_the_only_condition_of_the_node(fault, position, seen)
     assert of_others <= {"ok", "at power cap"}
 
 
-def test_an_unknown_fault_is_answered_with_the_known_ones():
+def test_unknown_fault_is_refused_with_suggestions():
     with pytest.raises(DemoError, match="'lots' is unknown; known: lost, hot, xid, hung, flapping"):
         parse_faults("hot, lots")
     assert parse_faults("") == ()
 
 
 @pytest.mark.parametrize(
-    "node",
-    [(("nvidia", 210),), tuple((vendor, 2) for vendor in VENDOR_WORDS)],
-    ids=["many cards", "every vendor"],
+    "cards", ["210xnvidia", ",".join(f"2x{vendor}" for vendor in VENDOR_WORDS)], ids=["many cards", "every vendor"]
 )
-def test_a_node_merges_without_a_problem_and_counts_what_we_integrate(node):
-    clockwork = FastMotion("nvidia")
-    sources = simulated_sources(node, faults=NO_FAULTS, clock=clockwork.clock)
-    store = Store("demo", clockwork.clock, accumulator=Accumulator())
-    for source in sources:
-        parser = source.parser
-        store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
-    for _ in range(2):
-        fill(store, sources)
-        clockwork.now += 2.0
-    snapshot = store.snapshot()
-    count = sum(count for _, count in node)
+def test_merged_node_has_no_problems(cards):
+    groups = parse_demo(cards)
+    *_, snapshot = rounds(DemoNode(cards, faults=NO_FAULTS), 2)
+    count = sum(count for _, count in groups)
     assert len(snapshot.devices) == len({device.bus_id for device in snapshot.devices}) == count
     assert len({device.uuid for device in snapshot.devices}) == count
     assert all(device.up and device.simulated for device in snapshot.devices)
     assert [problem for source in snapshot.sources for problem in source.problems] == []
-    assert {source.version for source in snapshot.sources} == {BY_WORD[vendor].demo.tool_version for vendor, _ in node}
+    assert {source.version for source in snapshot.sources} == {
+        BY_WORD[vendor].demo.tool_version for vendor, _ in groups
+    }
     for device in snapshot.devices:
         values = {reading.metric: reading.value for reading in device.readings if isinstance(reading.value, float)}
         assert values["energy_estimated_joules_total"] > 0.0
@@ -259,7 +234,7 @@ def test_a_node_merges_without_a_problem_and_counts_what_we_integrate(node):
         assert device.driver
 
 
-def test_an_nvidia_demo_shows_every_core_metric():
+def test_nvidia_demo_shows_every_core_metric():
     motion = FastMotion("nvidia")
     shown = {r.metric for report in all_reports(motion).values() for r in report.readings}
     assert shown >= CORE_KEYS - {"info", "up", "memory_used_ratio"}

@@ -24,9 +24,7 @@ OFF = {"TELEMETRY_ATTRIBUTION_ENABLED": "false", "TELEMETRY_STEPS_ENABLED": "fal
 
 
 @pytest.mark.parametrize("environment", [{}, OFF], ids=["as usual", "switched off"])
-def test_a_demo_has_a_past_owners_and_steps_unless_the_environment_switches_them_off(
-    tmp_path: Path, environment: Mapping[str, str]
-) -> None:
+def test_demo_has_history_owners_and_steps(tmp_path: Path, environment: Mapping[str, str]) -> None:
     with Daemon(tmp_path, "", ("--demo", "8xnvidia"), environment) as daemon:
         daemon.until(lambda: len(daemon.document()["devices"]) == 8)
         if not environment:
@@ -58,7 +56,7 @@ class Life:
         return list(report.steps)
 
 
-def test_the_counters_of_a_job_only_rise_and_its_ranks_are_in_step() -> None:
+def test_step_counters_rise_with_ranks_in_step() -> None:
     life = Life(Faults())
     peak = peak_of("NVIDIA H100 80GB HBM3")
     assert peak is not None
@@ -66,25 +64,27 @@ def test_the_counters_of_a_job_only_rise_and_its_ranks_are_in_step() -> None:
     rises = 0
     for _ in range(360):
         counts = life.after(10.0)
-        assert len({(one.job_id, one.steps) for one in counts}) == len({one.job_id for one in counts})
-        for one in counts:
-            last = before.get((one.job_id, one.rank))
+        assert len({(count.job_id, count.steps) for count in counts}) == len({count.job_id for count in counts})
+        for count in counts:
+            last = before.get((count.job_id, count.rank))
             if last is not None:
-                rises += one.steps > last.steps
-                assert one.steps >= last.steps
-                assert all(now.seconds >= then.seconds for now, then in zip(one.seconds, last.seconds, strict=True))
-                assert ((one.flops or 0.0) - (last.flops or 0.0)) / 10.0 <= (peak.flops("bf16") or 0.0)
-        before = {(one.job_id, one.rank): one for one in counts}
+                rises += count.steps > last.steps
+                assert count.steps >= last.steps
+                assert all(now.seconds >= then.seconds for now, then in zip(count.seconds, last.seconds, strict=True))
+                assert ((count.flops or 0.0) - (last.flops or 0.0)) / 10.0 <= (peak.flops("bf16") or 0.0)
+        before = {(count.job_id, count.rank): count for count in counts}
     assert rises > 100
 
 
-def test_a_card_that_is_held_down_holds_up_its_job() -> None:
+def test_slow_card_slows_its_job() -> None:
     def paces(faults: Faults) -> float:
         life = Life(faults)
         return max(_pace(life.after(10.0), life.after(10.0)) for _ in range(90))
 
     def _pace(before: list[StepCounts], after: list[StepCounts]) -> float:
-        known = {(one.job_id, one.rank): one.steps for one in before}
-        return max((one.steps - known.get((one.job_id, one.rank), one.steps) for one in after), default=0.0)
+        steps_before = {(count.job_id, count.rank): count.steps for count in before}
+        return max(
+            (count.steps - steps_before.get((count.job_id, count.rank), count.steps) for count in after), default=0.0
+        )
 
     assert 0 < paces(Faults(slow_nodes=3600.0)) < 0.75 * paces(Faults())

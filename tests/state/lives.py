@@ -87,6 +87,6 @@ def compare(seed: int, count: int) -> None:
     """Compare a life of so many steps with the same life without kept results."""
     kept, whole = Life(), Forgetful()
     for number, step in enumerate(steps(seed, count)):
-        for one, other in zip(kept.after(step), whole.after(step), strict=True):
-            assert one == other, f"seed {seed}, step {number}: {step}"
+        for kept_output, recomputed in zip(kept.after(step), whole.after(step), strict=True):
+            assert kept_output == recomputed, f"seed {seed}, step {number}: {step}"
     assert kept.documents() == whole.documents()

@@ -66,12 +66,12 @@ def test_busy_seconds_are_the_integral_of_utilization(steps, seconds):
     assert fed(*(() if step is None else (busy(*step),) for step in steps)) == {"busy_seconds_total": seconds}
 
 
-def test_energy_is_integrated_from_power_also_beside_the_cards_own_counter():
+def test_energy_is_integrated_from_power():
     counter = busy(2, 1e9, metric="energy_joules_total")
     assert fed((power(0, 100.0),), (power(2, 300.0), counter)) == {"energy_estimated_joules_total": 400.0}
 
 
-def test_both_counters_of_one_device_are_independent():
+def test_counters_of_a_device_are_independent():
     steps = ((busy(0, 1.0), power(0, 50.0)), (power(2, 50.0),), (busy(4, 1.0), power(4, 50.0)))
     assert fed(*steps) == {"busy_seconds_total": 0.0, "energy_estimated_joules_total": 200.0}
 
@@ -84,11 +84,11 @@ def test_both_counters_of_one_device_are_independent():
         pytest.param((MergedReading("utilization_ratio", "die1", 1.0, "nvml", 2.0, 2.0),), id="a labelled reading"),
     ],
 )
-def test_a_counter_is_absent_while_its_input_is(last):
+def test_counter_is_absent_without_input(last):
     assert fed((busy(0, 1.0),), last) == {}
 
 
-def test_a_reading_carries_the_time_and_interval_of_its_input():
+def test_counter_has_time_and_interval_of_its_input():
     accumulator = Accumulator()
     device = merged(busy(7.5, 0.5, interval=3.0))
     accumulator.integrate([device])
@@ -96,14 +96,14 @@ def test_a_reading_carries_the_time_and_interval_of_its_input():
     assert result.readings[-1] == MergedReading("busy_seconds_total", "", 0.0, "telemetry", 7.5, 3.0)
 
 
-def test_with_counters_alone_counts_nothing():
+def test_with_counters_integrates_nothing():
     accumulator = Accumulator()
     accumulator.integrate([merged(busy(0, 1.0))])
     later = merged(busy(2, 1.0))
     assert counted(accumulator, later) == counted(accumulator, later) == {"busy_seconds_total": 0.0}
 
 
-def test_a_device_that_is_missing_from_one_merge_is_not_bridged():
+def test_missing_device_is_not_bridged():
     accumulator = Accumulator()
     other = merged(busy(1, 1.0), id="GPU-b")
     for devices in ([merged(busy(0, 1.0))], [other], [merged(busy(2, 1.0))]):
@@ -111,7 +111,7 @@ def test_a_device_that_is_missing_from_one_merge_is_not_bridged():
     assert counted(accumulator, merged(busy(2, 1.0))) == {"busy_seconds_total": 0.0}
 
 
-def test_devices_are_counted_apart():
+def test_devices_are_counted_separately():
     accumulator = Accumulator()
     for taken in (0.0, 2.0):
         accumulator.integrate([merged(busy(taken, 1.0)), merged(busy(taken, 0.25), id="GPU-b")])
@@ -119,7 +119,7 @@ def test_devices_are_counted_apart():
     assert counted(accumulator, merged(busy(2, 1.0), id="GPU-b")) == {"busy_seconds_total": 0.5}
 
 
-def test_a_forgotten_device_starts_again_and_the_others_go_on():
+def test_forgotten_device_starts_again():
     accumulator = Accumulator()
     for taken in (0.0, 2.0):
         accumulator.integrate([merged(busy(taken, 1.0)), merged(busy(taken, 1.0), id="GPU-b")])
@@ -181,7 +181,7 @@ def reference(points: list[MergedReading | None]) -> float:
 
 
 @given(STEPS)
-def test_any_course_gives_the_reference_integral_and_never_decreases(steps):
+def test_integral_equals_the_reference(steps):
     accumulator, points, taken, before = Accumulator(), [], 1000.0, 0.0
     for step in steps:
         taken += step.elapsed
@@ -224,9 +224,7 @@ LASTING, XID = Event(0, "error_1", is_ongoing=True), Event(0, "xid_31")
         ([(LASTING,), (LASTING, Event(0, "error_2", is_ongoing=True))], ["error_2"]),
     ],
 )
-def test_who_watches_is_reported_what_begins_and_not_what_lasted_before_the_start(
-    reports: list[tuple[Event, ...]], expected: list[str]
-) -> None:
+def test_watch_receives_new_events_only(reports: list[tuple[Event, ...]], expected: list[str]) -> None:
     received = Heard()
     accumulator = Accumulator(watch=received)
     for events in reports:

@@ -60,7 +60,7 @@ def node() -> OwnedNode:
     return found
 
 
-def test_a_claim_gives_a_card_and_its_time_until_it_expires(node: OwnedNode) -> None:
+def test_claim_owns_a_card_until_it_expires(node: OwnedNode) -> None:
     node.claims(Claim(job("41"), names=(FIRST,)))
     assert node.owners() == [[("41", "", 0.0)], []]
     node.later()
@@ -71,7 +71,7 @@ def test_a_claim_gives_a_card_and_its_time_until_it_expires(node: OwnedNode) -> 
     assert node.owners() == [[], []]
 
 
-def test_of_a_hook_the_exact_times_count(node: OwnedNode) -> None:
+def test_hook_times_are_exact(node: OwnedNode) -> None:
     now = node.store.snapshot().wall_time
     node.later()
     node.claims(Claim(job("41"), names=(FIRST,), started=now + 1.0))
@@ -87,7 +87,7 @@ def records(node: OwnedNode):
     return (*node.ledger.take_completed(), *node.ledger.state_to_save().jobs)
 
 
-def test_who_is_known_better_later_keeps_the_labels_and_has_all_in_the_record(node: OwnedNode) -> None:
+def test_later_facts_are_added_to_the_record_only(node: OwnedNode) -> None:
     node.claims(Claim(job("41"), names=(FIRST,)))
     assert node.owners()[0][0][:2] == ("41", "")
     node.later()
@@ -97,7 +97,7 @@ def test_who_is_known_better_later_keeps_the_labels_and_has_all_in_the_record(no
     assert record.owner.user == "alice"
 
 
-def test_a_process_is_known_from_the_poll_on_in_which_its_task_came(node: OwnedNode) -> None:
+def test_process_has_its_owner_from_its_task(node: OwnedNode) -> None:
     node.later(report=USED)
     assert node.owners()[0] == []
     node.tasks(Task(7, 1, user="bob", owner=Owner("user", "bob", user="bob")))
@@ -107,7 +107,7 @@ def test_a_process_is_known_from_the_poll_on_in_which_its_task_came(node: OwnedN
     assert node.store.targets("tool").pids == ()
 
 
-def test_what_fits_no_card_is_counted_and_reported(node: OwnedNode) -> None:
+def test_unmatched_claim_is_counted_and_reported(node: OwnedNode) -> None:
     node.claims(
         Claim(job("41"), names=(DeviceName("GPU-gone", "uuid", "GPU-gone"),)), Claim(job("42"), names=(SECOND,))
     )
@@ -123,7 +123,7 @@ def test_what_fits_no_card_is_counted_and_reported(node: OwnedNode) -> None:
     ]
 
 
-def test_before_all_cards_are_listed_no_name_is_called_wrong() -> None:
+def test_unmatched_claims_wait_for_the_inventory() -> None:
     node = OwnedNode()
     node.store.await_inventories({("tool", FAST.name): "nvidia"})
     node.claims(Claim(job("41"), names=(FIRST,)), Claim(job("42"), names=(DeviceName("no", "uuid", "no"),)))
@@ -135,7 +135,7 @@ def test_before_all_cards_are_listed_no_name_is_called_wrong() -> None:
     assert node.owners()[0][0][0] == "41"
 
 
-def test_a_flood_of_claims_and_owners_stays_within_bounds(node: OwnedNode) -> None:
+def test_claims_and_owners_are_bounded(node: OwnedNode) -> None:
     for turn in range(2):
         names = [f"{turn}-{number}" for number in range(2 * bounds.MAX_CLAIMS)]
         lost = (Claim(job(name), names=(DeviceName(f"GPU-{name}", "uuid", f"GPU-{name}"),)) for name in names[1:])

@@ -17,7 +17,7 @@ CARD = Identity(
 )  # fmt: skip
 
 
-def test_what_is_saved_is_loaded_but_for_simulated_devices(tmp_path, caplog):
+def test_saved_devices_are_loaded_without_simulated_ones(tmp_path, caplog):
     path = devices_file.path_in(str(tmp_path / "state"))
     assert (devices_file.load(path), caplog.records) == (StoredDevices(), [])
     devices_file.save(path, StoredDevices((CARD, Identity("s", "amd", "0", "Y", simulated=True))))
@@ -25,7 +25,7 @@ def test_what_is_saved_is_loaded_but_for_simulated_devices(tmp_path, caplog):
     assert [entry.name for entry in path.parent.iterdir()] == ["devices.json"]
 
 
-def test_a_file_reports_since_when_it_knows_the_node(tmp_path):
+def test_file_keeps_the_time_of_its_creation(tmp_path):
     path = devices_file.path_in(str(tmp_path))
     assert [devices_file.DeviceMemory(path, now).remembered.since for now in (100.5, 200.5)] == [100.5, 200.5]
     devices_file.DeviceMemory(path, 300.5).save((CARD,))
@@ -34,7 +34,7 @@ def test_a_file_reports_since_when_it_knows_the_node(tmp_path):
     assert devices_file.DeviceMemory(path, 500.5).remembered.since == 500.5
 
 
-def test_a_file_of_an_earlier_version_is_as_old_as_can_be(tmp_path):
+def test_file_of_an_earlier_version_has_no_time(tmp_path):
     path = devices_file.path_in(str(tmp_path))
     devices_file.save(path, StoredDevices((CARD,), since=100.5))
     document = json.loads(path.read_text())
@@ -55,14 +55,14 @@ def test_a_file_of_an_earlier_version_is_as_old_as_can_be(tmp_path):
         json.dumps({"schema": "telemetry.devices/1", "devices": [{"id": 7}]}).encode(),
     ],
 )
-def test_an_unusable_file_is_reported_and_not_believed(tmp_path, caplog, content):
+def test_unusable_file_is_reported_and_ignored(tmp_path, caplog, content):
     path = devices_file.path_in(str(tmp_path))
     path.write_bytes(content)
     assert devices_file.load(path) == StoredDevices()
     assert [(record.levelno, record.path) for record in caplog.records] == [(logging.WARNING, str(path))]
 
 
-def test_what_root_wrote_stays_readable_for_the_services_user(tmp_path):
+def test_file_of_root_is_readable_for_the_service(tmp_path):
     """Root runs `telemetry forget` while the service is stopped, perhaps with a strict umask."""
     service = (12345, 12346) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
     path = devices_file.path_in(str(tmp_path / "state"))
@@ -73,7 +73,7 @@ def test_what_root_wrote_stays_readable_for_the_services_user(tmp_path):
     assert (status.st_uid, status.st_gid) == service
 
 
-def test_two_threads_that_remember_at_once_leave_one_whole_file(tmp_path, caplog):
+def test_concurrent_saves_leave_one_valid_file(tmp_path, caplog):
     path = devices_file.path_in(str(tmp_path))
     memory = devices_file.DeviceMemory(path, 0.0)
     cards = [tuple(Identity(f"GPU-{n}-{k}", "nvidia", "0", "X") for k in range(n)) for n in range(1, 60)]

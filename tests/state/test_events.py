@@ -105,14 +105,14 @@ REPAIRS: dict[str, Callable[[Node], object]] = {
 
 
 @pytest.mark.parametrize("happens", NO_REPAIRS.values(), ids=NO_REPAIRS)
-def test_an_event_stands_open_whatever_happens_that_is_no_repair(node: Node, happens: Callable[[Node], object]) -> None:
+def test_event_stays_open_without_a_repair(node: Node, happens: Callable[[Node], object]) -> None:
     node.see(node.card, "xid_79", "xid_48")
     happens(node)
     assert node.values() == {"xid_48": 1.0, "xid_79": 1.0}
 
 
 @pytest.mark.parametrize("repair", REPAIRS.values(), ids=REPAIRS)
-def test_a_repair_ends_an_event_for_good(node: Node, repair: Callable[[Node], object]) -> None:
+def test_repair_closes_an_event(node: Node, repair: Callable[[Node], object]) -> None:
     node.see(node.card, "xid_79", "xid_48")
     repair(node)
     assert node.values() == {}
@@ -122,13 +122,13 @@ def test_a_repair_ends_an_event_for_good(node: Node, repair: Callable[[Node], ob
     assert node.values() == {"xid_79": 1.0}, "a new one is open again"
 
 
-def test_an_event_that_came_while_its_card_was_lost_ends_with_its_reset(node: Node) -> None:
+def test_event_of_a_lost_card_closes_with_its_reset(node: Node) -> None:
     node.see(LOST, "xid_79")
     assert node.values() == {"xid_79": 1.0}
     assert node.see(drawn(7.0)).values() == {}
 
 
-def test_the_event_of_a_partition_ends_with_the_reset_of_its_card(node: Node) -> None:
+def test_event_of_a_partition_closes_with_the_cards_reset(node: Node) -> None:
     part = replace(CARD, id="GPU-a/1", parent="GPU-a", readings=())
     node.accumulator.integrate([drawn(5000.0), part])
     node.accumulator.events.add_report(POLL, [part.id], [Event(0, "xid_94")], NOON)
@@ -137,25 +137,25 @@ def test_the_event_of_a_partition_ends_with_the_reset_of_its_card(node: Node) ->
         assert len(node.accumulator.events.open_events()) == opened
 
 
-def test_an_error_code_is_open_while_its_tool_lists_it_and_only_then(node: Node) -> None:
+def test_ongoing_error_is_open_while_it_is_listed(node: Node) -> None:
     events = node.accumulator.events
     for codes in (["error_1"], ["error_1"], [], ["error_1"]):
         events.add_report(POLL, [CARD.id], [Event(0, code, is_ongoing=True) for code in codes], NOON)
         assert node.values() == dict.fromkeys(codes, 1.0)
     assert node.values("events_total") == {"error_1": 2.0}
-    assert events.close(CARD.id) == (), "its tool goes on telling it"
+    assert events.close(CARD.id) == (), "its tool still lists it"
     node.accumulator.forget(CARD.id)
     assert node.values() == {}
 
 
-def test_events_are_counted_by_code_also_while_the_device_is_lost(node: Node) -> None:
+def test_events_of_a_lost_device_are_counted(node: Node) -> None:
     node.see(LOST, "xid_79", "xid_31")
     node.accumulator.events.add_report(POLL, [LOST.id], [Event(0, "xid_31", wall_time=NOON + 9)], NOON)
     assert node.values("events_total") == {"xid_31": 2.0, "xid_79": 1.0}
     assert node.values("event_last_timestamp_seconds") == {"xid_31": NOON + 9, "xid_79": NOON}
 
 
-def test_an_event_from_before_a_restart_is_counted_0_times_so_that_the_next_one_is_an_increase(node: Node) -> None:
+def test_event_before_a_restart_counts_0(node: Node) -> None:
     node.see(node.card, "xid_94").restart()
     assert (node.values("events_total"), node.values("event_last_timestamp_seconds")) == (
         {"xid_94": 0.0},
@@ -164,7 +164,7 @@ def test_an_event_from_before_a_restart_is_counted_0_times_so_that_the_next_one_
     assert node.see(node.card, "xid_94").values("events_total") == {"xid_94": 1.0}
 
 
-def test_the_time_of_an_event_outlives_a_restart_and_an_unknown_time_is_left_open(node: Node) -> None:
+def test_event_time_survives_a_restart(node: Node) -> None:
     node.see(node.card, "xid_94", "xid_79").accumulator.events.add_report(
         POLL, [CARD.id], [Event(0, "xid_94", wall_time=NOON + 60)], NOON
     )
@@ -180,20 +180,20 @@ def test_the_time_of_an_event_outlives_a_restart_and_an_unknown_time_is_left_ope
     assert node.see(node.card, "xid_79").values("event_last_timestamp_seconds") == {"xid_79": NOON}
 
 
-def test_an_event_at_an_impossible_time_is_counted_without_its_time(node: Node) -> None:
+def test_impossible_event_time_is_dropped(node: Node) -> None:
     node.accumulator.events.add_report(POLL, [CARD.id], [Event(0, "xid_31", wall_time=math.inf)], NOON)
     assert node.values("event_last_timestamp_seconds") == {"xid_31": Absent.IMPLAUSIBLE}
     node.restart()
     assert (node.values(), node.values("event_last_timestamp_seconds")) == ({"xid_31": 1.0}, {})
 
 
-def test_events_of_no_device_are_passed_over(node: Node) -> None:
+def test_events_without_a_device_are_ignored(node: Node) -> None:
     node.accumulator.events.add_report(POLL, [None, CARD.id], [Event(0, "a"), Event(2, "b"), Event(None, "c")], NOON)
     assert node.values("events_total") == {}
 
 
 @pytest.mark.parametrize("is_ongoing", [False, True])
-def test_made_up_codes_are_bounded_and_no_event_is_lost(node: Node, is_ongoing: bool) -> None:
+def test_invented_codes_are_bounded(node: Node, is_ongoing: bool) -> None:
     number = 10 * MAX_EVENT_CODES
     many = [Event(0, f"code_{n}", is_ongoing=is_ongoing) for n in range(number)]
     node.accumulator.events.add_report(POLL, [CARD.id], many, NOON)
@@ -202,7 +202,7 @@ def test_made_up_codes_are_bounded_and_no_event_is_lost(node: Node, is_ongoing: 
     assert node.values().keys() == totals.keys()
 
 
-def test_what_is_remembered_changes_seldom(node: Node) -> None:
+def test_saved_events_change_rarely(node: Node) -> None:
     node.see(node.card, "xid_94")
     remembered = set()
     for joules in range(5000, 50_000, 10):
@@ -210,7 +210,7 @@ def test_what_is_remembered_changes_seldom(node: Node) -> None:
     assert len(remembered) <= 5
 
 
-def test_the_kernels_link_from_a_card_to_its_driver_is_a_new_one_after_each_binding(tmp_path: Path) -> None:
+def test_driver_link_changes_with_each_binding(tmp_path: Path) -> None:
     link, boot = tmp_path / "0000:3b:00.0" / "driver", tmp_path / "boot_id"
     link.parent.mkdir()
     boot.write_text("3dd15037\n")
@@ -226,8 +226,8 @@ def test_the_kernels_link_from_a_card_to_its_driver_is_a_new_one_after_each_bind
 
 
 @pytest.mark.parametrize("name", ["elsewhere", "../elsewhere", "{}/elsewhere", "\0", "x" * 5000])
-def test_a_bus_address_that_is_none_leads_nowhere(tmp_path: Path, name: str) -> None:
-    """A plugin may give any text: no file outside the kernel's list is read, and no poll fails."""
+def test_invalid_bus_address_has_no_binding(tmp_path: Path, name: str) -> None:
+    """A plugin may report any text: no file outside the kernel's list is read, and no poll fails."""
     (tmp_path / "devices").mkdir()
     for folder in (tmp_path / "elsewhere", tmp_path / "devices" / "elsewhere"):
         folder.mkdir()

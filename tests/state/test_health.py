@@ -31,12 +31,12 @@ def capture(failure=None, *, taken=100.0, seconds=0.3):
         pytest.param(None, None, 0, ("failed", "internal"), id="the parser broke"),
     ],
 )
-def test_each_outcome_has_one_state_and_reason(failure, report, on_bus, expected):
+def test_each_outcome_has_a_state_and_reason(failure, report, on_bus, expected):
     result = health.judge(capture(failure), report, on_bus)
     assert (result.state, result.reason) == expected
 
 
-def test_what_the_tool_said_is_kept():
+def test_text_of_the_tool_is_kept():
     report = Report("failed", "driver_gone", problems=(Problem("line 1", "driver not loaded"),))
     assert health.judge(capture(), report, 0).detail == "driver not loaded"
 
@@ -45,7 +45,7 @@ def test_what_the_tool_said_is_kept():
     ("interval", "seconds", "life"),
     [(1.0, 0.1, 10.0), (2.0, 0.1, 10.0), (15.0, 0.3, 45.0), (15.0, 20.0, 60.0), (300.0, 1.0, 900.0)],
 )
-def test_a_report_lives_three_intervals(interval, seconds, life):
+def test_report_lives_three_intervals(interval, seconds, life):
     """A report lives max(10 s, 3 × max(interval, duration)) from the start of its capture."""
     assert health.expiry(100.0, interval, seconds) == 100.0 + life
 
@@ -63,7 +63,7 @@ def test_failures_are_counted_by_reason():
     assert dict(found.failures) == {"timeout": 3, "exit_status": 1}
 
 
-def test_last_success_stays_through_failures():
+def test_last_success_survives_failures():
     assert attempts(PollResult("ok"), PollResult("failed", "timeout")).last_success == 1e9
     assert attempts(PollResult("failed", "timeout")).last_success is None
 
@@ -95,7 +95,7 @@ NOT_SUPPORTED, OFF = PollResult("not_supported"), PollResult("disabled")
         pytest.param((FAILED, OK, OK), 101.0, ("failed", False), id="a listing poll does"),
         pytest.param((FAILED, STUCK, OK), 101.0, ("stuck", False), id="the worst is shown"),
         pytest.param((OK, OK, OK), 144.9, ("ok", True), id="just fresh"),
-        pytest.param((OK, OK, OK), 145.0, ("ok", False), id="nothing was heard for too long"),
+        pytest.param((OK, OK, OK), 145.0, ("ok", False), id="no answer for too long"),
         pytest.param(
             (PollResult("missing"), PollResult("missing")),
             101.0,
@@ -116,28 +116,28 @@ NOT_SUPPORTED, OFF = PollResult("not_supported"), PollResult("disabled")
         pytest.param((NOT_SUPPORTED, FAILED), 101.0, ("failed", False), id="one cannot be answered, another failed"),
     ],
 )
-def test_a_source_is_as_bad_as_its_worst_poll(results, now, expected):
+def test_source_is_as_bad_as_its_worst_poll(results, now, expected):
     found = status(*results, now=now)
     assert (found.state, found.up) == expected
 
 
-def test_a_source_of_slow_polls_that_a_product_cannot_answer_has_not_failed():
+def test_unsupported_slow_polls_are_no_failure():
     poll = Poll("link", REQUEST, tier="slow", lists_devices=False)
     healths = [health.health_after("tool", poll, capture(), NOT_SUPPORTED, 15.0, None)]
     found = health.source_status("tool", "ascend", healths, (), (), cpu_seconds=0.0, now=101.0)
     assert (found.state, found.up, found.problems) == ("not_supported", None, ())
 
 
-def test_what_cannot_be_answered_is_no_failure_and_has_no_last_success():
+def test_unsupported_poll_has_no_failure_and_no_success():
     found = attempts(PollResult("ok"), NOT_SUPPORTED, NOT_SUPPORTED)
     assert (found.failures, found.last_success) == ((), None)
 
 
-def test_a_failure_is_a_problem_of_its_source():
+def test_failure_is_a_problem_of_its_source():
     assert [(p.where, p.text) for p in status(OK, FAILED).problems] == [("readings", "10 s")]
 
 
-def test_what_several_polls_report_alike_is_one_problem():
+def test_repeated_problem_is_reported_once():
     lost = Report(devices=(Device("nvidia"),), problems=(Problem("GPU 0", "it is lost"),))
     reports = [
         SourceReport("tool", poll, "nvidia", (), True, 2.0, 100.0, 110.0, lost) for poll in ("fast", "inventory")

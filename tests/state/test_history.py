@@ -19,12 +19,12 @@ CARD = "0000:33:00.0"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_it_has_what_somebody_saw_who_looked_all_the_time(seed: int) -> None:
+def test_history_matches_observations(seed: int) -> None:
     live(seed, 80, is_scraped=True)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_without_scrapes_it_has_nothing_that_was_not_there(seed: int) -> None:
+def test_history_without_scrapes_invents_nothing(seed: int) -> None:
     live(seed, 80, is_scraped=False)
 
 
@@ -72,7 +72,7 @@ REASONS = {
 
 
 @pytest.mark.parametrize("reason", REASONS)
-def test_a_gap_has_its_reason(reason: str) -> None:
+def test_gap_has_its_reason(reason: str) -> None:
     node = Node()
     node.put(watts(10.0))
     node.slots()
@@ -84,7 +84,7 @@ def test_a_gap_has_its_reason(reason: str) -> None:
     assert [gap.reason for gap in gaps] == [reason]
 
 
-def test_a_failure_that_is_over_is_still_the_reason_of_its_gap():
+def test_past_failure_is_the_reason_of_its_gap():
     node = Node()
     node.put(watts(10.0))
     node.slots()
@@ -96,7 +96,7 @@ def test_a_failure_that_is_over_is_still_the_reason_of_its_gap():
     assert node.power() == ([10.0, 10.0, None, None, 20.0],) * 2 + ((Gap(2, 2, "tool: timeout"),),)
 
 
-def test_a_night_of_sleep_leaves_nothing_of_the_evening():
+def test_suspension_clears_the_history():
     node = Node()
     node.put(watts(10.0))
     node.slots(3)
@@ -109,7 +109,7 @@ def test_a_night_of_sleep_leaves_nothing_of_the_evening():
     assert node.history.past().start == node.wall - SLOTS * SLOT_SECONDS
 
 
-def test_slots_and_events_move_with_the_wall_clock():
+def test_slots_and_events_follow_the_wall_clock():
     node = Node()
     node.put(replace(watts(10.0), events=(Event(0, "xid_79", "fell off the bus"),)))
     node.slots(2)
@@ -121,7 +121,7 @@ def test_slots_and_events_move_with_the_wall_clock():
     assert node.history.past(first=node.history.slot_of_time(node.wall - SLOT_SECONDS)).slots == 1
 
 
-def test_an_old_gap_is_no_gap_of_the_slots_that_take_its_place():
+def test_reused_slots_have_no_old_gap():
     node = Node()
     for number in range(LENGTH + SLOTS // 2):
         node.put(watts(Absent.NOT_SUPPORTED if 3 < number < 9 else 1.0))
@@ -129,7 +129,7 @@ def test_an_old_gap_is_no_gap_of_the_slots_that_take_its_place():
     assert node.power() == ([1.0] * SLOTS, [1.0] * SLOTS, ())
 
 
-def test_who_reads_slowly_gets_the_slots_that_it_began_with_for_a_minute_and_then_gaps():
+def test_slow_reader_gets_its_slots_for_a_minute():
     node = Node()
     for _ in range(SLOTS):
         node.put(watts(10.0))
@@ -141,7 +141,7 @@ def test_who_reads_slowly_gets_the_slots_that_it_began_with_for_a_minute_and_the
     assert node.power(first=first, end=first + SLOTS)[2] == (Gap(0, 2, "no longer kept"),)
 
 
-def test_a_device_keeps_its_past_when_another_source_gives_it():
+def test_history_survives_a_change_of_source():
     node = Node()
     node.store.add_source(SourceFacts("other", "nvidia", ("power_watts",)))
     node.put(watts(10.0, uuid="GPU-1"))
@@ -154,7 +154,7 @@ def test_a_device_keeps_its_past_when_another_source_gives_it():
     assert (_plain(series.last), series.gaps) == ([10.0, 20.0], ())
 
 
-def test_what_is_forgotten_leaves_no_past():
+def test_forgotten_device_has_no_history():
     node = Node()
     node.put(replace(CARDS, events=(Event(0, "xid_79"), Event(1, "xid_48"))))
     node.slots()
@@ -164,7 +164,7 @@ def test_what_is_forgotten_leaves_no_past():
     assert (list(past.devices), [event.code for event in past.events]) == (["0000:53:00.0"], ["xid_48"])
 
 
-def test_a_device_that_is_lost_or_comes_back_is_an_event_and_its_throttling_is_none():
+def test_loss_and_return_are_events():
     node = Node()
     node.put()
     node.put(replace(CARDS, devices=CARDS.devices[1:], readings=()))
@@ -172,14 +172,14 @@ def test_a_device_that_is_lost_or_comes_back_is_an_event_and_its_throttling_is_n
     assert [(event.id, event.code) for event in node.history.past().events] == [(CARD, "lost"), (CARD, "returned")]
 
 
-def test_an_event_that_lasts_is_kept_when_it_begins():
+def test_ongoing_event_is_kept_at_its_start():
     node = Node()
     for _ in range(3):
         node.put(replace(CARDS, events=(Event(0, "code_7", "too hot", is_ongoing=True),)))
     assert node.history.past().events == (PastEvent(1e9 + 100.0, CARD, "code_7", "too hot"),)
 
 
-def test_the_newest_events_are_kept():
+def test_newest_events_are_kept():
     node = Node()
     for number in range(300):
         node.history.add_event(PastEvent(node.wall, "a", f"xid_{number}"))
@@ -187,7 +187,7 @@ def test_the_newest_events_are_kept():
     assert (len(codes), codes[-1]) == (256, "xid_299")
 
 
-def test_of_too_many_devices_those_that_came_first_have_a_past_until_they_are_gone_for_half_an_hour():
+def test_number_of_devices_is_bounded():
     history_of = Node().history
     shown = [kit.device(number, kit.reading("power_watts", 1.0)) for number in range(MAX_DEVICES + 1)]
     history_of.update(shown, {}, math.inf)
@@ -201,7 +201,7 @@ def test_of_too_many_devices_those_that_came_first_have_a_past_until_they_are_go
     assert shown[-1].id in node.history.ids()
 
 
-def test_a_device_that_is_the_same_object_goes_on_while_something_else_has_expired():
+def test_unchanged_device_continues():
     node = Node()
     shown = (kit.device(0, kit.reading("power_watts", 10.0)),)
     node.history.update(shown, {}, node.now + 4.0)
@@ -211,7 +211,7 @@ def test_a_device_that_is_the_same_object_goes_on_while_something_else_has_expir
     assert node.power(shown[0].id) == ([10.0, 10.0], [10.0, 10.0], ())
 
 
-def test_a_metric_without_a_number_takes_no_room():
+def test_metric_without_a_number_is_not_kept():
     node = Node()
     node.put(replace(CARDS, readings=(*CARDS.readings, Reading(0, "utilization_ratio", Absent.NOT_SUPPORTED))))
     node.slots()

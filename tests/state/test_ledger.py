@@ -25,7 +25,7 @@ def after(seconds, *owners):
     return node
 
 
-def test_a_job_has_what_was_read_between_its_begin_and_its_end():
+def test_job_has_readings_between_its_start_and_end():
     node = Node()
     node.runs(20)
     node.gives(has(job("7"), started=START + 21))
@@ -58,7 +58,7 @@ def test_a_job_has_what_was_read_between_its_begin_and_its_end():
         pytest.param(math.nan, True, RecordedTime(START + 32, "seen"), 18.0, id="no number is none"),
     ],
 )
-def test_where_the_begin_is_from(started, is_allocated, start, seconds):
+def test_origin_of_the_start(started, is_allocated, start, seconds):
     node = Node()
     node.runs(30)
     node.gives(has(job("7"), started=started, is_allocated=is_allocated))
@@ -69,12 +69,12 @@ def test_where_the_begin_is_from(started, is_allocated, start, seconds):
     assert record.end == RecordedTime(START + 50, "seen")
 
 
-def test_who_is_there_with_the_first_answers_was_there_at_the_daemons_start():
+def test_owner_at_the_first_poll_starts_with_the_daemon():
     node = after(20, has(pod("a")))
     assert by_name(node.ends())["ml/a/main"].start == RecordedTime(START + 2, "daemon_start")
 
 
-def test_what_was_before_the_daemon_is_reported_as_a_gap():
+def test_time_before_the_daemon_is_a_gap():
     node = after(20, has(job("7"), started=START - 1000))
     record = by_name(node.ends())["7"]
     assert record.start == RecordedTime(START - 1000, "hook")
@@ -82,7 +82,7 @@ def test_what_was_before_the_daemon_is_reported_as_a_gap():
     assert record.gaps == (Gap(START - 1000, START + 2, 1002.0),)
 
 
-def test_between_two_samples_time_is_divided_where_the_owner_changed():
+def test_time_between_samples_is_divided_at_the_change():
     node = Node(power=0.0)
     node.runs(20)
     node.power = 400.0
@@ -95,7 +95,7 @@ def test_between_two_samples_time_is_divided_where_the_owner_changed():
     assert records["nobody"].energy_joules == pytest.approx(100.0)
 
 
-def test_one_job_after_another_on_the_same_card():
+def test_consecutive_jobs_on_a_card():
     node = after(20, has(job("1"), started=START))
     node.gives(has(job("2"), started=START + 20.5))
     node.claims = (Claim(job("1"), ended=START + 20.25),)
@@ -106,7 +106,7 @@ def test_one_job_after_another_on_the_same_card():
     assert records["nobody"].seconds == pytest.approx(0.25)
 
 
-def test_shares_divide_time_and_energy_and_the_rest_is_unallocated():
+def test_shares_divide_time_and_energy():
     node = after(42, has(job("1"), 0.25), has(job("2"), 0.5))
     records = by_name(node.ends())
     assert [records[name].seconds for name in ("1", "2", "nobody")] == pytest.approx([10.0, 20.0, 10.0])
@@ -114,7 +114,7 @@ def test_shares_divide_time_and_energy_and_the_rest_is_unallocated():
     assert records["1"].cards[0].basis == ("equal",)
 
 
-def test_means_and_peaks_of_core_readings_are_of_its_own_time():
+def test_means_and_peaks_are_of_the_owners_time():
     node = Node(more={"memory_used_bytes": 1e9, "temperature_celsius": 90.0})
     node.runs(30)
     node.power, node.more = 300.0, {"memory_used_bytes": 5e9, "temperature_celsius": 50.0}
@@ -131,7 +131,7 @@ def test_means_and_peaks_of_core_readings_are_of_its_own_time():
     assert card.memory_peak_bytes == 4e9
 
 
-def test_what_was_not_measured_is_none_and_never_0():
+def test_unmeasured_values_are_none():
     node = Node()
     node.gives(has(job("7")))
     for _ in range(10):
@@ -146,7 +146,7 @@ def test_what_was_not_measured_is_none_and_never_0():
     assert record.cards[0].readings == {}
 
 
-def test_a_hole_in_the_samples_is_not_filled():
+def test_missing_samples_are_not_bridged():
     node = after(10, has(job("7")))
     node.now += 30.0
     node.runs(10)
@@ -155,7 +155,7 @@ def test_a_hole_in_the_samples_is_not_filled():
     assert record.measured_seconds == pytest.approx(16.0)
 
 
-def test_events_and_throttled_seconds_are_of_those_who_had_the_card():
+def test_events_and_throttling_belong_to_the_owner():
     node = Node(more={"throttled": 1.0})
     node.gives(has(job("7")))
     node.runs(10)
@@ -167,7 +167,7 @@ def test_events_and_throttled_seconds_are_of_those_who_had_the_card():
     assert record.throttled_seconds == pytest.approx(record.measured_seconds)
 
 
-def test_counters_are_of_present_owners_only_and_gone_at_the_next_poll():
+def test_counters_end_with_their_owner():
     node = after(12, has(job("7")))
     found = node.ledger.counters("GPU-a")[("job", "7")]
     assert (found.seconds, found.busy_seconds, found.energy_joules) == (10.0, 5.0, pytest.approx(1000.0))
@@ -179,7 +179,7 @@ def test_counters_are_of_present_owners_only_and_gone_at_the_next_poll():
     assert node.ledger.counters("GPU-unknown") == {}
 
 
-def test_a_requeued_job_of_the_same_id_has_a_record_of_its_own():
+def test_requeued_job_has_its_own_record():
     node = after(20, has(job("7"), started=START))
     node.gives(has(job("7"), started=START + 19))
     node.runs(20)
@@ -190,7 +190,7 @@ def test_a_requeued_job_of_the_same_id_has_a_record_of_its_own():
     assert (first.seconds, second.seconds) == (pytest.approx(17.0), pytest.approx(21.0))
 
 
-def test_a_source_that_fails_briefly_ends_no_owner():
+def test_short_failure_of_a_source_ends_no_owner():
     node = after(20, has(pod("a")))
     node.gives()
     node.runs(10)
@@ -202,7 +202,7 @@ def test_a_source_that_fails_briefly_ends_no_owner():
     assert records["ml/a/main"].gaps == (Gap(START + 22, START + 32, 10.0),)
 
 
-def test_who_stays_away_has_ended_when_it_was_seen_last():
+def test_missing_owner_ended_when_last_seen():
     node = after(20, has(pod("a")))
     node.gives()
     node.runs(70)
@@ -210,7 +210,7 @@ def test_who_stays_away_has_ended_when_it_was_seen_last():
     assert record.end == RecordedTime(START + 22, "seen")
 
 
-def test_a_lost_card_has_no_owner_and_its_time_is_not_counted():
+def test_lost_card_has_no_owner():
     node = Node(cards=("GPU-a", "GPU-b"))
     node.runs(10)
     node.cards = ("GPU-a",)
@@ -220,7 +220,7 @@ def test_a_lost_card_has_no_owner_and_its_time_is_not_counted():
     assert by_name(node.ends())["nobody"].seconds == pytest.approx(node.now - 2.0 + 8.0 + 10.0 - 2.0)
 
 
-def test_a_forgotten_card_keeps_its_place_in_the_records():
+def test_forgotten_card_stays_in_the_records():
     node = Node(cards=("GPU-a", "GPU-b"))
     for card in node.cards:
         node.gives(has(job("7")), card=card)
@@ -234,7 +234,7 @@ def test_a_forgotten_card_keeps_its_place_in_the_records():
     assert record.energy_joules == pytest.approx(5800.0)
 
 
-def test_unallocated_use_is_reported_once_a_day():
+def test_unallocated_use_is_recorded_daily():
     node = Node(interval=900.0)
     node.runs(2 * 86_400.0 + 3600.0, step=900.0)
     assert [record.owner.kind for record in node.records] == ["nobody", "nobody"]
@@ -243,11 +243,11 @@ def test_unallocated_use_is_reported_once_a_day():
     assert node.records[1].start == node.records[0].end == RecordedTime(START + 900 + 86_400 - patience, "day")
 
 
-def test_a_daemon_that_saw_nothing_has_nothing_to_save():
+def test_empty_ledger_is_not_saved():
     assert Node().ledger.state_to_save() is None
 
 
-def test_a_restarted_daemon_goes_on_and_reports_the_gap():
+def test_restart_continues_with_a_gap():
     node = after(100, has(job("7"), started=START))
     node = node.restarted(30.0)
     node.poll()
@@ -262,7 +262,7 @@ def test_a_restarted_daemon_goes_on_and_reports_the_gap():
     assert record.energy_joules == pytest.approx(19_800.0)
 
 
-def test_who_ended_while_no_daemon_ran_ends_at_the_next_start_and_the_gap_says_what_is_unknown():
+def test_owner_that_ended_without_a_daemon_ends_at_its_start():
     node = after(100, has(pod("a")))
     node = node.restarted(30.0, owners={})
     node.poll()
@@ -272,7 +272,7 @@ def test_who_ended_while_no_daemon_ran_ends_at_the_next_start_and_the_gap_says_w
     assert record.gaps == (Gap(START + 100, START + 130, 30.0),)
 
 
-def test_a_hook_reports_the_end_also_of_who_ended_while_no_daemon_ran():
+def test_hook_reports_an_end_without_a_daemon():
     node = after(100, has(job("7"), started=START))
     node = node.restarted(30.0, owners={}, claims=(Claim(job("7"), ended=START + 110),))
     node.poll()
@@ -282,7 +282,7 @@ def test_a_hook_reports_the_end_also_of_who_ended_while_no_daemon_ran():
     assert record.gaps[-1] == Gap(START + 100, START + 110, 10.0)
 
 
-def test_no_owner_outlives_a_reboot():
+def test_reboot_ends_all_owners():
     node = after(100, has(job("7"), started=START))
     node = node.restarted(-50.0, boot="boot-2", wall_ahead=START + 400.0)
     node.poll()
@@ -296,7 +296,7 @@ def test_no_owner_outlives_a_reboot():
     assert records[0].end == RecordedTime(START + 450, "daemon_start")
 
 
-def test_a_restart_while_the_clock_was_set_back_changes_no_sum():
+def test_backward_clock_at_a_restart_changes_no_sum():
     node = after(100, has(job("7"), started=START))
     node = node.restarted(30.0, wall_ahead=START - 5000.0)
     node.poll()
@@ -306,7 +306,7 @@ def test_a_restart_while_the_clock_was_set_back_changes_no_sum():
     assert record.gaps[-1].seconds == pytest.approx(30.0)
 
 
-def test_hundreds_of_job_changes_leave_nothing_behind():
+def test_job_changes_leave_nothing_behind():
     node = Node()
 
     def change(first: int) -> None:
@@ -331,7 +331,7 @@ def test_hundreds_of_job_changes_leave_nothing_behind():
     assert grown < 6_000
 
 
-def test_many_that_go_at_once_do_not_wait_together():
+def test_waiting_records_are_bounded():
     node = Node()
     for number in range(MAX_WAITING + 50):
         node.gives(has(job(str(number))))
@@ -353,7 +353,7 @@ POLLS = st.lists(
 
 @given(POLLS)
 @settings(max_examples=40)
-def test_no_owner_is_measured_for_longer_than_it_had_a_card_and_all_of_them_had_all_of_it(polls):
+def test_measured_time_adds_up_for_any_owners(polls):
     node, counted, seen_until = Node(), 0.0, None
     for event, seconds, lag in polls:
         node.now, node.lag, node.interval = node.now + 2.0, lag, 2.0 if seconds < 1000.0 else 900.0

@@ -29,7 +29,7 @@ def warm(node: Node, start: float = 0.0) -> float:
     return run_counted(node, 4.0, node.power, start)
 
 
-def test_the_counter_is_billed_not_the_power() -> None:
+def test_counter_is_billed_instead_of_power() -> None:
     node = Node(power=100.0)
     counted = warm(node)
     node.power = 645.0
@@ -42,7 +42,7 @@ def test_the_counter_is_billed_not_the_power() -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {COUNTER: 5.0}], ids=["no counter", "a counter that never grows"])
-def test_without_a_counter_the_energy_is_estimated(more) -> None:
+def test_energy_is_estimated_without_a_counter(more) -> None:
     node = Node(power=300.0, more=more)
     node.poll()
     node.gives(has(job("a")))
@@ -52,8 +52,7 @@ def test_without_a_counter_the_energy_is_estimated(more) -> None:
     assert [card.energy_source for card in record.cards] == ["estimated"]
 
 
-def test_a_counter_that_stops_is_none_from_then_on() -> None:
-    """The energy before the stop is added; if the counter grows again, it is used again."""
+def test_stopped_counter_is_replaced_by_an_estimate() -> None:
     node = Node(power=300.0)
     counted = warm(node)
     node.gives(has(job("a")))
@@ -67,7 +66,7 @@ def test_a_counter_that_stops_is_none_from_then_on() -> None:
     assert [card.energy_source for card in record.cards] == ["estimated"]
 
 
-def test_a_counter_is_not_stopped_that_grows_seldom_or_on_a_card_that_draws_nothing() -> None:
+def test_rarely_growing_counter_is_used() -> None:
     node = Node(power=30.0)
     counted = warm(node)
     node.gives(has(job("a")))
@@ -82,7 +81,7 @@ def test_a_counter_is_not_stopped_that_grows_seldom_or_on_a_card_that_draws_noth
     assert record.energy_joules == pytest.approx(9 * 3600.0)  # the first step was drawn before it came
 
 
-def test_a_counter_is_not_stopped_that_is_read_seldom() -> None:
+def test_rarely_read_counter_is_used() -> None:
     """The power shows at once that a card is busy, the counter after a minute."""
     node, counted = Node(), 0.0
     for minute, watts in enumerate((50.0, 50.0, 50.0, 700.0, 700.0)):
@@ -99,7 +98,7 @@ def test_a_counter_is_not_stopped_that_is_read_seldom() -> None:
     assert [card.energy_source for card in by_name(node.ends())["a"].cards] == ["counter"]
 
 
-def test_a_counter_that_is_reset_or_unread_for_long_begins_again() -> None:
+def test_counter_starts_again_after_a_reset_or_pause() -> None:
     node = Node()
     counted = warm(node, 1e6)
     node.gives(has(job("a")))
@@ -111,7 +110,7 @@ def test_a_counter_that_is_reset_or_unread_for_long_begins_again() -> None:
     assert energy == pytest.approx(100.0 * 54.0, rel=0.05)
 
 
-def test_an_owners_energy_survives_a_restart_with_its_source() -> None:
+def test_energy_and_its_source_survive_a_restart() -> None:
     node = Node()
     counted = warm(node)
     node.gives(has(job("a")))
@@ -132,7 +131,7 @@ CHANGES = st.lists(
 
 @given(CHANGES)
 @settings(max_examples=30)
-def test_all_owners_and_the_unallocated_rest_equal_the_counter(changes: list[tuple[list[str], int, float]]) -> None:
+def test_owners_and_rest_equal_the_counter(changes: list[tuple[list[str], int, float]]) -> None:
     node = Node(power=100.0)
     counted = warm(node)
     node.power = 5000.0
@@ -148,9 +147,7 @@ OWNERS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(50, 700)), min_
 
 @given(OWNERS, st.integers(0, 9), st.sampled_from([0.0, 1.0]))
 @settings(max_examples=20)
-def test_each_owner_has_the_counter_s_energy_although_it_is_read_every_ten_seconds(
-    changes: list[tuple[str, int]], phase: int, lag: float
-) -> None:
+def test_each_owner_has_its_part_of_the_counter(changes: list[tuple[str, int]], phase: int, lag: float) -> None:
     """Owners change every 7 seconds; the counter is read once more when that is seen, at once or a second later."""
     node, joules, expected = Node(), 0.0, {"nobody": 0.0}
     starts = {30 + 7 * number: change for number, change in enumerate(changes)}
@@ -203,7 +200,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 @settings(max_examples=40)
-def test_all_owners_and_unallocated_use_add_up_to_the_device_s_own_counters(steps):
+def test_owners_and_rest_equal_the_devices_counters(steps):
     node, before, previous, begun = Node(), 0.0, {}, {}
     watched, is_there = 0.0, False
     for elapsed, value, source, owners, what in steps:

@@ -58,7 +58,7 @@ def lines_of(folder: Path, name: str = JOBS) -> list[JobRecord]:
 TEXT = content_of(worked().kept()).encode()
 
 
-def test_what_is_kept_is_loaded_and_goes_on(tmp_path, caplog):
+def test_saved_ledger_is_loaded_and_continues(tmp_path, caplog):
     node, file = worked(), file_in(tmp_path)
     assert file.load() is None
     file.write((), None)
@@ -83,7 +83,7 @@ def test_what_is_kept_is_loaded_and_goes_on(tmp_path, caplog):
             }
 
 
-def test_it_is_due_at_once_and_then_once_a_minute(tmp_path):
+def test_file_is_due_at_once_and_each_minute(tmp_path):
     clock = Time()
     file = file_in(tmp_path, clock)
     assert file.is_due
@@ -94,7 +94,7 @@ def test_it_is_due_at_once_and_then_once_a_minute(tmp_path):
     assert file.is_due
 
 
-def test_a_daemon_that_is_killed_before_its_first_minute_leaves_a_gap(tmp_path):
+def test_killed_daemon_leaves_a_gap(tmp_path):
     node, clock = Node(), Time()
     owners = Owners(AttributionSettings(), str(tmp_path / "state"), Clock(clock, lambda: node.wall))
     node.ledger = owners.ledger
@@ -112,6 +112,8 @@ def test_a_daemon_that_is_killed_before_its_first_minute_leaves_a_gap(tmp_path):
     node.runs(38)
     owners.write(store)
     assert saved_of(tmp_path) == written, "the next minute has not passed, and no owner has appeared"
+    again = Owners(AttributionSettings(), str(tmp_path / "state"), Clock(clock, lambda: node.wall))
+    assert {record.id for record in again.ledger.state_to_save().jobs} == {record.id for record in written.jobs}
     restarted = node.restarted(2.0, saved=file_in(tmp_path).load())
     restarted.poll()
     assert {record.owner.name: [gap.seconds for gap in record.gaps] for record in restarted.kept().jobs} == {
@@ -137,7 +139,7 @@ def saved_of(folder: Path) -> SavedLedger:
         b'{"schema":"telemetry.ledger/1","boot":7}',
     ],
 )
-def test_a_broken_ledger_is_reported_once_and_begun_again(tmp_path, caplog, content):
+def test_broken_ledger_is_reported_and_replaced(tmp_path, caplog, content):
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / LEDGER).write_bytes(content)
     file = file_in(tmp_path)
@@ -150,7 +152,7 @@ def test_a_broken_ledger_is_reported_once_and_begun_again(tmp_path, caplog, cont
 
 @given(st.data())
 @settings(deadline=None)
-def test_a_ledger_of_which_anything_was_changed_is_refused_or_goes_on(data):
+def test_changed_ledger_is_refused_or_continues(data):
     text = bytearray(TEXT)
     for _ in range(data.draw(st.integers(1, 4))):
         text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(32, 126))
@@ -166,7 +168,7 @@ def test_a_ledger_of_which_anything_was_changed_is_refused_or_goes_on(data):
 
 
 @pytest.mark.parametrize("name", [LEDGER, JOBS])
-def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path, caplog, name):
+def test_link_in_place_of_a_file_is_not_followed(tmp_path, caplog, name):
     (tmp_path / "elsewhere").write_text("theirs")
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / name).symlink_to(tmp_path / "elsewhere")
@@ -182,7 +184,7 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path, caplog, name):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "second name"])
-def test_what_is_no_file_of_ours_is_not_written_to(tmp_path, caplog, kind):
+def test_irregular_file_is_not_written_to(tmp_path, caplog, kind):
     folder, node = tmp_path / "state", worked()
     folder.mkdir()
     (tmp_path / "other").write_text("theirs")
@@ -193,7 +195,7 @@ def test_what_is_no_file_of_ours_is_not_written_to(tmp_path, caplog, kind):
     assert (tmp_path / "other").read_text() == "theirs"
 
 
-def test_a_full_disk_loses_no_record_and_is_reported_once(tmp_path, monkeypatch, caplog):
+def test_full_disk_loses_no_record(tmp_path, monkeypatch, caplog):
     node, file = worked(), file_in(tmp_path)
     written = os.write
     monkeypatch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
@@ -205,7 +207,7 @@ def test_a_full_disk_loses_no_record_and_is_reported_once(tmp_path, monkeypatch,
     assert [record.owner.name for record in lines_of(tmp_path)] == ["7", "8"]
 
 
-def test_half_a_line_of_a_power_cut_does_not_spoil_the_next_one(tmp_path):
+def test_incomplete_line_spoils_no_other(tmp_path):
     node, file = worked(), file_in(tmp_path)
     file.write(node.records, None)
     path = tmp_path / "state" / JOBS
@@ -215,7 +217,7 @@ def test_half_a_line_of_a_power_cut_does_not_spoil_the_next_one(tmp_path):
     assert len(good) == 3
 
 
-def test_a_full_file_becomes_the_older_one(tmp_path, monkeypatch):
+def test_full_file_is_rotated(tmp_path, monkeypatch):
     node, file = worked(), file_in(tmp_path)
     line = len(job_json.line(node.records[0])) + 1
     monkeypatch.setattr(ledger_file, "MAX_JOBS_BYTES", int(2.5 * line))
@@ -226,7 +228,7 @@ def test_a_full_file_becomes_the_older_one(tmp_path, monkeypatch):
     assert sorted(path.name for path in (tmp_path / "state").iterdir()) == [JOBS, ROTATED_JOBS]
 
 
-def test_who_has_its_record_is_not_loaded_again(tmp_path):
+def test_completed_record_is_not_loaded_again(tmp_path):
     node, file = worked(), file_in(tmp_path)
     saved = node.kept()
     ended = replace(node.records[0], end=None)
@@ -234,7 +236,7 @@ def test_who_has_its_record_is_not_loaded_again(tmp_path):
     assert file.load() == saved
 
 
-def test_a_hostile_name_stays_on_its_line(tmp_path):
+def test_hostile_name_stays_on_its_line(tmp_path):
     node = Node()
     node.gives(has(job("7\n{}\x1b[2J\u202e" + "x" * 10_000)))
     node.runs(10)
@@ -261,7 +263,7 @@ for number in range(100_000):
 
 
 @pytest.mark.long
-def test_a_killed_daemon_leaves_whole_files(tmp_path):
+def test_killed_daemon_leaves_valid_files(tmp_path):
     for _ in range(3):
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
         command = [sys.executable, "-c", _DAEMON, str(tmp_path / "state")]

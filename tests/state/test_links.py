@@ -60,11 +60,11 @@ class Node:
         ((BOTH_UP, BOTH_UP, GONE, ONE_DOWN), True),
     ],
 )
-def test_a_link_is_missed_from_when_it_goes_down_until_it_is_up(answers, is_missed):
+def test_link_is_missing_until_it_is_up_again(answers, is_missed):
     assert Node().see(*answers).values() == ({"link_down": 1.0} if is_missed else {})
 
 
-def test_an_answer_that_is_seen_twice_counts_once():
+def test_repeated_answer_counts_once():
     node = Node().see(BOTH_UP)
     node.see(BOTH_UP, BOTH_UP, is_new=False)
     assert node.see(ONE_DOWN).values() == {}
@@ -77,7 +77,7 @@ def test_each_loss_of_links_is_counted_with_its_time():
     assert node.see(BOTH_UP, ONE_DOWN).values("events_total") == {"link_down": 2.0}
 
 
-def test_the_condition_of_the_card_says_how_many_are_down():
+def test_condition_names_the_number_of_links():
     node = Node().see(BOTH_UP, BOTH_UP)
     assert node.condition() == "ok"
     assert node.see(ONE_DOWN).condition() == "1 link down"
@@ -86,14 +86,14 @@ def test_the_condition_of_the_card_says_how_many_are_down():
     assert node.see(BOTH_UP).condition() == "ok"
 
 
-def test_links_that_were_taken_out_for_good_are_forgotten_with_the_cards_events():
+def test_removed_links_are_forgotten_with_the_events():
     node = Node().see(BOTH_UP, BOTH_UP, ONE_DOWN)
     assert node.accumulator.close_events("GPU-a") == ("link_down",)
     assert node.see(ONE_DOWN, ONE_DOWN).values() == {}
     assert node.accumulator.close_events("GPU-a") == ()
 
 
-def test_a_card_that_is_forgotten_begins_again():
+def test_forgotten_card_starts_again():
     node = Node().see(BOTH_UP, BOTH_UP)
     node.accumulator.forget("GPU-a")
     assert node.see(ONE_DOWN).values() == {}

@@ -57,7 +57,7 @@ def announced(machine: Machine, seconds: float = HOUR) -> MaintenanceBook:
     return book
 
 
-def test_none_is_announced_at_first(machine: Machine) -> None:
+def test_no_maintenance_at_first(machine: Machine) -> None:
     book = machine.book()
     assert (book.now().ends_in, book.now().is_on) == (None, False)
     book.save()
@@ -66,7 +66,7 @@ def test_none_is_announced_at_first(machine: Machine) -> None:
     assert (book.now().ends_in, book.now().is_on) == (0.0, False)
 
 
-def test_it_ends_by_itself_and_is_reported_for_a_day_more(machine: Machine) -> None:
+def test_maintenance_ends_and_is_reported_for_a_day(machine: Machine) -> None:
     book = announced(machine)
     assert (book.now().ends_in, book.now().is_on, book.now().reason) == (HOUR, True, "new fans")
     machine.wait(HOUR + 1)
@@ -80,7 +80,7 @@ def test_it_ends_by_itself_and_is_reported_for_a_day_more(machine: Machine) -> N
     assert machine.book().now().ends_in is None
 
 
-def test_off_ends_it_at_once_and_once(machine: Machine) -> None:
+def test_off_ends_maintenance_once(machine: Machine) -> None:
     book = announced(machine)
     machine.wait(60)
     book.end()
@@ -91,7 +91,7 @@ def test_off_ends_it_at_once_and_once(machine: Machine) -> None:
     assert machine.book().now().ends_in == -60.0
 
 
-def test_announced_again_it_has_the_new_end_and_keeps_its_reason(machine: Machine) -> None:
+def test_second_announcement_replaces_the_end(machine: Machine) -> None:
     book = announced(machine)
     book.announce(2 * HOUR, None)
     assert (book.now().ends_in, book.now().reason) == (2 * HOUR, "new fans")
@@ -102,7 +102,7 @@ def test_announced_again_it_has_the_new_end_and_keeps_its_reason(machine: Machin
     assert book.now().reason == "", "it is another maintenance"
 
 
-def test_a_restart_and_a_reboot_change_nothing(machine: Machine) -> None:
+def test_restart_and_reboot_change_nothing(machine: Machine) -> None:
     announced(machine)
     machine.wait(60)
     assert machine.book().now().ends_in == HOUR - 60
@@ -110,14 +110,14 @@ def test_a_restart_and_a_reboot_change_nothing(machine: Machine) -> None:
     assert (again.now().ends_in, again.now().reason) == (HOUR - 180, "new fans")
 
 
-def test_time_in_which_the_machine_was_suspended_counts(machine: Machine) -> None:
+def test_suspended_time_counts(machine: Machine) -> None:
     book = announced(machine)
     machine.sleep(HOUR)
     assert not book.now().is_on
 
 
 @pytest.mark.parametrize("step", [-900.0, 900.0, -1e9, 1e9])
-def test_a_clock_that_is_set_moves_no_end(machine: Machine, step: float) -> None:
+def test_clock_step_moves_no_end(machine: Machine, step: float) -> None:
     book = announced(machine)
     machine.wall += step
     assert book.now().ends_in == HOUR
@@ -126,7 +126,7 @@ def test_a_clock_that_is_set_moves_no_end(machine: Machine, step: float) -> None
 
 
 @pytest.mark.parametrize("ahead", [-1e9, -900.0, 900.0, 1e9])
-def test_after_a_reboot_with_a_wrong_clock_it_lasts_no_longer_than_announced(machine: Machine, ahead: float) -> None:
+def test_wrong_clock_after_a_reboot_extends_nothing(machine: Machine, ahead: float) -> None:
     announced(machine)
     book = machine.reboot(ahead)
     assert book.now().ends_in is not None
@@ -147,13 +147,13 @@ def test_after_a_reboot_with_a_wrong_clock_it_lasts_no_longer_than_announced(mac
         b'{"schema":"telemetry.maintenance/1","until":"never","seconds":1.0,"reason":""}',
     ],
 )
-def test_a_spoilt_file_announces_nothing(machine: Machine, content: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_file_announces_nothing(machine: Machine, content: bytes, caplog: pytest.LogCaptureFixture) -> None:
     path_in(str(machine.folder)).write_bytes(content)
     assert machine.book().now().ends_in is None
     assert "cannot be used" in caplog.text
 
 
-def test_what_a_file_says_is_bounded_and_clean(machine: Machine) -> None:
+def test_content_of_the_file_is_bounded_and_clean(machine: Machine) -> None:
     path_in(str(machine.folder)).write_text(
         '{"schema":"telemetry.maintenance/1","until":9e15,"seconds":9e15,"reason":"\\u001b[2J' + "x" * 5000 + '"}'
     )
@@ -163,7 +163,7 @@ def test_what_a_file_says_is_bounded_and_clean(machine: Machine) -> None:
     assert now.reason.isprintable()
 
 
-def test_a_folder_that_takes_nothing_is_reported_each_time(machine: Machine) -> None:
+def test_unwritable_folder_is_reported_each_time(machine: Machine) -> None:
     (machine.folder / "state").write_text("a file in the way of the folder")
     book = MaintenanceBook(machine.folder / "state" / "maintenance.json", Clock())
     book.announce(60.0, None)
@@ -173,7 +173,7 @@ def test_a_folder_that_takes_nothing_is_reported_each_time(machine: Machine) -> 
     assert book.now().is_on
 
 
-def test_a_disk_that_hangs_holds_up_no_reader(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_disk_blocks_no_reader(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     book = machine.book()
     book.announce(HOUR, "new fans")
     hangs, answers = threading.Event(), threading.Event()
@@ -215,37 +215,26 @@ class Chores(FedNode):
         return [sample.value for sample in self.store.snapshot().own]
 
 
-@pytest.fixture
-def chores(tmp_path: Path) -> Chores:
-    return Chores(tmp_path)
-
-
-def test_while_nothing_is_new_the_snapshot_stays(chores: Chores) -> None:
+def test_snapshot_is_kept_until_a_change(tmp_path: Path) -> None:
+    chores = Chores(tmp_path)
     before = chores.store.snapshot()
     for _ in range(3):
         chores.keep_house(8.0)
     assert chores.store.snapshot() is before
     assert (chores.cards(), before.maintenance) == ([8.0], Maintenance())
-
-
-def test_what_is_new_is_shown(chores: Chores) -> None:
     chores.keep_house(7.0)
     assert chores.cards() == [7.0]
-    chores.keep_house(8.0)
-    assert chores.cards() == [8.0]
 
 
-def test_a_maintenance_is_shown_with_the_seconds_that_are_left(chores: Chores) -> None:
+def test_remaining_seconds_are_shown_until_the_end(tmp_path: Path) -> None:
+    chores = Chores(tmp_path)
     chores.desk.verbs["maintenance_on"].answer(MaintenanceOn(25.0, "new fans"))
     shown = []
     for _ in range(4):
         shown.append(chores.store.snapshot().maintenance)
         chores.keep_house(8.0)
-    assert [shown_.ends_in for shown_ in shown] == [25.0, 15.0, 5.0, -5.0]
-    assert [shown_.is_on for shown_ in shown] == [True, True, True, False]
-
-
-def test_a_maintenance_that_is_ended_is_shown_no_longer(chores: Chores) -> None:
+    assert [maintenance.ends_in for maintenance in shown] == [25.0, 15.0, 5.0, -5.0]
+    assert [maintenance.is_on for maintenance in shown] == [True, True, True, False]
     chores.desk.verbs["maintenance_on"].answer(MaintenanceOn(25.0, ""))
     assert chores.store.snapshot().maintenance.is_on
     chores.desk.verbs["maintenance_off"].answer(NoArguments())

@@ -10,7 +10,7 @@ from telemetry_daemon.config.inputs import ConfigError
 from telemetry_daemon.state.attribution import NAME, owner_key
 
 
-def test_a_key_is_made_once_and_for_its_owner_alone(tmp_path):
+def test_key_is_created_once_and_private(tmp_path):
     folder = tmp_path / "state"
     key = owner_key("", str(folder))
     assert len(key) >= 32
@@ -19,21 +19,21 @@ def test_a_key_is_made_once_and_for_its_owner_alone(tmp_path):
     assert owner_key("", str(tmp_path / "another")) != key
 
 
-def test_without_a_state_directory_each_time_another():
+def test_key_without_a_state_directory_is_new_each_time():
     assert owner_key("", None) != owner_key("", None)
 
 
-@pytest.mark.parametrize("spoil", ["link", "pipe", "folder", "large"])
-def test_a_key_that_cannot_be_kept_is_reported_and_made_again(tmp_path, caplog, spoil):
-    path = tmp_path / NAME
-    if spoil == "link":
-        path.symlink_to("/etc/hostname")
-    elif spoil == "pipe":
-        os.mkfifo(path)
-    elif spoil == "folder":
-        path.mkdir()
-    else:
-        path.write_bytes(b"x" * 5000)
+SPOILT = {
+    "link": lambda path: path.symlink_to("/etc/hostname"),
+    "pipe": os.mkfifo,
+    "folder": os.mkdir,
+    "large": lambda path: path.write_bytes(b"x" * 5000),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_key_that_cannot_be_saved_is_reported(tmp_path, caplog, spoil):
+    spoil(tmp_path / NAME)
     with caplog.at_level(logging.WARNING):
         assert len(owner_key("", str(tmp_path))) == 32
     assert [record.message for record in caplog.records] == [
@@ -42,13 +42,13 @@ def test_a_key_that_cannot_be_kept_is_reported_and_made_again(tmp_path, caplog, 
 
 
 @pytest.mark.parametrize("content", [b"", b"short"])
-def test_a_key_of_ours_that_was_cut_off_is_replaced(tmp_path, content):
+def test_truncated_key_is_replaced(tmp_path, content):
     (tmp_path / NAME).write_bytes(content)
     key = owner_key("", str(tmp_path))
     assert (tmp_path / NAME).read_bytes() == key
 
 
-def test_the_operators_key_is_read_and_nothing_is_made(tmp_path):
+def test_configured_key_is_used(tmp_path):
     file = tmp_path / "cluster.key"
     file.write_text("0123456789abcdef0123456789abcdef\n")
     assert owner_key(str(file), str(tmp_path / "state")) == b"0123456789abcdef0123456789abcdef"
@@ -63,7 +63,7 @@ def test_the_operators_key_is_read_and_nothing_is_made(tmp_path):
         (b"x" * 5000, "larger than 4 KiB"),
     ],
 )
-def test_an_operators_key_that_is_none_stops_the_start(tmp_path, content, why):
+def test_invalid_configured_key_stops_the_start(tmp_path, content, why):
     file = tmp_path / "cluster.key"
     if content is not None:
         file.write_bytes(content)

@@ -4,15 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from state.clocked_store import CARDS, FAST, INVENTORY, REQUEST, Node
+from state.clocked_store import CARDS, FAST, INVENTORY, Node
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_parsers.model import (
     REASONS,
     Absent,
-    Capture,
     Device,
     Event,
-    Failure,
     Identity,
     Reading,
     Report,
@@ -31,7 +29,7 @@ def forgets(node, device_id):
     return bool(node.store.forget(lambda lost: lost.id == device_id))
 
 
-def test_the_same_snapshot_until_something_changes():
+def test_snapshot_is_kept_until_a_change():
     node = fed(FAST)
     first = node.store.snapshot()
     assert node.store.snapshot() is first
@@ -41,7 +39,7 @@ def test_the_same_snapshot_until_something_changes():
     assert node.store.snapshot() is not first
 
 
-def test_readings_expire_whatever_the_poller_does():
+def test_readings_expire():
     node = Node()
     assert node.store.targets("tool").devices == ()
     node.put()
@@ -52,7 +50,7 @@ def test_readings_expire_whatever_the_poller_does():
     assert [status.up for status in node.store.snapshot().sources] == [False]
 
 
-def test_what_was_read_before_the_machine_was_suspended_is_gone():
+def test_suspension_expires_readings():
     node = fed(FAST)
     assert node.powers() == [50.0, 60.0]
     node.slept += 8 * 3600.0
@@ -87,7 +85,7 @@ def test_known_cards_stay_listed_while_their_source_fails(result, shown):
     assert [(device.up, device.last_read) for device in node.store.snapshot().devices] == [(True, None)] * 2
 
 
-def test_remembered_cards_are_listed_if_the_first_poll_after_a_restart_fails():
+def test_remembered_cards_are_listed_if_the_first_poll_fails():
     before = fed(FAST)
     node = Node(before.store.identities())
     assert node.ups() == []
@@ -95,7 +93,7 @@ def test_remembered_cards_are_listed_if_the_first_poll_after_a_restart_fails():
     assert [(device.up, device.last_read) for device in node.store.snapshot().devices] == [(None, None)] * 2
 
 
-def test_a_failed_poll_removes_its_own_report():
+def test_failed_poll_removes_its_report():
     node = fed(FAST)
     node.fail("timeout")
     assert (node.powers(), node.ups()) == ([], [None, None])
@@ -113,7 +111,7 @@ def test_a_failed_poll_removes_its_own_report():
         (PollResult("missing"), [Absent.NOT_REPORTED] * 2),
     ],
 )
-def test_some_failures_end_all_of_the_sources_reports(result, left):
+def test_some_failures_end_all_reports_of_the_source(result, left):
     node = fed(INVENTORY)
     node.put()
     node.now += 2.0
@@ -131,13 +129,13 @@ def test_some_failures_end_all_of_the_sources_reports(result, left):
         (PollResult("missing"), [True, True]),
     ],
 )
-def test_what_only_adds_to_a_list_may_be_forbidden_alone(result, left):
+def test_poll_that_only_adds_may_be_forbidden_alone(result, left):
     node = fed(FAST)
     node.put(None, result, replace(INVENTORY, lists_devices=False))
     assert node.ups() == left
 
 
-def test_devices_wait_for_their_vendors_first_inventory():
+def test_devices_wait_for_the_first_inventory():
     node = Node()
     node.store.await_inventories({("tool", "readings"): "nvidia", ("nvml", "inventory"): "nvidia"})
     node.put()
@@ -146,7 +144,7 @@ def test_devices_wait_for_their_vendors_first_inventory():
     assert (node.ups(), node.store.readiness()) == ([True, True], (True, "ready"))
 
 
-def test_lost_and_forgotten():
+def test_lost_device_is_forgotten():
     node = fed(FAST)
     events = node.put(replace(CARDS, devices=CARDS.devices[:1], readings=CARDS.readings[:1]))
     assert [(event.id, event.what) for event in events] == [("0000:53:00.0", "lost")]
@@ -157,13 +155,13 @@ def test_lost_and_forgotten():
     assert (node.ups(), node.store.lost_ids()) == ([True], ())
 
 
-def test_a_device_that_is_listed_as_down_is_not_lost():
+def test_device_listed_as_down_is_not_lost():
     node = Node()
     node.put(replace(CARDS, devices=(CARDS.devices[0], replace(CARDS.devices[1], up=False))))
     assert (node.ups(), node.store.lost_ids(), forgets(node, "0000:53:00.0")) == ([True, False], (), False)
 
 
-def test_lost_while_the_daemon_was_down():
+def test_device_lost_while_the_daemon_was_down():
     gone = Identity("0000:99:00.0", "nvidia", "2", "X", bus_id="0000:99:00.0", listed_by=("tool",))
     node = Node((gone,))
     assert node.ups() == []
@@ -175,8 +173,8 @@ DAY = 24 * 3600.0
 
 
 @pytest.mark.parametrize("step", [30 * 365 * DAY, -10 * 365 * DAY], ids=["forward", "back"])
-def test_a_device_is_lost_for_a_week_however_the_clock_is_set(step):
-    """A node may start with a wrong clock: a loss by that clock is not seven days old when it is set."""
+def test_device_is_lost_for_a_week_despite_clock_steps(step):
+    """A node may start with a wrong clock: a loss by that clock is not seven days old after a step."""
     node = fed(FAST)
     only_first = replace(CARDS, devices=CARDS.devices[:1], readings=CARDS.readings[:1])
     node.put(only_first)
@@ -189,7 +187,7 @@ def test_a_device_is_lost_for_a_week_however_the_clock_is_set(step):
     assert node.ups() == [True]
 
 
-def test_what_was_lost_before_the_start_keeps_its_time_when_the_clock_is_set():
+def test_earlier_loss_keeps_its_time():
     gone = Identity("0000:99:00.0", "nvidia", "2", "X", bus_id="0000:99:00.0", listed_by=("tool",), lost_since=3e9)
     node = Node((gone,))
     node.wall_at_start += 2e9
@@ -197,7 +195,7 @@ def test_what_was_lost_before_the_start_keeps_its_time_when_the_clock_is_set():
     assert [identity.lost_since for identity in node.store.identities() if identity.id == gone.id] == [3e9]
 
 
-def test_what_became_of_devices_between_polls_is_reported_with_the_next_poll():
+def test_changes_between_polls_are_reported_with_the_next():
     """The first inventory's time runs out between two polls: a scrape notices that the card is lost."""
     gone = Identity("0000:99:00.0", "nvidia", "2", "X", bus_id="0000:99:00.0", listed_by=("tool",))
     node = Node((gone,))
@@ -236,7 +234,7 @@ def test_ongoing_events_of_a_removed_source_are_closed():
     assert (values()["event_open"], values()["events_total"]) == (1.0, 1.0)
 
 
-def test_cpu_time_adds_up_and_overruns_count():
+def test_cpu_time_and_overruns_are_counted():
     node = fed(FAST)
     node.fail("timeout")
     node.store.count_overrun(("tool", "readings"))
@@ -244,7 +242,7 @@ def test_cpu_time_adds_up_and_overruns_count():
     assert (status.cpu_seconds, status.polls[0].overruns) == (0.5, 1)
 
 
-def test_a_removed_source_leaves_nothing_behind():
+def test_removed_source_leaves_nothing_behind():
     node = fed(FAST)
     node.store.remove_source("tool")
     node.put()
@@ -252,7 +250,7 @@ def test_a_removed_source_leaves_nothing_behind():
     assert (snapshot.devices, snapshot.sources) == ((), ())
 
 
-def test_counts_go_on_where_they_were_when_a_source_is_made_again():
+def test_counts_continue_for_a_recreated_source():
     node = fed(FAST)
     node.fail("timeout")
     node.store.count_overrun(("tool", "readings"))
@@ -264,7 +262,7 @@ def test_counts_go_on_where_they_were_when_a_source_is_made_again():
     assert (poll.failures, poll.overruns, poll.last_success) == ((("timeout", 2),), 1, 1e9 + 100.0)
 
 
-def test_two_sources_fail_apart():
+def test_sources_fail_independently():
     node = fed(FAST)
     other = Report(devices=(Device("amd", 0, bus_id="0000:83:00.0"),), readings=(Reading(0, "power_watts", 70.0),))
     node.store.add_source(SourceFacts("other", "amd", ()))
@@ -273,16 +271,8 @@ def test_two_sources_fail_apart():
     assert node.powers() == [70.0]
 
 
-def test_failure_words():
-    node = Node()
-    capture = Capture("tool", "readings", REQUEST, failure=Failure("missing", None, "tool was not found"))
-    node.store.put("tool", FAST, capture, None, PollResult("missing", None, "tool was not found"), 2.0)
-    status = node.store.snapshot().sources[0]
-    assert (status.state, status.up, status.detail) == ("missing", None, "tool was not found")
-
-
-def test_it_is_unknown_what_is_there_while_the_most_frequent_list_fails():
-    """An older list, though fresh, must not keep the cards up beside a failing source; a new one does."""
+def test_presence_is_unknown_while_the_most_frequent_list_fails():
+    """A fresh but older list must not keep cards up beside a failing source; a new list does."""
     node = fed(INVENTORY, FAST)
     assert node.ups() == [True, True]
     node.now += 2.0
@@ -298,7 +288,7 @@ def test_it_is_unknown_what_is_there_while_the_most_frequent_list_fails():
     assert node.ups() == [True, True]
 
 
-def test_a_rarer_list_and_what_it_reported_are_back_as_soon_as_the_most_frequent_one_is():
+def test_rarer_list_is_back_with_the_most_frequent_one():
     node = fed(INVENTORY)
     node.put(Report(devices=CARDS.devices), poll=FAST)
     node.now += 2.0
@@ -309,8 +299,8 @@ def test_a_rarer_list_and_what_it_reported_are_back_as_soon_as_the_most_frequent
     assert (node.ups(), node.powers()) == ([True, True], [50.0, 60.0])
 
 
-def test_a_rarer_list_does_not_hold_cards_up_when_the_most_frequent_one_is_too_old():
-    """Its thread may wait for a poll that hangs."""
+def test_rarer_list_does_not_outlive_the_most_frequent_one():
+    """The thread of the frequent list may be blocked by a poll that hangs."""
     node = fed(INVENTORY, FAST)
     node.now += 9.9
     assert node.ups() == [True, True]
@@ -318,7 +308,7 @@ def test_a_rarer_list_does_not_hold_cards_up_when_the_most_frequent_one_is_too_o
     assert node.ups() == [None, None]
 
 
-def test_a_list_that_never_came_puts_none_of_the_others_in_doubt():
+def test_missing_list_leaves_the_others_valid():
     node = Node()
     node.fail("exit_status", FAST)
     node.put(poll=INVENTORY)
@@ -327,20 +317,20 @@ def test_a_list_that_never_came_puts_none_of_the_others_in_doubt():
     assert node.ups() == [True, True]
 
 
-def test_a_list_that_a_version_cannot_give_decides_nothing():
+def test_unsupported_list_decides_nothing():
     node = fed(INVENTORY, FAST)
     node.now += 2.0
     node.put(None, PollResult("not_supported"), FAST)
     assert node.ups() == [True, True]
 
 
-def test_a_rarer_list_that_fails_costs_itself():
+def test_failed_rarer_list_costs_only_itself():
     node = fed(FAST)
     node.fail("timeout", INVENTORY)
     assert node.ups() == [True, True]
 
 
-def test_a_lost_card_stays_lost_while_it_is_unknown():
+def test_lost_card_stays_lost_while_lists_fail():
     node = fed(INVENTORY, FAST)
     node.now += 2.0
     node.put(Report(devices=CARDS.devices[:1]), poll=FAST)

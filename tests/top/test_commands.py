@@ -47,7 +47,7 @@ class OneNode(Feed):
         """Nothing is open."""
 
 
-def test_the_command_line_and_cpu_time_of_a_process(child):
+def test_process_has_command_line_and_cpu_time(child):
     pid, started = child
     processes = Processes()
     first = processes.read({pid: started})[pid]
@@ -55,14 +55,14 @@ def test_the_command_line_and_cpu_time_of_a_process(child):
     assert 0.0 <= processes.read({pid: started})[pid].cpu_ratio < 2.0
 
 
-def test_a_process_that_took_over_a_number_is_not_shown(child):
+def test_reused_pid_is_not_shown(child):
     pid, started = child
     assert Processes().read({pid: started - 60.0}) == {}
     assert Processes().read({2**22 + 1: started}) == {}
 
 
 @pytest.mark.parametrize("is_reported", [True, False])
-def test_processes_are_read_when_they_are_in_sight_and_attribution_reports_them(child, is_reported):
+def test_processes_are_read_only_in_sight(child, is_reported):
     pid, started = child
     woken, read = threading.Event(), []
 

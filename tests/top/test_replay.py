@@ -21,7 +21,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_recording_is_watched_with_keys(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replay_is_controlled_with_keys(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(recording.parent)  # the first line has room for a short name
     with terminal("top", "--replay", recording.name, "--once", "--speed", "0.5", columns=120) as shown:
         shown.shows("node.jsonl.gz", "8 × NVIDIA H100", "Replay: this is a recording of", "0.5 ×")
@@ -44,9 +44,7 @@ def test_a_recording_is_watched_with_keys(recording: Path, monkeypatch: pytest.M
         assert shown.ended() == 0
 
 
-def test_a_daemon_that_plays_is_watched_with_its_moment_and_the_screen_stands_still_when_paused(
-    tmp_path: Path, recording: Path
-) -> None:
+def test_replaying_daemon_is_shown_and_screen_pauses(tmp_path: Path, recording: Path) -> None:
     with Daemon(tmp_path, arguments=("--replay", str(recording), "--once")) as daemon:
         daemon.until(lambda: daemon.document()["replay"]["how"] == "ended")
         assert daemon.document()["replay"]["shown"] > daemon.document()["replay"]["recorded"]
@@ -58,7 +56,7 @@ def test_a_daemon_that_plays_is_watched_with_its_moment_and_the_screen_stands_st
             assert shown.ended() == 0
 
 
-def test_what_is_wrong_with_a_recording_is_printed_beside_the_screen(tmp_path: Path, recording: Path) -> None:
+def test_damaged_recording_is_reported_beside_the_screen(tmp_path: Path, recording: Path) -> None:
     path = tmp_path / "node.jsonl.gz"
     path.write_bytes(recording.read_bytes()[:-40])
     with terminal("top", "--replay", str(path), columns=200, rows=60) as shown:
@@ -85,6 +83,6 @@ def test_what_is_wrong_with_a_recording_is_printed_beside_the_screen(tmp_path: P
         (("top", "--at", "soon", "--replay", "x"), "'soon' is not a time in a recording; write 90s"),
     ],
 )
-def test_what_does_not_go_together_is_refused(arguments: tuple[str, ...], says: str) -> None:
+def test_conflicting_options_are_refused(arguments: tuple[str, ...], says: str) -> None:
     status, _, words = run(*arguments)
     assert (status, says in words) == (64, True), words

@@ -43,19 +43,18 @@ def daemon(started):
     return started
 
 
-def of(daemon):
+def top_of(daemon):
     return ("top", "--config", str(daemon.config_path))
 
 
 def quit_well(shown):
-    """The program ends by its key, and leaves the terminal as it was."""
     shown.press("q")
     assert shown.ended() == 0
     assert shown.is_as_it_was
 
 
-def test_the_daemons_cards_are_shown_and_keys_lead_through_the_views(daemon):
-    with terminal(*of(daemon), rows=50) as shown:
+def test_keys_lead_through_the_views(daemon):
+    with terminal(*top_of(daemon), rows=50) as shown:
         shown.shows("the daemon of this node", "hygon", "K100_AI", "nvidia  2", "1000 W")
         shown.shows(human.byte_size(daemon.document()["devices"][-1]["readings"]["memory_total_bytes"]))
         first = shown.text
@@ -80,9 +79,9 @@ def test_the_daemons_cards_are_shown_and_keys_lead_through_the_views(daemon):
         quit_well(shown)
 
 
-def test_a_card_that_is_looked_at_keeps_all_its_sensors(daemon):
+def test_card_view_keeps_all_sensors(daemon):
     """The daemon's stream has one temperature of a card; the others are not missing for that."""
-    with terminal(*of(daemon), rows=70) as shown:
+    with terminal(*top_of(daemon), rows=70) as shown:
         shown.shows("K100_AI")
         shown.press("/hygon\n")
         for _ in range(3):
@@ -98,8 +97,8 @@ def test_a_card_that_is_looked_at_keeps_all_its_sensors(daemon):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.long), signal.SIGINT])
-def test_a_signal_leaves_the_terminal_as_it_was(daemon, number):
-    with terminal(*of(daemon)) as shown:
+def test_signal_restores_the_terminal(daemon, number):
+    with terminal(*top_of(daemon)) as shown:
         shown.shows("K100_AI")
         if number == signal.SIGINT:
             shown.press("\x03")
@@ -110,8 +109,8 @@ def test_a_signal_leaves_the_terminal_as_it_was(daemon, number):
 
 
 @pytest.mark.parametrize("environment", [ASCII, pytest.param({**ASCII, "LC_ALL": "POSIX"}, marks=pytest.mark.long)])
-def test_without_colours_and_without_unicode(daemon, environment):
-    with terminal(*of(daemon), environment=environment) as shown:
+def test_output_without_colours_and_unicode(daemon, environment):
+    with terminal(*top_of(daemon), environment=environment) as shown:
         shown.shows("K100_AI", "ok")
         assert not re.search(rb"\x1b\[[0-9;]*3[0-7]m", shown.printed)
         assert shown.printed.isascii()
@@ -120,16 +119,16 @@ def test_without_colours_and_without_unicode(daemon, environment):
 @pytest.mark.parametrize(
     "term", ["dumb", *(pytest.param(term, marks=pytest.mark.long) for term in ("no-such-terminal", ""))]
 )
-def test_a_terminal_that_cannot_show_it_is_refused(daemon, term):
-    with terminal(*of(daemon), environment={"TERM": term}, columns=120) as shown:
+def test_unusable_terminal_is_refused(daemon, term):
+    with terminal(*top_of(daemon), environment={"TERM": term}, columns=120) as shown:
         assert shown.ended() == 64
         assert "telemetry snapshot" in shown.text
         assert shown.is_as_it_was
 
 
-def test_without_a_terminal_it_says_what_to_use_instead(daemon):
+def test_missing_terminal_is_refused_with_alternative(daemon):
     done = subprocess.run(
-        [*COMMAND, *of(daemon)],
+        [*COMMAND, *top_of(daemon)],
         env=clean_environment({}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -140,7 +139,7 @@ def test_without_a_terminal_it_says_what_to_use_instead(daemon):
     assert "telemetry snapshot --watch" in done.stderr
 
 
-def test_where_no_daemon_runs_it_polls_by_itself_and_says_so(tmp_path):
+def test_tools_are_polled_without_a_daemon(tmp_path):
     tools = ToolFolder(tmp_path / "tools")
     tools.hangs("ixsmi")
     config = tmp_path / "telemetry.toml"
@@ -164,9 +163,9 @@ sys.exit(main(sys.argv[1:-1]))
     ("is_simulated", "unused"),
     [(False, {"pydantic", "apscheduler", "asyncio"}), (True, {"pydantic", "asyncio", "importlib.metadata", "h11"})],
 )
-def test_the_first_frame_needs_few_imports(daemon, tmp_path, is_simulated, unused):
+def test_first_frame_needs_few_imports(daemon, tmp_path, is_simulated, unused):
     """Most CPU time until the first frame goes into imports."""
-    arguments = ("top", "--demo", CARDS) if is_simulated else of(daemon)
+    arguments = ("top", "--demo", CARDS) if is_simulated else top_of(daemon)
     written = tmp_path / "modules"
     with terminal(*arguments, str(written), command=(sys.executable, "-c", _NAMES_MODULES)) as shown:
         shown.shows("K100_AI", *["Simulated"] * is_simulated)
@@ -174,7 +173,7 @@ def test_the_first_frame_needs_few_imports(daemon, tmp_path, is_simulated, unuse
     assert unused.intersection(written.read_text().split()) == set()
 
 
-def test_the_screen_does_not_wait_until_a_simulation_has_played_its_past():
+def test_screen_does_not_wait_for_the_simulated_past():
     played, clock = threading.Event(), Clock()
 
     class HeldUp(DemoNode):
@@ -203,7 +202,7 @@ def test_the_screen_does_not_wait_until_a_simulation_has_played_its_past():
         ),
     ],
 )
-def test_what_cannot_be_shown_is_refused_in_one_line(arguments, why):
+def test_invalid_input_is_refused_in_one_line(arguments, why):
     with terminal("top", *arguments, columns=250) as shown:
         assert shown.ended() == 64
         assert why in shown.text
@@ -211,14 +210,14 @@ def test_what_cannot_be_shown_is_refused_in_one_line(arguments, why):
         assert "\n" not in shown.text.strip()
 
 
-def test_a_password_is_no_argument():
+def test_password_is_no_argument():
     text = build_parser("top").format_help()
     assert "--password-file" in text
     assert "--password " not in text
 
 
-def test_a_daemon_that_hangs_is_named_and_its_last_values_stay(daemon):
-    with terminal(*of(daemon)) as shown:
+def test_hanging_daemon_is_named_and_last_values_stay(daemon):
+    with terminal(*top_of(daemon)) as shown:
         shown.shows("K100_AI")
         daemon.signal(signal.SIGSTOP)
         try:
@@ -229,10 +228,10 @@ def test_a_daemon_that_hangs_is_named_and_its_last_values_stay(daemon):
             daemon.signal(signal.SIGCONT)
 
 
-def test_a_daemon_that_goes_leaves_its_last_values_and_is_followed_again_when_it_is_back(tmp_path):
+def test_restarted_daemon_is_followed_again(tmp_path):
     with Daemon(tmp_path, arguments=("--demo", "1xhygon")) as daemon:
         daemon.until(lambda: daemon.document()["devices"])
-        with terminal(*of(daemon)) as shown:
+        with terminal(*top_of(daemon)) as shown:
             shown.shows("K100_AI")
             daemon.process.kill()
             daemon.process.wait()
@@ -241,8 +240,8 @@ def test_a_daemon_that_goes_leaves_its_last_values_and_is_followed_again_when_it
                 shown.shows("metax", "2 × ")
 
 
-def test_every_key_at_every_size_leaves_something_to_see(daemon):
-    with terminal(*of(daemon), columns=120, rows=40) as shown:
+def test_every_key_at_every_size_shows_something(daemon):
+    with terminal(*top_of(daemon), columns=120, rows=40) as shown:
         shown.shows("K100_AI")
         for columns, rows in ((40, 10), (250, 60), (1, 1), (2, 60), (120, 40)):
             shown.resize(columns, rows)
@@ -253,8 +252,8 @@ def test_every_key_at_every_size_leaves_something_to_see(daemon):
         quit_well(shown)
 
 
-def test_ctrl_z_gives_the_shell_its_terminal_and_fg_brings_everything_back(daemon):
-    command = " ".join((*COMMAND, *of(daemon)))
+def test_ctrl_z_and_fg_restore_terminal_and_screen(daemon):
+    command = " ".join((*COMMAND, *top_of(daemon)))
     shell = ("bash", "--norc", "--noediting", "-i")
     with terminal(command=shell, environment={"PS1": "> "}, columns=160) as shown:
         before = settings(shown)
@@ -272,18 +271,18 @@ def test_ctrl_z_gives_the_shell_its_terminal_and_fg_brings_everything_back(daemo
 
 
 def settings(shell):
-    """The settings of the terminal as the shell's programs find them."""
+    """Return the terminal's settings as programs of the shell see them."""
     shell.press("clear; stty -g; echo do''ne\n")
     shell.shows("done")
     return _SETTINGS.search(shell.text)[0]
 
 
-def test_ctrl_z_is_heard_while_a_frame_is_written(daemon):
+def test_ctrl_z_works_while_a_frame_is_written(daemon):
     def is_ignored():
         status = Path("/proc", str(shown.process.pid), "status").read_text()
         return int(re.search(r"^SigIgn:\s*(\w+)", status, re.M)[1], 16) >> (signal.SIGTSTP - 1) & 1
 
-    with terminal(*of(daemon), columns=250, rows=60) as shown:
+    with terminal(*top_of(daemon), columns=250, rows=60) as shown:
         shown.shows("K100_AI")
         for view in "1234" * 4:
             shown.press(view)
@@ -295,7 +294,7 @@ def test_ctrl_z_is_heard_while_a_frame_is_written(daemon):
 @pytest.mark.parametrize(
     ("answering", "hanging"), [(1, 1), pytest.param(206, 49, marks=pytest.mark.long)], ids=["two", "as many as can be"]
 )
-def test_nodes_that_answer_are_shown_with_their_cards_and_those_that_do_not_are_named(daemon, answering, hanging):
+def test_nodes_are_shown_or_named_as_silent(daemon, answering, hanging):
     document = json.dumps(daemon.document()).encode()
     with running_server(lambda _: Response(200, (document,), "application/json")) as server, _Silent() as port:
         # Each address of 127.0.0.0/8 is this machine.
@@ -309,7 +308,7 @@ def test_nodes_that_answer_are_shown_with_their_cards_and_those_that_do_not_are_
 
 
 class _Silent:
-    """A port that takes connections and never says anything."""
+    """A port that accepts connections and never answers."""
 
     def __enter__(self):
         self._listener = socket.create_server(("0.0.0.0", 0), backlog=512)
@@ -325,5 +324,5 @@ class _Silent:
     def __exit__(self, *_):
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        for one in self._taken:
-            one.close()
+        for connection in self._taken:
+            connection.close()

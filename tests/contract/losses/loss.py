@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from contract.losses.untellable import UNTELLABLE
+from contract.losses.unnoticeable import UNNOTICEABLE
 from kits.captures import in_ci, own_cases, registered_parsers, shared_files, shared_folder, shared_text, text_capture
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Device, Report
 
 # What stands between two bars, commas, colons or wide gaps: a cell of a table, a value behind its key.
 _CELL = re.compile(r"[^\s|,:](?:[^|,:\n]*?[^\s|,:])??(?=\s{2,}|\s*[|,:]|\s*$)", re.MULTILINE)
-# By how much it tells which of two devices is meant.
+# How much each field contributes to the identity of a device.
 _IDENTITIES = (("uuid", 8), ("bus_id", 4), ("index", 2), ("partition", 2), ("serial", 1))
 _NAMES = ("model", "uuid", "bus_id", "serial", "driver")
 
@@ -29,7 +29,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An effect of a loss without a problem: a `wrong` number, a `silent` loss, or an `untellable` one."""
+    """An effect of a loss without a problem: a `wrong` number, a `silent` loss, or an `unnoticeable` one."""
 
     kind: str
     loss: Loss
@@ -81,29 +81,29 @@ def findings(parser: Parser, sample: Sample, loss: Loss, whole: Report) -> list[
         left = parser.parse(sample.with_text(loss.text))
     except Exception as error:  # a parser may not raise at all, and that it does is the finding
         return [Finding("wrong", loss, f"raises {type(error).__name__}: {error}")]
-    if is_told(whole, left) or (loss.kind == "tail" and left.problems):  # a text that was cut before is cut again
+    if is_reported(whole, left) or (loss.kind == "tail" and left.problems):  # a text that was cut before is cut again
         return []
     wrong = [Finding("wrong", loss, what) for what in _wrong(whole, left)]
     silent = [Finding("silent", loss, what) for what in _silent(whole, left, loss.kind)]
     return [
-        replace(finding, kind="untellable") if is_untellable(parser.name, sample.name, finding) else finding
+        replace(finding, kind="unnoticeable") if is_unnoticeable(parser.name, sample.name, finding) else finding
         for finding in wrong + silent
     ]
 
 
-def is_untellable(parser: str, sample: str, finding: Finding) -> bool:
-    """Return whether no reader of the rest could see the loss; `untellable.py` says why."""
+def is_unnoticeable(parser: str, sample: str, finding: Finding) -> bool:
+    """Return whether no reader of the rest could see the loss; `unnoticeable.py` says why."""
     return any(
         row.parser in ("", parser)
         and row.kind in ("", finding.loss.kind)
         and re.search(row.sample, sample)
         and re.search(row.where, finding.loss.where)
         and re.search(row.what, finding.what)
-        for row in UNTELLABLE
+        for row in UNNOTICEABLE
     )
 
 
-def is_told(whole: Report, left: Report) -> bool:
+def is_reported(whole: Report, left: Report) -> bool:
     """Return whether the report on the rest contains a problem or an absence that explains the loss."""
     more = {problem.text for problem in left.problems} - {problem.text for problem in whole.problems}
     return bool(more) or len(left.problems) > len(whole.problems) or left.outcome not in (whole.outcome, "no_devices")
@@ -161,12 +161,12 @@ def _origin(whole: Report, left: Report, position: int) -> int | None:
     return scores.index(best) if best[0] or nameless else None
 
 
-def _likeness(one: Device, other: Device) -> int:
-    return sum(weight for name, weight in _IDENTITIES if _is_same(getattr(one, name), getattr(other, name)))
+def _likeness(device: Device, other: Device) -> int:
+    return sum(weight for name, weight in _IDENTITIES if _is_same(getattr(device, name), getattr(other, name)))
 
 
-def _is_same(one: object, other: object) -> bool:
-    return one is not None and one == other
+def _is_same(value: object, other: object) -> bool:
+    return value is not None and value == other
 
 
 def _numbers(report: Report, position: int) -> dict[Key, float]:

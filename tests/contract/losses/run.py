@@ -1,6 +1,6 @@
-"""Loses every line, cell and tail of every capture, and says what became wrong or went without a word: `make losses`.
+"""Remove every line, cell and tail of every capture, and print what becomes wrong or disappears silently: `make losses`.
 
-LOSSES_ONLY takes one parser, LOSSES_SHOWN is how many findings are shown of each (5).
+LOSSES_ONLY selects a parser; LOSSES_SHOWN is the number of findings shown for each kind (5).
 """
 
 import os
@@ -11,11 +11,11 @@ from contract.losses.loss import Finding, Sample, findings, losses, own_samples,
 from contract.test_contract import SHARED_FOLDERS
 from telemetry_parsers.contract import Parser
 
-KINDS = ("wrong", "silent", "untellable")
+KINDS = ("wrong", "silent", "unnoticeable")
 
 
 def main() -> int:
-    """Print one line for each parser: losses, wrong, silent, untellable. Return 1 if any are wrong or silent."""
+    """Print one line for each parser: losses, wrong, silent, unnoticeable. Return 1 if any are wrong or silent."""
     only, shown = os.environ.get("LOSSES_ONLY", ""), int(os.environ.get("LOSSES_SHOWN", "5"))
     samples = [*own_samples(only or "*"), *real_samples(SHARED_FOLDERS, only)]
     bad = 0
@@ -25,7 +25,7 @@ def main() -> int:
         bad += kinds["wrong"] + kinds["silent"]
         figures = "".join(f"{kinds[kind]:>6} {kind}" for kind in KINDS)
         print(f"{name:<16} {tried:>8} losses{figures}", flush=True)
-        _show([(at, finding) for at, finding in found if finding.kind != "untellable"], shown)
+        _show([(at, finding) for at, finding in found if finding.kind != "unnoticeable"], shown)
     return 1 if bad else 0
 
 
