@@ -43,6 +43,7 @@ SHARED_FOLDERS = {
 # Outputs of a source that lie in another's folder.
 ALSO_OWN = {"amdgpu-sysfs": {"sysfs-dcu-values"}}
 by_parser = pytest.mark.parametrize("name", sorted(PARSERS))
+by_capture = pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
 # `make test` tries one real output of another tool in so many, at each parser others.
 ONE_OF = 7
 
@@ -80,11 +81,17 @@ def test_parser_keeps_contract_on_each_layout(name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
+@by_capture
 def test_parser_keeps_contract_on_its_captures(case: Case) -> None:
     parser = PARSERS[case.tool]
-    for capture in captures_of(case):
-        assert [*sample_violations(parser, capture), *cut_violations(parser, capture, all_cuts)] == []
+    assert [text for capture in captures_of(case) for text in sample_violations(parser, capture)] == []
+
+
+@pytest.mark.long
+@by_capture
+def test_cuts_invent_no_number(case: Case) -> None:
+    parser = PARSERS[case.tool]
+    assert [text for capture in captures_of(case) for text in cut_violations(parser, capture, all_cuts)] == []
 
 
 @by_parser

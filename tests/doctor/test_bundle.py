@@ -55,11 +55,12 @@ SECRETS = sorted({secret for plant in PLANTS for secret in plant.secrets} | {tok
 
 def with_identities_everywhere(node: Played) -> None:
     """Plant them in tools, configuration, comments, web configuration, unit, journal and environment."""
-    texts = [planted.text for planted in (*PLANTS, *TOKENS)]
-    lines = "\n".join(texts)
+    texts = [plant.text for plant in PLANTS]
+    tokens = [token.text for token in TOKENS]
+    lines = "\n".join([*texts, *tokens])
     node.tools.prints("mthreads-gmi", f"{lines}\n", stderr=lines, status=1)
     node.tools.prints("cnmon", lines)
-    listing = "\n".join(f"Sep 01 10:00:00 telemetry[1]: {text}" for text in texts)
+    listing = "\n".join([*(f"Sep 01 10:00:00 telemetry[1]: {text}" for text in texts), *tokens])
     node.tools.prints("journalctl", listing)
     environment = "Environment=DB=Hunter2xyzzy 'PEER=zebrahost' \"OWNER=marlowe\"\n"
     node.tools.prints("systemctl", f"{environment}{lines}\nLoadState=loaded\nActiveState=activating\n")

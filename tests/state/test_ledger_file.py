@@ -112,9 +112,9 @@ def test_killed_daemon_leaves_a_gap(tmp_path):
     node.runs(38)
     owners.write(store)
     assert saved_of(tmp_path) == written, "the next minute has not passed, and no owner has appeared"
-    again = Owners(AttributionSettings(), str(tmp_path / "state"), Clock(clock, lambda: node.wall))
-    assert {record.id for record in again.ledger.state_to_save().jobs} == {record.id for record in written.jobs}
-    restarted = node.restarted(2.0, saved=file_in(tmp_path).load())
+    restarted = node.restarted(2.0)
+    restarted.ledger = Owners(AttributionSettings(), str(tmp_path / "state"), Clock(clock, lambda: node.wall)).ledger
+    restarted.accumulator = Accumulator(ledger=restarted.ledger)
     restarted.poll()
     assert {record.owner.name: [gap.seconds for gap in record.gaps] for record in restarted.kept().jobs} == {
         "": [40.0],
