@@ -80,9 +80,7 @@ class NodeWatch:
             with OwnFolder.at(self._folder) as folder:
                 folder.replace(_RECORD, "".join(f"{key}\n" for key in sorted(keys)).encode())
         except OSError as error:
-            log.warning(
-                "denied device nodes cannot be recorded", extra={"path": self._folder / _RECORD, "error": error}
-            )
+            log.warning("cannot record denied device nodes", extra={"path": self._folder / _RECORD, "error": error})
             return False
         return True
 

@@ -80,9 +80,7 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
         for report in filter(None, map(reports.parse, _captures(members))):
             mask.learn(report)  # including the captures that are dropped later
         selected = _within_time(_captures(reversed(members)), start, request.seconds)
-        lines = [
-            zlib.compress(capture_line(mask.masked_capture(capture, reports.parse(capture)))) for capture in selected
-        ]
+        lines = [zlib.compress(capture_line(mask.masked_capture(item, reports.parse(item)))) for item in selected]
     return map(zlib.decompress, reversed(lines))
 
 
