@@ -35,7 +35,7 @@ CASES = (
     ("snapshot --demo 8", USAGE, "did you mean 8xnvidia?"),
     ("snapshot --demo 8xnvidai", USAGE, "did you mean 8xnvidia?"),
     ("snapshot --demo x", USAGE, "write for example 8xnvidia,4xhygon"),
-    ("snapshot --demo 999xnvidia", USAGE, "more than 256"),
+    ("snapshot --demo 999xnvidia", USAGE, "exceed the limit of 256"),
     ("snapshot --demo 2xnvdia", USAGE, "did you mean 2xnvidia?"),
     ("snapshot --at 5m", USAGE, "add --replay FILE"),
     ("snapshot --at end", USAGE, "--at is for a recording"),
