@@ -209,7 +209,7 @@ def test_what_tools_print_at_most_is_read(text: str) -> None:
 def test_after_very_many_lines_without_a_capture_nothing_is_read(
     useless: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording_file, "_MOST_INVALID", 5000)
+    monkeypatch.setattr(recording_file, "_MAX_INVALID", 5000)
     captures, damage = read(WHOLE + useless * 5001 + WHOLE)
     assert captures == CAPTURES
     assert damage.early_end == "the 5,000 lines up to line 5,004 have no capture; reading stopped there"
