@@ -4,7 +4,7 @@ import ctypes
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -161,15 +161,21 @@ def loaded(fake: FakeNvml) -> Iterator[ModuleType]:
 def reading(fake: FakeNvml, module: Callable[[ModuleType], ModuleType] = lambda pynvml: pynvml) -> Iterator[Bench]:
     """Return a reader in this process, which ends with the test; `module` may replace pynvml."""
     clock = Seconds(fake.folder / "clock")
-    with (
-        loaded(fake) as pynvml,
-        patch.dict("sys.modules", {"pynvml": module(pynvml)}),
-        patch.object(library, "can_be_loaded", lambda _name: fake.library.exists()),
-        patch.object(gpm, "time", clock),
-        patch.object(events, "WAIT_MILLISECONDS", 20),  # its thread ends soon
-        closing(ThisProcess(clock)) as worker,
-    ):
+    with loaded(fake) as pynvml, here(module(pynvml), lambda _name: fake.library.exists(), clock) as stack:
+        worker = ThisProcess(clock)
+        stack.callback(worker.close)
         yield Bench(fake, worker, clock)
+
+
+@contextmanager
+def here(pynvml: ModuleType, can_be_loaded: Callable[[str], bool], clock: Seconds) -> Iterator[ExitStack]:
+    """Let the reader find this module and this clock, and let its event thread end soon."""
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict("sys.modules", {"pynvml": pynvml}))
+        stack.enter_context(patch.object(library, "can_be_loaded", can_be_loaded))
+        stack.enter_context(patch.object(gpm, "time", clock))
+        stack.enter_context(patch.object(events, "WAIT_MILLISECONDS", 20))
+        yield stack
 
 
 @contextmanager
