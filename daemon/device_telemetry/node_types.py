@@ -69,7 +69,7 @@ class Device:
 
     @property
     def temperature_celsius(self) -> float | None:
-        """Return the highest temperature except those of memory and board, or None without a reading."""
+        """Return the highest temperature except those of memory and board, or None if there is no reading."""
         sensors = self.readings.get("temperature_celsius")
         if not isinstance(sensors, Mapping):
             return None

@@ -56,7 +56,7 @@ class Readings(Sequence[MergedReading]):
 
     @classmethod
     def of(cls, readings: Iterable[MergedReading]) -> Readings:
-        """Return the readings by columns, with a new shape."""
+        """Return the readings in columns, with a new column layout."""
         if isinstance(readings, cls):
             return readings
         items = tuple(readings)

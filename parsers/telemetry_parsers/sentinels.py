@@ -17,7 +17,7 @@ ALL_BITS = frozenset(
         *(2**63 - 16 + n for n in range(16)),
     }
 )
-# Greater than any real counter, but less than 2^63-1 and 2^64-1, also if these are rounded to a float.
+# Greater than any real counter, but less than 2^63-1 and 2^64-1, even if these are rounded to a float.
 MOST = 9e18
 
 _WORDS = (2.0**31 - 1, 2.0**32 - 1)

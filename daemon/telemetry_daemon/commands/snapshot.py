@@ -158,7 +158,7 @@ def _prefer_daemon(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> 
 
 
 def _local_snapshot(arguments: argparse.Namespace) -> Result | None:
-    """Return the snapshot of this node's daemon, or None without a daemon. Raise DaemonRefusedError."""
+    """Return the snapshot of this node's daemon, or None if there is no daemon. Raise DaemonRefusedError."""
     try:
         options.local_socket(arguments).stat()
     except FileNotFoundError:

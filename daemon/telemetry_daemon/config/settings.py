@@ -93,7 +93,7 @@ class PollSettings:
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """The polls of a source. NAME is the source's name as listed by `telemetry doctor`, for example `mthreads-gmi`."""
+    """Settings of a source's polls. NAME is the name that is printed by `telemetry doctor`, for example `mthreads-gmi`."""
 
     mode: Mode = field(
         default="auto",

@@ -57,7 +57,7 @@ class SettingRow:
 
     @property
     def variable(self) -> str:
-        """Return the setting's environment variable, or "" if its path has the name of a model or exporter."""
+        """Return the setting's environment variable, or "" if its path contains the name of a model or exporter."""
         return "" if _NOT_IN_VARIABLES.intersection(self.path) else VARIABLE_PREFIX + "_".join(self.path).upper()
 
     @property

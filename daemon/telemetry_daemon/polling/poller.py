@@ -344,7 +344,7 @@ class Poller:
                 log.warning(message, extra={**facts, "where": problem.where, "text": problem.text})
 
     def _level(self, source: str, poll: Poll, state: State) -> int:
-        """Return the log level of a change of state. A missing tool is logged once for all polls, a disabled source for debugging."""
+        """Return the log level of a change of state. A missing tool is logged once; a disabled source is logged at debug level."""
         is_first = self._changes.changed(source, state)
         if state in ("failed", "stuck") or (state == "not_supported" and poll.lists_devices):
             return logging.WARNING

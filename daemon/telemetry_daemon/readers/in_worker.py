@@ -134,7 +134,7 @@ class WorkerReader:
             and request.module
             and not find_spec(request.module)
         ):
-            # A new process could only report the same; a running process has the module.
+            # A new process would fail in the same way, and a running process has already loaded the module.
             text = f"the Python module {request.module} is not installed: pip install '{request.package}'"
             return Failure("missing", None, text)
         if isinstance(request, Library) and self._missing is not None and not self._is_retry_due(request):

@@ -105,7 +105,7 @@ class PlaybackClock:
             self._changed.notify_all()
 
     def target(self) -> float | None:
-        """Return the position of a requested or running seek, or None without a seek."""
+        """Return the position of a requested or running seek, or None if there is no seek."""
         with self._changed:
             return self._target if self._requested is None else self._requested
 

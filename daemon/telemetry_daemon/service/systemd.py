@@ -48,6 +48,6 @@ def notify(*assignments: str) -> bool:
 
 
 def watchdog_interval() -> float | None:
-    """Return the seconds between calls of `watchdog` (half of the limit), or None without a watchdog."""
+    """Return the seconds between calls of `watchdog` (half of the limit), or None if there is no watchdog."""
     pid, microseconds = os.environ.get("WATCHDOG_PID", ""), whole(os.environ.get("WATCHDOG_USEC", ""))
     return microseconds / 2e6 if microseconds and pid in ("", str(os.getpid())) else None

@@ -158,7 +158,7 @@ class BilledCard(Generic[_Holder]):
         return end - begin
 
     def remove_holder(self, holder: _Holder, since: float) -> None:
-        """Remove a holder from this time on, as far as owners may still change."""
+        """Remove a holder as of this time, as far as owners may still change."""
         self._timeline.remove_holder(holder, max(since, self._settled_until))
         self._drop_preliminary()
 

@@ -92,7 +92,7 @@ def vendor_filter(vendor: str | None) -> Callable[[Identity], bool]:
 
 
 class DeviceMemory:
-    """Writes the devices file after changes. A failure is logged once. A thread gives up if another write hangs."""
+    """Writes the devices file after changes. A failure is logged once. A thread skips its write if another write hangs."""
 
     def __init__(self, path: Path, now: float) -> None:
         self._path = path

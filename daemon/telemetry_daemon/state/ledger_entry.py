@@ -141,7 +141,7 @@ class Entry:
         return self.last_seen if is_absent else None
 
     def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
-        """Return the job record. `recent` has, by device id, the use whose owners may still change."""
+        """Return the job record. `recent` maps device ids to use whose owners may still change."""
         documents = [_card_document(part, recent.get(part.id, Tally())) for part in self.parts.values()]
         cards = tuple(card for card in documents if card.seconds or card.readings or card.events)
         return JobRecord(
@@ -181,7 +181,7 @@ def reported_start(allocation: Allocation, wall: float) -> RecordedTime | None:
 
 
 def is_another(entry: Entry, start: RecordedTime) -> bool:
-    """Return whether the hook reports a later start: another run of an owner with the same name."""
+    """Return whether the hook reports a later start, so this is another run of an owner with the same name."""
     return start.told_by == "hook" == entry.start.told_by and start.time > entry.start.time + SAME_SECONDS
 
 

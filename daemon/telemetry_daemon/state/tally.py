@@ -50,7 +50,7 @@ class Shares(Generic[_Holder]):
             self._shares[position] = _with_holder(self._shares[position], holder, current_shares)
 
     def remove_holder(self, holder: _Holder, since: float) -> None:
-        """Remove a holder from this time on."""
+        """Remove a holder as of this time."""
         for position in self._split_at(since):
             self._shares[position] = {
                 other: share for other, share in self._shares[position].items() if other is not holder

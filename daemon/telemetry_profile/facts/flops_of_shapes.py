@@ -78,7 +78,7 @@ def _convolution(inputs: _Inputs) -> int | None:
 
 
 def _backward(gradient_index: int, data_index: int) -> Callable[[_Inputs], int | None]:
-    """Return a function that counts the FLOPs of one forward pass per requested gradient, or of one if that is unknown."""
+    """Return a function that counts one forward pass for each requested gradient, or one if their number is unknown."""
 
     def count(inputs: _Inputs) -> int | None:
         grad, data, weight = inputs.shape(gradient_index, 3), inputs.shape(data_index, 3), inputs.shape(2, 3)

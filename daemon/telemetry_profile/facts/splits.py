@@ -14,7 +14,7 @@ from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 _FAR_LONGER = 2  # a first collective is unusual if it takes more than this many times as long as any other
 # A long gap takes at least this share of the span. It is also longer than the gaps that a single host call causes.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
-_MIN_LAUNCHED = 0.5  # steps are found by the host's clock if a smaller share of the work has a known launch
+_MIN_LAUNCHED = 0.5  # below this share of work with a known launch, steps are found by the host's clock
 
 
 class Splitter:

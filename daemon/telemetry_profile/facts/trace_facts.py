@@ -21,7 +21,7 @@ def rank_in_name(clue: Clue) -> int | None:
 
 
 def begins_like_ascend(sample: TraceSample) -> bool:
-    """Return whether a trace begins as a list of PyTorch operators, like large trace_view.json files, not as Kineto's object."""
+    """Return whether a trace is a list that begins with PyTorch operators, as in large trace_view.json files."""
     categories = {event.cat for event in sample.events if event.cat}
     return sample.clue.head.lstrip()[:1] == b"[" and "cpu_op" in categories and categories <= _OF_PYTORCH
 

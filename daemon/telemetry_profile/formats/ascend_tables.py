@@ -135,7 +135,7 @@ class _Ranks:
         self._steps: dict[tuple[int | None, int | None], list[Step]] = {}
 
     def add(self, rank: int | None, card: int | None, step: str, split: Split) -> None:
-        """Add a row. A row without a step describes the whole time."""
+        """Add a row. A row without a step covers the whole time."""
         steps = self._steps.setdefault((rank, card), [])
         if step:
             steps.append(Step(f"step {step}", split))

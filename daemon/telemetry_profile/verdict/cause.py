@@ -260,7 +260,7 @@ def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
 
 
 def _external_cause(card: Throttling | None, slow: Straggler | None, causes: Sequence[Candidate]) -> Candidate | None:
-    """Return a cause outside the program, or None. A power limit counts only with a straggler or above all other causes."""
+    """Return a cause outside the program, or None. A power limit counts only if there is a straggler, or if it outweighs all others."""
     candidate = card and Candidate("throttled", card.share, card.text, card.advice)
     largest = causes[0].share or 0.0 if causes else 0.0
     if card is not None and (not card.is_by_power_limit or slow is not None or card.loss >= largest):

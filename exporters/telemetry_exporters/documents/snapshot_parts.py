@@ -30,7 +30,7 @@ _ABSENCE = {"enum": [absent.value for absent in Absent]}
 
 
 def _by_label(value: Mapping[str, Any], least: int = 1) -> Schema:
-    """Return the schema of an object by metric: a value, or an object of at least `least` values by label."""
+    """Return the schema of an object keyed by metric: a value, or an object of at least `least` values keyed by label."""
     labelled = {"type": "object", "minProperties": least, "additionalProperties": value}
     return Schema({"propertyNames": _METRIC, "additionalProperties": {"anyOf": [value, labelled]}})
 

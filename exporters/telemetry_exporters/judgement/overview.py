@@ -120,7 +120,7 @@ def shares_host_memory(device: MergedDevice) -> bool:
 
 
 def slowdown_celsius(device: MergedDevice) -> float | None:
-    """Return the lowest slowdown temperature of the main sensors, or None without a reading."""
+    """Return the lowest slowdown temperature of the main sensors, or None if there is no reading."""
     readings = Readings.of(device.readings)
     limits = [
         value
@@ -153,7 +153,7 @@ def source_condition(source: SourceStatus) -> Finding:
 
 
 def inventory(snapshot: Snapshot) -> str:
-    """Return the number of whole devices by model: `8 × H100, 2 × MTT S4000 unread`."""
+    """Return the number of devices by model, without partitions: `8 × H100, 2 × MTT S4000 unread`."""
     present = [device for device in snapshot.devices if device.parent is None and device.up is not False]
     counts = Counter((current_model(device) or f"{device.vendor} device", device.up is None) for device in present)
     words = (f"{count} × {model}{' unread' if unread else ''}" for (model, unread), count in counts.items())
@@ -184,7 +184,7 @@ def replay_note(snapshot: Snapshot) -> str:
 
 
 def maintenance_note(snapshot: Snapshot) -> str:
-    """Return the end and the reason of the maintenance, or an empty text without maintenance."""
+    """Return the end and the reason of the maintenance, or an empty text if there is none."""
     maintenance = snapshot.maintenance
     if maintenance is None or maintenance.seconds_left is None:
         return ""

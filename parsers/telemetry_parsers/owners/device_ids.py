@@ -64,7 +64,7 @@ _FAMILIES = (
     _family(
         "nvidia", "nvidia.com", r"p?gpu(?:\.shared)?|mig-[0-9][\w.+]*(?:\.shared)?",
         (rf"nvidia(?P<name>{_NUMBER})(?:/gi(?P<instance>{_NUMBER}))?", "minor"),
-        # The card's index, and the instance's position in the card's list. No device can be found by this name.
+        # The card's index, and the instance's position in the card's list. This name cannot be used to find a device.
         (rf"(?P<name>{_NUMBER}:{_NUMBER})", "index"),
         _INDEX,
         loose=r"(?:GPU|MIG)-",
@@ -97,7 +97,7 @@ _DRIVERS = (
     _family(
         "nvidia", "gpu.nvidia.com", "",
         (rf"gpu-(?P<name>{_NUMBER})", "minor"),
-        # The instance is named by its profile and placement. No device can be found by this name.
+        # The instance is named by its profile and placement. This name cannot be used to find a device.
         (rf"gpu-(?P<name>{_NUMBER})-mig-(?P<instance>[\w.-]{{1,60}})", "minor"),
     ),
     _family("amd", "gpu.amd.com", "", (rf"gpu-[0-9]{{1,4}}-(?P<name>{_NUMBER})", "render")),

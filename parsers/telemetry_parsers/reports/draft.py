@@ -15,7 +15,7 @@ from telemetry_parsers.text.lines import bus_address, quote
 
 # Absences that become problems, because the tool printed a text that is not a valid number.
 REPORTED_ABSENCES = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
-# Returns the text of a problem about such an absence, from the reading and the printed text.
+# Returns the problem's text for an absent reading, from the reading and the printed text.
 Wording = Callable[[Reading, str], str]
 # A metric and its label.
 Key = tuple[str, str]

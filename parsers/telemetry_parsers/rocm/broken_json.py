@@ -78,7 +78,7 @@ class _Scanner:
 
 
 def read_document(text: str) -> Listing | None:
-    """Return the listing of all documents in a text, or None without a document. Other text becomes a problem."""
+    """Return the listing of all documents in a text, or None if there is no document. Other text becomes a problem."""
     documents, foreign = ignore_foreign_lines(
         text, _read_all, lambda documents: (False, 0) if documents is None else documents.progress
     )

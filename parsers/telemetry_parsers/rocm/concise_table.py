@@ -227,7 +227,7 @@ class _Table:
 
 
 def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
-    """Return the listing of the tables, or None without a heading. `plain_sensor` is for unlabelled temperatures."""
+    """Return the listing of the tables, or None if there is no heading. `plain_sensor` is for unlabelled temperatures."""
     table: _Table | None = None
     listing = Listing()
     has_table = False

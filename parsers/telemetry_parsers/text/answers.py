@@ -112,7 +112,7 @@ def not_read(capture: Capture) -> Report | None:
 
 
 def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequence[ErrorText] = ()) -> Report | None:
-    """Return a report that quotes the first known or unknown error in these lines, or None without an error."""
+    """Return a report that quotes the first known or unknown error in these lines, or None if there is no error."""
     unknown_error: Line | None = None
     for line in lines:
         text = line.text.lower()

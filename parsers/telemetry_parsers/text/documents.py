@@ -139,7 +139,7 @@ def _complete_items(text: str, start: int) -> tuple[list[Plain], int]:
 
 
 def _first_item(text: str, position: int) -> int | None:
-    """Return the position of the first item of a list, or of the first list in an object; None without a list."""
+    """Return the position of the first item of a list, or of the first list in an object; None if there is no list."""
     while (match := _LIST_START.match(text, position)) is None:
         member = _MEMBER.match(text, position)
         if member is None:

@@ -207,7 +207,7 @@ MEMORY_USED = "MEMORY_USED"
 MAX_MEBIBYTES, MIN_BYTES = 1 << 18, 1 << 24
 ENGINE_KINDS = frozenset({*_ENGINES.values(), "compute"})
 
-# Fields of `--query-gpu` and of `dump` of 2.x. The units of bare numbers are from the tool's documentation.
+# Fields of `--query-gpu`, and of `dump` in version 2.x. The units of bare numbers are from the tool's documentation.
 # `utilization.memory` is a share of time in one document and a share of memory in another.
 QUERY = Query(
     fields={

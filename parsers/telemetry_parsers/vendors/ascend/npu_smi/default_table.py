@@ -139,7 +139,7 @@ def _has_heading(line: Line, name: str) -> bool:
 
 
 def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[str]) -> str | None:
-    """Add a chip to the draft. Return where its index is from (`phy-id` or `card`), or None without an index."""
+    """Add a chip to the draft. Return where its index is from (`phy-id` or `card`), or None if there is no index."""
     cells = record.values
     card = _number_in(cells, "npu", "npu id")
     if card is None or "health" not in cells or "phy-id" in ids - cells.keys():
