@@ -168,7 +168,7 @@ def add_alert(house: House) -> None:
         "\n\ndef little_coolant(view: View) -> list[str]:\n"
         '    """Whether the pump gives little."""\n'
         '    flow = view.number("coolant_flow_ratio")\n'
-        '    return ["coolant low"] if flow is not None and flow < number("coolant_share") else []\n',
+        '    return ["coolant low"] if flow is not None and flow < threshold("coolant_share") else []\n',
     )
     row = '"coolant low", "the pump gives little", ("coolant_flow_ratio",), evidence.little_coolant, "mend the pump"'
     house.insert(
