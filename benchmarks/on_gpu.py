@@ -254,10 +254,10 @@ def energy(work: Work) -> str:
         with daemon() as address:
             for seconds in _STRETCHES:
                 with Recorder("all", url=address) as recorder:
-                    time.sleep(1.2)  # The counters were read at the begin of the outer stretch.
+                    time.sleep(1.2)  # the counters were read at the start of the outer section
                     with recorder("stretch"):
                         before = counted()
-                        time.sleep(seconds)  # The duration of the stretch under test.
+                        time.sleep(seconds)  # the duration of the section under test
                         joules = counted() - before
                     results = recorder.results("stretch")
                 recorded = results.get("energy_joules", 0.0)

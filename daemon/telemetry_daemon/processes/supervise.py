@@ -152,7 +152,7 @@ def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
         remaining = until - time.monotonic()
         if remaining <= 0:
             return False
-        time.sleep(min(pause, remaining))
+        time.sleep(min(pause, remaining))  # there is no event to wait for
         pause = _doubled(pause)
     return True
 

@@ -192,7 +192,7 @@ async def _send_until_disconnect(
 
     async def end_round() -> None:
         while not has_round_ended():  # noqa: ASYNC110  # polls end on other threads
-            await asyncio.sleep(_CHECK_SECONDS)
+            await asyncio.sleep(_CHECK_SECONDS)  # the loop serves other clients meanwhile
         queue.end_round()
 
     sending, disconnect = asyncio.create_task(send()), asyncio.create_task(reader.read(1))

@@ -99,7 +99,7 @@ class CompatPages:
 
     async def _retry_serving(self) -> None:
         while self._sites is not None and any(self._errors.values()):
-            await asyncio.sleep(_RETRY_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)  # a port in use gives no notice when it becomes free
             try:
                 await self._serve(self._sites, self._settings)
             except WebError as error:  # the web configuration file is invalid now; a later attempt may succeed

@@ -85,7 +85,7 @@ class Gpm:
         """Return whether the last sample is too recent to compare with. The first poll waits instead."""
         wait_seconds = 0.0 if self._sampled_at is None else MIN_SECONDS - (self._clock() - self._sampled_at)
         if wait_seconds > 0 and self._is_first:
-            time.sleep(wait_seconds)
+            time.sleep(wait_seconds)  # two samples that are closer together give no average
             wait_seconds = 0.0
         self._is_first = False
         return wait_seconds > 0

@@ -155,7 +155,7 @@ class WebServer:
         for _ in range(CLOSING_CHECKS):
             if not connections.count(Phase.ANSWERING):
                 break
-            await asyncio.sleep(CLOSING_CHECK_SECONDS)
+            await asyncio.sleep(CLOSING_CHECK_SECONDS)  # lets connections send their last bytes
         for connection in connections.all():
             connection.abort()
         await asyncio.sleep(0)  # in this round of the loop, the transports close their sockets
