@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kits.captures import ROOT
 from kits.daemon import clean_environment
 from telemetry_daemon.guarded import folders, named
 from telemetry_daemon.guarded.folders import UnsafeError
@@ -20,6 +22,12 @@ from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import NotAFileError, TooLargeError, read_file
 
 OTHER_USER = 65534
+KILLED_WRITER = """
+import os, signal, sys
+from telemetry_daemon.guarded import folders
+with folders.replacement(int(sys.argv[1]), "killed"):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 needs_root = pytest.mark.needs("root")
 
 
@@ -212,3 +220,20 @@ def test_a_link_to_a_socket_is_not_spoken_to(tmp_path: Path) -> None:
             connect(tmp_path / "control.sock", 1.0)
         with pytest.raises(BlockingIOError):
             victim.accept()
+
+
+def test_the_next_writer_removes_the_files_of_a_killed_writer_but_not_those_of_a_running_writer(tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_WRITER, str(folder)], pass_fds=(folder,), cwd=ROOT / "daemon", check=False
+    )
+    (tmp_path / ".notes.0123456789abcdef.new").write_text("another program's")
+    assert (killed.returncode, len(list(tmp_path.iterdir()))) == (-signal.SIGKILL, 2)
+    with folders.replacement(folder, "first") as first:
+        folders.write(first, b"1")
+        with folders.replacement(folder, "second") as second:
+            folders.write(second, b"2")
+        assert len(list(tmp_path.iterdir())) == 3
+    os.close(folder)
+    contents = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert contents == {".notes.0123456789abcdef.new": "another program's", "first": "1", "second": "2"}

@@ -119,19 +119,6 @@ def test_there_are_at_most_five_hundred_files(tmp_path: Path) -> None:
     assert (len(left), left[-1].name) == (500, named("lost", 21))
 
 
-def test_what_a_killed_writer_left_behind_counts_and_goes_after_an_hour(tmp_path: Path) -> None:
-    folder = tmp_path / "flights"
-    write(folder, NAME, [capture_line(CAPTURE)])
-    size = (folder / NAME).stat().st_size
-    young, old, others = (folder / f".{name}.new" for name in (f"{NAME}.{'0' * 16}", f"{NAME}.{'1' * 16}", "notes"))
-    for path, age in ((young, 60.0), (old, 7200.0), (others, 7200.0)):
-        path.write_bytes(bytes(size))
-        os.utime(path, (time.time() - age,) * 2)
-    for number in (1, 2):
-        write(folder, named("lost", number), [capture_line(CAPTURE)], max_bytes=3 * size)
-    assert {path.name for path in folder.iterdir()} == {named("lost", 1), named("lost", 2), young.name, others.name}
-
-
 def test_a_folder_of_others_is_not_used_and_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
     folder, secret = tmp_path / "flights", tmp_path / "secret"
     folder.mkdir()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
+import re
 import stat
 from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack
@@ -17,6 +19,7 @@ ROOT = 0
 # The number of links that the kernel follows (path_resolution(7)).
 _MAX_LINKS = 40
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_TEMPORARY_NAME = re.compile(r"\.telemetry\.[0-9a-f]{16}\.new")
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -199,8 +202,7 @@ def remove(folder: int, name: str) -> None:
 @contextlib.contextmanager
 def replacement(folder: int, name: str) -> Iterator[int]:
     """Create a file to write to. After the block, it atomically replaces the named file; after an error, it is removed."""
-    temporary = f".{name}.{os.urandom(8).hex()}.new"  # no other user can create the name first
-    descriptor = create(folder, temporary)
+    temporary, descriptor = _locked_temporary_file(folder)
     try:
         yield descriptor
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -210,6 +212,38 @@ def replacement(folder: int, name: str) -> Iterator[int]:
         raise
     finally:
         os.close(descriptor)
+    with contextlib.suppress(OSError):  # the folder cannot be listed; the file was written
+        _remove_abandoned_files(folder)
+
+
+def _locked_temporary_file(folder: int) -> tuple[str, int]:
+    """Return the name and descriptor of a new file. The lock shows other processes that its writer still runs."""
+    while True:
+        temporary = f".telemetry.{os.urandom(8).hex()}.new"  # no other user can create the name first
+        descriptor = create(folder, temporary)
+        with contextlib.suppress(OSError):  # a file system without locks, where no abandoned file can be detected
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if is_named(folder, temporary, descriptor):
+            return temporary, descriptor
+        os.close(descriptor)  # another process removed the file before it was locked
+
+
+def _remove_abandoned_files(folder: int) -> None:
+    """Remove temporary files whose writers were killed."""
+    listed = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        with os.scandir(listed) as entries:
+            names = [entry.name for entry in entries if _TEMPORARY_NAME.fullmatch(entry.name)]
+    finally:
+        os.close(listed)
+    for name in names:
+        with contextlib.suppress(OSError):  # locked, removed in the meantime, or a file of another user
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove(folder, name)
+            finally:
+                os.close(descriptor)
 
 
 def write(descriptor: int, content: bytes) -> None:

@@ -98,8 +98,7 @@ class Claim:
             self._check_not_replaced(folder)
             with folders.replacement(folder, self._path.name) as descriptor:
                 folders.write(descriptor, content)
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the new file is locked while it is written
-                duplicate = os.dup(descriptor)
+                duplicate = os.dup(descriptor)  # keeps the new file locked
         self._is_placeholder = False
         return duplicate
 

@@ -15,9 +15,6 @@ MAX_FILES = 500
 FOLDER_MODE = 0o700
 _TIME = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)-([a-z0-9_]{1,40})\.jsonl\.gz\Z")
-# The temporary file of a running writer, or of a writer that was killed.
-_TEMPORARY_NAME = re.compile(r"\.[0-9]{8}T[0-9]{6}Z-[a-z0-9_]{1,40}\.jsonl\.gz\.[0-9a-f]{16}\.new\Z")
-_MAX_WRITE_SECONDS = 3600.0
 # An event code comes from a tool and may contain any character.
 _INVALID_CHARACTERS = re.compile(r"[^a-z0-9]+")
 
@@ -54,28 +51,15 @@ def list_flights(state_directory: str) -> tuple[Flight, ...]:
         return ()
 
 
-def make_room(path: Path, folder: OwnFolder, written: str, now: float, max_bytes: int = MAX_BYTES) -> None:
+def make_room(path: Path, folder: OwnFolder, written: str, max_bytes: int = MAX_BYTES) -> None:
     """Remove the oldest files above the limits, but never the file `written`. Raises OSError."""
-    bytes_left = max_bytes - _clean_temporary_files(folder, now)
+    bytes_left = max_bytes
     # After the clock was set back, another file may have a newer name than the file just written.
     flights = sorted(_newest_first(path, folder), key=lambda flight: flight.name != written)
     for number, flight in enumerate(flights):
         bytes_left -= flight.size_bytes
         if flight.name != written and (bytes_left < 0 or number >= MAX_FILES):
             folder.remove(flight.name)
-
-
-def _clean_temporary_files(folder: OwnFolder, now: float) -> int:
-    """Remove old temporary files, and return the size of recent ones."""
-    changed, size = folder.modification_times(), 0
-    for name, size_bytes in folder.sizes().items():
-        if _TEMPORARY_NAME.match(name) is None:
-            continue
-        if 0.0 <= now - changed.get(name, now) < _MAX_WRITE_SECONDS:
-            size += size_bytes
-        else:
-            folder.remove(name)
-    return size
 
 
 def _newest_first(path: Path, folder: OwnFolder) -> tuple[Flight, ...]:
