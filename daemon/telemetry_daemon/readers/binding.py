@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 UNREADABLE = -1
 
 
-class Refused:
+class FailedCall:
     """The result of a failed call. `code` is the error number."""
 
     __slots__ = ("code",)
@@ -35,44 +35,44 @@ class DeviceLostError(LibraryError):
     """The device no longer responds."""
 
 
-class SessionOverError(LibraryError):
+class SessionEndedError(LibraryError):
     """The library must be initialised again before it can be used."""
 
 
 class Binding:
-    """A Python binding such as pynvml. It raises `mismatches` for functions that the library does not have."""
+    """A Python binding such as pynvml. It raises an exception of `mismatches` for a function that the library does not have."""
 
     module: Any = None
     error: Any = Exception
     mismatches: tuple[type[Exception], ...] = ()
 
     def __init__(self, function_not_found: int) -> None:
-        self._not_found = Refused(function_not_found)
+        self._not_found = FailedCall(function_not_found)
 
     def require_call(self, name: str, *arguments: Any) -> Any:
-        """Return the result of a call that must succeed. Raises SessionOverError if it fails."""
+        """Return the result of a call that must succeed. Raises SessionEndedError if it fails."""
         result = self.call(name, *arguments)
-        if isinstance(result, Refused):
-            raise SessionOverError(result.code)
+        if isinstance(result, FailedCall):
+            raise SessionEndedError(result.code)
         return result
 
-    def call(self, name: str, *arguments: Any, plain: Callable[[Any], Any] | None = None) -> Any:
-        """Return the result of a function, or Refused if it fails or is missing. `plain` converts a structure to plain data."""
+    def call(self, name: str, *arguments: Any, convert: Callable[[Any], Any] | None = None) -> Any:
+        """Call a function of the library. Return its converted result, or FailedCall if it fails or does not exist."""
         function = getattr(self.module, name, None)
         if function is None:  # the binding does not have this function
             return self._not_found
         try:
             result = function(*arguments)
         except self.error as error:
-            return Refused(int(error.value))
+            return FailedCall(int(error.value))
         except self.mismatches:  # the library or driver does not have this function
             return self._not_found
         except ValueError:  # the text cannot be decoded
-            return Refused(UNREADABLE)
+            return FailedCall(UNREADABLE)
         try:
-            return result if plain is None else plain(result)
+            return result if convert is None else convert(result)
         except ValueError:  # a text in the structure cannot be decoded
-            return Refused(UNREADABLE)
+            return FailedCall(UNREADABLE)
 
 
 def can_be_loaded(library: str) -> bool:
@@ -85,14 +85,14 @@ def can_be_loaded(library: str) -> bool:
 
 
 def to_plain(value: Any) -> Plain:
-    """Return numbers and strings unchanged, tuples as lists, and bytes decoded: some functions of pynvml return bytes."""
+    """Return tuples as lists and bytes as text, because some functions of pynvml return bytes. Other values stay unchanged."""
     if isinstance(value, bytes):
         return value.decode()
     return list(value) if isinstance(value, tuple) else value
 
 
-def members(*names: str) -> Callable[[Any], Plain]:
-    """Return a function that converts a structure to a dictionary of these members."""
+def members_to_dict(*names: str) -> Callable[[Any], Plain]:
+    """Return a function that converts a structure to a dictionary with these of its members."""
     return lambda result: {name: int(getattr(result, name)) for name in names}
 
 
@@ -103,16 +103,16 @@ def bus_id(text: object) -> str:
 
 
 @cache
-def error_answer(code: int) -> Plain:
+def error_result(code: int) -> Plain:
     """Return `{"error": code}`. Cached, because old drivers return hundreds of errors per poll."""
     return {"error": code}
 
 
-def error_in(answer: Plain) -> int | None:
-    """Return the error number in an answer, or None if the answer is a value."""
-    return answer.get("error") if isinstance(answer, dict) else None
+def error_code(result: Plain) -> int | None:
+    """Return the error number in a result, or None if the result is a value."""
+    return result.get("error") if isinstance(result, dict) else None
 
 
-def is_value(answer: Plain) -> bool:
-    """Return whether an answer is a value, not an error or None."""
-    return answer is not None and error_in(answer) is None
+def is_value(result: Plain) -> bool:
+    """Return whether a result is a value, not an error or None."""
+    return result is not None and error_code(result) is None

@@ -1,11 +1,11 @@
-"""Tables of the calls of each tier, on a card and on its GPU, memory and video unit."""
+"""Tables of the calls of each tier. A card and its GPU, memory and video unit have separate handles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from telemetry_daemon.readers.binding import bus_id, members, to_plain
+from telemetry_daemon.readers.binding import bus_id, members_to_dict, to_plain
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -16,28 +16,28 @@ PARTS: Mapping[str, tuple[str, str]] = {
     "memory": ("mtmlDeviceInitMemory", "mtmlDeviceFreeMemory"),
     "vpu": ("mtmlDeviceInitVpu", "mtmlDeviceFreeVpu"),
 }
-# The kinds of error counters, each since the driver was loaded and over the card's lifetime.
+# The arguments of error counters: since the driver was loaded, or over the card's lifetime; in DRAM.
 _VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 
 
 class Call(NamedTuple):
-    """A function of pymtml with its arguments after the handle. `part` names the handle; an empty name is the card's handle."""
+    """A function of pymtml and its arguments after the handle, which is that of a part in `PARTS`, or of the card if empty."""
 
     key: str
     function: str
     part: str = ""
     arguments: tuple[int, ...] = ()
-    plain: Callable[[Any], Plain] = to_plain
+    convert: Callable[[Any], Plain] = to_plain
 
 
-def _call(part: str, name: str, *arguments: int, plain: Callable[[Any], Plain] = to_plain) -> Call:
+def _call(part: str, name: str, *arguments: int, convert: Callable[[Any], Plain] = to_plain) -> Call:
     """Return the call `mtml<Part>Get<Name>`. Its key consists of the part, name and arguments."""
     owner = part.capitalize() or "Device"
     key = ".".join((owner + name, *map(str, arguments)))
-    return Call(key, f"mtml{owner}Get{name}", part, arguments, plain)
+    return Call(key, f"mtml{owner}Get{name}", part, arguments, convert)
 
 
-_PCI = members("pciMaxGen", "pciCurGen", "pciMaxWidth", "pciCurWidth")
+_PCI = members_to_dict("pciMaxGen", "pciCurGen", "pciMaxWidth", "pciCurWidth")
 
 
 def _ecc_counters(span: int) -> tuple[Call, ...]:
@@ -45,8 +45,8 @@ def _ecc_counters(span: int) -> tuple[Call, ...]:
 
 
 UUID = _call("", "UUID")
-NAMES = (_call("", "Name"), UUID, _call("", "SerialNumber"), _call("", "PciInfo", plain=lambda pci: bus_id(pci.sbdf)))
-PROPERTY = _call("", "Property", plain=members("virtRole", "mpcCap", "mpcType"))
+NAMES = (_call("", "Name"), UUID, _call("", "SerialNumber"), _call("", "PciInfo", convert=lambda pci: bus_id(pci.sbdf)))
+PROPERTY = _call("", "Property", convert=members_to_dict("virtRole", "mpcCap", "mpcType"))
 FAST = (
     _call("", "PowerUsage"),
     _call("gpu", "Utilization"),
@@ -57,12 +57,12 @@ FAST = (
     _call("memory", "Clock"),
 )
 SLOW = (
-    _call("", "PciInfo", plain=_PCI),
-    _call("vpu", "Utilization", plain=members("encUtil", "decUtil")),
+    _call("", "PciInfo", convert=_PCI),
+    _call("vpu", "Utilization", convert=members_to_dict("encUtil", "decUtil")),
     _call("vpu", "Clock"),
     _call("memory", "EccMode"),
     *_ecc_counters(_VOLATILE),
-    _call("memory", "RetiredPagesCount", plain=members("sbeCount", "dbeCount")),
+    _call("memory", "RetiredPagesCount", convert=members_to_dict("sbeCount", "dbeCount")),
     _call("memory", "RetiredPagesPendingStatus"),
 )
 INVENTORY = (
@@ -74,7 +74,7 @@ INVENTORY = (
     PROPERTY,
 )
 NUMBER_OF_FANS = Call("DeviceCountFan", "mtmlDeviceCountFan")
-NUMBER_OF_LINKS = _call("", "MtLinkSpec", plain=lambda found: int(found.linkNum))
+NUMBER_OF_LINKS = _call("", "MtLinkSpec", convert=lambda spec: int(spec.linkNum))
 NUMBER_OF_INSTANCES = Call("DeviceCountMpcInstances", "mtmlDeviceCountMpcInstances")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError, error_in
+from telemetry_daemon.readers.binding import DeviceLostError, FailedCall, SessionEndedError, error_code
 from telemetry_daemon.readers.mtml import calls, library
 from telemetry_daemon.readers.mtml.calls import Call
 from telemetry_daemon.readers.mtml.library import Mtml
@@ -27,7 +27,7 @@ class Card:
     def __init__(self, mtml: Mtml, index: int, handle: Any) -> None:
         self._mtml = mtml
         self._handles: dict[str, Any] = {"": handle}
-        self._off: dict[str, int] = {}
+        self._disabled: dict[str, int] = {}
         name, uuid, serial, bus_id = (self._value(call) for call in calls.NAMES)
         self.identity: dict[str, Plain] = {
             "index": index,
@@ -41,18 +41,18 @@ class Card:
         self._instances = self._find_instances()
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """Return the answers of a tier. Raises DeviceLostError if the card no longer responds."""
-        answers = {call.key: self._answer(call) for call in self._calls_of(tier)}
-        errors = {error_in(answer) for answer in answers.values()}
-        lost = library.LOSES_CARD.intersection(code for code in errors if code is not None)
+        """Return the results of a tier. Raises DeviceLostError if the card no longer responds."""
+        results = {call.key: self._result_of(call) for call in self._calls_of(tier)}
+        errors = {error_code(result) for result in results.values()}
+        lost = library.CARD_LOST_ERRORS.intersection(code for code in errors if code is not None)
         if lost and None not in errors:
             raise DeviceLostError(min(lost))
-        return {**self.identity, "calls": answers, "instances": [card.read(tier) for card in self._instances]}
+        return {**self.identity, "calls": results, "instances": [card.read(tier) for card in self._instances]}
 
-    def is_another(self) -> bool:
+    def was_replaced(self) -> bool:
         """Return whether the handle of the card or of an instance now refers to another card."""
         return self._value(calls.UUID) not in (None, self.identity["uuid"]) or any(
-            card.is_another() for card in self._instances
+            card.was_replaced() for card in self._instances
         )
 
     def close(self) -> None:
@@ -75,54 +75,54 @@ class Card:
             yield from map(calls.fan_speed, range(self._fans))
             yield from map(calls.link_state, range(self._links))
 
-    def _answer(self, call: Call) -> Plain:
-        code = self._off.get(call.key)
+    def _result_of(self, call: Call) -> Plain:
+        code = self._disabled.get(call.key)
         if code is not None:
             return {"error": code}
         handle = self._handle(call.part)
         result = handle
-        if not isinstance(handle, Refused):
-            result = self._mtml.call(call.function, handle, *call.arguments, plain=call.plain)
-        if not isinstance(result, Refused):
+        if not isinstance(handle, FailedCall):
+            result = self._mtml.call(call.function, handle, *call.arguments, convert=call.convert)
+        if not isinstance(result, FailedCall):
             return result
-        if result.code in library.ENDS_SESSION:
-            raise SessionOverError(result.code)
-        if result.code in library.SWITCHES_OFF:
-            self._off[call.key] = result.code
+        if result.code in library.SESSION_ENDING_ERRORS:
+            raise SessionEndedError(result.code)
+        if result.code in library.DISABLING_ERRORS:
+            self._disabled[call.key] = result.code
         return {"error": result.code}
 
     def _handle(self, part: str) -> Any:
-        """Return the handle of a part, which is created on first use, or Refused if the card does not have this part."""
+        """Return the handle of a part, creating it on first use, or FailedCall if the card does not have this part."""
         if part not in self._handles:
             handle = self._mtml.call(calls.PARTS[part][0], self._handles[""])
-            if isinstance(handle, Refused):
+            if isinstance(handle, FailedCall):
                 return handle
             self._handles[part] = handle
         return self._handles[part]
 
     def _value(self, call: Call) -> Plain:
-        answer = self._answer(call)
-        return None if error_in(answer) is not None else answer
+        result = self._result_of(call)
+        return None if error_code(result) is not None else result
 
-    def _count(self, call: Call, most: int) -> int:
+    def _count(self, call: Call, max_count: int) -> int:
         value = self._value(call)
-        return min(value, most) if isinstance(value, int) else 0
+        return min(value, max_count) if isinstance(value, int) else 0
 
     def _find_instances(self) -> list[Card]:
         value = self._value(calls.PROPERTY)
         if not isinstance(value, dict) or value["mpcType"] != _MPC_PARENT:
             return []
-        return list(self._instances_of(self._count(calls.NUMBER_OF_INSTANCES, _MAX_INSTANCES)))
+        return list(self._open_instances(self._count(calls.NUMBER_OF_INSTANCES, _MAX_INSTANCES)))
 
-    def _instances_of(self, number: int) -> Iterable[Card]:
-        for index in range(number):
+    def _open_instances(self, count: int) -> Iterable[Card]:
+        for index in range(count):
             handle = self._mtml.call("mtmlDeviceGetMpcInstanceByIndex", self._handles[""], index)
-            if not isinstance(handle, Refused):
+            if not isinstance(handle, FailedCall):
                 yield Card(self._mtml, index, handle)
 
 
-class Slot:
-    """The card with an index of the library, or its identity while the card does not respond."""
+class CardSlot:
+    """The card at an index of the library. While it does not respond, its last identity is reported."""
 
     def __init__(self, mtml: Mtml, index: int, clock: Callable[[], float], pause_seconds: float) -> None:
         self._mtml = mtml
@@ -130,13 +130,13 @@ class Slot:
         self._clock = clock
         self._pause_seconds = pause_seconds
         self._card: Card | None = None
-        self._known: dict[str, Plain] = {"index": index}
+        self._identity: dict[str, Plain] = {"index": index}
         self._code = 0
         self._not_before = 0.0
         self._find()
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """Return the answers of a tier, or the identity of a lost card with its error."""
+        """Return the results of a tier, or the identity of a lost card with its error."""
         if self._card is None and self._clock() >= self._not_before:
             self._find()
         if self._card is not None:
@@ -144,11 +144,11 @@ class Slot:
                 return self._card.read(tier)
             except DeviceLostError as error:
                 self._mark_as_lost(error.code)
-        return {**self._known, "lost": {"error": self._code}}
+        return {**self._identity, "lost": {"error": self._code}}
 
-    def is_another(self) -> bool:
+    def was_replaced(self) -> bool:
         """Return whether a handle of the card now refers to another card."""
-        return self._card is not None and self._card.is_another()
+        return self._card is not None and self._card.was_replaced()
 
     def close(self) -> None:
         """Free the card's handles."""
@@ -158,16 +158,16 @@ class Slot:
 
     def _find(self) -> None:
         handle = self._mtml.call("mtmlLibraryInitDeviceByIndex", self._index)
-        if isinstance(handle, Refused):
+        if isinstance(handle, FailedCall):
             self._mark_as_lost(handle.code)
             return
         self._card = Card(self._mtml, self._index, handle)
         if any(self._card.identity[key] is not None for key in ("uuid", "bus_id")):
-            self._known = self._card.identity
+            self._identity = self._card.identity
 
     def _mark_as_lost(self, code: int) -> None:
-        if code in library.ENDS_SESSION:
-            raise SessionOverError(code)
+        if code in library.SESSION_ENDING_ERRORS:
+            raise SessionEndedError(code)
         self.close()
         self._code = code
         self._not_before = self._clock() + self._pause_seconds

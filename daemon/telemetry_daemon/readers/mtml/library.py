@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.readers.binding import UNREADABLE, Binding, SessionOverError, can_be_loaded
+from telemetry_daemon.readers.binding import UNREADABLE, Binding, SessionEndedError, can_be_loaded
 from telemetry_parsers.library import ReaderRefusal
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ LIBRARY_NOT_FOUND = 670
 # Our own error number: the installed module `pymtml` belongs to another package.
 NO_BINDING = -2
 
-# A call that fails with one of these errors is not repeated until the card has been lost and found again.
-SWITCHES_OFF = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, UNREADABLE})
+# A call that fails with one of these errors is not repeated, unless the card is lost and found again.
+DISABLING_ERRORS = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, UNREADABLE})
 # A card is lost if a call fails with one of these errors and no call returns a value.
-LOSES_CARD = frozenset({DRIVER_FAILURE, GPU_IS_LOST, UNKNOWN})
+CARD_LOST_ERRORS = frozenset({DRIVER_FAILURE, GPU_IS_LOST, UNKNOWN})
 # After these errors, the library must be initialised again.
-ENDS_SESSION = frozenset({DRIVER_NOT_LOADED, UNINITIALIZED})
+SESSION_ENDING_ERRORS = frozenset({DRIVER_NOT_LOADED, UNINITIALIZED})
 
 _NODES = "run as a user who may open /dev/mtgpu.* and /dev/dri/* (groups render and video)"
 _REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
@@ -73,14 +73,14 @@ class Mtml(Binding):
         super().__init__(FUNCTION_NOT_FOUND)
 
     def load(self) -> None:
-        """Load the library and its binding. Raises SessionOverError if one is missing."""
+        """Load the library and its binding. Raises SessionEndedError if one is missing."""
         if not any(map(can_be_loaded, LIBRARIES)):
-            raise SessionOverError(LIBRARY_NOT_FOUND)
+            raise SessionEndedError(LIBRARY_NOT_FOUND)
         if self.module is None:
             try:
                 module = importlib.import_module("pymtml")
             except ImportError:
-                raise SessionOverError(NO_BINDING) from None
+                raise SessionEndedError(NO_BINDING) from None
             if not hasattr(module, "mtmlLibraryInit"):
-                raise SessionOverError(NO_BINDING)  # an unrelated package of that name
+                raise SessionEndedError(NO_BINDING)  # an unrelated package of that name
             self.module, self.error = module, module.MTMLError

@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.readers.binding import Refused, SessionOverError
+from telemetry_daemon.readers.binding import FailedCall, SessionEndedError
 from telemetry_daemon.readers.mtml import library
-from telemetry_daemon.readers.mtml.card import TIERS, Slot
+from telemetry_daemon.readers.mtml.card import TIERS, CardSlot
 from telemetry_daemon.readers.mtml.library import Mtml
 from telemetry_parsers.library import CallError, ReaderRefusal
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# Pauses between initialisations, each of which leaks memory, and between attempts to open a lost card, which may block.
+# The pause between initialisations, which leak memory, and between attempts to open a lost card, which may block.
 _PAUSE_SECONDS = 30.0
 _MAX_CARDS = 256
 
@@ -26,7 +26,7 @@ class MtmlReader:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._mtml = Mtml()
-        self._slots: list[Slot] = []
+        self._slots: list[CardSlot] = []
         self._node: dict[str, Plain] = {}
         self._initialised = False
         self._refused = 0
@@ -38,9 +38,9 @@ class MtmlReader:
             raise library.refusal(self._refused)
         try:
             self._begin()
-        except SessionOverError as over:
+        except SessionEndedError as error:
             self.close()
-            raise self._postpone(over.code) from None
+            raise self._postpone(error.code) from None
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
         """Return the results of these tiers for the node and its cards. An empty sequence means all tiers."""
@@ -60,11 +60,11 @@ class MtmlReader:
             return CallError(library.FUNCTION_NOT_FOUND, f"the tiers are {' '.join(TIERS)}")
         try:
             self._check_count()
-            if tier == "slow" and any(slot.is_another() for slot in self._slots):
+            if tier == "slow" and any(slot.was_replaced() for slot in self._slots):
                 self._find_again()
             cards = [slot.read(tier) for slot in self._slots]
-        except SessionOverError as over:
-            raise self._postpone(over.code) from None
+        except SessionEndedError as error:
+            raise self._postpone(error.code) from None
         return {"node": dict(self._node), "cards": cards}
 
     def _begin(self) -> None:
@@ -84,11 +84,11 @@ class MtmlReader:
     def _find_again(self) -> None:
         for slot in self._slots:
             slot.close()
-        self._slots = [Slot(self._mtml, index, self._clock, _PAUSE_SECONDS) for index in range(self._node["count"])]
+        self._slots = [CardSlot(self._mtml, index, self._clock, _PAUSE_SECONDS) for index in range(self._node["count"])]
 
     def _driver(self) -> Plain:
         system = self._mtml.call("mtmlLibraryInitSystem")
-        if isinstance(system, Refused):
+        if isinstance(system, FailedCall):
             return None
         try:
             return self._value("mtmlSystemGetDriverVersion", system)
@@ -97,7 +97,7 @@ class MtmlReader:
 
     def _value(self, function: str, *arguments: object) -> Plain:
         result = self._mtml.call(function, *arguments)
-        return None if isinstance(result, Refused) else result
+        return None if isinstance(result, FailedCall) else result
 
     def _postpone(self, code: int) -> ReaderRefusal:
         """Postpone the next initialisation, and return the failure of all polls until then."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from telemetry_daemon.readers.binding import bus_id, members, to_plain
+from telemetry_daemon.readers.binding import bus_id, members_to_dict, to_plain
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.fields import driver_version
 
@@ -16,39 +16,39 @@ if TYPE_CHECKING:
 _MEMORY_V2 = 0x02000028
 
 
-def _bar1(found: Any) -> Plain:
+def _bar1_to_dict(info: Any) -> Plain:
     """Return the size and use of BAR1, through which the host and other devices access the memory."""
-    return {"total": int(found.bar1Total), "free": int(found.bar1Free), "used": int(found.bar1Used)}
+    return {"total": int(info.bar1Total), "free": int(info.bar1Free), "used": int(info.bar1Used)}
 
 
 class Call(NamedTuple):
-    """A function of pynvml with its arguments. `key` names the result. Errors in `switches_off` disable the call."""
+    """A function of pynvml with its arguments. `key` names the result. After a disabling error, the call is not repeated."""
 
     key: str
     function: str
     arguments: tuple[Any, ...] = ()
-    plain: Callable[[Any], Plain] = to_plain
+    convert: Callable[[Any], Plain] = to_plain
     fallback: Call | None = None
-    switches_off: frozenset[int] = codes.SWITCHES_OFF
+    disabling_errors: frozenset[int] = codes.DISABLING_ERRORS
 
 
-def _call(name: str, *arguments: int, fallback: Call | None = None, plain: Callable[[Any], Plain] = to_plain) -> Call:
+def _call(name: str, *arguments: int, fallback: Call | None = None, convert: Callable[[Any], Plain] = to_plain) -> Call:
     """Return the call `nvmlDeviceGet<name>`. Its key consists of the name and arguments."""
     key = ".".join((name, *map(str, arguments)))
-    return Call(key, f"nvmlDeviceGet{name}", arguments, plain, fallback)
+    return Call(key, f"nvmlDeviceGet{name}", arguments, convert, fallback)
 
 
 def _optional_call(name: str, *arguments: int) -> Call:
     """Return a call for an optional part. If the part is missing, some drivers return the error "invalid argument"."""
-    return _call(name, *arguments)._replace(switches_off=codes.FIELD_SWITCHES_OFF)
+    return _call(name, *arguments)._replace(disabling_errors=codes.FIELD_DISABLING_ERRORS)
 
 
 _MEMORY = Call(
     "MemoryInfo_v2",
     "nvmlDeviceGetMemoryInfo",
     (_MEMORY_V2,),
-    members("total", "reserved", "free", "used"),
-    _call("MemoryInfo", plain=members("total", "free", "used")),
+    members_to_dict("total", "reserved", "free", "used"),
+    _call("MemoryInfo", convert=members_to_dict("total", "free", "used")),
 )
 _TEMPERATURE = _call("TemperatureV", 0, fallback=_call("Temperature", 0))
 # The sensor of the hottest part of the GPU, and the first driver version with this sensor.
@@ -60,10 +60,10 @@ _FAN_SPEED = _call("FanSpeed")
 SUPPORTED_REASONS = _call("SupportedClocksEventReasons", fallback=_call("SupportedClocksThrottleReasons"))
 MIG_MODE = _call("MigMode")
 COMPUTE_CAPABILITY = _call("CudaComputeCapability")
-# Used only if the power fields are not supported: on drivers before 525, on A100 and on older cards.
+# Used only if the power fields are not supported, as on drivers before 525, on A100 and on older cards.
 POWER_USAGE = _call("PowerUsage")
 UUID = _call("UUID")
-PCI_INFO = _call("PciInfo", plain=lambda pci: bus_id(pci.busId))
+PCI_INFO = _call("PciInfo", convert=lambda pci: bus_id(pci.busId))
 PERSISTENT_NAMES = (_call("Name"), UUID, _call("Serial"))
 
 
@@ -73,7 +73,7 @@ def _ecc_counters(span: int) -> tuple[Call, ...]:
 
 
 _FAST = (
-    _call("UtilizationRates", plain=members("gpu", "memory")),
+    _call("UtilizationRates", convert=members_to_dict("gpu", "memory")),
     _MEMORY,
     _TEMPERATURE,
     _call("ClockInfo", 1),
@@ -87,7 +87,7 @@ SLOW = (
     _call("ClockInfo", 0),
     _call("ClockInfo", 3),
     _call("MarginTemperature"),
-    _call("BAR1MemoryInfo", plain=_bar1),
+    _call("BAR1MemoryInfo", convert=_bar1_to_dict),
     _call("CurrPcieLinkGeneration"),
     _call("CurrPcieLinkWidth"),
     _call("EncoderUtilization"),
@@ -110,7 +110,7 @@ INVENTORY = (
     _call("MinorNumber"),
     _call("NumaNodeId"),
     # The nearest NUMA nodes of the host, as a bit mask of one word.
-    _call("MemoryAffinity", 1, 0, plain=list),
+    _call("MemoryAffinity", 1, 0, convert=list),
     _call("Architecture"),
     _call("BoardPartNumber"),
     _call("VbiosVersion"),
@@ -118,7 +118,7 @@ INVENTORY = (
     _call("ModuleId"),
     _call("AddressingMode"),
 )
-INVENTORY_OF_INSTANCE = (_call("Attributes_v2", plain=members("multiprocessorCount", "memorySizeMB")),)
+INVENTORY_OF_INSTANCE = (_call("Attributes_v2", convert=members_to_dict("multiprocessorCount", "memorySizeMB")),)
 NUMBER_OF_FANS = _call("NumFans")
 
 

@@ -34,17 +34,17 @@ UNKNOWN = 999
 ANOTHER_DEVICE = -2
 
 # A call that fails with one of these errors is not repeated until the next initialisation.
-SWITCHES_OFF = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH, DEPRECATED, UNREADABLE})
+DISABLING_ERRORS = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH, DEPRECATED, UNREADABLE})
 # For a missing field or link, some drivers return the error "invalid argument".
-FIELD_SWITCHES_OFF = SWITCHES_OFF | {INVALID_ARGUMENT}
+FIELD_DISABLING_ERRORS = DISABLING_ERRORS | {INVALID_ARGUMENT}
 # After these errors, the older form of a call is used. A driver of WSL returned UNKNOWN for the newer memory call.
-FALLS_BACK = SWITCHES_OFF | {UNKNOWN}
+FALLBACK_ERRORS = DISABLING_ERRORS | {UNKNOWN}
 # After these errors, the GPU is lost until it is found again.
-LOSES_GPU = frozenset({GPU_IS_LOST, RESET_REQUIRED})
+GPU_LOST_ERRORS = frozenset({GPU_IS_LOST, RESET_REQUIRED})
 # If all calls fail with these errors, the GPU is lost.
-UNSPECIFIC = frozenset({UNKNOWN, NOT_READY})
+UNSPECIFIC_ERRORS = frozenset({UNKNOWN, NOT_READY})
 # After these errors, the library must be initialised again, or the process must be restarted.
-ENDS_SESSION = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, GPU_NOT_FOUND})
+SESSION_ENDING_ERRORS = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, GPU_NOT_FOUND})
 
 _CGROUP = (
     "allow /dev/nvidiactl and /dev/nvidia* (DeviceAllow, the device cgroup); a container that lost them after"

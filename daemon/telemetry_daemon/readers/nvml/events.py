@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import Refused
+from telemetry_daemon.readers.binding import FailedCall
 from telemetry_daemon.readers.nvml import codes
-from telemetry_daemon.readers.nvml.library import Nvml, address
+from telemetry_daemon.readers.nvml.library import Nvml, handle_address
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -50,13 +50,13 @@ class EventInbox:
         return events
 
 
-class Events:
-    """Receives the events of all GPUs of a session in a thread, until `stop`."""
+class EventReceiver:
+    """Receives the events of all GPUs of a session in a thread, which ends with `stop`."""
 
     def __init__(self, nvml: Nvml, inbox: EventInbox, wall: Callable[[], float] = time.time) -> None:
         self._nvml = nvml
         self._wall = wall
-        self._set: Any = None
+        self._event_set: Any = None
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
         self._bus_ids: dict[int, str] = {}
@@ -67,20 +67,20 @@ class Events:
     def watch(self, handle: Any, bus_id: str) -> None:
         """Request the events of a GPU, if it supports any."""
         supported = self._nvml.call("nvmlDeviceGetSupportedEventTypes", handle)
-        types = 0 if isinstance(supported, Refused) else supported & _EVENT_TYPES
+        types = 0 if isinstance(supported, FailedCall) else supported & _EVENT_TYPES
         if not types:
             return
-        if self._set is None:
+        if self._event_set is None:
             event_set = self._nvml.call("nvmlEventSetCreate")
-            if isinstance(event_set, Refused):
+            if isinstance(event_set, FailedCall):
                 return
-            self._set = event_set
-        if not isinstance(self._nvml.call("nvmlDeviceRegisterEvents", handle, types, self._set), Refused):
-            self._bus_ids[address(handle)] = bus_id
+            self._event_set = event_set
+        if not isinstance(self._nvml.call("nvmlDeviceRegisterEvents", handle, types, self._event_set), FailedCall):
+            self._bus_ids[handle_address(handle)] = bus_id
             self._start()
 
     def is_watched(self, bus_id: str) -> bool:
-        """Return whether events of the GPU would be received now."""
+        """Return whether the thread can receive events of the GPU now."""
         return self._is_waiting and bus_id in self._bus_ids.values()
 
     def add_loss(self, bus_id: str, code: int) -> None:
@@ -94,23 +94,23 @@ class Events:
             self._thread.join(_JOIN_SECONDS)
             if self._thread.is_alive():
                 return False
-        if self._set is not None:
-            self._nvml.call("nvmlEventSetFree", self._set)
-        self._set = self._thread = None
+        if self._event_set is not None:
+            self._nvml.call("nvmlEventSetFree", self._event_set)
+        self._event_set = self._thread = None
         return True
 
     def _start(self) -> None:
         if self._thread is None:
             self._is_waiting = True
-            self._thread = threading.Thread(target=self._wait, name="nvml-events", daemon=True)
+            self._thread = threading.Thread(target=self._receive, name="nvml-events", daemon=True)
             self._thread.start()
 
-    def _wait(self) -> None:
+    def _receive(self) -> None:
         back_off = 0.0
         while not self._stopped.is_set():
-            event = self._nvml.call("nvmlEventSetWait_v2", self._set, WAIT_MILLISECONDS)
-            self._is_waiting = not isinstance(event, Refused) or event.code == codes.TIMEOUT
-            if not isinstance(event, Refused):
+            event = self._nvml.call("nvmlEventSetWait_v2", self._event_set, WAIT_MILLISECONDS)
+            self._is_waiting = not isinstance(event, FailedCall) or event.code == codes.TIMEOUT
+            if not isinstance(event, FailedCall):
                 back_off = 0.0
                 self._store(event)
             elif not self._is_waiting:
@@ -121,7 +121,7 @@ class Events:
     def _store(self, event: Any) -> None:
         if event.eventType == MIG_CONFIGURATION:
             self.mig_changed = True
-        bus_id = self._bus_ids.get(address(event.device))
+        bus_id = self._bus_ids.get(handle_address(event.device))
         if event.eventType != XID or bus_id is None:
             return
         gpu_instance, compute_instance = (

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from telemetry_daemon.readers.binding import UNREADABLE, error_answer
+from telemetry_daemon.readers.binding import UNREADABLE, error_result
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.library import FieldValue
 
@@ -19,26 +19,25 @@ MAX_AT_ONCE = 24
 ALL_LINKS = 0xFFFFFFFF
 
 _DOUBLE, _UNSIGNED_INT, _UNSIGNED_LONG_LONG = 0, 1, 3
-# nvmlValue_t by nvmlValueType_t: double, unsigned int, unsigned long, unsigned long long, long long, int, unsigned
-# short.
-_VALUES = tuple(map(struct.Struct, "dILQqiH"))
+# The members of nvmlValue_t in the order of nvmlValueType_t, as formats of the module struct.
+_VALUE_STRUCTS = tuple(map(struct.Struct, "dILQqiH"))
 # A smaller number is not a driver version, because older drivers do not have this library.
 _FIRST_BRANCH = (300, 0)
 _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 
 class Field(NamedTuple):
-    """A field with its number and scope. `counts`: a counter, whose type may be wrong. `wraps`: ignored if it has only 32 bits."""
+    """A numbered field. The driver may return a counter with a wrong type. A field that `wraps` is ignored if it has 32 bits."""
 
     name: str
     number: int
     scope: int = 0
-    counts: bool = False
+    is_counter: bool = False
     wraps: bool = False
 
 
 def _errors(*rows: tuple[str, int]) -> tuple[Field, ...]:
-    return tuple(Field(name, number, counts=True) for name, number in rows)
+    return tuple(Field(name, number, is_counter=True) for name, number in rows)
 
 
 # The scopes of power fields: the module with the CPU (Grace), and the memory of the GPU.
@@ -130,8 +129,8 @@ SLOW = (
 # The fields of the inventory: constants, and counters over the lifetime of the board.
 INVENTORY = (*LIMITS, *_MARGIN_LIMITS, *_LIFETIME_ERRORS)
 LINK_COUNT = Field("nvlink_link_count", 91)
-# Per link. 138 and 139 count KiB despite their names. From 202 on the fields are NVLink 5's; 202 and 204 count
-# bytes.
+# The fields of each link. 138 and 139 are counters in KiB, although NVML calls them throughput. Those from 202 on
+# need NVLink 5; 202 and 204 count bytes.
 LINK = (
     ("state", 165),
     ("data_tx_kib", 138),
@@ -148,9 +147,8 @@ LINK = (
 TRAFFIC = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
 # For all links together, on drivers that do not report links separately.
 LINKS_TOGETHER = (*TRAFFIC, "recovery_events", "receive_errors", "transmit_discards")
-# The first driver and number of the counters of thermal and power brake reasons. They moved from 251 to 269 between
-# 580.65 and 580.82. Before 575 the numbers from 251 on belonged to power smoothing. The wheel's constants do not match
-# every installed driver.
+# For each driver version that changed it: the number of the first counter of thermal and power brake slowdowns. Before
+# 575, the numbers from 251 on belonged to power smoothing. The constants of pynvml do not match every installed driver.
 _REASONS_SINCE: Mapping[tuple[int, int], int] = {(575, 0): 251, (580, 82): 269}
 _REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
 
@@ -161,8 +159,8 @@ def driver_version(text: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
 
-def branch_of(library: str, driver: str) -> str:
-    """Return the version that determines numbers and structures: that of the library, because WSL reports Windows' driver."""
+def branch_version(library: str, driver: str) -> str:
+    """Return the version that determines field numbers and structures. It is the library's: WSL reports the driver of Windows."""
     _, _, version = library.partition(".")
     return version if driver_version(version) >= _FIRST_BRANCH else driver
 
@@ -173,28 +171,28 @@ def counter_fields(driver: str) -> tuple[Field, ...]:
     first = max((number for since, number in _REASONS_SINCE.items() if version >= since), default=None)
     if first is None:
         return _COUNTERS
-    moved = (Field(f"clocks_event_reason_{name}", first + offset) for offset, name in enumerate(_REASONS))
-    return (*_COUNTERS, *moved)
+    reason_fields = (Field(f"clocks_event_reason_{name}", first + offset) for offset, name in enumerate(_REASONS))
+    return (*_COUNTERS, *reason_fields)
 
 
-def plain_value(item: FieldValue, field: Field) -> Plain:
-    """Return the value of a field, {"error": …}, or None if the driver did not set it."""
-    _, _, timestamp, _, kind, code, held = item
+def plain_value(raw: FieldValue, field: Field) -> Plain:
+    """Return the value of a field, or {"error": …}, or None if the driver did not set the value."""
+    _, _, timestamp, _, kind, code, payload = raw
     if code:
-        return error_answer(code)
+        return error_result(code)
     # While ECC is off, counters are not set: the timestamp and type are 0 (DCGM's bug 2009232).
     if timestamp == 0 and kind == _DOUBLE:
         return None
     if field.wraps and kind == _UNSIGNED_INT:
-        return error_answer(codes.NOT_SUPPORTED)
-    if field.counts and kind == _DOUBLE:  # counters with a wrong type (DCGM's bug 2032468)
+        return error_result(codes.NOT_SUPPORTED)
+    if field.is_counter and kind == _DOUBLE:  # counters with a wrong type (DCGM's bug 2032468)
         kind = _UNSIGNED_LONG_LONG
-    if kind >= len(_VALUES):
-        return error_answer(UNREADABLE)
-    value = _VALUES[kind].unpack_from(held)[0]
-    return finite(value) if kind == _DOUBLE else value
+    if kind >= len(_VALUE_STRUCTS):
+        return error_result(UNREADABLE)
+    value = _VALUE_STRUCTS[kind].unpack_from(payload)[0]
+    return finite_or_none(value) if kind == _DOUBLE else value
 
 
-def finite(value: float) -> Plain:
+def finite_or_none(value: float) -> Plain:
     """Return the number, or None for NaN and infinity, which JSON does not have."""
     return value if value - value == 0.0 else None

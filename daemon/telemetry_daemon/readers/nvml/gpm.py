@@ -1,4 +1,4 @@
-"""GPM: averages between two samples of counters, on Hopper and newer GPUs. Each poll compares a new sample with the last."""
+"""Reads GPM (GPU performance monitoring, since Hopper): averages between the counter samples of this poll and the last."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import Refused, error_answer
+from telemetry_daemon.readers.binding import FailedCall, error_result
 from telemetry_daemon.readers.nvml import codes
-from telemetry_daemon.readers.nvml.asker import Asker
-from telemetry_daemon.readers.nvml.fields import finite
+from telemetry_daemon.readers.nvml.device_caller import DeviceCaller
+from telemetry_daemon.readers.nvml.fields import finite_or_none
 from telemetry_daemon.readers.nvml.library import Nvml
 
 if TYPE_CHECKING:
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 # The library requires a tenth of a second between samples. An average over minutes is not a current reading.
 MIN_SECONDS = 0.1
 MAX_SECONDS = 120.0
-# 1 graphics, 2 SM, 3 occupancy, 5 any tensor unit, 10 memory bandwidth; the pipes: 4 integers, 6, 7 and 9 of the tensor
-# units, 11 to 13 the others; all in per cent. 8 needs a newer driver, and the behaviour of other drivers on an unknown
-# number is not documented.
+# Metrics in per cent: 1 graphics, 2 SM, 3 occupancy, 5 any tensor unit, 10 memory bandwidth; for pipes: 4 integers, 6, 7
+# and 9 tensor units, 11 to 13 floating point. 8 is left out, because older drivers may fail on an unknown number.
 _METRICS = (1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13)
-# As many nvmlGpmMetric_t: number, return code, value, three texts. In pynvml's structures each member costs a Python
-# function call.
+# An array of nvmlGpmMetric_t: number, return code, value, three texts. Members of pynvml's structures are slow to access.
 _MEMBERS = 6
 _METRIC_LAYOUT = struct.Struct("IId3P" * len(_METRICS))
 _METRIC_REQUEST = tuple(member for number in _METRICS for member in (number, 0, 0.0, 0, 0, 0))
 
 
-class Gpm:
+class GpmSampler:
     """Takes and compares the samples of one GPU, or of one GPU instance."""
 
-    def __init__(self, nvml: Nvml, asker: Asker, clock: Callable[[], float], gpu_instance: int | None = None) -> None:
+    def __init__(
+        self, nvml: Nvml, caller: DeviceCaller, clock: Callable[[], float], gpu_instance: int | None = None
+    ) -> None:
         self._nvml = nvml
-        self._asker = asker
+        self._caller = caller
         self._clock = clock
         self._gpu_instance = gpu_instance
         self._key = f"Gpm.{gpu_instance}"
@@ -45,21 +45,21 @@ class Gpm:
 
     def begin(self) -> None:
         """Take the first sample, if not yet taken, so that the first poll has a sample to compare with."""
-        if not self._samples and self._asker.error_if_disabled(self._key) is None:
+        if not self._samples and self._caller.error_if_disabled(self._key) is None:
             self._take_sample()
 
     def read(self) -> Plain:
-        """Return the averages since the last poll, in per cent by metric number; None without an earlier sample; or {"error": …}."""
-        code = self._asker.error_if_disabled(self._key)
+        """Return the averages since the last poll by metric number, in per cent, or {"error": …}, or None without a comparable sample."""
+        code = self._caller.error_if_disabled(self._key)
         if code is not None:
-            return error_answer(code)
+            return error_result(code)
         if self._is_too_soon():
             return None
-        previous, now = self._sampled_at, self._clock()
+        previous, sampled_at = self._sampled_at, self._clock()
         code = self._take_sample()
         if code:
-            return error_answer(code)
-        return None if previous is None or now - previous > MAX_SECONDS else self._metrics()
+            return error_result(code)
+        return None if previous is None or sampled_at - previous > MAX_SECONDS else self._averages()
 
     def close(self) -> None:
         """Free the samples."""
@@ -68,47 +68,47 @@ class Gpm:
         self._samples = []
 
     def _allocate(self) -> int:
-        support = self._nvml.call("nvmlGpmQueryDeviceSupport", self._asker.handle)
-        if isinstance(support, Refused):
+        support = self._nvml.call("nvmlGpmQueryDeviceSupport", self._caller.handle)
+        if isinstance(support, FailedCall):
             return support.code
         if not support.isSupportedDevice:
             return codes.NOT_SUPPORTED
         for _ in range(2):
             sample = self._nvml.call("nvmlGpmSampleAlloc")
-            if isinstance(sample, Refused):
+            if isinstance(sample, FailedCall):
                 self.close()
                 return sample.code
             self._samples.append(sample)
         return 0
 
     def _is_too_soon(self) -> bool:
-        """Return whether the last sample is too recent to compare with. The first poll waits instead."""
+        """Return whether the last sample is too recent to be compared with a new sample. The first poll waits until it is not."""
         wait_seconds = 0.0 if self._sampled_at is None else MIN_SECONDS - (self._clock() - self._sampled_at)
         if wait_seconds > 0 and self._is_first:
-            time.sleep(wait_seconds)  # two samples that are closer together give no average
+            time.sleep(wait_seconds)  # the library computes no average of two samples that are closer together
             wait_seconds = 0.0
         self._is_first = False
         return wait_seconds > 0
 
     def _take_sample(self) -> int:
         code = 0 if self._samples else self._allocate()
-        now = self._clock()
+        sampled_at = self._clock()
         code = code or self._fill_sample()
-        self._sampled_at = None if code else now
+        self._sampled_at = None if code else sampled_at
         if code:
-            self._asker.judge(self._key, code)
+            self._caller.handle_error(self._key, code)
         return code
 
     def _fill_sample(self) -> int:
         self._samples.reverse()
-        handle, newer = self._asker.handle, self._samples[1]
+        handle, sample = self._caller.handle, self._samples[1]
         if self._gpu_instance is None:
-            result = self._nvml.call("nvmlGpmSampleGet", handle, newer)
+            result = self._nvml.call("nvmlGpmSampleGet", handle, sample)
         else:
-            result = self._nvml.call("nvmlGpmMigSampleGet", handle, self._gpu_instance, newer)
-        return result.code if isinstance(result, Refused) else 0
+            result = self._nvml.call("nvmlGpmMigSampleGet", handle, self._gpu_instance, sample)
+        return result.code if isinstance(result, FailedCall) else 0
 
-    def _metrics(self) -> Plain:
+    def _averages(self) -> Plain:
         request = self._nvml.module.c_nvmlGpmMetricsGet_t()
         request.version = 1
         request.numMetrics = len(_METRICS)
@@ -116,9 +116,9 @@ class Gpm:
         offset = type(request).metrics.offset
         _METRIC_LAYOUT.pack_into(request, offset, *_METRIC_REQUEST)
         result = self._nvml.call("nvmlGpmMetricsGet", request)
-        if isinstance(result, Refused):
-            self._asker.judge(self._key, result.code)
-            return error_answer(result.code)
+        if isinstance(result, FailedCall):
+            self._caller.handle_error(self._key, result.code)
+            return error_result(result.code)
         members = _METRIC_LAYOUT.unpack_from(request, offset)
         metrics = zip(_METRICS, members[1::_MEMBERS], members[2::_MEMBERS], strict=True)
-        return {str(number): error_answer(code) if code else finite(value) for number, code, value in metrics}
+        return {str(number): error_result(code) if code else finite_or_none(value) for number, code, value in metrics}

@@ -1,4 +1,4 @@
-"""Loads NVML through pynvml, without importing ctypes.util. Makes direct library calls if pynvml is too slow or incomplete."""
+"""Loads NVML through pynvml, without importing ctypes.util. Calls the library directly where pynvml is slow or incomplete."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from telemetry_daemon.readers.binding import Binding, Refused, SessionOverError, can_be_loaded
+from telemetry_daemon.readers.binding import Binding, FailedCall, SessionEndedError, can_be_loaded
 from telemetry_daemon.readers.nvml import codes
 
-_UTIL = "ctypes.util"
+_UTIL_MODULE = "ctypes.util"
 LIBRARY = "libnvidia-ml.so.1"
 # nvmlFieldValue_t: number, scope, timestamp, latency, type, return code, value.
 _FIELD_VALUE = struct.Struct("IIqqII8s")
@@ -31,16 +31,16 @@ def find_library(name: str) -> str | None:
 @contextmanager
 def lazy_ctypes_util() -> Iterator[None]:
     """Within this block, make `from ctypes.util import find_library` return the lazy function above."""
-    if _UTIL in sys.modules:
+    if _UTIL_MODULE in sys.modules:
         yield
         return
-    stand_in = ModuleType(_UTIL)
+    stand_in = ModuleType(_UTIL_MODULE)
     vars(stand_in)["find_library"] = find_library
-    sys.modules[_UTIL] = stand_in
+    sys.modules[_UTIL_MODULE] = stand_in
     try:
         yield
     finally:
-        del sys.modules[_UTIL]
+        del sys.modules[_UTIL_MODULE]
 
 
 class Nvml(Binding):
@@ -50,35 +50,37 @@ class Nvml(Binding):
         super().__init__(codes.FUNCTION_NOT_FOUND)
 
     def load(self) -> None:
-        """Load the library. Raises SessionOverError if it is missing."""
+        """Load the library. Raises SessionEndedError if it is missing."""
         if not can_be_loaded(LIBRARY):
-            raise SessionOverError(codes.LIBRARY_NOT_FOUND)
+            raise SessionEndedError(codes.LIBRARY_NOT_FOUND)
         if self.module is None:
             with lazy_ctypes_util():
                 self.module = importlib.import_module("pynvml")
             self.error = self.module.NVMLError
-            # The oldest versions of pynvml raise NVMLError itself, and a TypeError for another signature.
+            # The oldest versions of pynvml raise NVMLError itself, and TypeError if the function takes other arguments.
             self.mismatches = (getattr(self.module, "NVMLLibraryMismatchError", self.error), TypeError)
 
     @property
-    def has_raw(self) -> bool:
+    def allows_direct_calls(self) -> bool:
         """Return whether direct library calls are possible. An old package of the same name does not support them."""
         return hasattr(self.module, "_nvmlGetFunctionPointer")
 
-    def field_values(self, handle: Any, ids: Sequence[tuple[int, int]]) -> list[FieldValue] | Refused:
-        """Return the driver's answer for each number and scope. In pynvml's structures each member costs a function call."""
-        if not self.has_raw:
+    def field_values(self, handle: Any, ids: Sequence[tuple[int, int]]) -> list[FieldValue] | FailedCall:
+        """Return the driver's result for each field number and scope. Members of pynvml's structures are slow to access."""
+        if not self.allows_direct_calls:
             code_or_error = self.call("nvmlDeviceGetFieldValues", handle, ids)
             return (
-                code_or_error if isinstance(code_or_error, Refused) else list(_FIELD_VALUE.iter_unpack(code_or_error))
+                code_or_error
+                if isinstance(code_or_error, FailedCall)
+                else list(_FIELD_VALUE.iter_unpack(code_or_error))
             )
         items = ctypes.create_string_buffer(_FIELD_VALUE.size * len(ids))
         for position, (number, scope) in enumerate(ids):
             _FIELD_VALUE.pack_into(items, _FIELD_VALUE.size * position, number, scope, 0, 0, 0, 0, b"")
-        code = self.raw("nvmlDeviceGetFieldValues", handle, len(ids), items)
-        return Refused(code) if code else list(_FIELD_VALUE.iter_unpack(items))
+        code = self.call_directly("nvmlDeviceGetFieldValues", handle, len(ids), items)
+        return FailedCall(code) if code else list(_FIELD_VALUE.iter_unpack(items))
 
-    def raw(self, name: str, *arguments: Any) -> int:
+    def call_directly(self, name: str, *arguments: Any) -> int:
         """Return the error number of a direct library call, which is cheaper than a call through pynvml."""
         try:
             return int(self.module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001 # in every wheel; gpustat relies on it, too
@@ -86,6 +88,6 @@ class Nvml(Binding):
             return int(error.value)
 
 
-def address(handle: Any) -> int:
+def handle_address(handle: Any) -> int:
     """Return the address of a handle, which identifies it. Handles are neither hashable nor comparable."""
     return ctypes.cast(handle, ctypes.c_void_p).value or 0

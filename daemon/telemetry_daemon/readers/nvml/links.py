@@ -8,15 +8,12 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import Refused, error_in, is_value
+from telemetry_daemon.readers.binding import FailedCall, error_code, is_value
 from telemetry_daemon.readers.nvml import codes, fields
-from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.calls import link_errors, link_state
+from telemetry_daemon.readers.nvml.device_caller import DeviceCaller
 from telemetry_daemon.readers.nvml.fields import Field
 from telemetry_daemon.readers.nvml.library import Nvml
-
-if TYPE_CHECKING:
-    from telemetry_parsers.model import Plain
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -38,14 +35,14 @@ def _link_fields(count: int) -> tuple[Field, ...]:
 class Links:
     """Reads the links of one GPU. Their number is read once."""
 
-    def __init__(self, asker: Asker) -> None:
-        self._asker = asker
+    def __init__(self, caller: DeviceCaller) -> None:
+        self._caller = caller
         self._count: Plain = None
 
     def read(self) -> Plain:
-        """Return `each`, the values by link, and `together`, the sum of the traffic for drivers that do not report it by link."""
+        """Return `each`, the values by link, and `together`, the total traffic if the driver does not report it by link."""
         count = self._count if self._count is not None else self._link_count()
-        if isinstance(count, int) or error_in(count) in codes.FIELD_SWITCHES_OFF:
+        if isinstance(count, int) or error_code(count) in codes.FIELD_DISABLING_ERRORS:
             self._count = count
         if not isinstance(count, int):
             return count
@@ -55,55 +52,55 @@ class Links:
         return {"each": links, "together": {} if has_traffic_by_link else self._read_sums()}
 
     def _link_count(self) -> Plain:
-        count = self._asker.fields((fields.LINK_COUNT,))[fields.LINK_COUNT.name]
+        count = self._caller.field_results((fields.LINK_COUNT,))[fields.LINK_COUNT.name]
         if is_value(count):
             return min(int(count), _MAX_LINKS)
-        if error_in(count) not in (None, *codes.FIELD_SWITCHES_OFF):
+        if error_code(count) not in (None, *codes.FIELD_DISABLING_ERRORS):
             return count
         for link in range(_MAX_LINKS):
-            _, state = self._asker.answer(link_state(link))
-            if error_in(state) is not None:
-                return state if link == 0 or error_in(state) not in codes.FIELD_SWITCHES_OFF else link
+            _, state = self._caller.keyed_result(link_state(link))
+            if error_code(state) is not None:
+                return state if link == 0 or error_code(state) not in codes.FIELD_DISABLING_ERRORS else link
         return _MAX_LINKS
 
     def _read_by_link(self, count: int) -> dict[str, dict[str, Plain]]:
         batch = _link_fields(count)
-        found = self._asker.fields(batch)
-        # The answers are in the order of the batch: all names of the first link, then of the second.
-        answers = (found[field.name] for field in batch)
+        results_by_name = self._caller.field_results(batch)
+        # The results are in the order of the batch: all names of the first link, then of the second.
+        results = (results_by_name[field.name] for field in batch)
         return {
-            str(link): self._with_older_calls(link, dict(zip(_NAMES, islice(answers, len(_NAMES)), strict=True)))
+            str(link): self._with_older_calls(link, dict(zip(_NAMES, islice(results, len(_NAMES)), strict=True)))
             for link in range(count)
         }
 
-    def _with_older_calls(self, link: int, answers: dict[str, Plain]) -> dict[str, Plain]:
-        """Return the values. Older calls replace fields that the driver does not support."""
-        if error_in(answers["state"]) is not None:
-            _, answers["state"] = self._asker.answer(link_state(link))
+    def _with_older_calls(self, link: int, results: dict[str, Plain]) -> dict[str, Plain]:
+        """Return the results for a link. Results of older calls replace fields that the driver does not support."""
+        if error_code(results["state"]) is not None:
+            _, results["state"] = self._caller.keyed_result(link_state(link))
         for name, counter in _COUNTERS.items():
-            if error_in(answers[name]) is not None:
-                _, answers[name] = self._asker.answer(link_errors(link, counter))
-        return answers
+            if error_code(results[name]) is not None:
+                _, results[name] = self._caller.keyed_result(link_errors(link, counter))
+        return results
 
     def _read_sums(self) -> dict[str, Plain]:
         numbers = dict(fields.LINK)
         batch = [Field(name, numbers[name], fields.ALL_LINKS) for name in fields.LINKS_TOGETHER]
-        return self._asker.fields(batch)
+        return self._caller.field_results(batch)
 
 
-def read(nvml: Nvml, asker: Asker) -> Plain:
+def read_fabric(nvml: Nvml, caller: DeviceCaller) -> Plain:
     """Return the state, status, clique and cluster of the fabric, or {"error": …} without a fabric."""
-    return asker.custom("GpuFabricInfo", lambda: _fabric_info(nvml, asker.handle))
+    return caller.guarded_call("GpuFabricInfo", lambda: _fabric_info(nvml, caller.handle))
 
 
-def _fabric_info(nvml: Nvml, handle: Any) -> Plain | Refused:
+def _fabric_info(nvml: Nvml, handle: Any) -> Plain | FailedCall:
     structure = getattr(nvml.module, "c_nvmlGpuFabricInfo_v2_t", None)
     if structure is None:  # pynvml before 12.550
-        return Refused(codes.NOT_SUPPORTED)
+        return FailedCall(codes.NOT_SUPPORTED)
     info = structure()
     info.version = _VERSION_2
     result = nvml.call("nvmlDeviceGetGpuFabricInfoV", handle, ctypes.byref(info))
-    if isinstance(result, Refused):
+    if isinstance(result, FailedCall):
         return result
     return {
         "state": int(info.state),

@@ -10,14 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.guarded.reading import read_file
-from telemetry_daemon.readers.binding import Refused, error_answer
+from telemetry_daemon.readers.binding import FailedCall, error_result
 from telemetry_daemon.readers.nvml import codes
-from telemetry_daemon.readers.nvml.asker import Asker
+from telemetry_daemon.readers.nvml.device_caller import DeviceCaller
 from telemetry_daemon.readers.nvml.fields import driver_version
 from telemetry_daemon.readers.nvml.library import Nvml
-
-if TYPE_CHECKING:
-    from telemetry_parsers.model import Plain
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
 KINDS = ("Compute", "Graphics", "MPSCompute")
 # The newest form of each call first. The layout of entries has not changed since driver 450.
 _SUFFIXES = ("_v3", "_v2")
-_ROOM = 64
+_FIRST_CAPACITY = 64
 _UNKNOWN = (1 << 64) - 1
 _NO_INSTANCE = (1 << 32) - 1
 # These drivers write entries that are 8 bytes too long, which makes the PIDs wrong.
@@ -34,13 +31,13 @@ _MAX_NAME_LENGTH = 256
 # The service of DCGM, and the exporter that contains DCGM.
 _HOST_ENGINES = frozenset({b"nv-hostengine", b"dcgm-exporter"})
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
-CALL = "nvmlDeviceGetProcessUtilization"
+UTILIZATION_CALL = "nvmlDeviceGetProcessUtilization"
 # The error for "no sample". Also pynvml's result if the driver has no samples.
 _NO_SAMPLES = frozenset({0, codes.NOT_FOUND})
-_MAX_SIZE = 1 << 16
+_MAX_CAPACITY = 1 << 16
 
 
-class _Entry(ctypes.Structure):
+class _ProcessEntry(ctypes.Structure):
     """nvmlProcessInfo_t of the calls _v2 and _v3."""
 
     _fields_ = (
@@ -51,13 +48,13 @@ class _Entry(ctypes.Structure):
     )
 
 
-def _number(value: int | None, otherwise: int) -> int:
-    return otherwise if value is None else value
+def _value_or(value: int | None, default: int) -> int:
+    return default if value is None else value
 
 
-def _instances(process: Any) -> tuple[int, int]:
+def _instance_numbers(process: Any) -> tuple[int, int]:
     names = ("gpuInstanceId", "computeInstanceId")
-    gpu, compute = (_number(getattr(process, name, None), _NO_INSTANCE) for name in names)
+    gpu, compute = (_value_or(getattr(process, name, None), _NO_INSTANCE) for name in names)
     return gpu, compute
 
 
@@ -67,50 +64,51 @@ class ProcessLists:
     def __init__(self, nvml: Nvml, driver: str, proc: str = "/proc") -> None:
         self._nvml = nvml
         self._unusable = _LONGER_ENTRIES[0] <= driver_version(driver) < _LONGER_ENTRIES[1]
-        self._entries: Any = (_Entry * _ROOM)()
+        self._entries: Any = (_ProcessEntry * _FIRST_CAPACITY)()
         self._proc = proc
         self._suffixes: dict[str, str] = {}
 
-    def read(self, asker: Asker) -> dict[str, Plain]:
+    def read(self, caller: DeviceCaller) -> dict[str, Plain]:
         """Return the lists by kind. Entries are [PID, name, bytes, GPU instance, compute instance]; unknown values are None."""
-        return {kind: self._list(asker, kind) for kind in KINDS}
+        return {kind: self._read_list(caller, kind) for kind in KINDS}
 
-    def _list(self, asker: Asker, kind: str) -> Plain:
+    def _read_list(self, caller: DeviceCaller, kind: str) -> Plain:
         if self._unusable:
-            return error_answer(codes.NOT_SUPPORTED)
-        ask = self._in_one_call if self._nvml.has_raw else self._in_two_calls
-        return asker.custom(kind, partial(ask, asker, kind))
+            return error_result(codes.NOT_SUPPORTED)
+        read = self._read_in_one_call if self._nvml.allows_direct_calls else self._read_with_pynvml
+        return caller.guarded_call(kind, partial(read, caller, kind))
 
-    def _in_one_call(self, asker: Asker, kind: str) -> list[Plain] | Refused:
-        code, count = self._fill_entries(asker, kind)
-        return Refused(code) if code else [self._plain(entry) for entry in self._entries[:count]]
+    def _read_in_one_call(self, caller: DeviceCaller, kind: str) -> list[Plain] | FailedCall:
+        code, count = self._fill_entries(caller, kind)
+        return FailedCall(code) if code else [self._plain(entry) for entry in self._entries[:count]]
 
-    def _in_two_calls(self, asker: Asker, kind: str) -> list[Plain] | Refused:
+    def _read_with_pynvml(self, caller: DeviceCaller, kind: str) -> list[Plain] | FailedCall:
         """Read a list with pynvml, which makes one call for the count and one for the entries."""
-        found: list[Any] | Refused = self._nvml.call(f"nvmlDeviceGet{kind}RunningProcesses", asker.handle)
-        if isinstance(found, Refused):
+        found: list[Any] | FailedCall = self._nvml.call(f"nvmlDeviceGet{kind}RunningProcesses", caller.handle)
+        if isinstance(found, FailedCall):
             return found
         entries = (
-            _Entry(process.pid, _number(process.usedGpuMemory, _UNKNOWN), *_instances(process)) for process in found
+            _ProcessEntry(process.pid, _value_or(process.usedGpuMemory, _UNKNOWN), *_instance_numbers(process))
+            for process in found
         )
         return [self._plain(entry) for entry in entries]
 
-    def _fill_entries(self, asker: Asker, kind: str) -> tuple[int, int]:
+    def _fill_entries(self, caller: DeviceCaller, kind: str) -> tuple[int, int]:
         code, count = codes.FUNCTION_NOT_FOUND, 0
         for suffix in (self._suffixes[kind],) if kind in self._suffixes else _SUFFIXES:
-            code, count = self._ask(asker.handle, f"nvmlDeviceGet{kind}RunningProcesses{suffix}")
+            code, count = self._call_directly(caller.handle, f"nvmlDeviceGet{kind}RunningProcesses{suffix}")
             if code != codes.FUNCTION_NOT_FOUND:
                 self._suffixes[kind] = suffix
                 break
         return code, count
 
-    def _ask(self, handle: Any, function: str) -> tuple[int, int]:
+    def _call_directly(self, handle: Any, function: str) -> tuple[int, int]:
         while True:
             count = ctypes.c_uint(len(self._entries))
-            code = self._nvml.raw(function, handle, ctypes.byref(count), self._entries)
-            if code != codes.INSUFFICIENT_SIZE or len(self._entries) >= _MAX_SIZE:
+            code = self._nvml.call_directly(function, handle, ctypes.byref(count), self._entries)
+            if code != codes.INSUFFICIENT_SIZE or len(self._entries) >= _MAX_CAPACITY:
                 return code, min(count.value, len(self._entries))
-            self._entries = (_Entry * min(2 * max(count.value, len(self._entries)) + 5, _MAX_SIZE))()
+            self._entries = (_ProcessEntry * min(2 * max(count.value, len(self._entries)) + 5, _MAX_CAPACITY))()
 
     def _plain(self, entry: Any) -> list[Plain]:
         memory = None if entry.memory == _UNKNOWN else entry.memory
@@ -118,7 +116,7 @@ class ProcessLists:
         return [entry.pid, self._name(entry.pid), memory, *(None if n == _NO_INSTANCE else n for n in instances)]
 
     def _name(self, pid: int) -> str | None:
-        """Return the name of a process. None in a container, where the PID of the host may be another process."""
+        """Return the name of a process, or None in a container, where the same PID may be another process."""
         try:
             if os.readlink(f"{self._proc}/self/ns/pid") != _FIRST_PID_NAMESPACE:  # noqa: PTH115  # pathlib costs 0.4 MiB
                 return None
@@ -128,40 +126,42 @@ class ProcessLists:
 
 
 def find_host_engine(proc: str = "/proc") -> int | None:
-    """Return the PID of a running DCGM host engine, or None if there is none or it is not visible from this container."""
+    """Return the PID of a running DCGM host engine, or None if no such process exists or is visible in this container."""
     pids = (name for name in os.listdir(proc) if name.isdecimal())  # noqa: PTH208  # pathlib costs 0.4 MiB
-    return next((int(pid) for pid in pids if _program(f"{proc}/{pid}/comm") in _HOST_ENGINES), None)
+    return next((int(pid) for pid in pids if _program_name(f"{proc}/{pid}/comm") in _HOST_ENGINES), None)
 
 
-def _program(path: str) -> bytes:
+def _program_name(path: str) -> bytes:
     try:
         return read_file(path, _MAX_NAME_LENGTH).strip()
     except OSError:  # the process has exited
         return b""
 
 
-class ProcessUse:
-    """Reads the samples of utilization that are newer than those of the last poll."""
+class ProcessUtilization:
+    """Reads the utilization of processes from samples that are newer than those of the last poll."""
 
     def __init__(self, nvml: Nvml, clock: Callable[[], float] = time.time) -> None:
         self._nvml = nvml
         self._clock = clock
         self._newest = 0
 
-    def read(self, asker: Asker) -> Plain:
-        """Return the utilization in per cent by PID of processes that were active since the last poll. None without samples."""
-        return asker.custom(CALL, partial(self._samples, asker.handle))
+    def read(self, caller: DeviceCaller) -> Plain:
+        """Return [PID, utilization in per cent] of the processes that were active since the last poll, or None at the first poll."""
+        return caller.guarded_call(UTILIZATION_CALL, partial(self._samples, caller.handle))
 
-    def _samples(self, handle: Any) -> list[Plain] | Refused | None:
+    def _samples(self, handle: Any) -> list[Plain] | FailedCall | None:
         if self._newest > self._clock() * 1e6:  # the clock was set back, so all samples would be older
             self._newest = 0
         since = self._newest
-        found: Any = self._nvml.call(CALL, handle, since)
-        if isinstance(found, Refused) and found.code not in _NO_SAMPLES:
+        found: Any = self._nvml.call(UTILIZATION_CALL, handle, since)
+        if isinstance(found, FailedCall) and found.code not in _NO_SAMPLES:
             return found
-        samples = [] if isinstance(found, Refused) else sorted(found[:_MAX_SIZE], key=lambda item: int(item.timeStamp))
+        samples = (
+            [] if isinstance(found, FailedCall) else sorted(found[:_MAX_CAPACITY], key=lambda item: int(item.timeStamp))
+        )
         self._newest = max([since, *(int(sample.timeStamp) for sample in samples[-1:])])
-        # The first answer has all samples that the driver has stored, even for processes that exited long ago.
+        # The driver returns all stored samples to the first poll, even those of processes that exited long ago.
         percents: dict[int, int] = {
             int(sample.pid): int(sample.smUtil) for sample in samples if int(sample.timeStamp) > since
         }

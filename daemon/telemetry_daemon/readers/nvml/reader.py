@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.readers.binding import SessionOverError
+from telemetry_daemon.readers.binding import SessionEndedError
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.events import EventInbox
 from telemetry_daemon.readers.nvml.gpu import TIERS
@@ -23,11 +23,11 @@ _INIT_NO_GPUS = 1
 _FIRST_PAUSE_SECONDS = 5.0
 _MAX_PAUSE_SECONDS = 60.0
 # A failed session is replaced at once if it has worked for this long.
-_WELL_SECONDS = 60.0
-# A new initialisation is necessary to find the first GPU, or the new MIG instances of a GPU.
-_RENEWED_AFTER_SECONDS = 5.0
-_LOOKED_FOR_AGAIN_SECONDS = 30.0
-# These errors rarely disappear soon, such as denied device nodes.
+_MIN_WORKING_SECONDS = 60.0
+# The library finds the first GPU of a node, and new MIG instances, only when it is initialised again.
+_MIN_OUTDATED_SECONDS = 5.0
+_MIN_EMPTY_SECONDS = 30.0
+# Errors that rarely disappear soon, for example because device nodes are denied.
 _PERSISTENT = frozenset({codes.NO_PERMISSION, codes.OPERATING_SYSTEM, codes.UNKNOWN})
 
 
@@ -39,7 +39,7 @@ class NvmlReader:
         self._nvml = Nvml()
         self._session: Session | None = None
         self._inbox = EventInbox()
-        self._began = 0.0
+        self._session_start = 0.0
         self._initialised = False
         self._is_thread_blocked = False
         self._pause = 0.0
@@ -55,19 +55,19 @@ class NvmlReader:
             raise ReaderRefusal(*self._refused)
         try:
             self._begin()
-        except SessionOverError as error:
+        except SessionEndedError as error:
             self.close()
             raise self._postpone(error.code, codes.refusal(error.code, codes.REFUSALS_AT_INIT)) from None
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """Return the answers of these tiers for the node, its GPUs and their events. The default is all tiers."""
+        """Return the results of these tiers for the node, its GPUs and their events. An empty sequence means all tiers."""
         return {tier: self._read_tier(tier) for tier in calls or TIERS}
 
     def close(self) -> None:
         """Release the GPUs and the library."""
         session, self._session = self._session, None
         if session is not None and not session.close():
-            self._is_thread_blocked = True  # a shutdown would crash the thread
+            self._is_thread_blocked = True  # nvmlShutdown would crash the thread
             return
         if self._initialised:
             self._nvml.call("nvmlShutdown")
@@ -81,20 +81,20 @@ class NvmlReader:
             self.open()
         try:
             return self._open_session().read(tier)
-        except SessionOverError as error:
+        except SessionEndedError as error:
             self._replace_session(error.code)
         try:
             return self._open_session().read(tier)
-        except SessionOverError as error:
+        except SessionEndedError as error:
             self.close()
             raise self._postpone(error.code, codes.refusal(error.code)) from None
 
     def _begin(self) -> None:
-        """Begin a session. Raises SessionOverError if the library is missing or unusable."""
+        """Begin a session. Raises SessionEndedError if the library is missing or unusable."""
         self._nvml.load()
         self._nvml.require_call("nvmlInitWithFlags", _INIT_NO_GPUS)
         self._initialised = True
-        self._began = self._clock()
+        self._session_start = self._clock()
         self._session = Session(self._nvml, self._clock, self._inbox)
         self._session.begin()
 
@@ -104,14 +104,16 @@ class NvmlReader:
         return self._session
 
     def _needs_new_session(self) -> bool:
-        session, age = self._open_session(), self._clock() - self._began
-        return (session.stale and age >= _RENEWED_AFTER_SECONDS) or (session.empty and age >= _LOOKED_FOR_AGAIN_SECONDS)
+        session, age = self._open_session(), self._clock() - self._session_start
+        return (session.is_outdated and age >= _MIN_OUTDATED_SECONDS) or (
+            session.has_no_gpus and age >= _MIN_EMPTY_SECONDS
+        )
 
     def _replace_session(self, code: int) -> None:
-        """Close the session. Open a new one at once if it was old enough, else after a pause."""
-        age = self._clock() - self._began
+        """Close the session. Open a new session, or raise ReaderRefusal if the closed session failed soon after its start."""
+        age = self._clock() - self._session_start
         self.close()
-        if age >= _WELL_SECONDS:
+        if age >= _MIN_WORKING_SECONDS:
             self._pause = 0.0
             self._refused = None
         else:

@@ -1,4 +1,4 @@
-"""A session, from one initialisation of the library to the next: all GPUs, including lost GPUs, and their events."""
+"""A session: the time from one initialisation of the library to the next, with all GPUs, including lost GPUs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError
+from telemetry_daemon.readers.binding import DeviceLostError, FailedCall, SessionEndedError
 from telemetry_daemon.readers.nvml import codes
-from telemetry_daemon.readers.nvml.asker import DENIED_AGAIN_SECONDS
 from telemetry_daemon.readers.nvml.calls import fast_calls
-from telemetry_daemon.readers.nvml.events import EventInbox, Events
-from telemetry_daemon.readers.nvml.fields import branch_of, counter_fields
-from telemetry_daemon.readers.nvml.gpu import Gpu, Shared
+from telemetry_daemon.readers.nvml.device_caller import DENIED_AGAIN_SECONDS
+from telemetry_daemon.readers.nvml.events import EventInbox, EventReceiver
+from telemetry_daemon.readers.nvml.fields import branch_version, counter_fields
+from telemetry_daemon.readers.nvml.gpu import Gpu, SessionContext
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.processes import ProcessLists, find_host_engine
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 # The pause before the next search for a lost GPU: 30 s, 60 s … 5 min.
 _FIRST_PAUSE_SECONDS = 30.0
 _MAX_PAUSE_SECONDS = 300.0
-# The search for DCGM reads all processes, which takes milliseconds.
+# The search for DCGM reads the names of all processes, which takes milliseconds.
 _FIND_DCGM_SECONDS = 300.0
 # The fields that are reported for a GPU that no longer responds.
 _IDENTITY = ("index", "bus_id", "uuid", "name", "serial")
 
 
-class Slot:
-    """The GPU with an index of the library, or its identity while the GPU does not respond."""
+class GpuSlot:
+    """The GPU at an index of the library. While it does not respond, its last identity is reported."""
 
-    def __init__(self, shared: Shared, events: Events, index: int) -> None:
-        self._shared = shared
+    def __init__(self, context: SessionContext, events: EventReceiver, index: int) -> None:
+        self._context = context
         self._events = events
         self._index = index
         self._pause = 0.0
@@ -43,8 +43,8 @@ class Slot:
         self._find()
 
     def read(self, tier: str) -> dict[str, Plain] | None:
-        """Return the answers of a tier, the identity of a lost GPU with its error, or None if the GPU was never found."""
-        if self.gpu is None and self._shared.clock() >= self._not_before:
+        """Return the results of a tier, the identity of a lost GPU with its error, or None if the GPU was never found."""
+        if self.gpu is None and self._context.clock() >= self._not_before:
             self._find()
         if self.gpu is not None:
             try:
@@ -53,9 +53,9 @@ class Slot:
                 self._mark_as_lost(error.code)
         return {**self.identity, "lost": {"error": self.code}} if self.identity else None
 
-    def _with_watch_state(self, tier: str, answer: dict[str, Plain], bus_id: str) -> dict[str, Plain]:
-        """Add `watched` to the answer of the fast tier: whether events of the GPU would be received now."""
-        return {**answer, "watched": self._events.is_watched(bus_id)} if tier == "fast" else answer
+    def _with_watch_state(self, tier: str, result: dict[str, Plain], bus_id: str) -> dict[str, Plain]:
+        """Add `watched` to the result of the fast tier: whether events of the GPU can be received now."""
+        return {**result, "watched": self._events.is_watched(bus_id)} if tier == "fast" else result
 
     def begin_gpm(self) -> None:
         """Take the first samples of GPM, if the GPU responds."""
@@ -66,22 +66,22 @@ class Slot:
                 self._mark_as_lost(error.code)
 
     def close(self) -> None:
-        """Free the samples."""
+        """Free the GPM samples."""
         if self.gpu is not None:
             self.gpu.close()
 
     def _find(self) -> None:
-        """Find the GPU by its bus address if known. A search by UUID would fail if any other GPU does."""
+        """Find the GPU by its bus address, or its index if that is unknown. A search by UUID would fail if any GPU is lost."""
         bus_id = self.identity.get("bus_id")
         if bus_id:
-            handle = self._shared.nvml.call("nvmlDeviceGetHandleByPciBusId", bus_id)
+            handle = self._context.nvml.call("nvmlDeviceGetHandleByPciBusId", bus_id)
         else:
-            handle = self._shared.nvml.call("nvmlDeviceGetHandleByIndex", self._index)
-        if isinstance(handle, Refused):
+            handle = self._context.nvml.call("nvmlDeviceGetHandleByIndex", self._index)
+        if isinstance(handle, FailedCall):
             self._mark_as_lost(handle.code)
             return
         try:
-            self.gpu = Gpu(self._shared, self._index, handle)
+            self.gpu = Gpu(self._context, self._index, handle)
         except DeviceLostError as error:
             self._mark_as_lost(error.code)
             return
@@ -92,8 +92,8 @@ class Slot:
             self._events.watch(handle, self.gpu.bus_id)
 
     def _mark_as_lost(self, code: int) -> None:
-        if code in codes.ENDS_SESSION and code != codes.GPU_NOT_FOUND:
-            raise SessionOverError(code)
+        if code in codes.SESSION_ENDING_ERRORS and code != codes.GPU_NOT_FOUND:
+            raise SessionEndedError(code)
         if self.gpu is not None and self.gpu.bus_id:
             self._events.add_loss(self.gpu.bus_id, code)
         self.close()
@@ -101,7 +101,7 @@ class Slot:
         self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
         if code == codes.NO_PERMISSION:
             self._pause = DENIED_AGAIN_SECONDS
-        self._not_before = self._shared.clock() + self._pause
+        self._not_before = self._context.clock() + self._pause
 
 
 class Session:
@@ -111,42 +111,42 @@ class Session:
         self._nvml = nvml
         self._clock = clock
         self._inbox = inbox
-        self._events = Events(nvml, inbox)
+        self._events = EventReceiver(nvml, inbox)
         self._stale = False
         self._engine_pid: int | None = None
         self._next_engine_check = -math.inf
         self._device_count = 0
         self._driver: Plain = None
         self._library: Plain = None
-        self._slots: list[Slot] = []
+        self._slots: list[GpuSlot] = []
 
     def begin(self) -> None:
-        """Find all GPUs. Raises SessionOverError if the library is unusable."""
+        """Find all GPUs. Raises SessionEndedError if the library is unusable."""
         self._device_count = self._gpu_count()
         self._driver = self._node_value("nvmlSystemGetDriverVersion")
         self._library = self._node_value("nvmlSystemGetNVMLVersion")
-        branch = branch_of(str(self._library or ""), str(self._driver or ""))
-        lists = ProcessLists(self._nvml, branch)
-        shared = Shared(self._nvml, self._clock, fast_calls(branch), counter_fields(branch), lists)
+        version = branch_version(str(self._library or ""), str(self._driver or ""))
+        process_lists = ProcessLists(self._nvml, version)
+        context = SessionContext(self._nvml, self._clock, fast_calls(version), counter_fields(version), process_lists)
         for index in range(self._device_count):
-            self._slots.append(Slot(shared, self._events, index))
+            self._slots.append(GpuSlot(context, self._events, index))
 
     @property
-    def empty(self) -> bool:
+    def has_no_gpus(self) -> bool:
         """Return whether the node has no GPU."""
         return not self._slots
 
     @property
-    def stale(self) -> bool:
+    def is_outdated(self) -> bool:
         """Return whether the GPUs, MIG instances or driver have changed since the initialisation of the library."""
         return (
             self._stale
             or self._events.mig_changed
-            or any(slot.gpu is not None and slot.gpu.stale for slot in self._slots)
+            or any(slot.gpu is not None and slot.gpu.is_outdated for slot in self._slots)
         )
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """Return the answers of all GPUs for a tier, and the events since the last poll."""
+        """Return the results of all GPUs for a tier, and the events since the last poll."""
         if tier == "slow":
             self._stale = self._stale or self._has_changed()
         if tier == "gpm":  # the first samples of all GPUs, before the wait for the second
@@ -154,7 +154,7 @@ class Session:
                 slot.begin_gpm()
         gpus = [(slot, slot.read(tier)) for slot in self._slots]
         if self._is_library_lost():
-            raise SessionOverError(codes.UNKNOWN)
+            raise SessionEndedError(codes.UNKNOWN)
         unseen = [[index, slot.code] for index, (slot, found) in enumerate(gpus) if found is None]
         node: dict[str, Plain] = {
             "driver": self._driver,
@@ -185,20 +185,20 @@ class Session:
         return self._engine_pid
 
     def _gpu_count(self) -> int:
-        """Return the number of GPUs. Raises SessionOverError if the library cannot count them."""
+        """Return the number of GPUs. Raises SessionEndedError if the library cannot count them."""
         result = self._nvml.call("nvmlDeviceGetCount")
-        if not isinstance(result, Refused):
+        if not isinstance(result, FailedCall):
             return int(result)
         if result.code == codes.GPU_NOT_FOUND:
             return 0
-        raise SessionOverError(result.code)
+        raise SessionEndedError(result.code)
 
     def _node_value(self, function: str) -> Any:
-        """Return the result of a function, or None if it fails. Raises SessionOverError if the library is unusable."""
+        """Return the result of a function, or None if it fails. Raises SessionEndedError if the library is unusable."""
         result = self._nvml.call(function)
-        if isinstance(result, Refused):
-            if result.code in codes.ENDS_SESSION and result.code != codes.GPU_NOT_FOUND:
-                raise SessionOverError(result.code)
+        if isinstance(result, FailedCall):
+            if result.code in codes.SESSION_ENDING_ERRORS and result.code != codes.GPU_NOT_FOUND:
+                raise SessionEndedError(result.code)
             return None
         return result
 
@@ -208,4 +208,6 @@ class Session:
 
     def _is_library_lost(self) -> bool:
         """Return whether all GPUs were lost because of unspecific errors, which means that the library has failed."""
-        return bool(self._slots) and all(slot.gpu is None and slot.code in codes.UNSPECIFIC for slot in self._slots)
+        return bool(self._slots) and all(
+            slot.gpu is None and slot.code in codes.UNSPECIFIC_ERRORS for slot in self._slots
+        )

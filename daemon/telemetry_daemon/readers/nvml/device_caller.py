@@ -1,0 +1,172 @@
+"""Calls the library for one device. Unsupported calls are not repeated, and denied calls are repeated rarely."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from telemetry_daemon.readers.binding import (
+    DeviceLostError,
+    FailedCall,
+    SessionEndedError,
+    error_code,
+    error_result,
+    is_value,
+)
+from telemetry_daemon.readers.nvml import codes
+from telemetry_daemon.readers.nvml.calls import UUID, Call
+from telemetry_daemon.readers.nvml.fields import MAX_AT_ONCE, Field, plain_value
+from telemetry_daemon.readers.nvml.library import Nvml
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
+
+# The interval at which denied calls are repeated: permissions rarely change.
+DENIED_AGAIN_SECONDS = 600.0
+# The number of unspecific errors at the beginning of a poll after which the GPU is considered lost.
+_MAX_UNSPECIFIC = 3
+
+
+class DeviceCaller:
+    """Calls the library for one GPU or MIG instance, and remembers which calls fail."""
+
+    def __init__(self, nvml: Nvml, handle: Any, clock: Callable[[], float]) -> None:
+        self.handle = handle
+        self._nvml = nvml
+        self._clock = clock
+        self._disabled: dict[str, tuple[int, float]] = {}
+        self._working_keys: set[str] = set()
+        self._has_succeeded = False
+        self._unspecific_errors = 0
+
+    def begin_poll(self) -> None:
+        """Begin a poll, and reset the count of errors."""
+        self._has_succeeded, self._unspecific_errors = False, 0
+
+    def results(self, calls: Iterable[Call]) -> dict[str, Plain]:
+        """Make the calls, and return the results by key. The result of a failed call is {"error": number}."""
+        return dict(map(self.keyed_result, calls))
+
+    def keyed_result(self, call: Call) -> tuple[str, Plain]:
+        """Make the call, or its fallback if the call is not supported. Return the key of the call that was made, and its result."""
+        result = self._call(call)
+        if call.fallback is not None and self._needs_fallback(call.key, error_code(result)):
+            return self.keyed_result(call.fallback)
+        return call.key, result
+
+    def value(self, call: Call) -> Plain:
+        """Return the value of a call, or None if it failed."""
+        _, result = self.keyed_result(call)
+        return result if is_value(result) else None
+
+    def verify_uuid(self, uuid: Plain) -> None:
+        """Raise SessionEndedError if the handle now refers to a device with another UUID."""
+        if self.value(UUID) not in (None, uuid) and uuid is not None:
+            raise SessionEndedError(codes.ANOTHER_DEVICE)
+
+    def field_results(self, batch: Sequence[Field]) -> dict[str, Plain]:
+        """Read the fields with as few calls as possible, and return their values or errors by name."""
+        results: dict[str, Plain] = {}
+        enabled: list[Field] = []
+        for field in batch:
+            code = self.error_if_disabled(field.name)
+            if code is None:
+                enabled.append(field)
+            else:
+                results[field.name] = error_result(code)
+        for start in range(0, len(enabled), MAX_AT_ONCE):
+            results.update(self._read_batch(enabled[start : start + MAX_AT_ONCE]))
+        return results
+
+    def guarded_call(self, key: str, function: Callable[[], Any]) -> Plain:
+        """Return the result of a function that calls the library. After an error, later calls with this key may be disabled."""
+        code = self.error_if_disabled(key)
+        if code is not None:
+            return error_result(code)
+        result = function()
+        if isinstance(result, FailedCall):
+            self.handle_error(key, result.code)
+            return error_result(result.code)
+        return result
+
+    def error_if_disabled(self, key: str) -> int | None:
+        """Return the error that currently keeps a call disabled, or None if the call may be made."""
+        if key not in self._disabled:
+            return None
+        code, until = self._disabled[key]
+        return code if self._clock() < until else None
+
+    def handle_error(self, key: str, code: int, disabling_errors: frozenset[int] = codes.DISABLING_ERRORS) -> None:
+        """Disable the call if it would fail again. Raises DeviceLostError or SessionEndedError if the device or library failed."""
+        if code in codes.GPU_LOST_ERRORS:
+            raise DeviceLostError(code)
+        if code in codes.SESSION_ENDING_ERRORS:
+            raise SessionEndedError(code)
+        self._disable(key, code, disabling_errors)
+
+    def _record_success(self, key: str) -> None:
+        self._has_succeeded = True
+        self._working_keys.add(key)
+
+    def _count_error(self, code: int) -> None:
+        """Count calls that failed with an unspecific error. A GPU is lost only if all its calls fail."""
+        self._unspecific_errors = self._unspecific_errors + 1 if code in codes.UNSPECIFIC_ERRORS else 0
+        if self._unspecific_errors >= _MAX_UNSPECIFIC and not self._has_succeeded:
+            raise DeviceLostError(code)
+
+    def _needs_fallback(self, key: str, code: int | None) -> bool:
+        """Return whether to make the older call instead. Not if the newer call has ever worked, because their results may differ."""
+        return code in codes.DISABLING_ERRORS or (code in codes.FALLBACK_ERRORS and key not in self._working_keys)
+
+    def _call(self, call: Call) -> Plain:
+        code = self.error_if_disabled(call.key)
+        if code is not None:
+            return error_result(code)
+        result = self._nvml.call(call.function, self.handle, *call.arguments, convert=call.convert)
+        if isinstance(result, FailedCall):
+            self.handle_error(call.key, result.code, call.disabling_errors)
+            self._count_error(result.code)
+            return error_result(result.code)
+        self._record_success(call.key)
+        return result
+
+    def _read_batch(self, fields: Sequence[Field]) -> dict[str, Plain]:
+        code = self.error_if_disabled("FieldValues")
+        if code is not None:
+            return {field.name: error_result(code) for field in fields}
+        results = self._read_values(fields)
+        if isinstance(results, FailedCall) and results.code == codes.INVALID_ARGUMENT:
+            results = self._read_separately(fields)
+        if isinstance(results, FailedCall):
+            self.handle_error("FieldValues", results.code)
+            self._count_error(results.code)
+            return {field.name: error_result(results.code) for field in fields}
+        self._record_success("FieldValues")
+        for name, value in results.items():
+            self._disable(name, error_code(value), codes.FIELD_DISABLING_ERRORS)
+        return results
+
+    def _read_values(self, fields: Sequence[Field]) -> dict[str, Plain] | FailedCall:
+        ids = [(field.number, field.scope) for field in fields]
+        result = self._nvml.field_values(self.handle, ids)
+        if isinstance(result, FailedCall):
+            return result
+        return {field.name: plain_value(item, field) for field, item in zip(fields, result, strict=True)}
+
+    def _read_separately(self, fields: Sequence[Field]) -> dict[str, Plain] | FailedCall:
+        """Read each field with a separate call, because one unknown field may make the whole batch fail."""
+        results: dict[str, Plain] = {}
+        for field in fields:
+            value = self._read_values((field,))
+            results.update({field.name: error_result(value.code)} if isinstance(value, FailedCall) else value)
+        if any(map(is_value, results.values())):
+            return results
+        self._disabled["FieldValues"] = (codes.INVALID_ARGUMENT, self._clock() + DENIED_AGAIN_SECONDS)
+        return FailedCall(codes.INVALID_ARGUMENT)
+
+    def _disable(self, key: str, code: int | None, disabling_errors: frozenset[int]) -> None:
+        if code in disabling_errors and code is not None:
+            self._disabled[key] = (code, math.inf)
+        elif code == codes.NO_PERMISSION:
+            self._disabled[key] = (code, self._clock() + DENIED_AGAIN_SECONDS)
