@@ -1,4 +1,4 @@
-"""Columns of a framed table: the pattern of the values below a heading, and the metrics that they become."""
+"""Columns of a framed table. Each column has the pattern of its values and the metrics that are read from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _quantity_pattern(unit: str) -> str:
 _NO_VALUE = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
 
 
-def _half_pattern(unit: str) -> str:
+def _left_pattern(unit: str) -> str:
     return rf"(?:-?[0-9]{{1,12}}(?:\.[0-9]{{1,6}})?[ \t]{{0,4}}(?:{unit})|{_NO_VALUE}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
@@ -46,10 +46,10 @@ COUNT = f"({_quantity_pattern('')})"
 STATE = rf"(P[0-9]{{1,2}}|{_PLACEHOLDER})"
 BUS = r"([0-9a-fA-F:.]{6,20}|N/?A|-)"
 # `29W / 225W`, `97W / NA`, `106 W/ 250 W`, `105W  300W`, or a single placeholder for both values.
-WATTS_PAIR = rf"(?:{_PLACEHOLDER}|({_half_pattern('m?[Ww]')}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
+WATTS_PAIR = rf"(?:{_PLACEHOLDER}|({_left_pattern('m?[Ww]')}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
 # `858/65536 MiB`: the unit may be printed once, after the second number.
-BYTES_PAIR = rf"(?:{_PLACEHOLDER}|({_half_pattern('[KMGT]i?B|B|')}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
-# `On` or `Off` after a name, or any other word after two blanks. After one blank, that would be part of the name.
+BYTES_PAIR = rf"(?:{_PLACEHOLDER}|({_left_pattern('[KMGT]i?B|B|')}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
+# `On` or `Off` after a name. Any other word must follow two blanks: after one blank, it would be part of the name.
 SWITCH = r"((?:[Oo]n|[Oo]ff|[Ee]nabled?|[Dd]isabled?|N/?A|-)|(?<=[ \t][ \t])\S{1,60})"
 _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 
@@ -63,21 +63,21 @@ class Column:
 
 
 def column(pattern: str, *targets: Target | tuple[Target, ...]) -> Column:
-    """Return a column. `targets` has one item for each group of the pattern: a target, several, or `()` for none."""
+    """Return a column. Each group of the pattern has an item in `targets`: a target, a tuple of targets, or `()`."""
     return Column(pattern, tuple(item if isinstance(item, tuple) else (item,) for item in targets))
 
 
-UNKNOWN = Column(WORD)
-QUIET = Column(WORD)
-_QUIET_SWITCH = Column(SWITCH)
-_NO_ECC = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
+_UNKNOWN = Column(WORD)
+IGNORED = Column(WORD)
+_IGNORED_SWITCH = Column(SWITCH)
+_ECC_OFF_WORDS = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
 # Headings that several tools share with nvidia-smi.
-_USUAL: Mapping[str, Column] = {
+_NVIDIA_SMI_COLUMNS: Mapping[str, Column] = {
     "name": column(NAME, identity("model")),
-    "persistence-m": _QUIET_SWITCH,
+    "persistence-m": _IGNORED_SWITCH,
     "bus-id": column(BUS, identity("bus_id")),
-    "disp.a": QUIET,
-    "volatile uncorr. ecc": column(COUNT, metric("ecc_uncorrected_total", "all", words=_NO_ECC)),
+    "disp.a": IGNORED,
+    "volatile uncorr. ecc": column(COUNT, metric("ecc_uncorrected_total", "all", words=_ECC_OFF_WORDS)),
     "fan": column(PERCENT, metric("fan_ratio")),
     "temp": column(CELSIUS, metric("temperature_celsius", "core")),
     "perf": column(STATE, metric("performance_state")),
@@ -88,12 +88,12 @@ _USUAL: Mapping[str, Column] = {
 }
 
 
-def usual_columns(*headings: str) -> Mapping[str, Column]:
-    """Return the columns of these headings, with the meaning that they have in nvidia-smi."""
-    return {heading: _USUAL[heading] for heading in headings}
+def nvidia_smi_columns(*headings: str) -> Mapping[str, Column]:
+    """Return the columns that nvidia-smi prints below these headings."""
+    return {heading: _NVIDIA_SMI_COLUMNS[heading] for heading in headings}
 
 
-Pairs = list[tuple[tuple[Target, ...], str]]
+TargetTexts = list[tuple[tuple[Target, ...], str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +104,12 @@ class CellReader:
     pattern: re.Pattern[str]
     group_counts: tuple[int, ...]
 
-    def read(self, text: str) -> Pairs | None:
+    def read(self, text: str) -> TargetTexts | None:
         """Return the cell's values, each with its target, or None if the cell does not match the pattern."""
         match = self.pattern.match(text)
         if match is None:
             return None
-        pairs: Pairs = []
+        pairs: TargetTexts = []
         group = 1
         for column, group_count in zip(self.columns, self.group_counts, strict=True):
             texts = [match[group + offset] or "" for offset in range(group_count)]
@@ -118,7 +118,7 @@ class CellReader:
             group += group_count
         return pairs
 
-    def read_start(self, text: str) -> Pairs:
+    def read_start(self, text: str) -> TargetTexts:
         """Return the values at the start of a truncated cell. The last word may be a fragment and is ignored."""
         words = text[: max(text.rfind(sign) for sign in " \t()") + 1]
         for count in range(len(self.columns), 0, -1):
@@ -131,7 +131,7 @@ class CellReader:
 
 def cell_reader(names: Sequence[str], columns: Mapping[str, Column]) -> CellReader:
     """Return a reader for cells below these headings."""
-    return _reader_of(tuple(columns.get(name, UNKNOWN) for name in names))
+    return _reader_of(tuple(columns.get(name, _UNKNOWN) for name in names))
 
 
 def _reader_of(columns: tuple[Column, ...]) -> CellReader:
@@ -141,7 +141,7 @@ def _reader_of(columns: tuple[Column, ...]) -> CellReader:
 
 
 def _with_units(texts: list[str]) -> list[str]:
-    """Return the texts. In a pair of numbers, the first gets the unit of the second if it has none."""
+    """If two texts are a pair such as `858` and `65536 MiB`, append the unit of the second to the first."""
     if len(texts) == 2 and units.whole(texts[0]) is not None:
         unit = _UNIT.search(texts[1])
         return [f"{texts[0]} {unit[0]}" if unit else texts[0], texts[1]]

@@ -17,32 +17,32 @@ from telemetry_parsers.text.lines import MAX_LINES, Line, quote
 Key = tuple[str, str]
 _SEPARATOR = re.compile(r"[ \t]{0,120}:(?:[ \t]|\Z)")
 _DIGIT = re.compile(r"[0-9]")
-_LONGEST = 400
-_FRAME = frozenset("-=*+ \t")
+_MAX_LINE_LENGTH = 400
+_FRAME_CHARACTERS = frozenset("-=*+ \t")
 
 
 @dataclass(frozen=True, slots=True)
-class CardList:
+class CardListShape:
     """The format of one tool's list of `key : value`."""
 
-    card: re.Pattern[str]  # the heading of a card
-    card_targets: tuple[Target, ...]  # what the groups of `card` are, such as the index
+    card_heading: re.Pattern[str]
+    card_targets: tuple[Target, ...]  # the target of each group of `card_heading`, such as the index
     keys: Mapping[Key, tuple[Target, ...]]  # by section and key in lower case
-    quiet: frozenset[Key] = frozenset()  # known keys without a metric
-    quiet_sections: frozenset[str] = frozenset()
-    header: Mapping[str, str] = field(default_factory=dict)  # keys above the cards, and the facts that they become
-    count: str = ""  # the key of the number of cards
-    suffix: re.Pattern[str] | None = None  # a suffix to remove from keys, such as the number of the hottest sensor
-    address: tuple[Key, ...] = ()  # the keys of domain, bus, device and function, if the address is printed in parts
+    ignored: frozenset[Key] = frozenset()  # known keys without a metric
+    ignored_sections: frozenset[str] = frozenset()
+    header_facts: Mapping[str, str] = field(default_factory=dict)  # maps keys above the cards to facts
+    count_key: str = ""  # the key of the number of cards
+    ignored_suffix: re.Pattern[str] | None = None  # of a key, such as the number of the hottest sensor
+    address_keys: tuple[Key, ...] = ()  # domain, bus, device and function, if the address is printed in parts
 
 
-def is_card(line: Line, shape: CardList) -> bool:
+def is_card_heading(line: Line, shape: CardListShape) -> bool:
     """Return whether a line is the heading of a card."""
-    return line.ended and shape.card.match(line.text.strip()) is not None
+    return line.ended and shape.card_heading.match(line.text.strip()) is not None
 
 
-def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
-    """Read a list into the draft. Report the last card as truncated if it lacks the last section of the other cards."""
+def read_list(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> None:
+    """Read a list into the draft. If the last card lacks the last section of all others, report a truncated list."""
     *earlier_cards, last_card = _read_cards(lines, shape, draft) or [()]
     last_sections = {sections[-1] for sections in earlier_cards if sections}
     if earlier_cards and len(last_sections) == 1 and not last_sections & {*last_card}:
@@ -51,27 +51,27 @@ def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
         draft.complain(lines[-1].where, problem)
 
 
-def _read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tuple[str, ...]]:
-    """Read the list into the draft. Return for each card the names of its sections or, if it has none, of its keys."""
-    scan = _Scan(draft, shape)
+def _read_cards(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> list[tuple[str, ...]]:
+    """Read the list into the draft. Return the names of each card's sections, and of its keys outside of sections."""
+    state = _ScanState(draft, shape)
     for line in lines:
-        _read_line(scan, line)
-    _end_card(scan)
-    for position, address in scan.addresses.items():
-        if len(address) == len(shape.address):
-            domain, bus, slot, function = (address[key] for key in shape.address)
+        _read_line(state, line)
+    _end_card(state)
+    for position, address in state.addresses.items():
+        if len(address) == len(shape.address_keys):
+            domain, bus, slot, function = (address[key] for key in shape.address_keys)
             draft.store(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
-    if scan.card_count is not None and scan.card_count != draft.device_count():
-        draft.complain("text", wrong_count(scan.card_count, draft.device_count()))
-    return scan.sections_by_card
+    if state.card_count is not None and state.card_count != draft.device_count():
+        draft.complain("text", wrong_count(state.card_count, draft.device_count()))
+    return state.sections_by_card
 
 
 @dataclass(slots=True)
-class _Scan:
+class _ScanState:
     """The parser's state, carried from one line to the next."""
 
     draft: Draft
-    shape: CardList
+    shape: CardListShape
     device: int | None = None
     section: str = ""
     card_count: int | None = None
@@ -81,54 +81,55 @@ class _Scan:
     is_mixed: bool = False  # the heading of the next card is missing
 
 
-def _read_line(scan: _Scan, line: Line) -> None:
-    text = line.text.strip()[:_LONGEST]
-    card = scan.shape.card.match(text) if line.ended else None
+def _read_line(state: _ScanState, line: Line) -> None:
+    text = line.text.strip()[:_MAX_LINE_LENGTH]
+    card = state.shape.card_heading.match(text) if line.ended else None
     if card is not None:
-        _end_card(scan)
-        scan.device, scan.section = _add_card(scan.draft, scan.shape, card, line), ""
-    elif not text or _FRAME.issuperset(text) or text in ("...", "……"):
+        _end_card(state)
+        state.device, state.section = _add_card(state.draft, state.shape, card, line), ""
+    elif not text or _FRAME_CHARACTERS.issuperset(text) or text in ("...", "……"):
         return
     elif line.ended:
-        _read_text(scan, text, line)
+        _read_text(state, text, line)
     elif not text.lower().startswith("end of log"):
-        scan.draft.is_cut = True
-        scan.draft.complain(line.where, CUT_LINE)
+        state.draft.is_cut = True
+        state.draft.complain(line.where, CUT_LINE)
 
 
-def _read_text(scan: _Scan, text: str, line: Line) -> None:
+def _read_text(state: _ScanState, text: str, line: Line) -> None:
     parts = _SEPARATOR.split(text, maxsplit=1)
-    if scan.device is None:
-        scan.card_count = _read_header(scan.draft, scan.shape, parts) or scan.card_count
+    if state.device is None:
+        state.card_count = _read_header(state.draft, state.shape, parts) or state.card_count
     elif len(parts) == 1:
-        scan.section = _section_at(scan.draft, scan.shape, text, scan.section)
+        state.section = _section_name(state.draft, state.shape, text, state.section)
     elif not parts[0].strip():
-        scan.draft.complain(line.where, value_without_key(text))
-    elif not _is_of_next_card(scan, key := (scan.section, _plain_key(parts[0], scan.shape)), line):
-        scan.card_keys[key] = None
-        if key in scan.shape.address:
-            scan.addresses.setdefault(scan.device, {})[key] = parts[1].strip()
+        state.draft.complain(line.where, value_without_key(text))
+    elif not _is_of_next_card(state, key := (state.section, _normalized_key(parts[0], state.shape)), line):
+        state.card_keys[key] = None
+        if key in state.shape.address_keys:
+            state.addresses.setdefault(state.device, {})[key] = parts[1].strip()
         else:
-            _read_value(scan.draft, scan.device, scan.shape, key, parts[1], line)
+            _read_value(state.draft, state.device, state.shape, key, parts[1], line)
 
 
-def _is_of_next_card(scan: _Scan, key: Key, line: Line) -> bool:
-    """Return whether a line belongs to the next card, whose heading is missing: a key of the identity is repeated."""
-    is_identity = key in scan.shape.address or any(target.kind == "identity" for target in scan.shape.keys.get(key, ()))
-    if is_identity and key in scan.card_keys and not scan.is_mixed:
-        scan.is_mixed = True
+def _is_of_next_card(state: _ScanState, key: Key, line: Line) -> bool:
+    """Return whether a repeated key of the identity shows that the heading of the next card is missing."""
+    targets = state.shape.keys.get(key, ())
+    is_identity = key in state.shape.address_keys or any(target.kind == "identity" for target in targets)
+    if is_identity and key in state.card_keys and not state.is_mixed:
+        state.is_mixed = True
         text = f"{quote(key[1])} is repeated: the heading of the next card is missing, and the lines below are not read"
-        scan.draft.complain(line.where, text)
-    return scan.is_mixed
+        state.draft.complain(line.where, text)
+    return state.is_mixed
 
 
-def _end_card(scan: _Scan) -> None:
-    if scan.device is not None:
-        scan.sections_by_card.append(tuple(dict.fromkeys(section or name for section, name in scan.card_keys)))
-    scan.card_keys, scan.is_mixed = {}, False
+def _end_card(state: _ScanState) -> None:
+    if state.device is not None:
+        state.sections_by_card.append(tuple(dict.fromkeys(section or name for section, name in state.card_keys)))
+    state.card_keys, state.is_mixed = {}, False
 
 
-def _add_card(draft: Draft, shape: CardList, card: re.Match[str], line: Line) -> int | None:
+def _add_card(draft: Draft, shape: CardListShape, card: re.Match[str], line: Line) -> int | None:
     """Add the card in a heading to the draft, and return its position. Report a card that is listed twice."""
     texts = card.groups()
     indices = (int(text) for text, target in zip(texts, shape.card_targets, strict=False) if target.key == "index")
@@ -141,14 +142,14 @@ def _add_card(draft: Draft, shape: CardList, card: re.Match[str], line: Line) ->
     return device
 
 
-def _read_header(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | None:
+def _read_header(draft: Draft, shape: CardListShape, parts: Sequence[str]) -> int | None:
     """Read a line above the cards. Return the number of cards if the line contains it, else None."""
     if len(parts) == 1:
         return None
-    name, text = _plain_key(parts[0], shape), parts[1].strip()
-    if name == shape.count:
+    name, text = _normalized_key(parts[0], shape), parts[1].strip()
+    if name == shape.count_key:
         return units.whole(text)
-    fact = shape.header.get(name)
+    fact = shape.header_facts.get(name)
     if fact is not None and units.placeholder(text) is None:
         if fact == "driver":
             draft.driver = text
@@ -159,45 +160,45 @@ def _read_header(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | N
     return None
 
 
-def _section_at(draft: Draft, shape: CardList, text: str, previous: str) -> str:
-    """Return the section that starts at this line. Report an unknown heading. Rows of tables are not headings."""
-    section = _plain_key(text, shape)
-    sections = {name for name, _ in (*shape.keys, *shape.quiet)} | shape.quiet_sections
+def _section_name(draft: Draft, shape: CardListShape, text: str, previous: str) -> str:
+    """Return the section to which this line without a value belongs: usually a new one. Report unknown headings."""
+    section = _normalized_key(text, shape)
+    sections = {name for name, _ in (*shape.keys, *shape.ignored)} | shape.ignored_sections
     if section in sections:
         return section
-    if previous in shape.quiet_sections and _DIGIT.search(text):
+    if previous in shape.ignored_sections and _DIGIT.search(text):
         return previous
     if len(text) <= 60 and text[0].isalpha() and "log" not in section.split():
         draft.add_unknown(text)
     return section
 
 
-def _read_value(draft: Draft, device: int, shape: CardList, key: Key, text: str, line: Line) -> None:
+def _read_value(draft: Draft, device: int, shape: CardListShape, key: Key, text: str, line: Line) -> None:
     section, name = key
     targets = shape.keys.get(key) or shape.keys.get(("*", name))
     if targets is not None:
         draft.store(device, targets, text, line.where)
     elif name.endswith("error") and units.whole(text) is None and units.placeholder(text) is None:
         draft.complain(line.where, f"{quote(name)}: {quote(text)}")
-    elif section not in shape.quiet_sections and key not in shape.quiet and ("*", name) not in shape.quiet:
+    elif section not in shape.ignored_sections and key not in shape.ignored and ("*", name) not in shape.ignored:
         draft.add_unknown(f"{section}/{name}".removeprefix("/"))
 
 
-def _plain_key(name: str, shape: CardList) -> str:
+def _normalized_key(name: str, shape: CardListShape) -> str:
     bare = " ".join(name.lower().split())
-    return shape.suffix.sub("", bare) if shape.suffix else bare
+    return shape.ignored_suffix.sub("", bare) if shape.ignored_suffix else bare
 
 
 _TAG = re.compile(r"<(/?)([a-z_][a-z0-9_]{0,60})(?: id=\"([^\"<>]{1,40})\")?>([^<]{0,200})")
-# The text that is read for an empty element.
-_EMPTY = "none"
+# An empty element is read like an element with this text.
+_EMPTY_ELEMENT_TEXT = "none"
 # A card has about 150 tags. No tool prints a text with more tags than this.
 _MAX_TAGS = 2 * MAX_LINES
 
 
 @dataclass(frozen=True, slots=True)
 class _Tag:
-    """A tag and the text after it. A card's tag contains its bus address."""
+    """A tag and the text after it. `address` is the bus address in the tag of a card."""
 
     is_closing: bool
     name: str
@@ -206,12 +207,12 @@ class _Tag:
     line: Line
 
 
-def xml_log(shape: CardList) -> Shape:
-    """Return the shape of an XML log. Its elements are cards, and the sections and keys that `shape` describes."""
+def xml_log(shape: CardListShape) -> Shape:
+    """Return the shape of an XML log whose elements are the cards, sections and keys of `shape`."""
 
     def read(text: Text, draft: Draft) -> bool:
         lines, open_elements = _lines_of_xml(text.lines)
-        if not any(is_card(line, shape) for line in lines):
+        if not any(is_card_heading(line, shape) for line in lines):
             return False
         _read_cards(lines, shape, draft)
         if open_elements:
@@ -224,8 +225,8 @@ def xml_log(shape: CardList) -> Shape:
 
 
 def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
-    """Convert XML to lines `key : value` below section headings. Also return the names of unclosed elements."""
-    tags = list(islice((tag for line in lines for tag in _tags(line)), _MAX_TAGS + 1))
+    """Convert XML to headings and lines `key : value`. Also return the names of the elements that are not closed."""
+    tags = list(islice((tag for line in lines for tag in _tags_in(line)), _MAX_TAGS + 1))
     if len(tags) > _MAX_TAGS:
         return [], []
     result: list[Line] = []
@@ -235,9 +236,9 @@ def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
         if is_value_read:
             is_value_read = False  # this tag closes the element whose value was just read
         elif tag.is_closing:
-            result.extend(_close(tag, open_elements))
+            result.extend(_close_element(tag, open_elements))
         elif next_tag is not None and next_tag.is_closing and next_tag.name == tag.name:
-            result.append(replace(tag.line, text=f"{tag.name} : {tag.text or _EMPTY}"))
+            result.append(replace(tag.line, text=f"{tag.name} : {tag.text or _EMPTY_ELEMENT_TEXT}"))
             is_value_read = True
         elif tag.text:
             result.append(replace(tag.line, ended=False))
@@ -247,14 +248,14 @@ def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
     return result, open_elements
 
 
-def _close(tag: _Tag, open_elements: list[str]) -> list[Line]:
-    """Close an element. Return a line with the name of the enclosing section, which continues below it."""
+def _close_element(tag: _Tag, open_elements: list[str]) -> list[Line]:
+    """Close an element. Return a heading of the enclosing section, because its keys may follow."""
     if open_elements[-1:] != [tag.name]:
         return []
     open_elements.pop()
     return [replace(tag.line, text=name) for name in open_elements[-1:]]
 
 
-def _tags(line: Line) -> Iterator[_Tag]:
+def _tags_in(line: Line) -> Iterator[_Tag]:
     for match in _TAG.finditer(line.text):
         yield _Tag(bool(match[1]), match[2], match[3] or "", match[4].strip(), line)

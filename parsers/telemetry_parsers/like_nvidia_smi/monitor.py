@@ -1,4 +1,4 @@
-"""Rows of values below column names: the monitor (names above units) and `--query-gpu=…` (CSV)."""
+"""Tables with a row per card: the monitor, whose second heading line has the units, and the CSV of `--query-gpu=…`."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from telemetry_parsers.reports.targets import Target, identity, metric
 from telemetry_parsers.text.answers import wrong_cells
 from telemetry_parsers.text.lines import Line
 
-_LONGEST = 400
+_MAX_LINE_LENGTH = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Monitor:
+class MonitorShape:
     """The format of one tool's monitor. Columns are by name and unit, in lower case."""
 
-    marks: tuple[str, ...]  # the beginnings of heading lines
-    index: str
+    heading_starts: tuple[str, ...]  # the beginnings of heading lines
+    index_column: str
     columns: Mapping[tuple[str, str], Target]
-    quiet: frozenset[str]
+    ignored: frozenset[str]
 
 
-def is_monitor(line: Line, shape: Monitor) -> bool:
-    """Return whether a line is the monitor's heading with the names of its columns."""
-    return _heading_words(line, shape)[:1] == [shape.index]
+def is_monitor(line: Line, shape: MonitorShape) -> bool:
+    """Return whether a line is the monitor's first heading line, which has the names of the columns."""
+    return _heading_words(line, shape)[:1] == [shape.index_column]
 
 
-def read_monitor(lines: Sequence[Line], shape: Monitor, draft: Draft) -> None:
+def read_monitor(lines: Sequence[Line], shape: MonitorShape, draft: Draft) -> None:
     """Add the newest row of each card to the draft."""
     headings: list[list[str]] = []
     for line in _headings_and_newest_rows(lines, shape):
@@ -45,40 +45,40 @@ def read_monitor(lines: Sequence[Line], shape: Monitor, draft: Draft) -> None:
             _read_row(line, headings, shape, draft)
 
 
-def _headings_and_newest_rows(lines: Sequence[Line], shape: Monitor) -> list[Line]:
+def _headings_and_newest_rows(lines: Sequence[Line], shape: MonitorShape) -> list[Line]:
     """Return the heading lines and then the newest row of each card, in the order in which the cards first appear."""
     headings = [line for line in lines if _heading_words(line, shape)]
     start = next((position for position, line in enumerate(lines) if _heading_words(line, shape)), len(lines))
     rows: dict[str, Line] = {}
     for line in lines[start:]:
-        words = _words(line.text[:_LONGEST])
+        words = _split_words(line.text[:_MAX_LINE_LENGTH])
         if words and not _heading_words(line, shape) and (line.ended or words[0] not in rows):
             rows[words[0]] = line
     return [*headings, *rows.values()]
 
 
-def _heading_words(line: Line, shape: Monitor) -> list[str]:
+def _heading_words(line: Line, shape: MonitorShape) -> list[str]:
     text = line.text.strip()
-    if not line.ended or not text.startswith(shape.marks) or len(text) > _LONGEST:
+    if not line.ended or not text.startswith(shape.heading_starts) or len(text) > _MAX_LINE_LENGTH:
         return []
-    return _words(text.lstrip("*").lower())
+    return _split_words(text.lstrip("*").lower())
 
 
-def _words(text: str) -> list[str]:
-    """Return the parts between commas, or between blanks if there is no comma."""
+def _split_words(text: str) -> list[str]:
+    """Split a text at commas or, if it has none, at blanks."""
     return [part.strip() for part in text.split(",")] if "," in text else text.split()
 
 
-def _report_unknown(headings: Sequence[Sequence[str]], shape: Monitor, draft: Draft) -> None:
+def _report_unknown(headings: Sequence[Sequence[str]], shape: MonitorShape, draft: Draft) -> None:
     names, units_below = headings
     for name, unit in zip(names[1:], units_below[1:], strict=False):
-        if (name, unit) not in shape.columns and name not in shape.quiet:
+        if (name, unit) not in shape.columns and name not in shape.ignored:
             draft.add_unknown(f"{name} ({unit})")
 
 
-def _read_row(line: Line, headings: Sequence[Sequence[str]], shape: Monitor, draft: Draft) -> None:
+def _read_row(line: Line, headings: Sequence[Sequence[str]], shape: MonitorShape, draft: Draft) -> None:
     names, units_below = headings
-    words = _words(line.text[:_LONGEST])
+    words = _split_words(line.text[:_MAX_LINE_LENGTH])
     index = units.whole(words[0])
     if len(words) != len(names) or len(names) != len(units_below) or index is None:
         draft.complain(line.where, wrong_cells(line.text))
@@ -92,18 +92,18 @@ def _read_row(line: Line, headings: Sequence[Sequence[str]], shape: Monitor, dra
 
 
 # The fields that identify the card of a row, in order of preference.
-_IDENTITIES = ("index", "deviceid", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid")
-_NAME = re.compile(r"([a-z][a-z0-9_.]{0,60})(?:[ \t]{0,4}[\[(]([^\])]{1,12})[\])])?\Z", re.IGNORECASE)
-_ALIGNED = re.compile(r"[^\s\[(,]{1,60}(?:[ \t]?[\[(][^\])]{1,12}[\])])?")
+_IDENTITY_FIELDS = ("index", "deviceid", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid")
+_HEADING = re.compile(r"([a-z][a-z0-9_.]{0,60})(?:[ \t]{0,4}[\[(]([^\])]{1,12})[\])])?\Z", re.IGNORECASE)
+_ALIGNED_HEADING = re.compile(r"[^\s\[(,]{1,60}(?:[ \t]?[\[(][^\])]{1,12}[\])])?")
 _MAX_ROW_LENGTH = 4000
 _MAX_CELLS = 200
-# The name of each field, and its unit, which is in brackets after the name.
+# The name and the unit of each field. The unit is printed in brackets after the name.
 _Headings = Sequence[tuple[str, str]]
 # The newest row of each card: its line, its headings, and its cells.
-_Newest = dict[str, tuple[Line, _Headings, list[str]]]
+_NewestRows = dict[str, tuple[Line, _Headings, list[str]]]
 
 # Fields that several tools share with nvidia-smi.
-USUAL_FIELDS: Mapping[str, Target] = {
+NVIDIA_SMI_FIELDS: Mapping[str, Target] = {
     "index": identity("index"),
     "name": identity("model"),
     "gpu_name": identity("model"),
@@ -117,25 +117,25 @@ USUAL_FIELDS: Mapping[str, Target] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """One tool's fields by their names in lower case. `quiet` fields have no metric."""
+class QueryShape:
+    """One tool's fields by their names in lower case. `ignored` fields have no metric."""
 
     fields: Mapping[str, Target]
-    quiet: frozenset[str]
+    ignored: frozenset[str]
 
 
-def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
+def read_query(lines: Sequence[Line], query: QueryShape, draft: Draft) -> None:
     """Add the newest row of each card to the draft, in the order of the cards."""
-    current: _Headings = ()
-    newest: _Newest = {}
+    headings: _Headings = ()
+    newest: _NewestRows = {}
     for line in lines:
-        names = query_names(line, query)
+        names = query_headings(line, query)
         if names:
-            current = names
-            unknown = [name for name, _ in current if name not in query.fields and name not in query.quiet]
-            draft.add_unknown(*unknown)
-        elif current and line.text.strip():
-            _keep_row(draft, current, line, newest)
+            headings = names
+            unknown_fields = [name for name, _ in headings if name not in query.fields and name not in query.ignored]
+            draft.add_unknown(*unknown_fields)
+        elif headings and line.text.strip():
+            _keep_newest_row(draft, headings, line, newest)
     for card, (line, headings, cells) in newest.items():
         index = units.whole(card)
         device = draft.device(card if index is None else index)
@@ -145,30 +145,30 @@ def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
                 draft.store(device, (target,), _with_unit(cell, unit), line.where)
 
 
-def query_names(line: Line, query: Query) -> _Headings:
-    """Return the fields and units in a heading line, which must have a field that identifies the card; else empty."""
+def query_headings(line: Line, query: QueryShape) -> _Headings:
+    """Return the fields and units in a heading line with a field that identifies the card; empty for any other line."""
     if not line.ended or len(line.text) > _MAX_ROW_LENGTH:
         return ()
-    cells = comma_cells(line.text) if "," in line.text else _ALIGNED.findall(line.text)
-    matches = [_NAME.match(cell) for cell in cells[:_MAX_CELLS]]
+    cells = csv_cells(line.text) if "," in line.text else _ALIGNED_HEADING.findall(line.text)
+    matches = [_HEADING.match(cell) for cell in cells[:_MAX_CELLS]]
     if len(matches) < 2 or not all(matches):
         return ()
     fields = [(match[1].lower(), match[2] or "") for match in matches if match]
     names = {name for name, _ in fields}
-    expected = [name for name in names if name in query.fields or name in query.quiet]
+    expected = [name for name in names if name in query.fields or name in query.ignored]
     has_known_fields = any("." in name for name in expected) or len(expected) == len(names)
-    return fields if has_known_fields and names.intersection(_IDENTITIES) else ()
+    return fields if has_known_fields and names.intersection(_IDENTITY_FIELDS) else ()
 
 
-def _keep_row(draft: Draft, headings: _Headings, line: Line, newest: _Newest) -> None:
+def _keep_newest_row(draft: Draft, headings: _Headings, line: Line, newest: _NewestRows) -> None:
     """Keep a row as the newest of its card. A truncated row is kept only if the card has no other."""
     text = line.text[: _MAX_ROW_LENGTH + 1]
-    cells = comma_cells(text) if "," in text else text.split()
+    cells = csv_cells(text) if "," in text else text.split()
     if "," not in text and len(cells) == len(headings) + 1 and headings[0][0] == "timestamp":
         cells = [" ".join(cells[:2]), *cells[2:]]
     names = [name for name, _ in headings]
-    is_row = len(cells) == len(headings)
-    card = next((cells[names.index(name)] for name in _IDENTITIES if name in names), "") if is_row else ""
+    is_complete = len(cells) == len(headings)
+    card = next((cells[names.index(name)] for name in _IDENTITY_FIELDS if name in names), "") if is_complete else ""
     if not card:
         draft.complain(line.where, wrong_cells(line.text))
     elif line.ended:
@@ -177,9 +177,9 @@ def _keep_row(draft: Draft, headings: _Headings, line: Line, newest: _Newest) ->
         newest[card] = (line, headings, [*cells[:-1], ""])  # the last cell may be a fragment
 
 
-def comma_cells(text: str, longest: int = _MAX_ROW_LENGTH, max_commas: int = _MAX_CELLS) -> list[str]:
+def csv_cells(text: str, max_length: int = _MAX_ROW_LENGTH, max_commas: int = _MAX_CELLS) -> list[str]:
     """Return the cells of a CSV row; empty if the line is too long or not valid CSV."""
-    if len(text) > longest or text.count(",") > max_commas:
+    if len(text) > max_length or text.count(",") > max_commas:
         return []
     try:
         # Before Python 3.11, the module refuses NUL. NUL is replaced, not removed: `1<NUL>2` must not become 12.

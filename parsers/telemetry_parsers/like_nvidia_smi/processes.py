@@ -16,20 +16,20 @@ from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line
 
 _TITLE = re.compile(r"[ \t|]{0,8}Process(?:es)?:", re.IGNORECASE)
-_NONE = re.compile(r"no (?:running )?process(?:es)? found", re.IGNORECASE)
+_NO_PROCESSES = re.compile(r"no (?:running )?process(?:es)? found", re.IGNORECASE)
 _UNIT = re.compile(r"\(([KMG]i?B)\)", re.IGNORECASE)
 _GAP = r"[ \t]{1,100}"
 _MEMORY = r"([0-9]{1,12}(?:\.[0-9]{1,4})?[ \t]{0,4}(?:[KMGT]i?B|B)?|N/?A|-)"
 _NAME = r"(\S.{0,200}?)"
-_TARGET = metric("processes")
-_LONGEST = 400
+_PROCESS_COUNT = metric("processes")
+_MAX_LINE_LENGTH = 400
 
 
 @dataclass(slots=True)
 class _ProcessCounts:
     """The number of processes of each card, or the reason why it is unknown."""
 
-    counts: Counter[int] = field(default_factory=Counter)
+    by_position: Counter[int] = field(default_factory=Counter)
     has_body: bool = False  # a row, or the message that there are no processes
     absence: Absent | None = None
 
@@ -41,7 +41,7 @@ def is_process_title(line: Line) -> bool:
 
 def read_processes(lines: Sequence[Line], draft: Draft) -> None:
     """Add the processes, and the number of processes of each card, to the draft."""
-    totals = _ProcessCounts(absence=Absent.NOT_REPORTED)
+    counts = _ProcessCounts(absence=Absent.NOT_REPORTED)
     heading_lines: list[Line] = []
     row_pattern: re.Pattern[str] | None = None
     unit: str | None = None
@@ -50,25 +50,25 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
         if row_pattern is None and is_rule(text) and any("pid" in heading.text.lower() for heading in heading_lines):
             unit = next((match[1] for heading in heading_lines if (match := _UNIT.search(heading.text))), None)
             row_pattern = _row_pattern(next(heading.text for heading in heading_lines if "pid" in heading.text.lower()))
-            totals.absence = None
+            counts.absence = None
         elif row_pattern is None:
             heading_lines.append(line)
         elif is_rule(text):
-            _reject_blank_table(draft, line, totals)
+            _reject_blank_table(draft, line, counts)
             break
         elif line.ended or text.endswith("|"):
-            _read_row(draft, line, row_pattern, unit, totals)
+            _read_row(draft, line, row_pattern, unit, counts)
     else:
-        totals.absence = Absent.NOT_REPORTED
+        counts.absence = Absent.NOT_REPORTED
         if lines:
             draft.complain(lines[-1].where, CUT_PROCESSES)
-    _store_counts(draft, totals)
+    _store_counts(draft, counts)
 
 
-def _reject_blank_table(draft: Draft, line: Line, totals: _ProcessCounts) -> None:
-    """Store no counts for an empty table: a tool that is not permitted to see processes prints one, too."""
-    if not totals.has_body and totals.absence is None:
-        totals.absence = Absent.NOT_REPORTED
+def _reject_blank_table(draft: Draft, line: Line, counts: _ProcessCounts) -> None:
+    """Report an empty table and store no counts. A tool that is not permitted to see processes prints one, too."""
+    if not counts.has_body and counts.absence is None:
+        counts.absence = Absent.NOT_REPORTED
         draft.complain(line.where, "the process table has neither a row nor the message that there are no processes")
 
 
@@ -82,31 +82,31 @@ def _row_pattern(heading: str) -> re.Pattern[str]:
     return re.compile(rf"\|?[ \t]{{0,20}}{_GAP.join([*parts, _NAME, _MEMORY])}[ \t]{{0,20}}\|?\Z")
 
 
-def _read_row(draft: Draft, line: Line, pattern: re.Pattern[str], unit: str | None, totals: _ProcessCounts) -> None:
+def _read_row(draft: Draft, line: Line, pattern: re.Pattern[str], unit: str | None, counts: _ProcessCounts) -> None:
     text = line.text.strip()
-    match = pattern.match(text) if len(text) <= _LONGEST else None
-    if _NONE.search(text):
-        totals.has_body = True
+    match = pattern.match(text) if len(text) <= _MAX_LINE_LENGTH else None
+    if _NO_PROCESSES.search(text):
+        counts.has_body = True
     elif match is not None:
-        _add_process(draft, match, unit, line, totals)
+        _add_process(draft, match, unit, line, counts)
     elif text.strip("| \t"):
-        totals.absence = Absent.NOT_UNDERSTOOD
+        counts.absence = Absent.NOT_UNDERSTOOD
         draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
 
 
-def _add_process(draft: Draft, match: re.Match[str], unit: str | None, line: Line, totals: _ProcessCounts) -> None:
-    totals.has_body = True
+def _add_process(draft: Draft, match: re.Match[str], unit: str | None, line: Line, counts: _ProcessCounts) -> None:
+    counts.has_body = True
     card, pid = int(match[1]), int(match[2])
     position = draft.positions().get(card)
     if position is None:
         draft.complain(line.where, f"a process of card {card}, which is not listed")
         return
-    totals.counts[position] += 1
+    counts.by_position[position] += 1
     used = units.quantity(match[4], units.BYTES, unit or "MiB")
     draft.processes.append(Process(position, pid, match[3].strip(), None if isinstance(used, Absent) else used))
 
 
-def _store_counts(draft: Draft, totals: _ProcessCounts) -> None:
+def _store_counts(draft: Draft, counts: _ProcessCounts) -> None:
     for position in draft.positions().values():
-        count: Value = totals.absence or float(totals.counts[position])
-        draft.set_value(position, _TARGET, count)
+        count: Value = counts.absence or float(counts.by_position[position])
+        draft.set_value(position, _PROCESS_COUNT, count)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, field
-from telemetry_parsers.like_nvidia_smi.cells import CellReader, Column, Pairs, cell_reader
+from telemetry_parsers.like_nvidia_smi.cells import CellReader, Column, TargetTexts, cell_reader
 from telemetry_parsers.like_nvidia_smi.processes import is_process_title, read_processes
 from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.model import Absent, Problem
@@ -18,35 +18,35 @@ from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, bus_address, quote
 
 _MAX_CELLS = 16
-_LONGEST = 400
+_MAX_LINE_LENGTH = 400
 _MODEL = identity("model")
-_ADDRESS = identity("bus_id")
+_BUS_ID = identity("bus_id")
 # For each cell of a line: its reader and its values.
-_Row = list[tuple[CellReader | None, Pairs | None]]
+_Row = list[tuple[CellReader | None, TargetTexts | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class CardTable:
+class CardTableShape:
     """The format of one tool's table. Columns are by heading, in lower case with single blanks."""
 
     columns: Mapping[str, Column]
     opening: frozenset[str]  # headings of the first heading line
     banner: re.Pattern[str]  # matches the version line
-    versions: tuple[tuple[str, re.Pattern[str]], ...]  # of `tool_version`, `driver` and other facts, above the table
-    expected: tuple[str, ...] = ()  # the beginnings of known lines without a reading
+    versions: tuple[tuple[str, re.Pattern[str]], ...]  # patterns of `tool_version`, `driver` and facts above the table
+    expected_starts: tuple[str, ...] = ()  # the beginnings of known lines without a reading
     lists_processes: bool = True
     other_titles: tuple[str, ...] = ()  # titles in lower case of tables between cards and processes
     wraps_models: bool = False  # a long model name continues in the lines below it
-    # The process table always follows, even without processes. So if it is printed, all cards are listed.
+    # The tool always prints a process table last. If it is there, no card is missing.
     ends_with_processes: bool = False
     separator: str = ""  # a mark in the rules between cards. The rule below the last card does not have it
 
 
 @dataclass(slots=True)
-class _Scan:
+class _ScanState:
     """The parser's state, carried from one line to the next."""
 
-    shape: CardTable
+    shape: CardTableShape
     draft: Draft
     headings: list[list[CellReader | None]] = field(default_factory=list)
     is_in_headings: bool = False
@@ -56,19 +56,19 @@ class _Scan:
     is_closed: bool = False
 
 
-def is_table(line: Line, shape: CardTable) -> bool:
+def is_table(line: Line, shape: CardTableShape) -> bool:
     """Return whether a line is the first heading line of the table or its version line."""
     return _is_first_heading(line, shape) or shape.banner.search(line.text) is not None
 
 
-def read_table(lines: Sequence[Line], shape: CardTable, draft: Draft) -> None:
+def read_table(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> None:
     """Add the cards and their processes to the draft."""
     below = read_cards(lines, shape, draft)
     if shape.lists_processes:
         read_processes(below, draft)
 
 
-def read_cards(lines: Sequence[Line], shape: CardTable, draft: Draft) -> Sequence[Line]:
+def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Sequence[Line]:
     """Add the cards of the last run in the text to the draft. Return the lines of its process table."""
     starts = [position for position, line in enumerate(lines) if line.ended and shape.banner.search(line.text)]
     if len(starts) > 1:
@@ -78,15 +78,15 @@ def read_cards(lines: Sequence[Line], shape: CardTable, draft: Draft) -> Sequenc
     is_other_title = (line.ended and line.text.strip("| \t").lower() in shape.other_titles for line in lines[:title])
     end = next((position for position, is_end in enumerate(is_other_title) if is_end), title)
     _read_versions(lines[:end], shape, draft)
-    scan = _Scan(shape, draft)
+    state = _ScanState(shape, draft)
     for line in lines[:end]:
-        _read_line(scan, line)
-    _read_record(scan)  # the last card, which may be truncated
-    ends_too_early = shape.ends_with_processes or end < title or not scan.is_closed or is_cut_in_rule(lines)
+        _read_line(state, line)
+    _read_record(state)  # the last card, which may be truncated
+    ends_too_early = shape.ends_with_processes or end < title or not state.is_closed or is_cut_in_rule(lines)
     if title == len(lines) and ends_too_early:
         draft.is_cut = True
         draft.problems.insert(0, Problem(lines[-1].where, CUT_TABLE))
-    elif not scan.headings:
+    elif not state.headings:
         draft.is_cut = True
         draft.complain(lines[0].where, "the table has no headings; its cards are not read")
     return lines[title:]
@@ -99,10 +99,10 @@ def is_cut_in_rule(lines: Sequence[Line]) -> bool:
     return not last_line.ended and is_rule(last_line.text) and len(last_line.text.strip()) < max(rules)
 
 
-def _read_versions(lines: Sequence[Line], shape: CardTable, draft: Draft) -> None:
+def _read_versions(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> None:
     """Read the versions above the table. A version at the very end of the text may be a fragment and is ignored."""
     for line in lines:
-        text = line.text[:_LONGEST] + "\n" * line.ended
+        text = line.text[:_MAX_LINE_LENGTH] + "\n" * line.ended
         for name, pattern in shape.versions:
             match = pattern.search(text)
             # If the version is blank, the matched word is the next label, which has no digit.
@@ -115,10 +115,10 @@ def _read_versions(lines: Sequence[Line], shape: CardTable, draft: Draft) -> Non
                 draft.facts.setdefault(name, version)
 
 
-def _is_first_heading(line: Line, shape: CardTable) -> bool:
+def _is_first_heading(line: Line, shape: CardTableShape) -> bool:
     if not line.ended or not 1 <= line.text.count("|") <= _MAX_CELLS:
         return False
-    text = line.text[:_LONGEST].lower()
+    text = line.text[:_MAX_LINE_LENGTH].lower()
     if not all(name.split(" ", 1)[0] in text for name in shape.opening):
         return False  # fast path for most lines
     all_headings = frozenset(shape.columns)
@@ -126,29 +126,29 @@ def _is_first_heading(line: Line, shape: CardTable) -> bool:
     return shape.opening <= headings
 
 
-def _read_line(scan: _Scan, line: Line) -> None:
+def _read_line(state: _ScanState, line: Line) -> None:
     text = line.text.strip()
     if not text:
         return
     if is_rule(line.text):
-        is_between_cards = bool(scan.shape.separator) and scan.shape.separator in line.text
-        scan.is_closed = bool(scan.headings) and not scan.is_in_headings and not is_between_cards
-        _end_record(scan)
-        scan.is_in_headings = False
-    elif _is_first_heading(line, scan.shape):
-        _end_record(scan)
-        scan.headings, scan.is_in_headings, scan.is_closed = [], True, False
-        scan.has_border = text.startswith("|") and text.endswith("|")
-        _add_headings(scan, line)
-    elif scan.is_in_headings and "|" in text and not _starts_record(scan, line):
-        _add_headings(scan, line)
-    elif scan.headings and "|" in text and text.count("|") <= _MAX_CELLS:
-        scan.is_in_headings = scan.is_closed = False
-        _add_row(scan, line)
-    elif scan.headings and not _is_expected(text, scan.shape):
-        scan.draft.complain(line.where, not_understood(line.text))
-    elif not scan.headings and not _is_expected(text, scan.shape) and "|" not in text:
-        _report_error(scan.draft, line)
+        is_between_cards = bool(state.shape.separator) and state.shape.separator in line.text
+        state.is_closed = bool(state.headings) and not state.is_in_headings and not is_between_cards
+        _end_record(state)
+        state.is_in_headings = False
+    elif _is_first_heading(line, state.shape):
+        _end_record(state)
+        state.headings, state.is_in_headings, state.is_closed = [], True, False
+        state.has_border = text.startswith("|") and text.endswith("|")
+        _add_headings(state, line)
+    elif state.is_in_headings and "|" in text and not _starts_record(state, line):
+        _add_headings(state, line)
+    elif state.headings and "|" in text and text.count("|") <= _MAX_CELLS:
+        state.is_in_headings = state.is_closed = False
+        _add_row(state, line)
+    elif state.headings and not _is_expected(text, state.shape):
+        state.draft.complain(line.where, not_understood(line.text))
+    elif not state.headings and not _is_expected(text, state.shape) and "|" not in text:
+        _report_error(state.draft, line)
 
 
 def _report_error(draft: Draft, line: Line) -> None:
@@ -157,8 +157,9 @@ def _report_error(draft: Draft, line: Line) -> None:
         draft.complain(line.where, quote(line.text))
 
 
-def _is_expected(text: str, shape: CardTable) -> bool:
-    return text.startswith(("Timestamp", "Attached", "=", *shape.expected)) or text.lower().startswith("end of log")
+def _is_expected(text: str, shape: CardTableShape) -> bool:
+    starts = ("Timestamp", "Attached", "=", *shape.expected_starts)
+    return text.startswith(starts) or text.lower().startswith("end of log")
 
 
 def _split_cells(text: str, *, has_border: bool) -> list[str]:
@@ -170,59 +171,59 @@ def _split_cells(text: str, *, has_border: bool) -> list[str]:
     return parts
 
 
-def _add_headings(scan: _Scan, line: Line) -> None:
-    all_headings = frozenset(scan.shape.columns)
+def _add_headings(state: _ScanState, line: Line) -> None:
+    all_headings = frozenset(state.shape.columns)
     readers: list[CellReader | None] = []
-    for cell in _split_cells(line.text, has_border=scan.has_border):
+    for cell in _split_cells(line.text, has_border=state.has_border):
         names = headings_in(cell, all_headings)
-        scan.draft.add_unknown(*(name for name in names if name not in all_headings))
-        readers.append(cell_reader(names, scan.shape.columns) if names else None)
-    scan.headings.append(readers)
+        state.draft.add_unknown(*(name for name in names if name not in all_headings))
+        readers.append(cell_reader(names, state.shape.columns) if names else None)
+    state.headings.append(readers)
 
 
-def _starts_record(scan: _Scan, line: Line) -> bool:
-    """Return whether a line in the headings is a card's first line, because the rule above the cards is missing."""
-    cells = [texts for _, texts in _read_row(scan, line, 0) if texts is not None]
+def _starts_record(state: _ScanState, line: Line) -> bool:
+    """Return whether a line below the headings is a card's first line, although the rule between them is missing."""
+    cells = [texts for _, texts in _read_row(state, line, 0) if texts is not None]
     return bool(cells and cells[0]) and (_index_in(cells) is not None or _has_address(cells))
 
 
-def _add_row(scan: _Scan, line: Line) -> None:
-    is_full = len(scan.rows) >= len(scan.headings)
-    if scan.shape.wraps_models and not is_full and scan.rows and (model_rest := _wrapped_model(scan, line)):
-        scan.model_rest.append(model_rest)
+def _add_row(state: _ScanState, line: Line) -> None:
+    is_full = len(state.rows) >= len(state.headings)
+    if state.shape.wraps_models and not is_full and state.rows and (model_rest := _wrapped_model(state, line)):
+        state.model_rest.append(model_rest)
         return
-    if is_full or (scan.rows and _fits_headings(scan, line, 0) and not _fits_headings(scan, line, len(scan.rows))):
-        _end_record(scan)
-    scan.rows.append(line)
+    if is_full or (state.rows and _fits_headings(state, line, 0) and not _fits_headings(state, line, len(state.rows))):
+        _end_record(state)
+    state.rows.append(line)
 
 
-def _wrapped_model(scan: _Scan, line: Line) -> str:
-    """Return the continuation of a long model name if it is the only text in this line; empty for any other line."""
-    cells = _split_cells(line.text[:_LONGEST], has_border=scan.has_border)
+def _wrapped_model(state: _ScanState, line: Line) -> str:
+    """Return the text of a line that only continues a long model name; empty for any other line."""
+    cells = _split_cells(line.text[:_MAX_LINE_LENGTH], has_border=state.has_border)
     filled = [position for position, cell in enumerate(cells) if cell.strip()]
-    first_readers = scan.headings[0]
+    first_readers = state.headings[0]
     if (
         not line.ended
         or len(filled) != 1
         or filled[0] >= len(first_readers)
         or len(cells) < len(first_readers)
-        or _fits_headings(scan, line, len(scan.rows))
+        or _fits_headings(state, line, len(state.rows))
     ):
         return ""
     reader = first_readers[filled[0]]
     return cells[filled[0]].strip() if reader and _MODEL in _all_targets(reader) else ""
 
 
-def _fits_headings(scan: _Scan, line: Line, number: int) -> bool:
-    return all(texts is not None for _, texts in _read_row(scan, line, number))
+def _fits_headings(state: _ScanState, line: Line, number: int) -> bool:
+    return all(texts is not None for _, texts in _read_row(state, line, number))
 
 
-def _read_row(scan: _Scan, line: Line, number: int) -> _Row:
-    """Return each cell's reader and values. The values are None if the cell does not match its headings."""
-    readers = scan.headings[number]
-    cells = _split_cells(line.text[:_LONGEST], has_border=scan.has_border)
-    is_whole = line.ended or line.text.rstrip().endswith("|")
-    cells, truncated = (cells, []) if is_whole else (cells[:-1], cells[-1:])
+def _read_row(state: _ScanState, line: Line, number: int) -> _Row:
+    """Return the reader and the values of each cell. The values are None if the cell does not match its headings."""
+    readers = state.headings[number]
+    cells = _split_cells(line.text[:_MAX_LINE_LENGTH], has_border=state.has_border)
+    is_complete = line.ended or line.text.rstrip().endswith("|")
+    cells, truncated = (cells, []) if is_complete else (cells[:-1], cells[-1:])
     if len(cells) > len(readers):
         return [(reader, None) for reader in readers]
     row: _Row = []
@@ -236,41 +237,41 @@ def _read_row(scan: _Scan, line: Line, number: int) -> _Row:
     return row
 
 
-def _end_record(scan: _Scan) -> None:
+def _end_record(state: _ScanState) -> None:
     """Read the lines of a card. If a line is missing, read only the first."""
     absence = Absent.NOT_REPORTED
-    if scan.rows and len(scan.rows) < len(scan.headings):
-        text = f"the card has {len(scan.rows)} of {len(scan.headings)} lines; only the first is read"
-        scan.draft.complain(scan.rows[0].where, text)
-        scan.rows, absence = scan.rows[:1], Absent.NOT_UNDERSTOOD
-    _read_record(scan, absence)
+    if state.rows and len(state.rows) < len(state.headings):
+        text = f"the card has {len(state.rows)} of {len(state.headings)} lines; only the first is read"
+        state.draft.complain(state.rows[0].where, text)
+        state.rows, absence = state.rows[:1], Absent.NOT_UNDERSTOOD
+    _read_record(state, absence)
 
 
-def _read_record(scan: _Scan, absence: Absent = Absent.NOT_REPORTED) -> None:
-    """Add a card to the draft. `absence` is stored for each metric of the table that its lines lack."""
-    rows, scan.rows = scan.rows, []
-    model_rest, scan.model_rest = scan.model_rest, []
+def _read_record(state: _ScanState, absence: Absent = Absent.NOT_REPORTED) -> None:
+    """Add a card to the draft. Store `absence` for each metric of the table that is missing from the card's lines."""
+    rows, state.rows = state.rows, []
+    model_rest, state.model_rest = state.model_rest, []
     if not rows:
         return
-    rows_read = [(line, _read_row(scan, line, number)) for number, line in enumerate(rows)]
+    rows_read = [(line, _read_row(state, line, number)) for number, line in enumerate(rows)]
     index = _index_in(texts for _, row in rows_read for _, texts in row if texts is not None)
     if index is None:
-        scan.draft.has_gaps = True
+        state.draft.has_gaps = True
         if rows[0].ended:
-            scan.draft.complain(rows[0].where, not_a_row(rows[0].text))
+            state.draft.complain(rows[0].where, not_a_row(rows[0].text))
         return
-    if scan.draft.has(index):
-        scan.draft.complain(rows[0].where, listed_twice(f"card {index}"))
+    if state.draft.has(index):
+        state.draft.complain(rows[0].where, listed_twice(f"card {index}"))
         return
-    device = scan.draft.device(index)
+    device = state.draft.device(index)
     for line, row in rows_read:
-        _store_row(scan.draft, device, line, _with_model(row, model_rest))
-    for target in _certain_targets([reader for readers in scan.headings for reader in readers if reader]):
-        if not scan.draft.has_reading(device, target):
-            scan.draft.set_value(device, target, absence)
+        _store_row(state.draft, device, line, _with_model(row, model_rest))
+    for target in _always_read_targets([reader for readers in state.headings for reader in readers if reader]):
+        if not state.draft.has_reading(device, target):
+            state.draft.set_value(device, target, absence)
 
 
-def _index_in(cells: Iterable[Pairs]) -> int | None:
+def _index_in(cells: Iterable[TargetTexts]) -> int | None:
     for cell in cells:
         for targets, text in cell:
             if any(target.kind == "identity" and target.key == "index" for target in targets):
@@ -278,8 +279,8 @@ def _index_in(cells: Iterable[Pairs]) -> int | None:
     return None
 
 
-def _has_address(cells: Iterable[Pairs]) -> bool:
-    return any(_ADDRESS in targets and bus_address(text) for pairs in cells for targets, text in pairs)
+def _has_address(cells: Iterable[TargetTexts]) -> bool:
+    return any(_BUS_ID in targets and bus_address(text) for pairs in cells for targets, text in pairs)
 
 
 def _with_model(row: _Row, model_rest: Sequence[str]) -> _Row:
@@ -301,7 +302,7 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
     for reader, texts in row:
         if texts is None:
             has_mismatch = True
-            for target in _certain_targets([reader] if reader else []):
+            for target in _always_read_targets([reader] if reader else []):
                 draft.set_value(device, target, Absent.NOT_UNDERSTOOD)
         for targets, text in texts or ():
             draft.store(device, targets, text, line.where)
@@ -309,8 +310,8 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
         draft.complain(line.where, f"cells do not match their headings: {quote(line.text)}")
 
 
-def _certain_targets(readers: Sequence[CellReader]) -> list[Target]:
-    """Return the metrics for which a card in this table always gets a reading, possibly an absence."""
+def _always_read_targets(readers: Sequence[CellReader]) -> list[Target]:
+    """Return the metrics that always get a reading from these cells, possibly an absence."""
     targets = [target for reader in readers for target in _all_targets(reader)]
     states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in targets)]
     return [target for target in targets if target.is_always_read] + states

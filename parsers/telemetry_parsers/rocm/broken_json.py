@@ -15,17 +15,17 @@ from telemetry_parsers.text.answers import listed_twice
 from telemetry_parsers.text.documents import ignore_foreign_lines
 from telemetry_parsers.text.lines import lines, quote
 
-_START = re.compile(r'\{\s*"(?:card[0-9]{1,4}|system)"')
+_DOCUMENT_START = re.compile(r'\{\s*"(?:card[0-9]{1,4}|system)"')
 _CARD = re.compile(r"card([0-9]{1,4})\Z")
 _TOKEN = re.compile(r'\s*(?:("(?:[^"\\\n]|\\.)*")|([{}\[\]:,])|([^\s"{}\[\]:,]+))')
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _PLAIN_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_DEEPEST = 4
+_MAX_DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True)
 class _Documents:
-    """The listing of all documents in a text, the text around them, and the offset at which the last document ends."""
+    """The merged documents of a text, the text around them, and the offset at which the last document ends."""
 
     listing: Listing
     surrounding_text: str
@@ -37,7 +37,7 @@ class _Documents:
         return not self.listing.is_cut, self.end
 
 
-class _CutError(Exception):
+class _BrokenJsonError(Exception):
     """The text ends or is invalid inside a document."""
 
 
@@ -58,14 +58,14 @@ class _Scanner:
         """Return the next token: a quoted text, a sign or a bare word."""
         match = _TOKEN.match(self.text, self.position)
         if match is None:
-            raise _CutError
+            raise _BrokenJsonError
         self.position = match.end()
         return match[1] or match[2] or match[3]
 
     def expect(self, sign: str) -> None:
         """Read this sign, or raise _CutError."""
         if self.next_token() != sign:
-            raise _CutError
+            raise _BrokenJsonError
 
     def skip_object_end(self) -> bool:
         """Skip commas, which some drivers do not print, and the closing brace. Return whether there was a brace."""
@@ -77,33 +77,33 @@ class _Scanner:
         return False
 
 
-def read_document(text: str) -> Listing | None:
-    """Return the listing of all documents in a text, or None if there is no document. Other text becomes a problem."""
-    documents, foreign = ignore_foreign_lines(
-        text, _read_all, lambda documents: (False, 0) if documents is None else documents.progress
+def read_broken_json(text: str) -> Listing | None:
+    """Return the listing of all documents in a text, or None without a document. Report the text around them."""
+    documents, foreign_lines = ignore_foreign_lines(
+        text, _read_documents, lambda documents: (False, 0) if documents is None else documents.progress
     )
     if documents is None:
         return None
-    for line in lines("\n".join([documents.surrounding_text, *(line for _, line in foreign)])):
+    for line in lines("\n".join([documents.surrounding_text, *(line for _, line in foreign_lines)])):
         if is_complaint(line.text):
             documents.listing.complain("text outside the JSON", quote(line.text))
     return documents.listing
 
 
-def _read_all(text: str) -> _Documents | None:
-    """Return the merged content of all documents. If two of them differ in a key, use the first and report it."""
+def _read_documents(text: str) -> _Documents | None:
+    """Merge all documents of a text. If two documents have different values for a key, use the first and report it."""
     listing = Listing()
     surrounding_texts: list[str] = []
     position = 0
     earlier_texts: dict[tuple[int, str], str] = {}
     contradicted_cards: dict[int, None] = {}
-    while not listing.is_cut and (start := _START.search(text, position)) is not None:
+    while not listing.is_cut and (start := _DOCUMENT_START.search(text, position)) is not None:
         # Text before the brace on the same line is a command, or a prefix that a job launcher added.
         surrounding_texts.append(text[position : start.start()].rpartition("\n")[0])
         scanner = _Scanner(text, start.start())
         try:
             _read_object(scanner)
-        except _CutError:
+        except _BrokenJsonError:
             listing.is_cut = True
             last_text = quote(text[max(start.start(), scanner.position - 60) : scanner.position])
             listing.complain("JSON", f"the JSON is cut off or broken after: {last_text}")
@@ -122,42 +122,42 @@ def _read_all(text: str) -> _Documents | None:
 def _read_object(scanner: _Scanner) -> None:
     scanner.expect("{")
     while not scanner.skip_object_end():
-        name = _string(scanner.next_token())
+        name = _unquoted(scanner.next_token())
         scanner.expect(":")
         entries: list[tuple[str, str]] = []
         scanner.members.append((name, entries))
         scanner.expect("{")
         while not scanner.skip_object_end():
-            key = _string(scanner.next_token())
+            key = _unquoted(scanner.next_token())
             scanner.expect(":")
-            entries.append((key, _value(scanner, _DEEPEST)))
+            entries.append((key, _read_value(scanner, _MAX_DEPTH)))
 
 
-def _value(scanner: _Scanner, depth: int) -> str:
+def _read_value(scanner: _Scanner, depth: int) -> str:
     """Return a string, number or bare word as text. Skip objects and lists, which no version prints here."""
     token = scanner.next_token()
     if token not in ("{", "["):
         if token in ("}", "]", ":", ","):
-            raise _CutError
+            raise _BrokenJsonError
         # A bare number at the end of the text may be cut off.
         if not token.startswith('"') and not scanner.peek():
-            raise _CutError
-        return _string(token) if token.startswith('"') else token
+            raise _BrokenJsonError
+        return _unquoted(token) if token.startswith('"') else token
     if not depth:
-        raise _CutError
+        raise _BrokenJsonError
     closing = {"{": "}", "[": "]"}[token]
     while (sign := scanner.peek()) != closing:
         if sign in ("{", "["):
-            _value(scanner, depth - 1)
+            _read_value(scanner, depth - 1)
         else:
             scanner.next_token()
     scanner.next_token()
     return ""
 
 
-def _string(token: str) -> str:
+def _unquoted(token: str) -> str:
     if not token.startswith('"'):
-        raise _CutError
+        raise _BrokenJsonError
     return _ESCAPE.sub(
         lambda match: chr(int(match[1], 16)) if match[1] else _PLAIN_ESCAPES.get(match[2], match[2]), token[1:-1]
     )
@@ -166,7 +166,7 @@ def _string(token: str) -> str:
 def _add_document(
     members: list[tuple[str, list[tuple[str, str]]]], earlier_texts: dict[tuple[int, str], str], listing: Listing
 ) -> Iterator[int]:
-    """Add a document to the listing. Yield each card that has a different value in an earlier document."""
+    """Add a document to the listing. Yield each card for which an earlier document has a different value."""
     indices: set[int] = set()
     for name, pairs in members:
         match = _CARD.match(name)

@@ -30,46 +30,46 @@ _VENDOR_WORDS: Mapping[str, str] = {
 }
 # PCI device ids of Hygon's cards; AMD's tools print no vendor for them.
 _HYGON_CHIPS = frozenset({"0x54b7", "0x55b7", "0x62b7", "0x6210", "0x6211", "0x6320", "0x6370", "0x6430"})
-_MARKS = {**_VENDOR_WORDS, **dict.fromkeys(_HYGON_CHIPS, "hygon")}
+_VENDOR_MARKS = {**_VENDOR_WORDS, **dict.fromkeys(_HYGON_CHIPS, "hygon")}
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-fA-F]{1,16}\Z")
 # Hygon's hy-smi: `0000:09:00.0 --> SN: 01-000206 --> OAM ID: 1`.
 _ARROW = re.compile(r"\s{0,4}-->\s{0,4}")
-_DIES = 2
-_SECOND_DIE = "secondary die"
+_DIES_PER_PACKAGE = 2
+_SECOND_DIE_NOTE = "secondary die"
 _CHIP_ID = re.compile(r"[0-9a-f]{4}\Z")
 # Older versions print -1 as an unsigned number. It means that the machine has no NUMA nodes.
 _NO_NUMA_NODE = ("-1", "4294967295")
-# The partition's number on its card, and the position of the card's first partition (None if unknown).
+# A partition's number on its card, and the position of the first partition of that card (None if unknown).
 _Partition = tuple[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Card:
-    """The printed texts of one card, by key. They contain its identity."""
+    """The printed texts of one card, by key."""
 
     index: int
     texts: Mapping[str, str]
     is_second_die: bool
 
-    def identity(self, part: str) -> str | None:
+    def identity_text(self, field_name: str) -> str | None:
         """Return one field of the card's identity, such as `uuid`, or None if it is not printed."""
-        return _identity_text(self.texts, part)
+        return _identity_text(self.texts, field_name)
 
     @property
     def bus(self) -> str | None:
         """Return the card's bus address, or None if it is not printed."""
-        return bus_address(_ARROW.split(self.identity("bus") or "", maxsplit=1)[0])
+        return bus_address(_ARROW.split(self.identity_text("bus") or "", maxsplit=1)[0])
 
 
 def _devices_of(entries_by_card: Mapping[int, Sequence[Entry]], default_vendor: str) -> list[Device]:
     """Return a device for each card. A card without a vendor gets the default vendor."""
     cards = [
-        _Card(index, texts_of(entries), any(_SECOND_DIE in entry.text.lower() for entry in entries))
+        _Card(index, texts_of(entries), any(_SECOND_DIE_NOTE in entry.text.lower() for entry in entries))
         for index, entries in entries_by_card.items()
     ]
     positions_by_uuid: dict[str, list[int]] = {}
     for position, card in enumerate(cards):
-        if uuid := card.identity("uuid"):
+        if uuid := card.identity_text("uuid"):
             positions_by_uuid.setdefault(uuid, []).append(position)
     primary_dies = _primary_dies(cards, positions_by_uuid)
     partitions = _partitions_by_function(cards, positions_by_uuid.values()) | _partitions_by_number(cards)
@@ -88,15 +88,15 @@ def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
     return texts
 
 
-def _identity_text(texts: Mapping[str, str], part: str) -> str | None:
-    """Return the text of one field of the identity, such as `driver`, from the first of its keys that has one."""
-    return next((texts[name] for name in keys.IDENTITY[part] if name in texts), None)
+def _identity_text(texts: Mapping[str, str], field_name: str) -> str | None:
+    """Return the text of the first printed key of this field, such as `driver`, or None if no key is printed."""
+    return next((texts[name] for name in keys.IDENTITY[field_name] if name in texts), None)
 
 
 def mentions_vendor(vendor: str, text: str) -> bool:
     """Return whether the text contains a word that identifies that vendor."""
     lower = text.lower()
-    return any(mark in lower for mark, marked_vendor in _MARKS.items() if marked_vendor == vendor)
+    return any(mark in lower for mark, marked_vendor in _VENDOR_MARKS.items() if marked_vendor == vendor)
 
 
 def vendor_of(texts: Mapping[str, str]) -> str | None:
@@ -109,7 +109,7 @@ def vendor_of(texts: Mapping[str, str]) -> str | None:
 def _device(
     card: _Card, default_vendor: str, partition: tuple[str | None, int | None], primary_die: str | None
 ) -> Device:
-    serial, uuid = card.identity("serial"), card.identity("uuid")
+    serial, uuid = card.identity_text("serial"), card.identity_text("uuid")
     facts = _facts(card) | ({"primary_die": primary_die} if primary_die else {})
     return Device(
         vendor=vendor_of(card.texts) or default_vendor,
@@ -121,7 +121,7 @@ def _device(
         partition=partition[0],
         parent=partition[1],
         serial=None if serial == "0" else serial,
-        driver=card.identity("driver"),
+        driver=card.identity_text("driver"),
         facts=tuple(sorted(facts.items())),
     )
 
@@ -133,20 +133,20 @@ def _model(card: _Card) -> str | None:
 
 
 def _facts(card: _Card) -> dict[str, str]:
-    facts = {name: text for name in keys.FACTS if (text := card.identity(name)) is not None}
-    chip = (card.identity("chip") or "").lower()
+    facts = {name: text for name in keys.FACTS if (text := card.identity_text(name)) is not None}
+    chip = (card.identity_text("chip") or "").lower()
     if chip:
         facts["chip_id"] = f"0x{chip}" if _CHIP_ID.match(chip) else chip
-    node = card.identity("numa_node")
+    node = card.identity_text("numa_node")
     if node is not None and node not in _NO_NUMA_NODE:
         facts["numa_node"] = node
     return facts
 
 
 def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequence[int]]) -> dict[int, str]:
-    """Map each second die of a package to its first die, which prints the power of both. They share a unique id."""
+    """Map the second die of each package to the first, which prints the power of both. They share a unique id."""
     # The first die is not the parent of the second, because each die is a separate device on the PCI bus and for programs.
-    packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES]
+    packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES_PER_PACKAGE]
     return {
         second_die: cards[first_die].bus or str(cards[first_die].index)
         for package in packages
@@ -156,23 +156,23 @@ def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequen
 
 
 def _partitions_by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
-    """Return the cards with a partition number. Their parent is the preceding partition 0 of the same kind of chip."""
+    """Map each card with a partition number to its parent, which is the preceding partition 0 of the same chip type."""
     partitions: dict[int, _Partition] = {}
     parent: int | None = None
     for position, card in enumerate(cards):
-        number = units.whole(card.identity("partition") or "")
+        number = units.whole(card.identity_text("partition") or "")
         if not number:
             parent = position if number == 0 else None
             continue
-        has_parent = parent is not None and card.identity("chip") in (None, cards[parent].identity("chip"))
+        has_parent = parent is not None and card.identity_text("chip") in (None, cards[parent].identity_text("chip"))
         partitions[position] = (str(number), parent if has_parent else None)
     return partitions
 
 
-def _partitions_by_function(cards: Sequence[_Card], same_uuid: Iterable[Sequence[int]]) -> dict[int, _Partition]:
-    """Return the cards that are partitions of a card with PCI function 0: they share its unique id and PCI slot."""
+def _partitions_by_function(cards: Sequence[_Card], uuid_groups: Iterable[Sequence[int]]) -> dict[int, _Partition]:
+    """Map each partition to its parent with PCI function 0. Both have the same unique id and PCI slot."""
     partitions: dict[int, _Partition] = {}
-    for positions in same_uuid:
+    for positions in uuid_groups:
         buses = {position: cards[position].bus or "" for position in positions}
         parent = next((position for position, bus in buses.items() if bus.endswith(".0")), None)
         slots = {bus.rpartition(".")[0] for bus in buses.values()}
@@ -182,7 +182,7 @@ def _partitions_by_function(cards: Sequence[_Card], same_uuid: Iterable[Sequence
     return partitions
 
 
-# A card that answers has at least one of these. A single one may be missing, such as the power of a second die.
+# A card that does not answer has none of these. Others may lack a single one, such as the power of a second die.
 _BASIC_METRICS = frozenset({"temperature_celsius", "power_watts", "utilization_ratio"})
 _MIN_BASIC_METRICS = 2
 # For a card that does not answer, the tool prints these metrics as zeros.
@@ -191,8 +191,8 @@ _ZEROED_METRICS = frozenset(
 )  # fmt: skip
 
 
-def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
-    """Add the cards to the draft. Keys whose metric is not in `gives` are reported as unknown fields."""
+def read_cards(listing: Listing, metric_keys: Collection[str], draft: Draft) -> None:
+    """Add the cards to the draft. Keys whose metric is not in `metric_keys` are reported as unknown fields."""
     draft.problems.extend(listing.problems)
     draft.add_unknown(*listing.unknown)
     draft.is_cut = listing.is_cut
@@ -201,14 +201,14 @@ def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
         draft.facts["driver_version"] = driver
     for (index, entries), template in zip(listing.cards.items(), _devices_of(listing.cards, draft.vendor), strict=True):
         device = draft.device(index, replace(template, driver=template.driver or driver))
-        _read_card(device, f"card {index}", entries, gives, draft)
+        _read_card(device, f"card {index}", entries, metric_keys, draft)
 
 
-def _read_card(device: int, where: str, entries: Sequence[Entry], gives: Collection[str], draft: Draft) -> None:
+def _read_card(device: int, where: str, entries: Sequence[Entry], metric_keys: Collection[str], draft: Draft) -> None:
     """Add a card's readings to the draft. Set the device's `up` (whether the card answers) and its kind of power."""
     for entry in entries[:MAX_KEYS]:
         for key, text in key_text_pairs(entry.key, entry.text):
-            _read_entry(Entry(key, text, entry.where), device, gives, draft)
+            _read_entry(Entry(key, text, entry.where), device, metric_keys, draft)
     kind = _store_main_power(device, draft)
     readings = draft.readings_of(device)
     _discard_zeros(readings, draft)
@@ -223,10 +223,10 @@ def _read_card(device: int, where: str, entries: Sequence[Entry], gives: Collect
     draft.replace_device(device, replace(description, up=is_up, facts=facts))
 
 
-def _read_entry(entry: Entry, device: int, gives: Collection[str], draft: Draft) -> None:
+def _read_entry(entry: Entry, device: int, metric_keys: Collection[str], draft: Draft) -> None:
     key = keys.key_of(entry.key)
     targets = keys.targets_of(key)
-    readable = [target for target in targets if target.key in gives]
+    readable = [target for target in targets if target.key in metric_keys]
     if key.name in keys.LEVEL_KEYS:
         _read_level(entry, device, draft)
     elif keys.is_level_only(key, entry.text):
@@ -247,7 +247,7 @@ def _read_level(entry: Entry, device: int, draft: Draft) -> None:
 
 
 def _store_main_power(device: int, draft: Draft) -> str:
-    """Store the card's main power, which is the instantaneous power or else the average, and return which it is."""
+    """Store the instantaneous or, without it, the average power as the card's main power. Return which one it is."""
     value_by_kind = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
     values = [(kind, value) for kind, value in value_by_kind.items() if value is not None]
     numbers = [(kind, value) for kind, value in values if not isinstance(value, Absent)]
@@ -265,7 +265,7 @@ def _discard_zeros(readings: Sequence[Reading], draft: Draft) -> None:
 
 
 def _may_be_up(readings: Iterable[Reading], metrics: Collection[str]) -> bool:
-    """Return whether the card may answer: one of these metrics could be read, or too few of them were printed."""
+    """Return False if at least two of these metrics were printed, but none of them could be read."""
     basic_readings = [item for item in readings if item.metric in metrics]
     kinds = {item.metric for item in basic_readings}
     return len(kinds) < _MIN_BASIC_METRICS or any(item.value is not Absent.NOT_REPORTED for item in basic_readings)

@@ -12,97 +12,97 @@ from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.text.answers import CUT_TABLE, listed_twice
 from telemetry_parsers.text.lines import Line, quote
 
-_NOTHING = r"N/A|n/a|None|Unsupported|unsupported|-"
+_PLACEHOLDERS = r"N/A|n/a|None|Unsupported|unsupported|-"
 _NUMBER = r"-?[0-9]{1,24}(?:\.[0-9]{1,6})?"
 # A degree sign, or what a wrong decoding turns it into: latin-1 read as UTF-8, UTF-8 read as latin-1, ASCII.
 _DEGREE = r"(?:°|℃|º|˚|Â°|\ufffd{1,2}|\?{1,2})?"
-_PERCENT = re.compile(rf"(?:{_NUMBER}%|{_NOTHING})(?=\s|\Z)")
-_CELSIUS = re.compile(rf"(?:{_NUMBER}(?:{_DEGREE}[cC]|℃)|{_NOTHING})(?=\s|\Z)")
-_WATTS = re.compile(rf"(?:{_NUMBER}W|{_NOTHING})(?=\s|\Z)")
-_CLOCK = re.compile(rf"(?:{_NUMBER}[MGk]?[Hh]z|{_NOTHING})(?=\s|\Z)")
+_PERCENT = re.compile(rf"(?:{_NUMBER}%|{_PLACEHOLDERS})(?=\s|\Z)")
+_CELSIUS = re.compile(rf"(?:{_NUMBER}(?:{_DEGREE}[cC]|℃)|{_PLACEHOLDERS})(?=\s|\Z)")
+_WATTS = re.compile(rf"(?:{_NUMBER}W|{_PLACEHOLDERS})(?=\s|\Z)")
+_CLOCK = re.compile(rf"(?:{_NUMBER}[MGk]?[Hh]z|{_PLACEHOLDERS})(?=\s|\Z)")
 _WORD = re.compile(r"\S{1,40}(?=\s|\Z)")
-_COUNT = re.compile(rf"(?:[0-9]{{1,9}}|{_NOTHING})(?=\s|\Z)")
+_COUNT = re.compile(rf"(?:[0-9]{{1,9}}|{_PLACEHOLDERS})(?=\s|\Z)")
 _INDEX_CELL = re.compile(r"[0-9]{1,4}(?=\s|\Z)")
 _IDS = re.compile(r"(?:0x[0-9a-fA-F]{1,8}|N/A),\s{1,12}(?:[0-9]{1,9}|N/A)(?=\s|\Z)")
 _REVISION = re.compile(r"\[\s{0,4}(?:0x[0-9a-fA-F]{1,8}|N/A)\s{0,4}:\s{0,4}(?:0x[0-9a-fA-F]{1,8}|N/A)\s{0,4}\]")
 _PARTITIONS = re.compile(r"[A-Z0-9/]{1,8}, {1,4}[A-Z0-9/]{1,8}(?:, {1,4}(?:[0-9]{1,3}|N/A))?(?=\s|\Z)")
-_LANES = re.compile(rf"(?:[0-9]{{1,3}}(?:\.[0-9])?GB, x[0-9]{{1,2}}|{_NOTHING})(?=\s|\Z)")
+_LANES = re.compile(rf"(?:[0-9]{{1,3}}(?:\.[0-9])?GB, x[0-9]{{1,2}}|{_PLACEHOLDERS})(?=\s|\Z)")
 _BUS = re.compile(r"(?:[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]|N/A)(?=\s|\Z)")
-_ON = re.compile(rf"(?:ENABLED|DISABLED|{_NOTHING})(?=\s|\Z)")
-_SEVERAL_WORDS = frozenset({_IDS, _REVISION, _PARTITIONS, _LANES})
+_ON_OR_OFF = re.compile(rf"(?:ENABLED|DISABLED|{_PLACEHOLDERS})(?=\s|\Z)")
+_MULTI_WORD_CELLS = frozenset({_IDS, _REVISION, _PARTITIONS, _LANES})
 _MAX_LINE_LENGTH = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column: the key to which its heading is translated (empty without a metric), and the pattern of its values."""
+class _Column:
+    """A column: the key to which its heading is translated (empty if it has no metric), and the pattern of its cells."""
 
     key: str
-    cell: re.Pattern[str]
+    cell_pattern: re.Pattern[str]
 
     @property
     def is_one_word(self) -> bool:
         """Return whether the cells contain no blanks."""
-        return self.cell not in _SEVERAL_WORDS
+        return self.cell_pattern not in _MULTI_WORD_CELLS
 
 
 @dataclass(frozen=True, slots=True)
 class _Heading:
     """A heading as printed, with its column and its position in the line."""
 
-    column: Column
+    column: _Column
     text: str
     start: int
     end: int
 
 
-_INDEX = Column("index", _INDEX_CELL)
+_INDEX_COLUMN = _Column("index", _INDEX_CELL)
 # Longer headings come first, because `SCLK OD` begins with `SCLK`.
-_HEADINGS: tuple[tuple[str, Column], ...] = (
-    ("[model : revision]", Column("revision", _REVISION)),
-    ("partition id", Column("partition id", _COUNT)),
-    ("gfx ver", Column("gfx version", _WORD)),
-    ("gfx ras", Column("", _ON)),
-    ("sdma ras", Column("", _ON)),
-    ("umc ras", Column("umc ras", _ON)),
-    ("sclk od", Column("", _PERCENT)),
-    ("mclk od", Column("", _PERCENT)),
-    ("overdrive", Column("", _PERCENT)),
-    ("ecc", Column("", _WORD)),
-    ("partitions", Column("partitions", _PARTITIONS)),
-    ("device", _INDEX),
-    ("avgpwr", Column("average graphics package power", _WATTS)),
-    ("pwrcap", Column("max graphics package power", _WATTS)),
-    ("power cap", Column("max graphics package power", _WATTS)),
-    ("power", Column("power", _WATTS)),
-    ("vram%", Column("vram", _PERCENT)),
-    ("gpu%", Column("gpu use", _PERCENT)),
-    ("dcu%", Column("gpu use", _PERCENT)),
-    ("hcu%", Column("gpu use", _PERCENT)),
-    ("dec%", Column("decoder use", _PERCENT)),
-    ("enc%", Column("encoder use", _PERCENT)),
-    ("vbios", Column("vbios version", _WORD)),
-    ("guid", Column("", _COUNT)),
-    ("node", Column("", _COUNT)),
-    ("temp", Column("temp", _CELSIUS)),
-    ("sclk", Column("sclk clock speed", _CLOCK)),
-    ("mclk", Column("mclk clock speed", _CLOCK)),
-    ("pclk", Column("", _LANES)),
-    ("perf", Column("performance level", _WORD)),
-    ("mode", Column("mode", _WORD)),
-    ("ids", Column("ids", _IDS)),
-    ("did", Column("device id", _WORD)),
-    ("bus", Column("pci bus", _BUS)),
-    ("fan", Column("fan speed", _PERCENT)),
-    ("gpu", _INDEX),
-    ("dcu", _INDEX),
-    ("hcu", _INDEX),
+_HEADINGS: tuple[tuple[str, _Column], ...] = (
+    ("[model : revision]", _Column("revision", _REVISION)),
+    ("partition id", _Column("partition id", _COUNT)),
+    ("gfx ver", _Column("gfx version", _WORD)),
+    ("gfx ras", _Column("", _ON_OR_OFF)),
+    ("sdma ras", _Column("", _ON_OR_OFF)),
+    ("umc ras", _Column("umc ras", _ON_OR_OFF)),
+    ("sclk od", _Column("", _PERCENT)),
+    ("mclk od", _Column("", _PERCENT)),
+    ("overdrive", _Column("", _PERCENT)),
+    ("ecc", _Column("", _WORD)),
+    ("partitions", _Column("partitions", _PARTITIONS)),
+    ("device", _INDEX_COLUMN),
+    ("avgpwr", _Column("average graphics package power", _WATTS)),
+    ("pwrcap", _Column("max graphics package power", _WATTS)),
+    ("power cap", _Column("max graphics package power", _WATTS)),
+    ("power", _Column("power", _WATTS)),
+    ("vram%", _Column("vram", _PERCENT)),
+    ("gpu%", _Column("gpu use", _PERCENT)),
+    ("dcu%", _Column("gpu use", _PERCENT)),
+    ("hcu%", _Column("gpu use", _PERCENT)),
+    ("dec%", _Column("decoder use", _PERCENT)),
+    ("enc%", _Column("encoder use", _PERCENT)),
+    ("vbios", _Column("vbios version", _WORD)),
+    ("guid", _Column("", _COUNT)),
+    ("node", _Column("", _COUNT)),
+    ("temp", _Column("temp", _CELSIUS)),
+    ("sclk", _Column("sclk clock speed", _CLOCK)),
+    ("mclk", _Column("mclk clock speed", _CLOCK)),
+    ("pclk", _Column("", _LANES)),
+    ("perf", _Column("performance level", _WORD)),
+    ("mode", _Column("mode", _WORD)),
+    ("ids", _Column("ids", _IDS)),
+    ("did", _Column("device id", _WORD)),
+    ("bus", _Column("pci bus", _BUS)),
+    ("fan", _Column("fan speed", _PERCENT)),
+    ("gpu", _INDEX_COLUMN),
+    ("dcu", _INDEX_COLUMN),
+    ("hcu", _INDEX_COLUMN),
 )
 _SENSOR = re.compile(r"temp \(([a-z0-9 ]{1,16})\)(?=\s|\Z)", re.IGNORECASE)
 # The key of columns with an unknown heading.
-UNKNOWN = "?"
-# A heading line has the heading of the index and one of these.
-_TYPICAL = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
+_UNKNOWN_KEY = "?"
+# A heading line begins with the index column and has a column whose key begins with one of these.
+_TYPICAL_KEYS = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
 
 
 def _headings_in(line: str) -> tuple[_Heading, ...]:
@@ -113,28 +113,28 @@ def _headings_in(line: str) -> tuple[_Heading, ...]:
     position = _after_blanks(line, 0)
     while position < len(line):
         heading = _heading_at(line, position)
-        if not headings and heading.column is not _INDEX:
+        if not headings and heading.column is not _INDEX_COLUMN:
             return ()
         headings.append(heading)
         position = _after_blanks(line, heading.end)
-    return tuple(headings) if any(item.column.key.startswith(_TYPICAL) for item in headings) else ()
+    return tuple(headings) if any(item.column.key.startswith(_TYPICAL_KEYS) for item in headings) else ()
 
 
 def _heading_at(line: str, start: int) -> _Heading:
     sensor = _SENSOR.match(line, start)
     if sensor is not None:
-        column = Column(f"temperature (sensor {sensor[1].strip().lower()})", _CELSIUS)
+        column = _Column(f"temperature (sensor {sensor[1].strip().lower()})", _CELSIUS)
         return _Heading(column, sensor[0], start, sensor.end())
     word = line[start : start + 20].lower()
     for name, column in _HEADINGS:
         if word.startswith(name) and (len(word) == len(name) or word[len(name)].isspace()):
             return _Heading(column, line[start : start + len(name)], start, start + len(name))
     word = line[start:].split(None, 1)[0]
-    return _Heading(Column(UNKNOWN, _WORD), word, start, start + len(word))
+    return _Heading(_Column(_UNKNOWN_KEY, _WORD), word, start, start + len(word))
 
 
-def _cells_of(line: str, headings: Sequence[_Heading]) -> list[str] | None:
-    """Split a row into cells by pattern, position or count. Return None if none of these methods works."""
+def _split_row(line: str, headings: Sequence[_Heading]) -> list[str] | None:
+    """Split a row into cells by their patterns, positions or number. Return None if the row has other cells."""
     if len(line) > _MAX_LINE_LENGTH:
         return None
     return _cells_by_pattern(line, headings) or _cells_by_position(line, headings) or _cells_by_count(line, headings)
@@ -144,7 +144,7 @@ def _cells_by_pattern(line: str, headings: Sequence[_Heading]) -> list[str] | No
     cells: list[str] = []
     position = 0
     for heading in headings:
-        match = heading.column.cell.match(line, _after_blanks(line, position))
+        match = heading.column.cell_pattern.match(line, _after_blanks(line, position))
         if match is None:
             return None
         cells.append(match[0])
@@ -181,15 +181,14 @@ def _checked_cells(cells: list[str], headings: Sequence[_Heading]) -> list[str] 
     return cells if fits[0] and filled and 2 * sum(filled) > len(filled) else None
 
 
-def _fits_column(text: str, column: Column) -> bool:
-    """Return whether a cell matches its column."""
-    return column.cell.fullmatch(text) is not None
+def _fits_column(text: str, column: _Column) -> bool:
+    return column.cell_pattern.fullmatch(text) is not None
 
 
 def _with_degree_sign(text: str) -> str:
-    """Return a temperature's text with a repaired degree sign."""
+    """Replace a wrongly decoded degree sign, such as `?c`, by `C`."""
     match = re.match(rf"({_NUMBER}){_DEGREE}[cC]?\Z", text)
-    return f"{match[1]}C" if match is not None and _fits_column(text, Column("temp", _CELSIUS)) else text
+    return f"{match[1]}C" if match is not None and _fits_column(text, _Column("temp", _CELSIUS)) else text
 
 
 def _after_blanks(line: str, position: int) -> int:
@@ -200,14 +199,14 @@ def _after_blanks(line: str, position: int) -> int:
 
 _SUB_HEADING = re.compile(r"\((edge|dieedge|junction|hotspot|memory|avg|socket)\)")
 _NAME_HEADING = "(20 chars)"
-_POWER = {"avg": "average graphics package power", "socket": "current socket graphics package power"}
+_POWER_KEYS = {"avg": "average graphics package power", "socket": "current socket graphics package power"}
 _RULE = re.compile(r"\s{0,40}[=\-]{3,400}(.{0,400})\Z")
 _ROW_START = re.compile(r"\s{0,40}([0-9]{1,4})(?=\s)")
 _GAP = re.compile(r"\s{2,}")
 
-_NO_SECOND_LINE = "the second line of headings, which names the sensor and the power of the rows below, is missing"
-# If this is the first heading of a table, the table has a second heading line.
-_TWO_LINES = "device"
+_SECOND_LINE_MISSING = "the second line of headings, which names the sensor and the power of the rows below, is missing"
+# A table whose first heading is this has a second heading line.
+_TWO_LINE_HEADING = "device"
 # If /dev/mkfd cannot be opened, hy-smi prints `N/A` for the utilization and `0%` for memory that may be in use.
 _USE_KEYS = ("gpu use", "vram")
 
@@ -226,16 +225,16 @@ class _Table:
     unnamed_card: int | None = None
 
 
-def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
-    """Return the listing of the tables, or None if there is no heading. `plain_sensor` is for unlabelled temperatures."""
+def read_concise_tables(lines: Sequence[Line], default_sensor: str) -> Listing | None:
+    """Return the listing of the tables, or None without a heading. `default_sensor` labels unlabelled temperatures."""
     table: _Table | None = None
     listing = Listing()
     has_table = False
     for line in lines:
         headings = _headings_in(line.text) if line.ended else ()
         if headings:
-            has_second_line = headings[0].text.lower() == _TWO_LINES
-            table, has_table = _Table(headings, "" if has_second_line else plain_sensor), True
+            has_second_line = headings[0].text.lower() == _TWO_LINE_HEADING
+            table, has_table = _Table(headings, "" if has_second_line else default_sensor), True
         elif table is None:
             _report_error(line, listing)
         else:
@@ -247,7 +246,7 @@ def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
 
 
 def _report_error(line: Line, listing: Listing) -> None:
-    """Report an error that is printed between the tables, such as `Open mkfd failed` or a traceback."""
+    """Report a line between the tables if it is an error, such as `Open mkfd failed` or a traceback."""
     if messages.is_error(line):
         listing.complain(line.where, quote(line.text))
 
@@ -278,8 +277,8 @@ def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
 def _read_second_heading(table: _Table, text: str) -> None:
     """Read the second heading line: the sensor, the kind of power, and whether the card's name follows each row."""
     for word in _SUB_HEADING.findall(text):
-        if word in _POWER:
-            table.power = _POWER[word]
+        if word in _POWER_KEYS:
+            table.power = _POWER_KEYS[word]
         else:
             table.sensor = word
     table.has_name_rows = table.has_name_rows or _NAME_HEADING in text
@@ -288,7 +287,7 @@ def _read_second_heading(table: _Table, text: str) -> None:
 def _read_name(line: Line, table: _Table, listing: Listing) -> bool:
     """Store this line as the name of the card in the row above. Return False if it cannot be a name."""
     text = line.text.strip()
-    is_message = messages.is_notice(text) or messages.absence_in(text) is not None or messages.is_error(line)
+    is_message = messages.is_notice(text) or messages.key_and_placeholder(text) is not None or messages.is_error(line)
     if table.unnamed_card is None or not table.has_name_rows or is_message:
         return False
     listing.cards[table.unnamed_card].append(Entry("name", text, line.where))
@@ -300,7 +299,7 @@ def _skip_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
     """Report a line that is not a row. Return the table, or None if the line ends it."""
     if table.is_closed:
         _report_error(line, listing)
-        return table if messages.is_notice(line.text) or messages.absence_in(line.text) is not None else None
+        return table if messages.is_notice(line.text) or messages.key_and_placeholder(line.text) is not None else None
     row = _ROW_START.match(line.text)
     if row is not None:
         table.has_rows = True
@@ -318,12 +317,12 @@ def _resembles_row(line: Line, table: _Table) -> bool:
 
 def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
     """Read a row. Return False if the line is not a row or its cells cannot be separated."""
-    cells = _cells_of(line.text, table.headings)
+    cells = _split_row(line.text, table.headings)
     if not cells or "" in cells:
         return False
     index = int(cells[0])
     if not table.has_rows and _is_second_line_missing(table):
-        listing.complain(line.where, _NO_SECOND_LINE)
+        listing.complain(line.where, _SECOND_LINE_MISSING)
     table.has_rows, table.is_closed, table.is_below_row = True, False, True
     if listing.cards.get(index):
         listing.complain(line.where, listed_twice(f"card {index}"))
@@ -346,7 +345,7 @@ def _is_second_line_missing(table: _Table) -> bool:
 def _keys_and_texts(heading: _Heading, text: str, table: _Table, line: Line, listing: Listing) -> list[tuple[str, str]]:
     """Return the pairs of key and text in a cell."""
     key = heading.column.key
-    if key == UNKNOWN:
+    if key == _UNKNOWN_KEY:
         listing.unknown[heading.text] = None
         return []
     if key == "temp":

@@ -29,16 +29,16 @@ _UNIT = re.compile(r"(.{1,80}?) \(([^()]{1,16}|[0-9.]{1,8} ?[GgMmuUjJ/Ts]{1,4}[^
 _PROCESSOR = re.compile(r"\A(?:dcu|hcu) (?!memory use)")
 _UNITS = MappingProxyType({"vram%": "%", "count": "", "lanes": ""})
 # Words in brackets at the end of a key that are not a unit.
-_NO_UNITS = re.compile(r"sensor |vddgfx|(?:level|edge|junction|mem|memory|hotspot|hbm ?[0-9])\Z")
+_NOT_A_UNIT = re.compile(r"sensor |vddgfx|(?:level|edge|junction|mem|memory|hotspot|hbm ?[0-9])\Z")
 
 
 def key_of(text: str) -> Key:
     """Return the normalized key: `VRAM Total Memory (B)` is `vram total memory` in `B`."""
     name = " ".join(text.lower().split()).removesuffix(":").rstrip()
     name = _PROCESSOR.sub("gpu ", name)
-    plain = " ".join(text.split()).removesuffix(":").rstrip()
-    match = _UNIT.match(plain)
-    if match is None or _NO_UNITS.match(match[2].lower()):
+    text_with_case = " ".join(text.split()).removesuffix(":").rstrip()
+    match = _UNIT.match(text_with_case)
+    if match is None or _NOT_A_UNIT.match(match[2].lower()):
         return Key(name, "")
     return Key(_PROCESSOR.sub("gpu ", match[1].lower()), _UNITS.get(match[2].lower(), match[2]))
 
@@ -61,8 +61,8 @@ _DOMAINS = MappingProxyType(
         "gpu memory": "memory",
     }
 )
-_FAN = (special("fan_ratio", values.fan_ratio),)
-_LINK = (special("pcie_link_generation", values.link_generation), special("pcie_link_width", values.link_width))
+_FAN_TARGETS = (special("fan_ratio", values.fan_ratio),)
+_LINK_TARGETS = (special("pcie_link_generation", values.link_generation), special("pcie_link_width", values.link_width))
 
 _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "average graphics package power": only("power_average_watts"),
@@ -85,19 +85,19 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "gtt total used memory": only("memory_gtt_used_bytes"),
     "available memory size": only("memory_free_bytes"),
     "fan rpm": only("fan_rpm"),
-    "fan speed": _FAN,
-    "fan level": _FAN,
+    "fan speed": _FAN_TARGETS,
+    "fan level": _FAN_TARGETS,
     # rocm_smi.py requests the graphics rail.
     "voltage": only("voltage_volts", "graphics"),
     "decoder use": only("engine_utilization_ratio", "decoder"),
     "encoder use": only("engine_utilization_ratio", "encoder"),
-    "pcie clock level": _LINK,
-    "pcie clock speed": _LINK,
+    "pcie clock level": _LINK_TARGETS,
+    "pcie clock speed": _LINK_TARGETS,
     "pcie replay count": only("pcie_replays_total"),
     "accumulated energy": (special("energy_joules_total", values.joules),),
     # In the tables of `--showpagesinfo`.
     "retired pages": only("retired_pages", "all"),
-    "pending pages": (special("retired_pages_pending", values.any_bit),),
+    "pending pages": (special("retired_pages_pending", values.is_any_bit_set),),
     "vram memory ecc status": (switch("ecc_enabled", ON_OFF),),
     **saved.TARGETS,
 }
@@ -113,7 +113,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "memory_partition": ("memory partition",),
     "mode": ("mode",),
 }
-# For each field of a card's identity, its keys. The first key whose text is not a placeholder is used.
+# The keys of each field of a card's identity. The first key whose text is not a placeholder is used.
 IDENTITY: Mapping[str, tuple[str, ...]] = {
     **FACTS,
     "series": ("card series", "device name", "market name", "name"),
@@ -131,7 +131,7 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
 _IDENTITY_NAMES = frozenset(name for names in IDENTITY.values() for name in names)
 
 # Known keys without a metric: counters without a unit, settings, versions, lists of clocks, other pools.
-_QUIET = re.compile(
+_QUIET_KEY = re.compile(
     r"(?:[0-9]{1,3}|s|index|fan speed \(level\)|gfx activity|memory activity|avg\. memory bandwidth"
     r"|energy counter|gpu memory vendor|card sku|subsystem id|device rev|node|gpu-id|did|sclk od|mclk od|pclk"
     r"|estimated maximum pcie bandwidth over the last second|current pcie bandwidth|xgmi error count"
@@ -141,7 +141,7 @@ _QUIET = re.compile(
     r"|numa affinity|(?:cu|wave) util in last second|bandwidth|pasid|(?:expected|actual) vendor name|dcefclk clock (?:speed|level)|valid .{1,40}|region [0-9]{1,2}"
     r"|[0-9]\. available power profile|od_[a-z_]{1,20}|[sm]clk|vddc_curve_[a-z]{4}\[[0-9]\]"
     r"|voltage point [0-9]{1,2}|pid[0-9]{1,10}|power profiles"
-    rf"|{saved.QUIET}|)\Z"
+    rf"|{saved.QUIET_KEYS}|)\Z"
 )
 
 
@@ -149,7 +149,7 @@ def targets_of(key: Key) -> tuple[Target, ...]:
     """Return the metrics that are read from a key; empty if the key is unknown or has no metric."""
     if key.name in _TARGETS:
         return _TARGETS[key.name]
-    sensor = _SENSOR.match(key.name) or saved.SENSOR.match(key.name)
+    sensor = _SENSOR.match(key.name) or saved.TEMPERATURE_KEY.match(key.name)
     if sensor is not None:
         word = sensor[1].replace(" ", "")
         return only("temperature_celsius", _SENSORS.get(word, word))
@@ -163,17 +163,17 @@ def targets_of(key: Key) -> tuple[Target, ...]:
 
 
 def _block_targets(block: str, kind: str | None) -> tuple[Target, ...]:
-    """Return the metric of a block's error count. Without a kind of errors, return the ECC state of `umc` only."""
+    """Return the metric of a block's error count or, without a kind of errors, of its state, which only `umc` has."""
     if kind is not None:
         return only(f"ecc_{'corrected' if kind == 'correctable' else 'uncorrected'}_total", block)
     return (switch("ecc_enabled", ON_OFF),) if block == "umc" else ()
 
 
 def is_quiet(key: Key, text: str) -> bool:
-    """Return whether a key is known to have no metric. This includes a blank key if its text is blank, too."""
+    """Return whether a key is known to have no metric, or both key and text are blank."""
     if not key.name:
         return not text.strip()
-    return key.name in _IDENTITY_NAMES or _QUIET.match(key.name) is not None
+    return key.name in _IDENTITY_NAMES or _QUIET_KEY.match(key.name) is not None
 
 
 def is_level_only(key: Key, text: str) -> bool:

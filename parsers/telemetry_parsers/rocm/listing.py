@@ -28,7 +28,7 @@ class Listing:
     is_cut: bool = False  # cards may be missing
 
     def card(self, index: int) -> list[Entry]:
-        """Return the entries of a card, to which the caller may append. An unknown card is added."""
+        """Return the list of a card's entries, to which the caller may append. Add the card if it is new."""
         return self.cards.setdefault(index, [])
 
     def complain(self, where: str, text: str) -> None:
@@ -37,7 +37,7 @@ class Listing:
 
 
 def joined(listings: Sequence[Listing]) -> Listing:
-    """Return several listings of the same cards as one."""
+    """Join several listings of the same cards."""
     result, *other_listings = listings
     for listing in other_listings:
         for index, entries in listing.cards.items():

@@ -26,7 +26,7 @@ _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applica
 _SLEEP_MESSAGES = ("low-power state", "data is inaccessible")
 # Headings of lists, and messages that a card has no fan, curve or OverDrive. They are reported only if rocm-smi
 # calls them errors.
-_USUAL = (
+_HARMLESS = (
     "unable to detect fan speed",
     "powerplay not enabled",
     "incompatible device",
@@ -37,8 +37,8 @@ _USUAL = (
     "pages info",
     "not found",
 )
-# Messages that are printed instead of a value, with the value's key.
-_REPLACING = (
+# Parts of messages that are printed instead of a value, and the key of that value.
+_KEYS_BY_MESSAGE = (
     ("gpu use unsupported", "GPU use (%)"),
     ("unable to get gpu use", "GPU use (%)"),
     ("unable to get gpu memory use", "GPU memory use (%)"),
@@ -131,8 +131,8 @@ def is_unsupported(text: str) -> bool:
 
 
 def is_harmless(text: str) -> bool:
-    """Return whether a message about a card is irrelevant to the card's health."""
-    return _contains_any(text, _USUAL)
+    """Return whether a message about a card is usual and need not be reported."""
+    return _contains_any(text, _HARMLESS)
 
 
 def is_error(line: Line) -> bool:
@@ -143,7 +143,7 @@ def is_error(line: Line) -> bool:
 
 
 def is_complaint(text: str) -> bool:
-    """Return whether a line without data must be shown to the operator as a problem."""
+    """Return whether a line that is not data must be reported as a problem."""
     if not text.strip() or is_notice(text) or is_unsupported(text) or is_banner(text):
         return False
     return not text.lstrip().lower().startswith("warning") and set(text.strip()) != {"="}
@@ -169,10 +169,10 @@ def is_frame(text: str) -> bool:
     return not text.strip() or _FRAME.match(text) is not None
 
 
-def absence_in(message: str) -> tuple[str, str] | None:
-    """If a message is printed instead of a value, return the value's key and a placeholder; else None."""
+def key_and_placeholder(message: str) -> tuple[str, str] | None:
+    """Return the key whose value this message replaces, with a placeholder, or None for any other message."""
     lower = message.lower()
-    key = next((key for words, key in _REPLACING if words in lower), None)
+    key = next((key for words, key in _KEYS_BY_MESSAGE if words in lower), None)
     return None if key is None else (key, "Not Supported" if is_unsupported(message) else "N/A")
 
 

@@ -1,4 +1,4 @@
-"""Reads processes and their cards: AMD's `--showpids` with `--showpidgpus`, which names the cards, and Hygon's list."""
+"""Reads the processes on each card from Hygon's list or AMD's `--showpidgpus`. AMD's `--showpids` has the names."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ROW = re.compile(
     r"\s{0,8}([0-9]{1,10})\s{1,40}(\S.{0,60}?)\s{1,40}(?:[0-9]{1,4}|UNKNOWN)\s{1,40}([0-9]{1,20}|UNKNOWN)"
     r"\s{1,40}(?:[0-9]{1,20}|UNKNOWN)\s{1,40}(?:[0-9]{1,20}|UNKNOWN)\s{0,40}\Z"
 )
-_USES = re.compile(r"\s{0,8}PID ([0-9]{1,10}) is using ([0-9]{1,4}) DRM device\(s\):?\s{0,8}\Z")
-_INDICES = re.compile(r"\s{0,8}[0-9]{1,4}(?: [0-9]{1,4})*\s{0,8}\Z")
+_CARD_COUNT_LINE = re.compile(r"\s{0,8}PID ([0-9]{1,10}) is using ([0-9]{1,4}) DRM device\(s\):?\s{0,8}\Z")
+_CARD_NUMBERS = re.compile(r"\s{0,8}[0-9]{1,4}(?: [0-9]{1,4})*\s{0,8}\Z")
 _RULE_BELOW_CARDS = re.compile(r"\s{0,8}={8,200}\s{0,8}\Z")
 _TITLE_OF_CARDS = re.compile(r"\s{0,8}={3,200} (?:KFD Processes|GPUs Indexed by PID) ={3,200}\s{0,8}\Z")
-_LIST = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s")
-_NONE = "No KFD PIDs currently running"
+_LIST_HEADING = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s")
+_NO_PROCESSES = "No KFD PIDs currently running"
 
 
 @dataclass(slots=True)
@@ -36,80 +36,79 @@ class _ProcessCards:
 
 
 @dataclass(slots=True)
-class Usage:
-    """AMD's list of processes. `stray_line` has cards of an unknown process; `open_title` is a title without a list."""
+class AmdProcessList:
+    """AMD's processes. `stray_line` lists cards without a process. `open_title` is a title whose list is missing."""
 
     processes: dict[int, _ProcessCards] = field(default_factory=dict)
     names: dict[int, tuple[str, float | None]] = field(default_factory=dict)
-    is_whole: bool = False
+    is_complete: bool = False
     stray_line: Line | None = None
     open_title: Line | None = None
 
 
-def usage_in(lines: Sequence[Line]) -> Usage | None:
-    """Return AMD's list of the processes with their cards, or None if the text has no such list."""
-    usage = Usage()
+def amd_list_in(lines: Sequence[Line]) -> AmdProcessList | None:
+    """Return AMD's list of processes with their cards, or None if the text has no such list."""
+    amd_list = AmdProcessList()
     process: _ProcessCards | None = None
     for line in lines:
-        match = _USES.match(line.text) if line.ended else None
+        match = _CARD_COUNT_LINE.match(line.text) if line.ended else None
         if match is not None:
-            process, usage.open_title = _ProcessCards(int(match[1]), int(match[2])), None
-            usage.processes.setdefault(process.pid, process)
+            process, amd_list.open_title = _ProcessCards(int(match[1]), int(match[2])), None
+            amd_list.processes.setdefault(process.pid, process)
         elif process is not None:
-            process = _continue_list(process, line, usage)
+            process = _continue_list(process, line, amd_list)
         elif line.ended:
-            _read_other_line(line, usage)
-    # A title without a list, and without the message that there are no processes: the list is missing.
-    usage.stray_line = usage.stray_line or usage.open_title
-    return usage if usage.processes or usage.is_whole or usage.open_title is not None else None
+            _read_other_line(line, amd_list)
+    # A list is missing if neither processes nor the message that there are none follow its title.
+    amd_list.stray_line = amd_list.stray_line or amd_list.open_title
+    return amd_list if amd_list.processes or amd_list.is_complete or amd_list.open_title is not None else None
 
 
-def _read_other_line(line: Line, usage: Usage) -> None:
-    """Read a line outside the card list of a process."""
-    if line.text.strip() == _NONE:
-        usage.is_whole, usage.open_title = True, None
+def _read_other_line(line: Line, amd_list: AmdProcessList) -> None:
+    if line.text.strip() == _NO_PROCESSES:
+        amd_list.is_complete, amd_list.open_title = True, None
     elif _TITLE_OF_CARDS.match(line.text):
-        usage.open_title = line
-    elif _LIST.match(line.text):
-        usage.open_title = None
-    elif _INDICES.match(line.text):
-        usage.stray_line = line
+        amd_list.open_title = line
+    elif _LIST_HEADING.match(line.text):
+        amd_list.open_title = None
+    elif _CARD_NUMBERS.match(line.text):
+        amd_list.stray_line = line
     elif (row := _ROW.match(line.text)) is not None:
-        _read_row(row, usage)
+        _read_row(row, amd_list)
 
 
-def _continue_list(process: _ProcessCards, line: Line, usage: Usage) -> _ProcessCards | None:
-    """Read a line of a process's card list. Return the process, or None at the end of the list."""
+def _continue_list(process: _ProcessCards, line: Line, amd_list: AmdProcessList) -> _ProcessCards | None:
+    """Read a line of the cards of a process. Return the process, or None if the line ends its list."""
     if not line.ended:
         return None
-    if _INDICES.match(line.text):
+    if _CARD_NUMBERS.match(line.text):
         process.cards.extend(int(word) for word in line.text.split())
     elif line.text.strip():
-        usage.is_whole = _RULE_BELOW_CARDS.match(line.text) is not None
+        amd_list.is_complete = _RULE_BELOW_CARDS.match(line.text) is not None
         return None
     return process
 
 
-def _read_row(row: re.Match[str], usage: Usage) -> None:
+def _read_row(row: re.Match[str], amd_list: AmdProcessList) -> None:
     used = units.quantity(row[3], units.BYTES, "B")
     pid = int(row[1])
     # With the argument `details`, a process has a row for each of its cards, but these rows do not name the cards.
-    memory = None if isinstance(used, Absent) or pid in usage.names else used
-    usage.names[pid] = (row[2], memory)
+    memory = None if isinstance(used, Absent) or pid in amd_list.names else used
+    amd_list.names[pid] = (row[2], memory)
 
 
-def read_usage(lines: Sequence[Line], draft: Draft) -> bool:
+def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
     """Add the processes and their cards to the draft. Return whether the text has a list of them."""
-    usage = usage_in(lines)
-    if usage is None:
+    amd_list = amd_list_in(lines)
+    if amd_list is None:
         return False
     # The tool prints the number of cards of each process. A list of another length is truncated.
-    complete = [process for process in usage.processes.values() if len(process.cards) == process.count]
+    complete = [process for process in amd_list.processes.values() if len(process.cards) == process.count]
     draft.processes.extend(
-        _process(draft.device(card), process, usage.names) for process in complete for card in process.cards
+        _process(draft.device(card), process, amd_list.names) for process in complete for card in process.cards
     )
-    if not usage.is_whole or usage.stray_line is not None or len(complete) < len(usage.processes):
-        where = "processes" if usage.stray_line is None else usage.stray_line.where
+    if not amd_list.is_complete or amd_list.stray_line is not None or len(complete) < len(amd_list.processes):
+        where = "processes" if amd_list.stray_line is None else amd_list.stray_line.where
         draft.complain(where, "the list of processes by card is incomplete; processes are not counted")
     else:
         _count_processes(draft)
@@ -135,7 +134,7 @@ _NAME_KEYS = ("process name", "name")
 
 
 @dataclass(slots=True)
-class _Entry:
+class _HygonProcess:
     """One process of Hygon's list. The keys of `values` are in lower case."""
 
     pid: int
@@ -153,40 +152,40 @@ class _Entry:
 
 
 @dataclass(slots=True)
-class _List:
-    """The processes of Hygon's list. `stray_line` is a line that belongs to none of them."""
+class _HygonProcessList:
+    """Hygon's processes. `stray_line` is a line that belongs to no process."""
 
-    entries: list[_Entry] = field(default_factory=list)
-    is_whole: bool = False
+    entries: list[_HygonProcess] = field(default_factory=list)
+    is_complete: bool = False
     stray_line: Line | None = None
 
 
-def is_pid_list(lines: Sequence[Line]) -> bool:
+def is_hygon_list(lines: Sequence[Line]) -> bool:
     """Return whether these lines are the output of `--showpids`, possibly without its title."""
     if any(_TABLE.match(line.text) or _TITLE.match(line.text) for line in lines):
         return True
-    return any(entry.first_text(_INDEX_KEYS) for entry in _read_list(lines).entries)
+    return any(entry.first_text(_INDEX_KEYS) for entry in _hygon_list_in(lines).entries)
 
 
-def read_pids(lines: Sequence[Line], draft: Draft) -> None:
+def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
     """Add the processes to the draft, except those whose cards are not named."""
-    pid_list = _read_list(lines)
+    hygon_list = _hygon_list_in(lines)
     pairs: set[tuple[int, int]] = set()
-    repeated_pids = dict.fromkeys(entry.pid for entry in pid_list.entries if not _add_process(entry, pairs, draft))
+    repeated_pids = dict.fromkeys(entry.pid for entry in hygon_list.entries if not _add_process(entry, pairs, draft))
     for pid in repeated_pids:
         draft.complain(f"PID {pid}", listed_twice("the process"))
-    if pid_list.stray_line is not None:
-        draft.complain(pid_list.stray_line.where, f"a line without its process: {quote(pid_list.stray_line.text)}")
-    elif pid_list.entries and not pid_list.is_whole:
+    if hygon_list.stray_line is not None:
+        draft.complain(hygon_list.stray_line.where, f"a line without its process: {quote(hygon_list.stray_line.text)}")
+    elif hygon_list.entries and not hygon_list.is_complete:
         draft.complain(lines[-1].where, f"the list of processes is cut off here: {quote(lines[-1].text)}")
-    elif all(entry.cards for entry in pid_list.entries):
+    elif all(entry.cards for entry in hygon_list.entries):
         _count_processes(draft)
-    for entry in pid_list.entries:
+    for entry in hygon_list.entries:
         if not entry.cards:
             draft.complain(f"PID {entry.pid}", "the list of its cards is missing")
 
 
-def _add_process(entry: _Entry, listed_pairs: set[tuple[int, int]], draft: Draft) -> bool:
+def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft: Draft) -> bool:
     """Add a process to the draft for each of its cards. Return False if it is listed twice for a card."""
     indices = [units.whole(text) for text in _QUOTED.findall(entry.cards)]
     buses = _QUOTED.findall(entry.values.get("pci bus", ""))
@@ -213,8 +212,8 @@ def _count_processes(draft: Draft) -> None:
         draft.set_value(device, metric("processes"), float(counts[device]))
 
 
-def _read_list(lines: Sequence[Line]) -> _List:
-    pid_list = _List()
+def _hygon_list_in(lines: Sequence[Line]) -> _HygonProcessList:
+    hygon_list = _HygonProcessList()
     for line in lines:
         if not line.ended:
             continue
@@ -222,18 +221,18 @@ def _read_list(lines: Sequence[Line]) -> _List:
         pair = _PAIR.match(line.text)
         key = " ".join(pair[1].lower().split()) if pair is not None else ""
         if pid is not None:
-            pid_list.entries.append(_Entry(int(pid[1])))
-            pid_list.is_whole = False
-        elif pid_list.entries and not pid_list.is_whole:
-            pid_list.is_whole = _RULE.match(line.text) is not None
-            if pair is not None and key not in pid_list.entries[-1].values:
-                pid_list.entries[-1].values[key] = pair[2].strip()
+            hygon_list.entries.append(_HygonProcess(int(pid[1])))
+            hygon_list.is_complete = False
+        elif hygon_list.entries and not hygon_list.is_complete:
+            hygon_list.is_complete = _RULE.match(line.text) is not None
+            if pair is not None and key not in hygon_list.entries[-1].values:
+                hygon_list.entries[-1].values[key] = pair[2].strip()
             elif pair is not None:
                 # A repeated key: the first line of the next process is missing.
-                pid_list.stray_line = pid_list.stray_line or line
+                hygon_list.stray_line = hygon_list.stray_line or line
         elif key in _KEYS_OF_PROCESS:
-            pid_list.stray_line = pid_list.stray_line or line
-    return pid_list
+            hygon_list.stray_line = hygon_list.stray_line or line
+    return hygon_list
 
 
 def _used_bytes(values: Mapping[str, str]) -> float | None:

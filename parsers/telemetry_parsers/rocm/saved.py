@@ -41,8 +41,8 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "jpeg_activity": (values.highest_of(metric("engine_utilization_ratio", "jpeg")),),
     "average_mm_activity": only("engine_utilization_ratio", "multimedia"),
     "energy_accumulator": (special("energy_joules_total", values.joules),),
-    "throttle_status": (special("throttled", values.any_bit, "any"),),
-    "indep_throttle_status": (special("throttled", values.any_bit, "any"),),
+    "throttle_status": (special("throttled", values.is_any_bit_set, "any"),),
+    "indep_throttle_status": (special("throttled", values.is_any_bit_set, "any"),),
     "pcie_replay_count_acc": only("pcie_replays_total"),
     "pcie_nak_sent_count_acc": only("pcie_errors_total", "nak_sent"),
     "pcie_nak_rcvd_count_acc": only("pcie_errors_total", "nak_received"),
@@ -57,12 +57,12 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "current_fan_speed": only("fan_rpm"),
 }
 # Known keys of --showmetrics without a metric.
-QUIET = (
+QUIET_KEYS = (
     r"metric version and size|system_clock_counter|firmware_timestamp|xgmi_.{1,40}|num_partition"
     r"|average_[a-z0-9_]{1,40}|current_[a-z0-9_]{1,40}|pcie_[a-z0-9_]{1,60}"
     r"|[a-z0-9_]{1,60}_acc|gfxclk_lock_status|xcp_stats.{0,60}|accumulation_counter|vram_max_bandwidth"
 )
-SENSOR = re.compile(r"temperature_([a-z0-9_]{1,20})\Z")
+TEMPERATURE_KEY = re.compile(r"temperature_([a-z0-9_]{1,20})\Z")
 
 _MAX_STACKS = 16
 # A row of the table of hy-smi --showrasinfo: `Block umc is: ENABLED (ue: 0, ce: 3)`.
@@ -73,7 +73,7 @@ _BLOCK = re.compile(r"Block ([A-Za-z0-9_]{2,16}) is\Z")
 
 
 def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
-    """Return the key and text as a pair. Error counts of a block, and memory stacks, are split into several pairs."""
+    """Return a key and its text. If the text lists error counts or memory stacks, return a pair for each of them."""
     counts = _BLOCK_COUNTS.match(f"{key}: {text}")
     if counts is not None:
         name = f"{counts[1]} RAS"
@@ -93,55 +93,55 @@ def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
 _HEADING = re.compile(r"[\ufeff ]{0,16}(?:time(?:stamp)?, ?)?device,", re.IGNORECASE)
 _ROW = re.compile(r" {0,16}(?:[0-9A-Z][^,]{0,40}, ?)?(?:card([0-9]{1,4})|system),")
 # `--showdriverversion --csv` is about the node only: each row has a name and a value in quotes.
-_PAIRS_HEADING = re.compile(r"[\ufeff ]{0,16}name, ?value\s{0,8}\Z", re.IGNORECASE)
-_PAIR = re.compile(r'\s{0,16}"([^"]{1,80})", ?"([^"]{0,400})"\s{0,8}\Z')
+_NAME_VALUE_HEADING = re.compile(r"[\ufeff ]{0,16}name, ?value\s{0,8}\Z", re.IGNORECASE)
+_NAME_VALUE_ROW = re.compile(r'\s{0,16}"([^"]{1,80})", ?"([^"]{0,400})"\s{0,8}\Z')
 # Columns of the time and the card, which are not values.
-_NO_KEYS = frozenset({"time", "timestamp", "device"})
+_IGNORED_COLUMNS = frozenset({"time", "timestamp", "device"})
 
 
 def read_csv(lines: Sequence[Line]) -> Listing | None:
     """Return the listing of the CSV in these lines, or None without a heading line."""
-    heading: list[str] = []
+    headings: list[str] = []
     listing = Listing(system=_node_entries(lines), is_cut=not all(line.ended for line in lines))
     for line in lines:
-        row = _ROW.match(line.text) if heading else None
+        row = _ROW.match(line.text) if headings else None
         if _HEADING.match(line.text):
-            heading = [cell.strip("\ufeff ") for cell in _cells(line.text)]
-            if not all(heading):
+            headings = [cell.strip("\ufeff ") for cell in _csv_cells(line.text)]
+            if not all(headings):
                 listing.complain(line.where, "a column without a heading is not read")
         elif row is not None:
             entries = listing.system if row[1] is None else listing.card(int(row[1]))
-            entries.extend(_row_entries(line, heading, listing))
-        elif heading and line.text.lstrip().startswith(","):
+            entries.extend(_row_entries(line, headings, listing))
+        elif headings and line.text.lstrip().startswith(","):
             listing.complain(line.where, f"a row without its card: {quote(line.text)}")
-        if not line.ended and heading:
+        if not line.ended and headings:
             listing.complain(line.where, "the text ends inside this row; more cards may be missing")
-    return listing if heading or listing.system else None
+    return listing if headings or listing.system else None
 
 
 def _node_entries(lines: Sequence[Line]) -> list[Entry]:
     """Return the node's entries from the rows below the heading `name, value`; empty without that heading."""
-    if not any(_PAIRS_HEADING.match(line.text) for line in lines):
+    if not any(_NAME_VALUE_HEADING.match(line.text) for line in lines):
         return []
-    rows = ((line, _PAIR.match(line.text)) for line in lines if line.ended)
+    rows = ((line, _NAME_VALUE_ROW.match(line.text)) for line in lines if line.ended)
     return [Entry(row[1], row[2].strip(), line.where) for line, row in rows if row is not None]
 
 
-def _row_entries(line: Line, heading: Sequence[str], listing: Listing) -> list[Entry]:
+def _row_entries(line: Line, headings: Sequence[str], listing: Listing) -> list[Entry]:
     """Return the keys and texts of a row. The last cell of a truncated row is ignored."""
     # After an unclosed quote, part of the cell is missing.
-    cells = _rejoin_cells(_cells(line.text) if line.text.count('"') % 2 == 0 else [], len(heading))
+    cells = _rejoin_cells(_csv_cells(line.text) if line.text.count('"') % 2 == 0 else [], len(headings))
     if not line.ended:
         cells = cells[:-1]
-    elif len(cells) != len(heading):
-        listing.complain(line.where, f"{len(cells)} cells below {len(heading)} headings; the row is not read")
+    elif len(cells) != len(headings):
+        listing.complain(line.where, f"{len(cells)} cells below {len(headings)} headings; the row is not read")
         return []
-    pairs = zip(heading, cells, strict=False)
-    return [Entry(key, text.strip(), line.where) for key, text in pairs if key.lower() not in _NO_KEYS]
+    pairs = zip(headings, cells, strict=False)
+    return [Entry(key, text.strip(), line.where) for key, text in pairs if key.lower() not in _IGNORED_COLUMNS]
 
 
 def _rejoin_cells(cells: list[str], count: int) -> list[str]:
-    """Return the cells of a row, with parts rejoined that were split at an unquoted comma (`Co., Ltd.`)."""
+    """Join cells that were split at an unquoted comma, as in `Co., Ltd.`, if the row then has `count` cells."""
     if len(cells) <= count:
         return cells
     rejoined: list[str] = []
@@ -153,7 +153,7 @@ def _rejoin_cells(cells: list[str], count: int) -> list[str]:
     return rejoined if len(rejoined) == count else cells
 
 
-def _cells(text: str) -> list[str]:
+def _csv_cells(text: str) -> list[str]:
     """Return the cells of a line; empty if the csv module refuses the line, for example because of a NUL."""
     try:
         return next(csv.reader([text]), [])

@@ -12,7 +12,7 @@ from telemetry_parsers.text.answers import CUT_LINE
 from telemetry_parsers.text.lines import Line, quote
 
 # `ERROR: 2 GPU[1]: volt: …` has the library's status before the card, `GPU[0] XCP[1] : …` a partition after the card.
-_OF_CARD = re.compile(
+_CARD_LINE = re.compile(
     r"\s{0,8}(?:(ERROR|WARNING|INFO|DEBUG)\s{0,4}:?\s{0,8}(?:[0-9]{1,5} )?)?"
     r"(?:GPU|DCU|HCU)\[([0-9]{1,4})\](?: XCP\[[0-9]{1,4}\])?\s{0,40}:\s{0,100}(\S.*)\Z"
 )
@@ -21,11 +21,11 @@ _PAIR = re.compile(r"([^:]{1,80}(?:\([^()]{0,40}\([^()]{0,20}\)\))?):(?:\s{1,40}
 _LEVEL = re.compile(r"([a-z]{3,8} clock level|\(Topology\) Numa (?:Node|Affinity))\s{1,8}(-?[0-9]{1,10}\b.{0,80})\Z")
 # `vram ::    total: 17163091968 B       used: 9437184 B`, of ROCm 2.
 _POOL = re.compile(r"([a-z_]{3,8}) ::\s{1,16}total: ([0-9]{1,20}) B\s{1,16}used: ([0-9]{1,20}) B\Z")
-# Messages. They may contain a colon, like a key and its value.
+# The beginnings of messages. A message may contain a colon, like a key and its value.
 _MESSAGE = re.compile(r"(?:cannot|unable|failed|powerplay not enabled|incompatible device|supported) ?", re.IGNORECASE)
 # A line that lacks the card's number.
-_WITHOUT_CARD = re.compile(r"\s{0,40}:\s{1,100}\S")
-CUT = "no closing line follows; more lines may be missing"
+_LINE_WITHOUT_CARD = re.compile(r"\s{0,40}:\s{1,100}\S")
+NO_END_LINE = "no closing line follows; more lines may be missing"
 _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
 
 
@@ -34,7 +34,7 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
     listing = Listing()
     has_card = False
     for line in lines:
-        match = _OF_CARD.match(line.text)
+        match = _CARD_LINE.match(line.text)
         driver = _DRIVER.match(line.text)
         has_card = has_card or match is not None or driver is not None
         if not line.ended:
@@ -45,40 +45,40 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
             _read_value(line, match[1] or "", int(match[2]), match[3].rstrip(), listing)
         elif driver is not None:
             listing.system.append(Entry(driver[1], driver[2].strip(), line.where))
-        elif _WITHOUT_CARD.match(line.text):
+        elif _LINE_WITHOUT_CARD.match(line.text):
             listing.complain(line.where, f"the line does not name its card: {quote(line.text)}")
     return listing if has_card else None
 
 
 def report_missing_end(lines: Sequence[Line], listing: Listing) -> None:
     """Report a missing closing line below the last line of a card."""
-    last_line = next((line for line in reversed(lines) if messages.is_end(line.text) or is_of_card(line)), None)
+    last_line = next((line for line in reversed(lines) if messages.is_end(line.text) or is_card_line(line)), None)
     if last_line is not None and not messages.is_end(last_line.text):
-        listing.complain(last_line.where, f"{CUT}: {quote(last_line.text)}")
+        listing.complain(last_line.where, f"{NO_END_LINE}: {quote(last_line.text)}")
         listing.is_cut = True
 
 
-def is_of_card(line: Line) -> bool:
+def is_card_line(line: Line) -> bool:
     """Return whether a line is about a card or the driver: `GPU[0] : …`, `ERROR: GPU[1] : …`."""
-    return _OF_CARD.match(line.text) is not None or _DRIVER.match(line.text) is not None
+    return _CARD_LINE.match(line.text) is not None or _DRIVER.match(line.text) is not None
 
 
 def _read_value(line: Line, level: str, index: int, text: str, listing: Listing) -> None:
-    """Store a value of a card, or the absence that a message reports."""
+    """Store a value of a card, or a placeholder if a message is printed instead of the value."""
     entries = listing.card(index)
-    new_entries = () if level else _entries(text, line)
+    new_entries = () if level else _entries_in(text, line)
     if new_entries:
         entries.extend(new_entries)
         return
-    absence = messages.absence_in(text)
+    absence = messages.key_and_placeholder(text)
     if absence is not None:
         entries.append(Entry(*absence, line.where))
-    expected = messages.is_unsupported(text) or messages.is_notice(text) or (not level and messages.is_harmless(text))
-    if not expected:
+    is_known = messages.is_unsupported(text) or messages.is_notice(text) or (not level and messages.is_harmless(text))
+    if not is_known:
         listing.complain(line.where, quote(line.text))
 
 
-def _entries(text: str, line: Line) -> tuple[Entry, ...]:
+def _entries_in(text: str, line: Line) -> tuple[Entry, ...]:
     """Return the entries in a line; empty for a message about the card."""
     if _MESSAGE.match(text):
         return ()
@@ -105,7 +105,7 @@ _PAGE_HEADING = re.compile(r"\s{0,40}Page address\s{1,40}Page size\s{1,40}Status
 
 @dataclass(slots=True)
 class _Table:
-    """The current table of a card. In a table of memory pages, `pages` is their kind."""
+    """The current table of a card. `pages` is the kind of memory pages, such as `RESERVED`, or empty for blocks."""
 
     card: int
     pages: str
@@ -114,7 +114,7 @@ class _Table:
 
 
 def read_blocks(lines: Sequence[Line]) -> Listing | None:
-    """Return the listing of tables of blocks and pages, or None if there is none."""
+    """Return the listing of the tables of RAS blocks and memory pages, or None if there is no table."""
     listing = Listing()
     table: _Table | None = None
     has_table = False
@@ -127,7 +127,7 @@ def read_blocks(lines: Sequence[Line]) -> Listing | None:
         elif table is not None and (not line.ended or not _read_row(line, table, listing)):
             if line.ended:
                 _finish_table(table, line, listing)
-                if not messages.is_frame(line.text) and not is_of_card(line):
+                if not messages.is_frame(line.text) and not is_card_line(line):
                     listing.complain(
                         line.where, f"the line is not a row of the card's table and ends the table: {quote(line.text)}"
                     )
@@ -157,7 +157,7 @@ def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
 
 
 def _block_entries(block: re.Match[str], table: _Table, where: str) -> list[Entry]:
-    """Return the entries of a block's row: whether the block is monitored for errors, and its error counts."""
+    """Return the entries in the row of a RAS block: whether it is monitored for errors, and its error counts."""
     name, state, left, right = block.groups()
     counts = [Entry(f"{name} RAS", state, where)]
     if left is None or not table.first_column:
@@ -170,7 +170,7 @@ def _block_entries(block: re.Match[str], table: _Table, where: str) -> list[Entr
 
 
 def _finish_table(table: _Table | None, line: Line, listing: Listing) -> None:
-    """Add the counts of pages of a complete table. For a table without pages, no count is added."""
+    """Add the numbers of retired and pending pages of a complete table. An empty table has no numbers."""
     if table is None or not table.states:
         return
     for key, state in (("retired pages", "reserved"), ("pending pages", "pending")):

@@ -11,51 +11,49 @@ from telemetry_parsers.model import Form, Output, Problem, Report
 from telemetry_parsers.reports.draft import Draft, problem_by_text
 from telemetry_parsers.reports.tool import Refusal, Shape, Text, Tool, accept_empty, must_be_complete
 from telemetry_parsers.rocm import messages, processes
-from telemetry_parsers.rocm.broken_json import read_document
+from telemetry_parsers.rocm.broken_json import read_broken_json
 from telemetry_parsers.rocm.cards import mentions_vendor, read_cards, texts_of, vendor_of
-from telemetry_parsers.rocm.concise_table import read_concise
+from telemetry_parsers.rocm.concise_table import read_concise_tables
 from telemetry_parsers.rocm.listing import Listing, joined
-from telemetry_parsers.rocm.processes import is_pid_list, read_pids
+from telemetry_parsers.rocm.processes import is_hygon_list, read_hygon_list
 from telemetry_parsers.rocm.saved import read_csv
-from telemetry_parsers.rocm.sections import CUT, is_of_card, read_blocks, read_sections, report_missing_end
+from telemetry_parsers.rocm.sections import NO_END_LINE, is_card_line, read_blocks, read_sections, report_missing_end
 from telemetry_parsers.text.answers import capped, error_report, failed
 from telemetry_parsers.text.lines import Line, lines, quote
 from telemetry_parsers.text.tool_marks import foreign_tool
 
-# `0   54.0c  …`, and since ROCm 6.1 `0   2   0x74a1,   28851  45.0°C  …`.
+# A row of a concise table: `0   54.0c  …`, and since ROCm 6.1 `0   2   0x74a1,   28851  45.0°C  …`.
 _BARE_ROW = re.compile(
     r"\s{0,8}[0-9]{1,4}\s{1,12}(?:[0-9]{1,4}\s{1,12}0x[0-9a-fA-F]{2,8},\s{1,12}[0-9]{1,9}\s{1,12})?-?[0-9.]{1,6}(?:°C|c|C)\s"
 )
 
 
-def _any_listing(text: Text) -> Listing | None:
-    """Return the listing of a text, which may have any of the shapes, or None."""
-    return read_document(text.joined) or read_csv(text.lines) or _read_tables(text.lines, plain_sensor="")
+def _listing_in(text: Text) -> Listing | None:
+    return read_broken_json(text.joined) or read_csv(text.lines) or _read_tables(text.lines, default_sensor="")
 
 
-def _read_tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
+def _read_tables(lines: Sequence[Line], default_sensor: str) -> Listing | None:
     """Return the joined listing of concise tables, sections and tables of blocks, or None without any of them."""
-    concise = read_concise(lines, plain_sensor)
+    concise = read_concise_tables(lines, default_sensor)
     results = (concise, read_sections(lines), read_blocks(lines))
     listings = [listing for listing in results if listing is not None]
     if listings and concise is None:
         for line in lines:
-            if not is_of_card(line) and (messages.is_error(line) or _is_bare_row(line)):
+            if not is_card_line(line) and (messages.is_error(line) or _is_bare_row(line)):
                 listings[-1].complain(line.where, quote(line.text))
         report_missing_end(lines, listings[-1])
     return joined(listings) if listings else None
 
 
 def _is_bare_row(line: Line) -> bool:
-    """Return whether a line is a row of a concise table, which is meaningless without its heading."""
     return _BARE_ROW.match(line.text) is not None
 
 
-_HYGON = re.compile(
+_HYGON_MARKS = re.compile(
     r"\b(?:DCU|HCU)(?:\[[0-9]|%|\s{1,12}Temp| use \(| Index:| Node\(| memory use)|\bvram Total (?:Used )?Memory \(MiB\)"
     r"|No h(?:y?c|ydc)u Driver|mkfd|Hfm Link Status|[0-7] --> SN: |\bVram memory ECC|(?:\A|\n|(?<!ROCm)[= ])System Management Interface =|End of SMI Log"
 )
-_AMD = re.compile(
+_AMD_MARKS = re.compile(
     r"ROCm System Management Interface|End of ROCm SMI Log|ROCM-SMI|^\s{0,8}(?:ERROR: {0,4})?GPU\[[0-9]|^\s{0,8}GPU\s{1,12}(?:Temp|NODE)"
     r"|^\s{0,8}Device\s{1,12}(?:Node|\[Model)|Advanced Micro Devices|\bGPU use \(%\)|VRAM Total Memory \(B\)|KFD process information:"
     r"|usage: rocm[-_]smi|amdgpu|Current Socket Graphics Package|AMD GPU|DRM device\(s\)|No KFD PIDs",
@@ -64,17 +62,17 @@ _AMD = re.compile(
 
 
 def is_from_hy_smi(text: Text) -> bool:
-    """Return whether Hygon's tool printed the text: it contains the tool's typical words, or all cards are Hygon's."""
-    return _HYGON.search(text.joined) is not None or _lists_only("hygon", text)
+    """Return whether a text contains typical words of Hygon's tool, or lists only Hygon's cards."""
+    return _HYGON_MARKS.search(text.joined) is not None or _lists_only("hygon", text)
 
 
 def is_from_rocm_smi(text: Text) -> bool:
     """Return whether AMD's tool printed the text, and no part of the text is from Hygon's tool."""
-    return not is_from_hy_smi(text) and (_AMD.search(text.joined) is not None or _lists_only("amd", text))
+    return not is_from_hy_smi(text) and (_AMD_MARKS.search(text.joined) is not None or _lists_only("amd", text))
 
 
 def _lists_only(vendor: str, text: Text) -> bool:
-    listing = _any_listing(text) if mentions_vendor(vendor, text.joined) else None
+    listing = _listing_in(text) if mentions_vendor(vendor, text.joined) else None
     return listing is not None and {vendor_of(texts_of(entries)) for entries in listing.cards.values()} == {vendor}
 
 
@@ -89,7 +87,7 @@ GIVES = (
 # Without this variable, the library locks each card in /dev/shm against all other processes. A run that is killed leaves its
 # lock behind, and jobs that use the library, such as RCCL, wait 5 s for it and fail (rocm_smi_lib#88). The tools only read
 # files, which needs no lock.
-PRIVATE_LOCKS = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
+PRIVATE_LOCKS_ENV = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
 # Also `"ROCM-SMI version": "3.0.0+1b65f29",` and, with --csv, `ROCM-SMI version, 3.0.0+1b65f29`.
 _VERSION = re.compile(
     r"\s{0,8}\"?(?:ROCM-SMI|hy-smi) version\"?[:,]?\s{0,8}\"?([0-9][^\s\",]{0,40})\"?,?\s{0,8}\Z", re.IGNORECASE
@@ -100,47 +98,47 @@ _LIBRARY = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Brand:
-    """What distinguishes a tool from the other one. `plain_sensor` is the sensor of unlabelled temperatures."""
+class ToolVariant:
+    """The differences between rocm-smi and hy-smi. `default_sensor` is the sensor of temperatures without a label."""
 
     name: str
     vendor: str
-    plain_sensor: str
-    is_other: Callable[[Text], bool]  # returns whether the other tool printed a text
-    other: str  # the name of the other tool
+    default_sensor: str
+    is_from_other_tool: Callable[[Text], bool]  # returns whether the other tool printed a text
+    other_tool: str  # the name of the other tool
     silent: str
     gives: tuple[str, ...]
 
 
-def tool_of(brand: Brand) -> Tool:
-    """Return the tool of that brand."""
+def tool_of(variant: ToolVariant) -> Tool:
+    """Return the declaration of the tool."""
     return Tool(
-        name=brand.name,
-        vendor=brand.vendor,
+        name=variant.name,
+        vendor=variant.vendor,
         shapes=(
-            _shape_of_other_brand(brand),
-            _listing_shape(brand, lambda text: read_document(text.joined), "json"),
-            _listing_shape(brand, lambda text: read_csv(text.lines), "json"),
-            _listing_shape(brand, lambda text: _read_tables(text.lines, brand.plain_sensor), "text"),
+            _shape_of_other_tool(variant),
+            _listing_shape(variant, lambda text: read_broken_json(text.joined), "json"),
+            _listing_shape(variant, lambda text: read_csv(text.lines), "json"),
+            _listing_shape(variant, lambda text: _read_tables(text.lines, variant.default_sensor), "text"),
             Shape(_read_processes, empty=accept_empty),
             Shape(_read_versions, empty=accept_empty),
         ),
-        silent=brand.silent,
+        silent=variant.silent,
         errors=messages.ERRORS,
         words=messages.NO_NUMBERS,
         wording=problem_by_text,
         quiet_statuses=messages.QUIET_STATUSES,
         marks_first=False,
         # This is checked before other tools are recognized, because rocm-smi also prints some lines of Hygon's error messages.
-        refusals=(_refusal_of_other_brand(brand), _report_on_error),
-        remnants=(partial(_report_on_remnant, tool=brand.name),),
+        refusals=(_refusal_of_other_tool(variant), _report_on_error),
+        remnants=(partial(_report_on_remnant, tool=variant.name),),
         is_complaint=messages.is_complaint,
         finish=_with_sleep_messages,
     )
 
 
-def _listing_shape(brand: Brand, listing_in: Callable[[Text], Listing | None], form: Form) -> Shape:
-    """Return a shape that is read with `listing_in`: cards or facts of the node, and possibly processes."""
+def _listing_shape(variant: ToolVariant, listing_in: Callable[[Text], Listing | None], form: Form) -> Shape:
+    """Return a shape for cards, facts of the node and processes. `listing_in` converts a text to a listing."""
 
     def read(text: Text, draft: Draft) -> bool:
         listing = listing_in(text)
@@ -148,17 +146,17 @@ def _listing_shape(brand: Brand, listing_in: Callable[[Text], Listing | None], f
             listing is not None
             and listing.system
             and not listing.cards
-            and foreign_tool(text.joined, brand.name) is not None
+            and foreign_tool(text.joined, variant.name) is not None
         ):
             return False  # many tools print a line such as `Driver Version : 3.5.0`
         if listing is not None:
-            read_cards(listing, brand.gives, draft)
-            processes.read_usage(text.lines, draft)
+            read_cards(listing, variant.gives, draft)
+            processes.read_amd_list(text.lines, draft)
         return listing is not None
 
     def report_without_cards(report: Report, text: Text, tool: Tool) -> Report:
         listing = listing_in(text)
-        if (listing is not None and listing.system) or processes.usage_in(text.lines) is not None:
+        if (listing is not None and listing.system) or processes.amd_list_in(text.lines) is not None:
             return replace(report, outcome="ok")
         problem = Problem("text", "the list of devices is empty")
         list_report = must_be_complete(replace(report, problems=capped([*report.problems, problem])), text, tool)
@@ -167,24 +165,25 @@ def _listing_shape(brand: Brand, listing_in: Callable[[Text], Listing | None], f
     return Shape(read, form, report_without_cards)
 
 
-def _shape_of_other_brand(brand: Brand) -> Shape:
-    """Return a shape that recognizes all output of the other brand and refuses to read it."""
+def _shape_of_other_tool(variant: ToolVariant) -> Shape:
+    """Return a shape that recognizes all output of the other tool and refuses to read it."""
 
     def refuse(_report: Report, _text: Text, _tool: Tool) -> Report:
-        return Report("not_mine", problems=(Problem("text", f"this is output of {brand.other}, not of {brand.name}"),))
+        problem = Problem("text", f"this is output of {variant.other_tool}, not of {variant.name}")
+        return Report("not_mine", problems=(problem,))
 
-    return Shape(lambda text, _draft: brand.is_other(text), empty=refuse)
+    return Shape(lambda text, _draft: variant.is_from_other_tool(text), empty=refuse)
 
 
 def _read_processes(text: Text, draft: Draft) -> bool:
-    """Read the processes on each card from AMD's list, which names the cards of each process, or from Hygon's list."""
+    """Read AMD's or Hygon's list of the processes on each card. Return False without such a list."""
     lines = text.lines
-    if not processes.read_usage(lines, draft):
-        if not is_pid_list(lines):
+    if not processes.read_amd_list(lines, draft):
+        if not is_hygon_list(lines):
             return False
-        read_pids(lines, draft)
+        read_hygon_list(lines, draft)
     if not any(messages.is_end(line.text) for line in lines):
-        draft.complain(lines[-1].where, f"{CUT}: {quote(lines[-1].text)}")
+        draft.complain(lines[-1].where, f"{NO_END_LINE}: {quote(lines[-1].text)}")
     return True
 
 
@@ -202,14 +201,14 @@ def _first_match(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
     return next((match[1] for line in lines if line.ended and (match := pattern.match(line.text))), None)
 
 
-def _refusal_of_other_brand(brand: Brand) -> Refusal:
-    """Return a function that refuses messages of the other brand, including those in the error stream."""
+def _refusal_of_other_tool(variant: ToolVariant) -> Refusal:
+    """Return a function that refuses messages of the other tool in the output or the error stream."""
 
     def refuse(output: Output, printed_lines: Sequence[Line]) -> Report | None:
-        if not brand.is_other(Text(lines(f"{output.text}\n{output.stderr}"))):
+        if not variant.is_from_other_tool(Text(lines(f"{output.text}\n{output.stderr}"))):
             return None
         first_line = next(line for line in printed_lines if line.text.strip())
-        text = f"this is a message of {brand.other}, not of {brand.name}: {quote(first_line.text)}"
+        text = f"this is a message of {variant.other_tool}, not of {variant.name}: {quote(first_line.text)}"
         return Report("not_mine", problems=(Problem(first_line.where, text),))
 
     return refuse
@@ -220,7 +219,7 @@ def _report_on_error(output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _report_on_remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
-    """Report output of only notices, a banner without a list, or rows without heading. Return None for any other."""
+    """Return a report on output that has only notices, a banner or rows without headings, or None for any other."""
     printed_lines = [line for line in lines if line.text.strip()]
     first = printed_lines[0]
     if all(messages.is_notice(line.text) for line in printed_lines):

@@ -9,18 +9,18 @@ from telemetry_parsers.metrics import BY_KEY, PERFORMANCE_LEVELS, in_range
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.reports.targets import Target, special, value_of
 
-_LIBRARY = "amdsmi_dev_perf_level_"
+_LIBRARY_PREFIX = "amdsmi_dev_perf_level_"
 # What the driver calls `profile_peak` is `stable_peak` in the library.
-_PROFILES = ("profile", "stable_")
+_PROFILE_PREFIXES = ("profile", "stable_")
 _DETERMINISM = "perf_determinism"
 
 
 def level_of(text: str) -> str | Absent:
-    """Return our word for a performance level such as `auto`, `profile_peak` or `AMDSMI_DEV_PERF_LEVEL_AUTO`."""
-    word = text.strip().lower().removeprefix(_LIBRARY)
+    """Return the catalogue's word for a level such as `auto`, `profile_peak` or `AMDSMI_DEV_PERF_LEVEL_AUTO`."""
+    word = text.strip().lower().removeprefix(_LIBRARY_PREFIX)
     if word in PERFORMANCE_LEVELS:
         return word
-    if word.startswith(_PROFILES):
+    if word.startswith(_PROFILE_PREFIXES):
         return "profile"
     return "determinism" if word == _DETERMINISM else units.placeholder(word) or Absent.NOT_UNDERSTOOD
 
@@ -56,7 +56,7 @@ def joules(text: str, unit: str) -> Value:
     return value if isinstance(value, Absent) else units.zero_is_none(value / 65_536)
 
 
-def any_bit(text: str, unit: str) -> Value:
+def is_any_bit_set(text: str, unit: str) -> Value:
     """Return 1 if any bit of the status is set, else 0."""
     value = Absent.NOT_UNDERSTOOD if unit else units.number(text)
     return value if isinstance(value, Absent) else float(value != 0.0)
@@ -93,7 +93,7 @@ def list_items(text: str) -> list[str] | None:
 
 
 def highest_of(target: Target) -> Target:
-    """Change a metric so that the highest number of a list such as `[132, 133, N/A]` is read."""
+    """Return a copy of a metric's target that reads the highest number of a list such as `[132, 133, N/A]`."""
 
     def read(text: str, unit: str) -> Value:
         items = list_items(text) or [text]

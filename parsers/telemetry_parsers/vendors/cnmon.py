@@ -6,9 +6,9 @@ import re
 
 from telemetry_parsers import units
 from telemetry_parsers.like_nvidia_smi import cells as patterns
-from telemetry_parsers.like_nvidia_smi.cells import QUIET, column, usual_columns
-from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list
-from telemetry_parsers.like_nvidia_smi.table import CardTable, is_table, read_table
+from telemetry_parsers.like_nvidia_smi.cells import IGNORED, column, nvidia_smi_columns
+from telemetry_parsers.like_nvidia_smi.lists import CardListShape, is_card_heading, read_list
+from telemetry_parsers.like_nvidia_smi.table import CardTableShape, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import fact, identity, metric
@@ -18,17 +18,17 @@ from telemetry_parsers.text.answers import ErrorText
 TOOL = "cnmon"
 
 # `Ecc-Error` is not read: no document says which errors it counts, and since when.
-_TABLE = CardTable(
+_TABLE = CardTableShape(
     columns={
         "card": column(patterns.ID, identity("index")),
-        "vf": QUIET,
-        "mi": QUIET,
-        **usual_columns("name", "bus-id", "fan", "temp", "pwr:usage/cap", "memory-usage"),
+        "vf": IGNORED,
+        "mi": IGNORED,
+        **nvidia_smi_columns("name", "bus-id", "fan", "temp", "pwr:usage/cap", "memory-usage"),
         "firmware": column(patterns.WORD, fact("firmware")),
-        "inited": QUIET,
+        "inited": IGNORED,
         "driver": column(patterns.WORD, identity("driver")),
         "util": column(patterns.PERCENT, metric("utilization_ratio")),
-        "ecc-error": QUIET,
+        "ecc-error": IGNORED,
         "vmemory-usage": column(patterns.BYTES_PAIR),
         "sr-iov": column(patterns.WORD, fact("sr_iov")),
         "mode": column(patterns.WORD, fact("mode")),
@@ -41,13 +41,13 @@ _TABLE = CardTable(
         ("driver", re.compile(r"\bDriver[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")),
     ),
     ends_with_processes=True,
-    expected=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
+    expected_starts=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
 )
 
 _GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
 # These keys are known from public programs that read them. Other keys become unknown fields.
-_LIST = CardList(
-    card=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
+_LIST = CardListShape(
+    card_heading=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
     card_targets=(identity("index"),),
     keys={
         ("*", "product name"): (identity("model"),),
@@ -66,15 +66,15 @@ _LIST = CardList(
         ("*", "current speed"): (metric("pcie_link_generation", words=_GENERATIONS),),
         ("*", "current width"): (metric("pcie_link_width"),),
     },
-    quiet=frozenset({("*", "device id"), ("*", "vendor id")}),
-    quiet_sections=frozenset({"pci", "virtual memory usage"}),
-    address=tuple(("pci", key) for key in ("domain id", "bus num", "device", "function")),
+    ignored=frozenset({("*", "device id"), ("*", "vendor id")}),
+    ignored_sections=frozenset({"pci", "virtual memory usage"}),
+    address_keys=tuple(("pci", key) for key in ("domain id", "bus num", "device", "function")),
 )
 
 _TOOL = Tool(
     name=TOOL,
     vendor="cambricon",
-    shapes=(shape(is_card, read_list, _LIST), shape(is_table, read_table, _TABLE)),
+    shapes=(shape(is_card_heading, read_list, _LIST), shape(is_table, read_table, _TABLE)),
     silent="no output: check that the driver is loaded and that /dev/cambricon_ctl can be opened",
     errors=(
         ErrorText("no such device", "no_devices", None, "check that lspci shows the cards"),

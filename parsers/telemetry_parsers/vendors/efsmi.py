@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from telemetry_parsers.like_nvidia_smi import cells as patterns
-from telemetry_parsers.like_nvidia_smi.cells import QUIET, column
-from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list
-from telemetry_parsers.like_nvidia_smi.monitor import Monitor, is_monitor, read_monitor
-from telemetry_parsers.like_nvidia_smi.table import CardTable, is_table, read_table
+from telemetry_parsers.like_nvidia_smi.cells import IGNORED, column
+from telemetry_parsers.like_nvidia_smi.lists import CardListShape, is_card_heading, read_list
+from telemetry_parsers.like_nvidia_smi.monitor import MonitorShape, is_monitor, read_monitor
+from telemetry_parsers.like_nvidia_smi.table import CardTableShape, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, fact, health, identity, metric, only
@@ -21,7 +21,7 @@ _ECC = metric("ecc_enabled", words=ON_OFF)
 _TOTAL = metric("memory_total_bytes")
 _VERSION = re.compile(r"\bEFSMI:?[ \t]{1,8}V?([0-9]\S{0,40})(?=\s)")
 # `Mem` is the total memory. The memory in use is in `-q` and, as a percentage, in the monitor.
-_TABLE = CardTable(
+_TABLE = CardTableShape(
     columns={
         "dev": column(patterns.ID, identity("index")),
         "name": column(patterns.NAME, identity("model")),
@@ -30,8 +30,8 @@ _TABLE = CardTable(
         "bus-id": column(patterns.BUS, identity("bus_id")),
         "ecc": column(patterns.WORD, _ECC),
         "temp": column(patterns.BARE_CELSIUS, metric("temperature_celsius", "core", unit="C")),
-        "dpm": QUIET,
-        "lpm": QUIET,
+        "dpm": IGNORED,
+        "lpm": IGNORED,
         "pwr(usage/cap)": column(patterns.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
         "mem": column(patterns.BYTES, _TOTAL),
         "gcu virt": column(patterns.WORD, fact("virtualization")),
@@ -43,9 +43,9 @@ _TABLE = CardTable(
     versions=(("tool_version", _VERSION), ("driver", re.compile(r"Driver Ver:[ \t]{0,8}([0-9]\S{0,40})(?=\s)"))),
     lists_processes=False,
 )
-_MONITOR = Monitor(
-    marks=("*",),
-    index="dev",
+_MONITOR = MonitorShape(
+    heading_starts=("*",),
+    index_column="dev",
     columns={
         ("pwr", "w"): metric("power_watts", unit="W"),
         ("dtemp", "c"): metric("temperature_celsius", "core", unit="C"),
@@ -54,11 +54,11 @@ _MONITOR = Monitor(
         ("mem", "mib"): metric("memory_total_bytes", unit="MiB"),
         ("mclk", "mhz"): metric("clock_hertz", "memory", unit="MHz"),
     },
-    quiet=frozenset({"sip", "dpm", "lpm", "txpci", "rxpci"}),
+    ignored=frozenset({"sip", "dpm", "lpm", "txpci", "rxpci"}),
 )
 
-_LIST = CardList(
-    card=re.compile(r"DEV ID[ \t]{1,8}([0-9]{1,4})\Z"),
+_LIST = CardListShape(
+    card_heading=re.compile(r"DEV ID[ \t]{1,8}([0-9]{1,4})\Z"),
     card_targets=(identity("index"),),
     keys={
         ("driver info", "ver"): (identity("driver"),),
@@ -87,7 +87,7 @@ _LIST = CardList(
         ("vpu info", "encoder usage"): only("engine_utilization_ratio", "encoder"),
         ("vpu info", "decoder usage"): only("engine_utilization_ratio", "decoder"),
     },
-    quiet=frozenset(
+    ignored=frozenset(
         {
             *(("device info", key) for key in ("dev mfd", "dev type", "dev slot")),
             *(("*", key) for key in ("vendor id", "device id", "tx throughput", "rx throughput")),
@@ -96,18 +96,18 @@ _LIST = CardList(
             ("link info", ""),
         }
     ),
-    quiet_sections=frozenset(
+    ignored_sections=frozenset(
         {"voltage info", "rma info", "power cable", "error records", "error details", "error records / error details",
          "pcie info"}
     ),
-    address=tuple(("pcie info", key) for key in ("domain", "bus", "dev", "func")),
+    address_keys=tuple(("pcie info", key) for key in ("domain", "bus", "dev", "func")),
 )  # fmt: skip
 
 _TOOL = Tool(
     name=TOOL,
     vendor="enflame",
     shapes=(
-        shape(is_card, read_list, _LIST),
+        shape(is_card_heading, read_list, _LIST),
         shape(is_monitor, read_monitor, _MONITOR),
         shape(is_table, read_table, _TABLE),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.rocm.tool import GIVES as COMMON_METRICS
-from telemetry_parsers.rocm.tool import PRIVATE_LOCKS, Brand, is_from_rocm_smi, tool_of
+from telemetry_parsers.rocm.tool import PRIVATE_LOCKS_ENV, ToolVariant, is_from_rocm_smi, tool_of
 
 TOOL = "hy-smi"
 # DTK installs the tool under AMD's name.
@@ -29,27 +29,27 @@ _LINES = (f"{_USUAL} --showmemavailable --json", f"{_USUAL} --json", f"{_CORE} -
 
 def _command(*lines: str) -> Command:
     """Return a command that tries these command lines in order, until the installed version supports them."""
-    # Hygon's copy of the library may ignore PRIVATE_LOCKS, and a killed run would leave a lock. So no run is killed.
+    # Hygon's copy of the library may ignore PRIVATE_LOCKS_ENV, and a killed run would leave a lock. So no run is killed.
     alternatives = tuple(tuple(line.split()) for line in lines)
-    return Command(alternatives, env=PRIVATE_LOCKS, on_deadline="abandon", folders=_FOLDERS)
+    return Command(alternatives, env=PRIVATE_LOCKS_ENV, on_deadline="abandon", folders=_FOLDERS)
 
 
 _TOOL = tool_of(
-    Brand(
+    ToolVariant(
         name=TOOL,
         vendor="hygon",
         # According to the vendor's manual, this is the temperature of the core, without HBM.
-        plain_sensor="core",
-        is_other=is_from_rocm_smi,
-        other="AMD's rocm-smi",
+        default_sensor="core",
+        is_from_other_tool=is_from_rocm_smi,
+        other_tool="AMD's rocm-smi",
         silent="no output: check that hydcu or hycu is loaded and that /dev/kfd and /dev/mkfd can be opened",
         gives=GIVES,
     )
 )
-_ASK_READINGS = _command(*(f"{name} {line}" for name in (TOOL, _OTHER_NAME) for line in _LINES))
+_READINGS_COMMAND = _command(*(f"{name} {line}" for name in (TOOL, _OTHER_NAME) for line in _LINES))
 PARSER = parser_of(
     _TOOL,
-    Poll("readings", _ASK_READINGS),
+    Poll("readings", _READINGS_COMMAND),
     # AMD's name of the tool is not tried, because AMD's tool supports these flags and would wake AMD's cards.
     Poll("processes", _command(f"{TOOL} --showpids"), "slow", 60.0, lists_devices=False),
     Poll("driver", _command(f"{TOOL} --showdriverversion"), "inventory", 300.0, lists_devices=False),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from telemetry_parsers.like_nvidia_smi import cells as patterns
-from telemetry_parsers.like_nvidia_smi.cells import column, usual_columns
-from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list, xml_log
-from telemetry_parsers.like_nvidia_smi.monitor import USUAL_FIELDS, Query, query_names, read_query
-from telemetry_parsers.like_nvidia_smi.table import CardTable, is_table, read_table
+from telemetry_parsers.like_nvidia_smi.cells import column, nvidia_smi_columns
+from telemetry_parsers.like_nvidia_smi.lists import CardListShape, is_card_heading, read_list, xml_log
+from telemetry_parsers.like_nvidia_smi.monitor import NVIDIA_SMI_FIELDS, QueryShape, query_headings, read_query
+from telemetry_parsers.like_nvidia_smi.table import CardTableShape, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, fact, identity, metric, only
@@ -17,10 +17,10 @@ from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "ixsmi"
 
-_TABLE = CardTable(
+_TABLE = CardTableShape(
     columns={
         "gpu": column(patterns.ID, identity("index")),
-        **usual_columns(
+        **nvidia_smi_columns(
             "name", "bus-id", "fan", "temp", "perf", "pwr:usage/cap", "memory-usage", "gpu-util", "compute m."
         ),
         "clock-sm": column(patterns.CLOCK, metric("clock_hertz", "sm")),
@@ -37,9 +37,9 @@ _TABLE = CardTable(
 
 _CAP = metric("power_cap_watts")
 # Fields of both generations. The unit is printed after the number or in the heading; temperatures are in Celsius.
-_QUERY = Query(
+_QUERY = QueryShape(
     fields={
-        **USUAL_FIELDS,
+        **NVIDIA_SMI_FIELDS,
         "gpu_uuid": identity("uuid"),
         "gpu_serial": identity("serial"),
         "gpu_bus_id": identity("bus_id"),
@@ -65,7 +65,7 @@ _QUERY = Query(
         "pcie.link.width.max": metric("pcie_link_width_max"),
     },
     # The board's power is printed for each of its dies, so a sum over the dies would be twice the power.
-    quiet=frozenset(
+    ignored=frozenset(
         {
             "timestamp", "count", "cuda_version", "utilization.memory", "board.power.draw",
             "pci.domain", "pci.bus", "pci.device", "pci.device_id", "pci.sub_device_id",
@@ -74,8 +74,8 @@ _QUERY = Query(
 )  # fmt: skip
 
 # Only the power of a die is read, because the power of the board is printed for each of its dies here, too.
-_LOG = CardList(
-    card=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
+_LOG = CardListShape(
+    card_heading=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
     card_targets=(identity("bus_id"),),
     keys={
         ("gpu", "product_name"): (identity("model"),),
@@ -108,17 +108,17 @@ _LOG = CardList(
         ("link_widths", "max_link_width"): only("pcie_link_width_max"),
     },
     # `ecc_errors` is not read: no document says since when they are counted.
-    quiet=frozenset(
+    ignored=frozenset(
         {("utilization", "memory_util"), *(("power_readings", f"{what}board_power_{end}") for what, end in (("", "draw"), ("current_", "limit")))}
     ),
-    quiet_sections=frozenset({"ixsmi_log", "pci", "pci_gpu_link_info", "ecc_errors", "processes"}),
-    header={"driver_version": "driver"},
-    count="attached_gpus",
+    ignored_sections=frozenset({"ixsmi_log", "pci", "pci_gpu_link_info", "ecc_errors", "processes"}),
+    header_facts={"driver_version": "driver"},
+    count_key="attached_gpus",
 )  # fmt: skip
 
 # `-L`, a line for each die. nvidia-smi prints similar lines.
-_NAMES = CardList(
-    card=re.compile(
+_NAMES = CardListShape(
+    card_heading=re.compile(
         r"GPU[ \t]{1,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{1,8}(Iluvatar \S.{0,60}?)[ \t]{1,8}\(UUID:[ \t]{0,4}([0-9A-Za-z-]{1,64})\)\Z"
     ),
     card_targets=(identity("index"), identity("model"), identity("uuid")),
@@ -131,8 +131,8 @@ _TOOL = Tool(
     shapes=(
         xml_log(_LOG),
         shape(is_table, read_table, _TABLE),
-        shape(query_names, read_query, _QUERY),
-        shape(is_card, read_list, _NAMES),
+        shape(query_headings, read_query, _QUERY),
+        shape(is_card_heading, read_list, _NAMES),
     ),
     silent="no output: check that the driver is loaded and that LD_LIBRARY_PATH has /usr/local/corex/lib64",
     errors=(

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.like_nvidia_smi import cells as patterns
-from telemetry_parsers.like_nvidia_smi.cells import column, usual_columns
-from telemetry_parsers.like_nvidia_smi.lists import CardList, Key, is_card, read_list, xml_log
-from telemetry_parsers.like_nvidia_smi.table import CardTable, is_table, read_table
+from telemetry_parsers.like_nvidia_smi.cells import column, nvidia_smi_columns
+from telemetry_parsers.like_nvidia_smi.lists import CardListShape, Key, is_card_heading, read_list, xml_log
+from telemetry_parsers.like_nvidia_smi.table import CardTableShape, is_table, read_table
 from telemetry_parsers.model import Absent, Command, Poll
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
@@ -18,11 +18,11 @@ from telemetry_parsers.reports.tool import Tool, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText, listed_twice
 from telemetry_parsers.text.lines import Line, quote
 
-_TABLE = CardTable(
+_TABLE = CardTableShape(
     columns={
         "xpu": column(patterns.ID, identity("index")),
-        **usual_columns("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
-        **usual_columns("perf", "pwr:usage/cap", "memory-usage", "compute m."),
+        **nvidia_smi_columns("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
+        **nvidia_smi_columns("perf", "pwr:usage/cap", "memory-usage", "compute m."),
         "l3-usage": column(patterns.BYTES_PAIR),
         "xpu-util": column(patterns.PERCENT, metric("utilization_ratio")),
         "sr-iov m.": column(patterns.NAME, fact("sr_iov")),
@@ -33,7 +33,7 @@ _TABLE = CardTable(
         ("tool_version", re.compile(r"\bXPU-SMI[ \t]{1,8}([0-9]\S{0,40})(?=\s)")),
         ("driver", re.compile(r"Driver Version:[ \t]{0,8}([0-9]\S{0,40})(?=\s)")),
     ),
-    expected=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
+    expected_starts=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
     ends_with_processes=True,
 )
 
@@ -67,33 +67,33 @@ _FIELDS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
     (("clocks", "cdnn"), ("clocks", "cdnn_clock"), only("clock_hertz", "cdnn")),
 )
 _ADDRESS = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z"
-_LIST = CardList(
-    card=re.compile(f"XPU {_ADDRESS}"),
+_LIST = CardListShape(
+    card_heading=re.compile(f"XPU {_ADDRESS}"),
     card_targets=(identity("bus_id"),),
     keys={key: targets for key, _, targets in _FIELDS},
-    quiet=frozenset({*(("", key) for key in ("product brand", "pcie id")), ("ecc mode", "pending"), ("xpu link info", "")}),
-    quiet_sections=frozenset({"firmware version", "pci", "l3 usage", "ecc errors", "aggregate", "processes"}),
-    header={"driver version": "driver"},
-    count="attached xpus",
+    ignored=frozenset({*(("", key) for key in ("product brand", "pcie id")), ("ecc mode", "pending"), ("xpu link info", "")}),
+    ignored_sections=frozenset({"firmware version", "pci", "l3 usage", "ecc errors", "aggregate", "processes"}),
+    header_facts={"driver version": "driver"},
+    count_key="attached xpus",
 )  # fmt: skip
-_LOG = CardList(
-    card=re.compile(f"xpu {_ADDRESS}"),
+_LOG = CardListShape(
+    card_heading=re.compile(f"xpu {_ADDRESS}"),
     card_targets=(identity("bus_id"),),
     keys={key: targets for _, key, targets in _FIELDS},
-    quiet=frozenset(
+    ignored=frozenset(
         {
             *(("xpu", key) for key in ("product_brand", "oam_id", "accounted_processes")), ("ecc_mode", "pending_ecc"),
             ("power_readings", "power_state"),
         }
     ),
-    quiet_sections=frozenset(
+    ignored_sections=frozenset(
         {
             "xpu_smi_log", "firmware_version", "pci", "pci_xpu_link_info", "l3_usage", "ecc_errors", "aggregate",
             "supported_xpu_target_temp", "processes", "accounted_processes",
         }
     ),
-    header={"driver_version": "driver"},
-    count="attached_xpus",
+    header_facts={"driver_version": "driver"},
+    count_key="attached_xpus",
 )  # fmt: skip
 
 # The fields of `-m` by position. Six clocks (9 to 14) have unknown meanings. The memory temperature (6) is 0 on a P800.
@@ -167,7 +167,7 @@ _TOOL = Tool(
     vendor="kunlunxin",
     shapes=(
         xml_log(_LOG),
-        shape(is_card, read_list, _LIST),
+        shape(is_card_heading, read_list, _LIST),
         shape(is_table, read_table, _TABLE),
         of_lines(_is_field_row, _read_field_rows, tables=(_POSITIONS,)),
     ),

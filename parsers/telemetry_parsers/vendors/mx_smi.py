@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from telemetry_parsers import units
 from telemetry_parsers.like_nvidia_smi import cells as patterns
-from telemetry_parsers.like_nvidia_smi.cells import QUIET, CellReader, Column, cell_reader, column, usual_columns
-from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list
-from telemetry_parsers.like_nvidia_smi.monitor import Monitor, is_monitor, read_monitor
+from telemetry_parsers.like_nvidia_smi.cells import IGNORED, CellReader, Column, cell_reader, column, nvidia_smi_columns
+from telemetry_parsers.like_nvidia_smi.lists import CardListShape, is_card_heading, read_list
+from telemetry_parsers.like_nvidia_smi.monitor import MonitorShape, is_monitor, read_monitor
 from telemetry_parsers.like_nvidia_smi.processes import is_process_title
-from telemetry_parsers.like_nvidia_smi.table import CardTable, is_table, read_table
+from telemetry_parsers.like_nvidia_smi.table import CardTableShape, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
@@ -32,11 +32,11 @@ _ENCODER = metric("engine_utilization_ratio", "encoder", unit="%")
 _DECODER = metric("engine_utilization_ratio", "decoder", unit="%")
 _SLICES = "sliced gpu"
 # Since 2.3, a board and its GPUs have separate cells, and power is below the board. 2.1.6 prints no limit.
-_TABLE = CardTable(
+_TABLE = CardTableShape(
     columns={
         "board": column(patterns.ID, fact("board")),
         "gpu": column(patterns.ID, identity("index")),
-        **usual_columns("name", "bus-id", "perf", "temp", "memory-usage"),
+        **nvidia_smi_columns("name", "bus-id", "perf", "temp", "memory-usage"),
         "gpu-util": column(patterns.PERCENT, _UTILIZATION),
         "persistence-m": column(patterns.SWITCH, fact("persistence_mode")),
         "persist-m": column(patterns.SWITCH, fact("persistence_mode")),
@@ -54,15 +54,15 @@ _TABLE = CardTable(
         ),
         ("driver", re.compile(r"Driver Version:[ \t]{0,8}(\S{1,40})(?=\s)")),
     ),
-    expected=("mx-smi", "ht-smi"),
+    expected_starts=("mx-smi", "ht-smi"),
     other_titles=(_SLICES,),
 )
 # The slices of a GPU. `Compute` is the share that a slice may use, not its utilization.
 _SLICE_COLUMNS: Mapping[str, Column] = {
-    "minor": QUIET,
+    "minor": IGNORED,
     "gpu": column(patterns.ID, identity("index")),
     "sgpu-id": column(patterns.ID, identity("partition")),
-    "compute": QUIET,
+    "compute": IGNORED,
     "vram quota": column(patterns.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
     "sgpu-util": column(patterns.PERCENT, _UTILIZATION),
 }
@@ -80,8 +80,8 @@ def _throttled(*reasons: str) -> dict[tuple[str, str], tuple[Target, ...]]:
 
 
 _BOARD_SENSORS = ("drmos_soc", "drmos_core", "tdiode")
-_LIST = CardList(
-    card=re.compile(r"GPU#([0-9]{1,4})[ \t]{1,20}(\S{1,40}(?: \S{1,40}){0,4})[ \t]{1,20}([0-9a-fA-F:.]{6,20})\Z"),
+_LIST = CardListShape(
+    card_heading=re.compile(r"GPU#([0-9]{1,4})[ \t]{1,20}(\S{1,40}(?: \S{1,40}){0,4})[ \t]{1,20}([0-9a-fA-F:.]{6,20})\Z"),
     card_targets=(identity("index"), identity("model"), identity("bus_id")),
     keys={
         ("chip temperature", "hotspot"): only("temperature_celsius", "hotspot"),
@@ -124,7 +124,7 @@ _LIST = CardList(
             "hbm over temperature", "thermal over temperature", "pcc", "power brake", "didt", "other",
         ),
     },
-    quiet=frozenset(
+    ignored=frozenset(
         {
             *(("board temperature", sensor) for sensor in (*_BOARD_SENSORS, "air-outlet")),
             *(("xcore clocks throttle reason", reason) for reason in ("idle", "low usage")),
@@ -139,7 +139,7 @@ _LIST = CardList(
             *(("vpud", f"vpu_decclk{number}") for number in range(1, 8)),
         }
     ),
-    quiet_sections=frozenset(
+    ignored_sections=frozenset(
         {
             "pmbus voltage", "pmbus current", "pmbus power", "board voltage", "board current", "clocks", "csc", "mc1",
             "dnoc", "ccx", "dpm current performance level", "dpm performance levels", "single core usage", "ap usage",
@@ -147,9 +147,9 @@ _LIST = CardList(
             "vpue power state", "vpud power state", "hbm power state", "pci power state",
         }
     ),
-    header={"mx-smi version": "tool_version", "ht-smi version": "tool_version"},
-    count="attached gpus",
-    suffix=re.compile(r"[ \t]{0,4}\(sensor[0-9]{1,3}\)\Z"),
+    header_facts={"mx-smi version": "tool_version", "ht-smi version": "tool_version"},
+    count_key="attached gpus",
+    ignored_suffix=re.compile(r"[ \t]{0,4}\(sensor[0-9]{1,3}\)\Z"),
 )  # fmt: skip
 
 # The paths of the values in the JSON object of a card (`-j`). Each object's key is the card's bus address.
@@ -166,9 +166,9 @@ _DOCUMENT: Mapping[tuple[str, ...], Target] = {
 }
 _DOCUMENT_VERSIONS: Mapping[str, str] = {"smi_version": "tool_version", "driver_version": "driver"}
 
-_MONITOR = Monitor(
-    marks=("dev,", "idx,"),
-    index="dev",
+_MONITOR = MonitorShape(
+    heading_starts=("dev,", "idx,"),
+    index_column="dev",
     columns={
         ("hottemp", "c"): _HOTSPOT,
         ("soctemp", "c"): metric("temperature_celsius", "soc", unit="C"),
@@ -181,7 +181,7 @@ _MONITOR = Monitor(
         ("total", "gb"): metric("memory_total_bytes", unit="GB"),
         ("bdfid", ""): identity("bus_id"),
     },
-    quiet=frozenset({"die", "visvram", "xtt"}),
+    ignored=frozenset({"die", "visvram", "xtt"}),
 )
 
 _LONGEST = 400
@@ -303,7 +303,7 @@ _FOLDERS = ("/opt/mxdriver/bin", "/opt/maca/bin", "/usr/bin", "/opt/htdriver/bin
 _ATTACHED = re.compile(r"[ \t]{0,8}Attached GPUs[ \t]{0,60}:[ \t]{0,8}([0-9]{1,4})[ \t]{0,8}\Z")
 
 
-def _read_table(lines: Sequence[Line], table: CardTable, draft: Draft) -> None:
+def _read_table(lines: Sequence[Line], table: CardTableShape, draft: Draft) -> None:
     read_table(lines, table, draft)
     attached = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED.match(line.text))), None)
     if attached is not None and attached != draft.device_count():
@@ -318,7 +318,7 @@ _TOOL = Tool(
         Shape(_read_document, "json", tables=(_DOCUMENT,)),
         shape(is_table, _read_table, _TABLE),
         Shape(_read_names, tables=(STATE,)),
-        shape(is_card, read_list, _LIST),
+        shape(is_card_heading, read_list, _LIST),
         shape(is_monitor, read_monitor, _MONITOR),
     ),
     silent="no output: check that the driver metax is loaded and that /dev/mxcd can be opened",

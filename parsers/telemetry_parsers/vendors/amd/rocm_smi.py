@@ -5,7 +5,7 @@ from __future__ import annotations
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.rocm.tool import GIVES as COMMON_METRICS
-from telemetry_parsers.rocm.tool import PRIVATE_LOCKS, Brand, is_from_hy_smi, tool_of
+from telemetry_parsers.rocm.tool import PRIVATE_LOCKS_ENV, ToolVariant, is_from_hy_smi, tool_of
 
 TOOL = "rocm-smi"
 GIVES = (
@@ -32,32 +32,32 @@ _FACTS = "--showbus --showuniqueid --showserial --showid --showvbios --showdrive
 def _command(*alternatives: str) -> Command:
     """Return a command that tries these arguments in order, until the installed version supports them."""
     lines = tuple((TOOL, *arguments.split()) for arguments in alternatives)
-    return Command(lines, env=PRIVATE_LOCKS, folders=_FOLDERS)
+    return Command(lines, env=PRIVATE_LOCKS_ENV, folders=_FOLDERS)
 
 
 _TOOL = tool_of(
-    Brand(
+    ToolVariant(
         name=TOOL,
         vendor="amd",
-        plain_sensor="edge",
-        is_other=is_from_hy_smi,
-        other="Hygon's hy-smi",
+        default_sensor="edge",
+        is_from_other_tool=is_from_hy_smi,
+        other_tool="Hygon's hy-smi",
         silent="no output: if the driver amdgpu is not loaded, rocm-smi prints a message on stderr only",
         gives=GIVES,
     )
 )
 # -a prints everything but takes seconds. Versions without JSON print a table.
-_ASK_READINGS = _command(f"{_READINGS} --json", f"{_USUAL} --json", f"{_CORE} --json", "-a --json", "")
+_READINGS_COMMAND = _command(f"{_READINGS} --json", f"{_USUAL} --json", f"{_CORE} --json", "-a --json", "")
 # Only the text output has processes by card, errors by block and retired pages.
-_ASK_PROCESSES = _command(f"{_PIDS} --showrasinfo --showpagesinfo", _PIDS, "--showpids")
-_ASK_FACTS = _command(f"{_FACTS} --json", "--showbus --showuniqueid --json", "--showid --json")
+_PROCESSES_COMMAND = _command(f"{_PIDS} --showrasinfo --showpagesinfo", _PIDS, "--showpids")
+_FACTS_COMMAND = _command(f"{_FACTS} --json", "--showbus --showuniqueid --json", "--showid --json")
 # Versions before 6.0 do not print the version of the tool.
-_ASK_VERSION = _command("--version", "--showdriverversion --json")
+_VERSION_COMMAND = _command("--version", "--showdriverversion --json")
 PARSER = parser_of(
     _TOOL,
-    Poll("readings", _ASK_READINGS, wakes=True),
-    Poll("processes", _ASK_PROCESSES, "slow", 60.0, lists_devices=False, wakes=True),
-    Poll("facts", _ASK_FACTS, "inventory", 300.0, lists_devices=False, wakes=True),
-    Poll("version", _ASK_VERSION, "inventory", 300.0, lists_devices=False, wakes=True),
+    Poll("readings", _READINGS_COMMAND, wakes=True),
+    Poll("processes", _PROCESSES_COMMAND, "slow", 60.0, lists_devices=False, wakes=True),
+    Poll("facts", _FACTS_COMMAND, "inventory", 300.0, lists_devices=False, wakes=True),
+    Poll("version", _VERSION_COMMAND, "inventory", 300.0, lists_devices=False, wakes=True),
     more_metrics=GIVES,
 )

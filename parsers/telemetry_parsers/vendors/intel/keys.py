@@ -6,19 +6,19 @@ import re
 from collections.abc import Mapping
 
 from telemetry_parsers.like_nvidia_smi import cells as patterns
-from telemetry_parsers.like_nvidia_smi.cells import column, usual_columns
-from telemetry_parsers.like_nvidia_smi.monitor import USUAL_FIELDS, Query
-from telemetry_parsers.like_nvidia_smi.table import CardTable
+from telemetry_parsers.like_nvidia_smi.cells import column, nvidia_smi_columns
+from telemetry_parsers.like_nvidia_smi.monitor import NVIDIA_SMI_FIELDS, QueryShape
+from telemetry_parsers.like_nvidia_smi.table import CardTableShape
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric
 
 _VERSION = re.compile(r"Intel XPU-SMI[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")
-TABLE = CardTable(
+TABLE = CardTableShape(
     columns={
         "gpu": column(patterns.ID, identity("index")),
-        **usual_columns("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
-        **usual_columns("pwr:usage/cap", "memory-usage", "gpu-util", "compute m."),
+        **nvidia_smi_columns("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
+        **nvidia_smi_columns("pwr:usage/cap", "memory-usage", "gpu-util", "compute m."),
     },
     opening=frozenset({"gpu", "name", "bus-id", "volatile uncorr. ecc"}),
     banner=_VERSION,
@@ -209,9 +209,9 @@ ENGINE_KINDS = frozenset({*_ENGINES.values(), "compute"})
 
 # Fields of `--query-gpu`, and of `dump` in version 2.x. The units of bare numbers are from the tool's documentation.
 # `utilization.memory` is a share of time in one document and a share of memory in another.
-QUERY = Query(
+QUERY = QueryShape(
     fields={
-        **USUAL_FIELDS,
+        **NVIDIA_SMI_FIELDS,
         "deviceid": identity("index"),
         "vbios_version": fact("firmware"),
         "pci.device_id": fact("device_id"),
@@ -245,7 +245,7 @@ QUERY = Query(
         "ras.non_compute.errors.uncorrectable": metric("ecc_uncorrected_total", "memory"),
         "fan.speed": metric("fan_ratio", unit="%"),
     },
-    quiet=frozenset(
+    ignored=frozenset(
         {
             "timestamp", "pci.sub_device_id", "power.draw.gpu", "utilization.memory", "memory.read.bandwidth",
             "memory.write.bandwidth", "clocks.throttle.reason", "pcie.tx.throughput", "pcie.rx.throughput",

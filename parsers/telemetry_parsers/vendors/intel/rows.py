@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from telemetry_parsers import units
-from telemetry_parsers.like_nvidia_smi.monitor import comma_cells
+from telemetry_parsers.like_nvidia_smi.monitor import csv_cells
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target
@@ -115,7 +115,7 @@ def is_ps_heading(line: Line) -> bool:
 
 
 def _csv_cells(line: Line) -> list[str]:
-    return comma_cells(line.text, longest=4 * _LONGEST, max_commas=_LONGEST)
+    return csv_cells(line.text, max_length=4 * _LONGEST, max_commas=_LONGEST)
 
 
 def csv_headings(line: Line) -> list[str]:

@@ -110,7 +110,7 @@ def add_sample(index_text: str, sample: _Object, draft: Draft) -> None:
         target = keys.QUERY.fields.get(name)
         if target is not None and isinstance(value, str):
             draft.store(device, (target,), value, f"JSON {quote(name)}")
-        elif target is None and name not in keys.QUERY.quiet:
+        elif target is None and name not in keys.QUERY.ignored:
             draft.add_unknown(name)
 
 

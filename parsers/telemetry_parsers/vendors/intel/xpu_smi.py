@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
 from telemetry_parsers import units
-from telemetry_parsers.like_nvidia_smi.monitor import query_names, read_query
-from telemetry_parsers.like_nvidia_smi.table import CardTable, read_table
+from telemetry_parsers.like_nvidia_smi.monitor import query_headings, read_query
+from telemetry_parsers.like_nvidia_smi.table import CardTableShape, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
@@ -105,7 +105,7 @@ _NAME = "xpu-smi"
 _DUMP_METRICS = "0,1,2,3,4,5,18"
 
 
-def _is_version(line: Line, table: CardTable) -> bool:
+def _is_version(line: Line, table: CardTableShape) -> bool:
     """Return whether a line is the version line, which identifies the tool. Other tools print the same headings."""
     return line.ended and table.banner.search(line.text) is not None
 
@@ -121,7 +121,7 @@ _TOOL = Tool(
             grids.read_grid,
             tables=(keys.DISCOVERY, keys.CONFIG, keys.CAP_RANGE, keys.STATS, keys.HEALTH),
         ),
-        shape(query_names, read_query, QUERY),
+        shape(query_headings, read_query, QUERY),
         of_lines(rows.is_ps_heading, rows.read_ps, empty=may_be_empty),
         of_lines(saved.is_matrix_heading, saved.read_matrix),
         of_lines(rows.csv_headings, rows.read_csv, tables=(keys.STATS, keys.DISCOVERY)),

@@ -10,7 +10,7 @@ from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.like_nvidia_smi import cells as patterns
 from telemetry_parsers.like_nvidia_smi.cells import Column, column
-from telemetry_parsers.like_nvidia_smi.table import CardTable, read_cards
+from telemetry_parsers.like_nvidia_smi.table import CardTableShape, read_cards
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import fact, identity, metric, switch
@@ -35,7 +35,7 @@ _COLUMNS: Mapping[str, Column] = {
     "mpc capable": column(f"{patterns.WORD}?", fact("mpc_capable")),
     "ecc mode": column(patterns.NAME, (switch("ecc_enabled", ECC), fact("ecc_mode"))),
 }
-TABLE = CardTable(
+TABLE = CardTableShape(
     columns=_COLUMNS,
     opening=frozenset({"id", "name"}),
     # The version is required, because the tool also prints its name before error texts.
@@ -44,7 +44,7 @@ TABLE = CardTable(
         ("tool_version", re.compile(r"\bmthreads-gmi:[ \t]{0,8}(\S{1,64})(?=\s)")),
         ("driver", re.compile(r"Driver Version:[ \t]{0,8}(\S{1,64})(?=\s)")),
     ),
-    expected=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
+    expected_starts=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
     separator="+",
 )
 _READINGS = tuple(
@@ -52,7 +52,7 @@ _READINGS = tuple(
 )
 
 
-def read_table(lines: Sequence[Line], table: CardTable, draft: Draft) -> None:
+def read_table(lines: Sequence[Line], table: CardTableShape, draft: Draft) -> None:
     """Add the cards and their processes to the draft. Metrics without a column in this layout are absent."""
     below = read_cards(lines, table, draft)
     for device in range(draft.device_count()):

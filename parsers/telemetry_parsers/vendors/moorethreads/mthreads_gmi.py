@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list
+from telemetry_parsers.like_nvidia_smi.lists import CardListShape, is_card_heading, read_list
 from telemetry_parsers.like_nvidia_smi.table import is_table
 from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft
@@ -45,8 +45,8 @@ _SILENT = (
 )
 
 # `-L`: `GPU 0 : MTT S4000 (UUID : 0f1e…)`. The uuids of other tools that print such lines begin with `GPU-`.
-_NAMES = CardList(
-    card=re.compile(
+_NAMES = CardListShape(
+    card_heading=re.compile(
         r"GPU[ \t]{0,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{0,8}(\S.{0,80}?)[ \t]{0,8}"
         r"\(UUID[ \t]{0,4}:[ \t]{0,4}(?!GPU-|MIG-)([0-9A-Za-z/-]{1,64})\)\Z"
     ),
@@ -104,9 +104,9 @@ _TOOL = Tool(
     shapes=(
         shape(is_table, default_table.read_table, default_table.TABLE),
         of_lines(default_table.is_process_title, default_table.read_process_table, empty=may_be_empty),
-        of_lines(query.is_card, query.read_list, tables=_QUERY),
+        of_lines(query.is_card_heading, query.read_list, tables=_QUERY),
         Shape(query.read_json, "json", tables=_QUERY),
-        shape(is_card, read_list, _NAMES),
+        shape(is_card_heading, read_list, _NAMES),
         Shape(_read_version, empty=accept_empty),
     ),
     silent=_SILENT,

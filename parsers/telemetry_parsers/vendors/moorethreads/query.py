@@ -62,7 +62,7 @@ class _Query:
     cards: list[_Card] = field(default_factory=list)
 
 
-def is_card(line: Line) -> bool:
+def is_card_heading(line: Line) -> bool:
     """Return whether a line is the heading of a card in the indented text of `-q`: `GPU0 00000000:01:00.0`."""
     return line.ended and _CARD.match(line.text.strip()) is not None
 

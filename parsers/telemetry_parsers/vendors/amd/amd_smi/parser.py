@@ -9,7 +9,7 @@ from telemetry_parsers.model import Command, Output, Poll, Problem, Report
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.tool import Shape, Text, Tool, of_lines
-from telemetry_parsers.rocm.tool import PRIVATE_LOCKS
+from telemetry_parsers.rocm.tool import PRIVATE_LOCKS_ENV
 from telemetry_parsers.text.answers import ErrorText, failed
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi import cards, json_documents, keys, saved_csv, saved_sections, saved_tables
@@ -149,7 +149,7 @@ _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
 
 
 def _command(*commands: str) -> Command:
-    return Command(tuple((TOOL, command, "--json") for command in commands), env=PRIVATE_LOCKS, folders=_FOLDERS)
+    return Command(tuple((TOOL, command, "--json") for command in commands), env=PRIVATE_LOCKS_ENV, folders=_FOLDERS)
 
 
 # A call takes seconds on a node of eight cards, and wakes sleeping cards.

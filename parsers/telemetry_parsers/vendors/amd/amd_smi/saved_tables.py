@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.like_nvidia_smi import cells as patterns
-from telemetry_parsers.like_nvidia_smi.cells import QUIET, Column, column
-from telemetry_parsers.like_nvidia_smi.table import CardTable, read_cards
+from telemetry_parsers.like_nvidia_smi.cells import IGNORED, Column, column
+from telemetry_parsers.like_nvidia_smi.table import CardTableShape, read_cards
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import fact, identity, metric
@@ -214,7 +214,7 @@ _COLUMNS: Mapping[str, Column] = {
         metric("power_cap_watts", unit="W", if_zero=Absent.NOT_SUPPORTED),
     ),
     "gpu": column(patterns.ID, identity("index")),
-    "hip-id": QUIET,
+    "hip-id": IGNORED,
     "oam-id": column(patterns.COUNT, fact("oam_id")),
     "partition-mode": column(
         r"(?:N/A|([A-Z0-9]{1,8})/([A-Z0-9]{1,8}))", fact("compute_partition"), fact("memory_partition")
@@ -225,7 +225,7 @@ _COLUMNS: Mapping[str, Column] = {
     "mem-usage": column(patterns.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
 }
 _BANNER = re.compile(r"\|[ \t]{1,4}AMD-SMI[ \t]")
-_OVERVIEW = CardTable(
+_OVERVIEW = CardTableShape(
     columns=_COLUMNS,
     opening=frozenset({"bdf", "gpu-name", "mem-uti"}),
     banner=_BANNER,
