@@ -19,7 +19,7 @@ from kits.fed_node import demo_snapshots
 from telemetry_daemon.site.rendered import GzippedBody
 from telemetry_exporters.prometheus.compat import load_table
 from telemetry_exporters.prometheus.compat.page import CompatRenderer
-from telemetry_exporters.prometheus.compat.table import Node
+from telemetry_exporters.prometheus.compat.table import NodeIdentity
 from telemetry_exporters.prometheus.renderer import EOF, Renderer, Syntax, text_page
 from telemetry_parsers.model import Snapshot
 
@@ -64,7 +64,7 @@ def measure(devices: int) -> None:
 
 def measure_peer(cards: int) -> None:
     """Print a row that compares the page under dcgm-exporter's names with our own, for simulated cards after a poll."""
-    ours, peer_renderer = Renderer(), CompatRenderer(load_table("dcgm-exporter"), Node("node"))
+    ours, peer_renderer = Renderer(), CompatRenderer(load_table("dcgm-exporter"), NodeIdentity("node"))
     pages = (ours.page, peer_renderer.page)
     best, sizes = [float("inf")] * 2, [0, 0]
     for snapshot in demo_snapshots(f"{cards}xnvidia", ROUNDS):

@@ -13,7 +13,7 @@ from device_telemetry.reading import read_document
 from telemetry_daemon.remote.foreign_documents import DocumentError, snapshot_of
 from telemetry_exporters.prometheus.daemon_samples import DaemonSamples
 from telemetry_exporters.prometheus.families import Family, columns_of, families
-from telemetry_exporters.snapshot_filter import family_name, screen
+from telemetry_exporters.snapshot_filter import clean_snapshot, family_name
 from telemetry_parsers.model import Absent, Value
 
 _UP = "device_telemetry_up"
@@ -42,9 +42,9 @@ class Collector(BaseCollector):
         yield from client_metrics
 
     def _families(self) -> Iterator[ClientMetric]:
-        screened = screen(snapshot_of(read_document(self._url, self._timeout)))
-        columns = columns_of(screened, DaemonSamples())
-        for family in families(screened, columns):
+        snapshot = clean_snapshot(snapshot_of(read_document(self._url, self._timeout)))
+        columns = columns_of(snapshot, DaemonSamples())
+        for family in families(snapshot, columns):
             if family.metric.scope in _SCOPES:
                 yield _converted(family, columns.values)
 

@@ -85,7 +85,7 @@ def _is_well_formed(metric: Metric) -> bool:
     return bool(_NAME.match(metric.name) and suffixes == expected and is_valid_label_for and metric.scope == "device")
 
 
-def screen(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> Snapshot:
+def clean_snapshot(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> Snapshot:
     """Return the snapshot with clean texts and valid readings. Omitted readings are problems of their sources. Lost devices keep only events."""
     metrics = usable_metrics(plugin_metrics)
     device_validator, host_validator = _Validator("device", metrics), _Validator("host", metrics)
@@ -93,23 +93,23 @@ def screen(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> Snapshot
     devices, _ = _unique(map(_clean_device, snapshot.devices), lambda device: device.id)
     sources, duplicates = _unique(map(cleaned, snapshot.sources), lambda source: source.source)
     for source in duplicates:
-        _report(problems, source.source, source.source, "telemetry_source_state", Fault.DUPLICATE)
-    screened = Snapshot(
+        _add_problem(problems, source.source, source.source, "telemetry_source_state", Fault.DUPLICATE)
+    snapshot = Snapshot(
         hostname=clean(snapshot.hostname),
         wall_time=snapshot.wall_time,
         monotonic_time=snapshot.monotonic_time,
         valid_until=snapshot.valid_until,
-        devices=tuple(_screen_device(device, device_validator, problems) for device in devices),
-        host=_screen_readings(snapshot.host, "host", host_validator, problems),
-        sources=tuple(_screen_polls(source, problems) for source in sources),
-        own=_screen_samples(map(cleaned, snapshot.own), metrics),
+        devices=tuple(_with_valid_readings(device, device_validator, problems) for device in devices),
+        host=_valid_readings(snapshot.host, "host", host_validator, problems),
+        sources=tuple(_with_unique_polls(source, problems) for source in sources),
+        own=_valid_samples(map(cleaned, snapshot.own), metrics),
         maintenance=cleaned(snapshot.maintenance),
         recorded=cleaned(snapshot.recorded),
     )
-    return _with_problems(screened, problems) if problems else screened
+    return _with_problems(snapshot, problems) if problems else snapshot
 
 
-def _report(problems: _Problems, source: str, where: str, name: str, fault: Fault) -> None:
+def _add_problem(problems: _Problems, source: str, where: str, name: str, fault: Fault) -> None:
     problems[source].append(Problem(where, f"{name}: {fault.value}; omitted"))
 
 
@@ -122,7 +122,7 @@ def _unique(items: Iterable[_T], key: Callable[[_T], str]) -> tuple[list[_T], li
     return list(first.values()), [item for item in all_items if first[key(item)] is not item]
 
 
-def _name(device: MergedDevice) -> str:
+def _device_name(device: MergedDevice) -> str:
     return f"{device.vendor} {device.device} {device.id}"
 
 
@@ -149,16 +149,16 @@ def _is_clean(device: MergedDevice) -> bool:
     return "".join(texts).isprintable()
 
 
-def _screen_device(device: MergedDevice, validator: _Validator, problems: _Problems) -> MergedDevice:
+def _with_valid_readings(device: MergedDevice, validator: _Validator, problems: _Problems) -> MergedDevice:
     if validator.are_valid(device.readings):
         return device
-    return replace(device, readings=_screen_readings(device.readings, _name(device), validator, problems))
+    return replace(device, readings=_valid_readings(device.readings, _device_name(device), validator, problems))
 
 
-def _screen_polls(source: SourceStatus, problems: _Problems) -> SourceStatus:
+def _with_unique_polls(source: SourceStatus, problems: _Problems) -> SourceStatus:
     polls, duplicates = _unique(source.polls, lambda poll: poll.poll)
     for poll in duplicates:
-        _report(problems, poll.source, poll.poll, "telemetry_source_poll_up", Fault.DUPLICATE)
+        _add_problem(problems, poll.source, poll.poll, "telemetry_source_poll_up", Fault.DUPLICATE)
     return replace(source, polls=tuple(polls)) if duplicates else source
 
 
@@ -205,7 +205,7 @@ def _value_fault(metric: Metric, value: float) -> Fault | None:
     return None if is_valid else Fault.INVALID
 
 
-def _screen_readings(
+def _valid_readings(
     readings: Iterable[MergedReading], where: str, validator: _Validator, problems: _Problems
 ) -> tuple[MergedReading, ...]:
     """Return the valid readings without duplicates of a metric and label. Report the others as problems."""
@@ -216,11 +216,11 @@ def _screen_readings(
         if fault is None:
             valid[key] = reading
         else:
-            _report(problems, reading.source, where, f"{reading.metric} {reading.label}".strip(), fault)
+            _add_problem(problems, reading.source, where, f"{reading.metric} {reading.label}".strip(), fault)
     return tuple(valid.values())
 
 
-def _screen_samples(samples: Iterable[Sample], metrics: Metrics) -> tuple[Sample, ...]:
+def _valid_samples(samples: Iterable[Sample], metrics: Metrics) -> tuple[Sample, ...]:
     """Return the daemon's valid samples without duplicates of a metric and its labels."""
     valid: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
     for sample in samples:

@@ -25,10 +25,10 @@ def clean(text: str) -> str:
     """Return the text with blanks for line breaks and tabs, and U+FFFD for other unprintable characters."""
     if text.isprintable():
         return text
-    return "".join(map(_safe, text))
+    return "".join(map(_printable, text))
 
 
-def _safe(character: str) -> str:
+def _printable(character: str) -> str:
     if character in _BLANKS:
         return " "
     return _REPLACEMENT if unicodedata.category(character) in _UNSAFE else character
@@ -43,12 +43,12 @@ def cleaned(value: _T) -> _T:
         is_unchanged = all(new is old for new, old in zip(parts, value, strict=True))
         return value if is_unchanged else parts  # type: ignore[return-value]  # same types in the same order
     if is_dataclass(value) and not isinstance(value, type):
-        changes = _changes(value)
+        changes = _changed_fields(value)
         return replace(value, **changes) if changes else value
     return value
 
 
-def _changes(value: Any) -> dict[str, Any]:
+def _changed_fields(value: Any) -> dict[str, Any]:
     pairs = ((field.name, getattr(value, field.name)) for field in fields(value))
     return {name: new for name, old in pairs if (new := cleaned(old)) is not old}
 

@@ -16,7 +16,7 @@ from kits.snapshots import device, reading, snapshot, source
 from telemetry_exporters.documents import check_formats
 from telemetry_exporters.judgement.checkup import Status, examine, worst
 from telemetry_exporters.judgement.thresholds import overridden
-from telemetry_exporters.snapshot_filter import screen
+from telemetry_exporters.snapshot_filter import clean_snapshot
 from telemetry_parsers.model import Snapshot
 
 GOLDEN = Path(__file__).parent / "faults.txt"
@@ -26,14 +26,14 @@ STATUSES = {"bad": Status.CRITICAL, "warning": Status.WARNING, "quiet": Status.O
 
 
 def status_of(node: Snapshot, **expected: int) -> Status:
-    return examine(screen(node), expected).status
+    return examine(clean_snapshot(node), expected).status
 
 
 @pytest.mark.parametrize("name", [*FAULTS, *NO_FAULTS])
 def test_fault_has_the_status_of_its_condition(name: str) -> None:
     fault = {**FAULTS, **NO_FAULTS}[name]
     node, ids = node_with({name: fault})
-    checkup = examine(screen(node), {}, {ids[name]})
+    checkup = examine(clean_snapshot(node), {}, {ids[name]})
     assert checkup.status is (Status.UNKNOWN if fault.word == "unknown" else STATUSES[fault.severity])
 
 
@@ -41,7 +41,7 @@ def test_every_fault_in_every_format(assert_golden: Callable[[Path, str], None])
     parts = []
     for name, fault in FAULTS.items():
         node, ids = node_with({name: fault})
-        checkup = examine(screen(node), {}, {ids[name]})
+        checkup = examine(clean_snapshot(node), {}, {ids[name]})
         parts.append(
             f"== {name}: exit {int(checkup.status)}, npd {check_formats.npd_status(checkup.status)}, nhc {check_formats.nhc_status(checkup.status)}\n"
         )
@@ -53,7 +53,7 @@ def test_performance_data_are_well_formed() -> None:
     form = re.compile(r"[A-Za-z0-9_.:-]+=-?[0-9.]+(%|s|B|c)?(;[0-9.]*){0,4}\Z")
     for cards in ("2xnvidia,2xamd,2xascend", "128xnvidia", "1xh100mig"):
         first, _, data = (
-            check_formats.nagios(examine(screen(demo_snapshot(cards)), {})).splitlines()[0].partition(" | ")
+            check_formats.nagios(examine(clean_snapshot(demo_snapshot(cards)), {})).splitlines()[0].partition(" | ")
         )
         assert first.startswith("TELEMETRY ")
         assert data
@@ -64,7 +64,7 @@ def test_performance_data_are_well_formed() -> None:
 
 def test_documents_follow_the_schema() -> None:
     for node in (snapshot(), node_with(FAULTS)[0], demo_snapshot("1xnvidia")):
-        document = json.loads(check_formats.document(examine(screen(node), {"nvidia": 3})))
+        document = json.loads(check_formats.document(examine(clean_snapshot(node), {"nvidia": 3})))
         jsonschema.validate(document, SCHEMA)
 
 
@@ -111,7 +111,7 @@ def test_worst_status_is_chosen() -> None:
 
 def test_overridden_thresholds_are_local() -> None:
     node, ids = node_with({"pages": FAULTS["pages retired"]})
-    shown = screen(node)
+    shown = clean_snapshot(node)
     with overridden({"retired_pages": 11.0}):
         assert examine(shown, {}, {ids["pages"]}).status is Status.OK
     assert examine(shown, {}, {ids["pages"]}).status is Status.WARNING
@@ -123,7 +123,7 @@ def test_hostile_names_break_no_line() -> None:
         device(0, reading("power_watts", 1.0), model=evil, device=evil, id=evil),
         sources=(source(detail=evil),),
     )
-    checkup = examine(screen(node), {})
+    checkup = examine(clean_snapshot(node), {})
     first, *others = check_formats.nagios(checkup).splitlines()
     assert first.count("|") == 1
     assert first.isprintable()

@@ -17,13 +17,13 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 from kits.fed_node import demo_snapshot, demo_snapshots
 from telemetry_exporters.prometheus.compat import EXPORTERS, dcgm, load_table
 from telemetry_exporters.prometheus.compat.page import CompatRenderer
-from telemetry_exporters.prometheus.compat.table import Node
+from telemetry_exporters.prometheus.compat.table import NodeIdentity
 from telemetry_exporters.prometheus.renderer import EOF, Syntax, text_page
 from telemetry_parsers.model import Absent, MergedReading, Snapshot
 from telemetry_parsers.vendors import VENDORS
 
 PAGES = Path(__file__).parent / "pages"
-NODE = Node("node1")
+NODE = NodeIdentity("node1")
 EVERYBODY = ",".join(f"1x{vendor.word}" for vendor in VENDORS)
 # What promtool says of names that are not ours to choose.
 OF_NAMES = (
@@ -48,7 +48,7 @@ def page(
     snapshot: Snapshot,
     *,
     all_vendors: bool = False,
-    node: Node = NODE,
+    node: NodeIdentity = NODE,
     hostname_label: str = "",
     version: str = "",
 ) -> str:
@@ -270,12 +270,14 @@ def test_labels_of_other_exporters() -> None:
         text = page(name, snapshot_of(cards), **more)  # type: ignore[arg-type]  # passed on as it is
         return dict(next(iter(samples(text)))[1])
 
-    renamed = labels("dcgm-exporter", "1xnvidia", hostname_label="hostname", node=Node("n", "node-of-kubernetes"))
+    renamed = labels(
+        "dcgm-exporter", "1xnvidia", hostname_label="hostname", node=NodeIdentity("n", "node-of-kubernetes")
+    )
     assert "Hostname" not in renamed
     assert renamed["hostname"] == "node-of-kubernetes"
     assert labels("dcgm-exporter", "1xascend", all_vendors=True)["vendor"] == "ascend"
     assert not labels("nvidia_gpu_exporter", "1xnvidia")["uuid"].startswith("GPU-")
-    free = labels("dcgm-exporter", "1xnvidia", node=Node("n", reports_owners=True))
+    free = labels("dcgm-exporter", "1xnvidia", node=NodeIdentity("n", reports_owners=True))
     assert (free["namespace"], free["pod"], free["container"]) == ("", "", "")
 
 

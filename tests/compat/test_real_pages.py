@@ -13,9 +13,9 @@ from kits.captures import in_ci, shared_folder
 from kits.fed_node import demo_snapshot
 from telemetry_exporters.prometheus.compat import EXPORTERS, load_table
 from telemetry_exporters.prometheus.compat import table as formulas
-from telemetry_exporters.prometheus.compat.doc import lines
+from telemetry_exporters.prometheus.compat.doc import matches
 from telemetry_exporters.prometheus.compat.page import CompatRenderer
-from telemetry_exporters.prometheus.compat.table import ExporterTable, Node, Total
+from telemetry_exporters.prometheus.compat.table import ExporterTable, NodeIdentity, Total
 from telemetry_exporters.prometheus.renderer import Syntax
 from telemetry_parsers.model import MergedDevice, MergedReading, Snapshot
 from telemetry_parsers.ownership import Allocation, Owner
@@ -195,7 +195,7 @@ def filled(device: MergedDevice, table: ExporterTable, facts: Mapping[str, str])
 
 
 def shown(table: ExporterTable, snapshot: Snapshot, *, with_pods: bool) -> str:
-    node = Node("node1", "node-1", with_pods, "192.0.2.7")
+    node = NodeIdentity("node1", "node-1", with_pods, "192.0.2.7")
     return CompatRenderer(table, node).page(snapshot, Syntax.TEXT).decode()
 
 
@@ -257,7 +257,7 @@ def test_real_page_matches_or_difference_is_listed(path: Path) -> None:
     text = path.read_text()
     theirs = printed(text, "mlu_" if name == "mlu-exporter" else "")
     assert theirs
-    missing = [line.name for line in lines(load_table(name)) if line.fit == "missing"]
+    missing = [line.name for line in matches(load_table(name)) if line.fit == "missing"]
     found = differences(theirs, ours(name, with_pods="pod" in text), missing)
     assert [difference for difference in found if not is_listed(difference, DIFFERENCES[name])] == []
 

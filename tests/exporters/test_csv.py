@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from kits import snapshots as kit
 from telemetry_exporters.documents.snapshot_csv import COLUMNS, processes, render
-from telemetry_exporters.snapshot_filter import screen
+from telemetry_exporters.snapshot_filter import clean_snapshot
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import Absent
 
@@ -15,7 +15,7 @@ from telemetry_parsers.model import Absent
 @given(kit.snapshots())
 @settings(max_examples=20)
 def test_every_reading_is_read_back(snapshot):
-    shown = screen(snapshot)
+    shown = clean_snapshot(snapshot)
     rows = list(csv.DictReader(io.StringIO(render(snapshot), newline="")))
     assert all(tuple(row) == COLUMNS for row in rows)
     readings = [*shown.host, *(reading for device in shown.devices for reading in device.readings)]
@@ -40,5 +40,5 @@ def test_every_reading_is_read_back(snapshot):
 def test_of_any_snapshot_each_process_is_a_whole_row(snapshot):
     lines = {process.pid: "\x1b[2J\r\n" for device in snapshot.devices for process in device.processes}
     heading, *rows = csv.reader(io.StringIO(processes(snapshot, lines)))
-    assert len(rows) == sum(len(device.processes) for device in screen(snapshot).devices)
+    assert len(rows) == sum(len(device.processes) for device in clean_snapshot(snapshot).devices)
     assert all(len(row) == len(heading) and clean("".join(row)) == "".join(row) for row in rows)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telemetry_exporters.documents import job_json
-from telemetry_exporters.terminal.job_bill import BY, Bill
+from telemetry_exporters.terminal.job_bill import GROUPINGS, Bill
 from telemetry_exporters.terminal.style import Colour
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.job_record import SCHEMA, CardShare, Gap, JobOwner, JobRecord, ReadingSummary, RecordedTime
@@ -113,7 +113,7 @@ def test_bills_in_every_form(assert_golden):
         UNALLOCATED,
     ]
     texts = []
-    for by in BY:
+    for by in GROUPINGS:
         rows(by, *records)  # follows the schema
         made = bill(by, *records)
         texts += [f"=== by {by}\n{made.table(Colour.NEVER)}", made.csv().replace("\r\n", "\n"), made.json()]

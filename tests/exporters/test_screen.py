@@ -9,7 +9,7 @@ from kits import snapshots as kit
 from kits.page_lint import complaints
 from telemetry_exporters.documents import snapshot_csv, snapshot_json
 from telemetry_exporters.prometheus.renderer import text_page
-from telemetry_exporters.snapshot_filter import Fault, screen, usable_metrics
+from telemetry_exporters.snapshot_filter import Fault, clean_snapshot, usable_metrics
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric, Problem, Sample
 
 
@@ -35,7 +35,7 @@ from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric,
 def test_a_reading_that_does_not_fit_is_left_out_and_its_source_has_a_problem_more(reading, fault):
     good = kit.reading("power_watts", 80.0)
     snapshot = kit.snapshot(kit.device(0, good, reading), sources=(kit.source("nvml"), kit.source("hy-smi")))
-    screened = screen(snapshot)
+    screened = clean_snapshot(snapshot)
     assert screened.devices[0].readings == (good,)
     nvml, hy_smi = screened.sources
     name = f"{reading.metric} {reading.label}".strip()
@@ -58,21 +58,21 @@ def test_a_reading_that_does_not_fit_is_left_out_and_its_source_has_a_problem_mo
     ],
 )
 def test_a_reading_that_fits_stays(reading):
-    screened = screen(kit.snapshot(kit.device(0, reading), sources=(kit.source("nvml"),)))
+    screened = clean_snapshot(kit.snapshot(kit.device(0, reading), sources=(kit.source("nvml"),)))
     assert screened.devices[0].readings == (reading,)
     assert screened.sources[0].problems == ()
 
 
 def test_a_sound_device_is_not_even_copied():
     snapshot = kit.big_snapshot(3)
-    screened = screen(snapshot)
+    screened = clean_snapshot(snapshot)
     assert all(shown is given for shown, given in zip(screened.devices, snapshot.devices, strict=True))
     assert screened == snapshot
 
 
 def test_one_reading_that_does_not_fit_costs_no_other_device_anything():
     bad = kit.device(0, kit.reading("power_watts", math.nan), kit.reading("fan_ratio", 0.5))
-    screened = screen(kit.snapshot(bad, kit.device(1, kit.reading("power_watts", 80.0))))
+    screened = clean_snapshot(kit.snapshot(bad, kit.device(1, kit.reading("power_watts", 80.0))))
     assert [[reading.metric for reading in device.readings] for device in screened.devices] == [
         ["fan_ratio"],
         ["power_watts"],
@@ -82,13 +82,13 @@ def test_one_reading_that_does_not_fit_costs_no_other_device_anything():
 @pytest.mark.parametrize("other", ["GPU-00000000", "GPU-00000000\x00"])
 def test_two_devices_with_one_id_are_one_device(other):
     first, second = kit.device(0, id=other.replace("\x00", "\x01")), kit.device(1, id=other)
-    screened = screen(kit.snapshot(first, second))
+    screened = clean_snapshot(kit.snapshot(first, second))
     assert [device.device for device in screened.devices] == ["0"]
 
 
 def test_a_source_or_poll_that_comes_twice_is_shown_once():
     twice = replace(kit.source(), polls=(kit.poll(), kit.poll()))
-    screened = screen(kit.snapshot(sources=(twice, kit.source("nvml", "failed"))))
+    screened = clean_snapshot(kit.snapshot(sources=(twice, kit.source("nvml", "failed"))))
     (source,) = screened.sources
     assert (source.state, len(source.polls)) == ("ok", 1)
     assert [problem.text.partition(": ")[2] for problem in source.problems] == [f"{Fault.DUPLICATE.value}; omitted"] * 2
@@ -109,12 +109,12 @@ def test_a_source_or_poll_that_comes_twice_is_shown_once():
 )
 def test_a_sample_of_our_own_that_does_not_fit_is_left_out(sample):
     good = Sample("telemetry_config_last_reload_successful", 1.0)
-    screened = screen(kit.snapshot(own=(good, sample)))
+    screened = clean_snapshot(kit.snapshot(own=(good, sample)))
     assert screened.own == (good,)
 
 
 def test_texts_are_clean_wherever_they_stand():
-    screened = screen(
+    screened = clean_snapshot(
         kit.snapshot(
             kit.device(0, kit.reading("events_total", 1.0, "a\x1b[2Jb"), serial="1\n2", facts=(("x", "\x07"),)),
             hostname="no\ude00de",
@@ -130,7 +130,7 @@ TEXTS = [item.name for item in fields(MergedDevice) if item.type in ("str", "str
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_each_text_of_a_device_is_clean(name: str) -> None:
-    (device,) = screen(kit.snapshot(replace(kit.device(), **{name: "a\x1b[2Jb"}))).devices
+    (device,) = clean_snapshot(kit.snapshot(replace(kit.device(), **{name: "a\x1b[2Jb"}))).devices
     assert getattr(device, name) == "a\ufffd[2Jb"
 
 
@@ -155,7 +155,7 @@ def test_a_plugins_metric_that_cannot_stand_on_a_page_is_unknown(metric):
     assert usable == usable_metrics({})
     snapshot = kit.snapshot(kit.device(0, MergedReading(metric.key, "", 1.0, "acme")))
     if metric.name != "accelerator_power_watts":
-        assert screen(snapshot, {metric.key: metric}).devices[0].readings == ()
+        assert clean_snapshot(snapshot, {metric.key: metric}).devices[0].readings == ()
 
 
 def test_of_two_plugins_metrics_of_one_family_the_first_stands():

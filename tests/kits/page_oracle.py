@@ -7,12 +7,12 @@ from prometheus_client.openmetrics.exposition import generate_latest as client_o
 
 from telemetry_exporters.prometheus.daemon_samples import DaemonSamples
 from telemetry_exporters.prometheus.families import columns_of, families
-from telemetry_exporters.snapshot_filter import screen
+from telemetry_exporters.snapshot_filter import clean_snapshot
 
 
 def shown_families(snapshot, extra=None):
     """Return each metric of a snapshot with the labels and values of its series."""
-    shown = screen(snapshot, extra or {})
+    shown = clean_snapshot(snapshot, extra or {})
     columns = columns_of(shown, DaemonSamples())
     for family in families(shown, columns, extra or {}):
         yield family.metric, [(family.labels(series), columns.values[series[2]] + 0.0) for series in family.series]

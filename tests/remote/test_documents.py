@@ -47,7 +47,7 @@ def told_history():
     past = history.past()
     window = replace(past, devices={})
     devices = ((device_id, history.past((device_id,))) for device_id in history.ids())
-    return json.loads("".join(history_json.pieces("node17", 1.7e9 + now[0], window, devices))), past
+    return json.loads("".join(history_json.json_pieces("node17", 1.7e9 + now[0], window, devices))), past
 
 
 def test_a_document_reports_the_same_again():

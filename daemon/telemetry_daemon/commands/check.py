@@ -118,10 +118,10 @@ def report_usage_error(message: str) -> int:
 def _checkup(arguments: argparse.Namespace) -> Checkup:
     from telemetry_exporters.judgement import thresholds
     from telemetry_exporters.judgement.checkup import examine
-    from telemetry_exporters.snapshot_filter import screen
+    from telemetry_exporters.snapshot_filter import clean_snapshot
 
     overrides = Overrides() if arguments.thresholds is None else read_overrides(arguments.thresholds)
-    snapshot = screen(_read_snapshot(arguments).snapshot)
+    snapshot = clean_snapshot(_read_snapshot(arguments).snapshot)
     selected_ids = None
     if arguments.device is not None:
         selected_ids = {device.id for device in snapshot.devices if options.matches_device(device, arguments.device)}

@@ -40,7 +40,7 @@ def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
     else:
         examined = _examine_this_node(arguments, root, options.settings(arguments))[0]
     if arguments.format == "json":
-        return json_values.text(document(examined)), len(examined.findings)
+        return json_values.indented_json(document(examined)), len(examined.findings)
     lines = examination.lines(examined, clean, show_all=arguments.all)
     return "".join(f"{line}\n" for line in lines), len(examined.findings)
 

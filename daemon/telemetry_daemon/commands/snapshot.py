@@ -260,7 +260,7 @@ def _text(result: Result, ids: frozenset[str], arguments: argparse.Namespace, *,
             document = {**document, "devices": [device for device in document["devices"] if clean(device["id"]) in ids]}
         if arguments.processes:
             document = snapshot_json.with_processes(document, result.snapshot, result.command_lines)
-        return json_values.text(document) if arguments.watch is None else json_values.line(document)
+        return json_values.indented_json(document) if arguments.watch is None else json_values.json_line(document)
     if arguments.format == "table":
         from telemetry_exporters.terminal.table import Detail
 

@@ -57,9 +57,9 @@ class CompatPages:
     def pages(self) -> PeerPages:
         """Return the pages for the current settings."""
         from telemetry_daemon.site.peer_pages import PageDefaults, PeerPages
-        from telemetry_exporters.prometheus.compat.table import Node
+        from telemetry_exporters.prometheus.compat.table import NodeIdentity
 
-        node = Node(platform.node(), os.environ.get(_NODE_NAME, ""), self._reports_owners, _address())
+        node = NodeIdentity(platform.node(), os.environ.get(_NODE_NAME, ""), self._reports_owners, _address())
         compat = self._settings.compat
         defaults = {name: PageDefaults(page.version, page.hostname_label) for name, page in compat.items()}
         return PeerPages(node, defaults)

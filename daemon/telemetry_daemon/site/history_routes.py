@@ -27,7 +27,7 @@ def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator
         window = replace(window, events=tuple(event for event in window.events if event.id in ids))
     end = window.first + window.slots
     devices = ((device_id, history.past((device_id,), metrics, window.first, end)) for device_id in ids)
-    texts = history_json.pieces(snapshot.hostname, snapshot.wall_time, window, devices)
+    texts = history_json.json_pieces(snapshot.hostname, snapshot.wall_time, window, devices)
     return (text.encode() for text in texts)
 
 

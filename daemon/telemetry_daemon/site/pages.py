@@ -11,7 +11,7 @@ from telemetry_daemon.version import __version__
 from telemetry_exporters import human
 from telemetry_exporters.judgement import overview
 from telemetry_exporters.judgement.verdict import Finding
-from telemetry_exporters.snapshot_filter import NO_METRICS, screen, usable_metrics
+from telemetry_exporters.snapshot_filter import NO_METRICS, clean_snapshot, usable_metrics
 from telemetry_exporters.terminal import details
 from telemetry_exporters.terminal.style import ABSENT
 from telemetry_parsers.dataclass import dataclass
@@ -43,7 +43,7 @@ class Links:
 
 def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
     """Return the page of the node."""
-    shown = screen(snapshot, extra)
+    shown = clean_snapshot(snapshot, extra)
     rows = overview.rows(shown)
     return "".join(
         (
@@ -64,7 +64,7 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
 
 def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
     """Return the page of one device, or an empty text if the device is unknown."""
-    shown = screen(snapshot, extra)
+    shown = clean_snapshot(snapshot, extra)
     row = next((row for row in overview.rows(shown) if row.device.id == device_id), None)
     if row is None:
         return ""
@@ -145,7 +145,7 @@ def _with_code(text: str) -> str:
     return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
 
 
-def _devices(rows: Sequence[overview.Row]) -> str:
+def _devices(rows: Sequence[overview.DeviceRow]) -> str:
     if not rows:
         return '<h2>Devices</h2>\n<p class="empty">No devices reported.</p>\n'
     headings = ("Device", "State", "Model", "Temperature", "Power", "Memory", "Utilization")
@@ -156,7 +156,7 @@ def _devices(rows: Sequence[overview.Row]) -> str:
     return f"<h2>Devices</h2>\n{_table((*headings, 'Owner'), lines)}"
 
 
-def _device(row: overview.Row, owner: str = "") -> str:
+def _device(row: overview.DeviceRow, owner: str = "") -> str:
     device = row.device
     return "".join(
         (
@@ -244,7 +244,7 @@ def _part(part: Value | None, whole: Value | None, in_words: Callable[[float], s
     return f'{_words(part, in_words)} <span class="dim">of {_words(whole, in_words)}</span>', _share(part, whole)
 
 
-def _memory(row: overview.Row) -> tuple[str, float | None]:
+def _memory(row: overview.DeviceRow) -> tuple[str, float | None]:
     if overview.shares_host_memory(row.device):
         return escaped(human.SHARED), None
     return _part(row.memory_used, row.memory_total, human.byte_size)

@@ -10,7 +10,7 @@ from telemetry_daemon.site.negotiation import BadQueryError, quoted
 from telemetry_daemon.site.rendered import PageRenderer
 from telemetry_exporters.prometheus.compat import EXPORTERS, load_table, version_problem
 from telemetry_exporters.prometheus.compat.page import CompatRenderer
-from telemetry_exporters.prometheus.compat.table import Node
+from telemetry_exporters.prometheus.compat.table import NodeIdentity
 
 _ALL_VENDORS = "all"
 
@@ -25,7 +25,7 @@ class PageDefaults(NamedTuple):
 class PeerPages:
     """Creates the renderer of each requested page once."""
 
-    def __init__(self, node: Node, defaults: Mapping[str, PageDefaults]) -> None:
+    def __init__(self, node: NodeIdentity, defaults: Mapping[str, PageDefaults]) -> None:
         self._node = node
         self._defaults = defaults
         self._renderers: dict[str, CompatRenderer] = {}

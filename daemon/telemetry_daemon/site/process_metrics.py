@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from telemetry_exporters.prometheus.renderer import HEADS, Syntax
+from telemetry_exporters.prometheus.renderer import HEAD_WRITERS, Syntax
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import BY_NAME
 from telemetry_parsers.model import Kind, Metric
@@ -66,7 +66,7 @@ class ProcessMetrics:
         self._boot_time = _boot_time(proc / "stat")
         self._beginnings = {
             syntax: [f"{head(metric)}{metric.name} " for metric in (_CLOCK, *_READERS)]
-            for syntax, head in HEADS.items()
+            for syntax, head in HEAD_WRITERS.items()
         }
 
     def render(self, syntax: Syntax) -> bytes:

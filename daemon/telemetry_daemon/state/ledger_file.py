@@ -11,7 +11,7 @@ from typing import Literal
 
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.terminal.log import ChangeLog
-from telemetry_exporters.documents.job_json import checked, line
+from telemetry_exporters.documents.job_json import clean_record, line
 from telemetry_exporters.text import cleaned
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line
@@ -53,7 +53,7 @@ def content_of(saved: SavedLedger) -> str:
 def saved_in(content: bytes | str) -> SavedLedger:
     """Return the state in this content. Raises CodecError."""
     saved = from_plain(SavedLedger, decode_line(content))
-    return replace(saved, jobs=tuple(checked(job) for job in saved.jobs))
+    return replace(saved, jobs=tuple(clean_record(job) for job in saved.jobs))
 
 
 class LedgerFile:

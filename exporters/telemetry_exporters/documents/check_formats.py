@@ -71,24 +71,24 @@ class PerfData(NamedTuple):
 
 def nagios(checkup: Checkup) -> str:
     """Return the result with performance data, then a line with the remedy for each failing check."""
-    lines = [_plain(f"TELEMETRY {checkup.status.name} - {_summary(checkup)}")]
+    lines = [_one_line(f"TELEMETRY {checkup.status.name} - {_summary(checkup)}")]
     data = " ".join(_perf_data_texts(checkup))
     if data:
         lines[0] += f" | {data}"
     for check in checkup.troubles():
         words = "; ".join(filter(None, (f"{check.name}: {check.words}", check.remedy)))
-        lines.append(_plain(f"{check.status.name}: {words}"))
+        lines.append(_one_line(f"{check.status.name}: {words}"))
     return "\n".join(lines) + "\n"
 
 
 def nhc(checkup: Checkup) -> str:
     """Return a line with the status of each check, as Node Health Check logs it."""
-    return "".join(f"{_plain(f'{check.status.name} {check.name}: {check.words}')}\n" for check in checkup.checks)
+    return "".join(f"{_one_line(f'{check.status.name} {check.name}: {check.words}')}\n" for check in checkup.checks)
 
 
 def npd(checkup: Checkup) -> str:
     """Return the result in one line that is short enough for node-problem-detector."""
-    text = _plain(_summary(checkup))
+    text = _one_line(_summary(checkup))
     return _cut_bytes(text, _NPD_BYTES - 1) + "\n"
 
 
@@ -137,7 +137,7 @@ def _summary(checkup: Checkup) -> str:
     return f"{shown}; and {others} more" if others > 0 else shown
 
 
-def _plain(text: str) -> str:
+def _one_line(text: str) -> str:
     """Return the text in one line without `|`, which would begin performance data."""
     return cut(clean(text).replace("|", "/"), _MAX_LINE_LENGTH)
 

@@ -88,7 +88,7 @@ class HistoryJson:
     """The latest events, in the order in which they were reported; with `since` only later ones."""
 
 
-def pieces(hostname: str, wall_time: float, window: Past, devices: Iterable[tuple[str, Past]]) -> Iterator[str]:
+def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable[tuple[str, Past]]) -> Iterator[str]:
     """Yield the document in pieces, one for each device. `window` has the slots and events, but no devices."""
     without_devices = HistoryJson(
         schema="telemetry.history/1",

@@ -21,10 +21,10 @@ def read(text: str | bytes) -> JobRecord:
     """Return the record that the line contains. Raises CodecError."""
     if len(text) > MAX_LINE_BYTES:
         raise CodecError("", "the line is too long")
-    return checked(from_plain(JobRecord, decode_line(text)))
+    return clean_record(from_plain(JobRecord, decode_line(text)))
 
 
-def checked(record: JobRecord) -> JobRecord:
+def clean_record(record: JobRecord) -> JobRecord:
     """Return the record with clean texts. Raises CodecError if a sum is impossible."""
     records: tuple[JobRecord | CardShare, ...] = (record, *record.cards)
     sums = ((item.seconds, item.measured_seconds, item.busy_seconds, item.energy_joules) for item in records)

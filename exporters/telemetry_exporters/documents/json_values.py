@@ -14,12 +14,12 @@ encoded = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")
 _spaced = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-def text(plain: Mapping[str, Any]) -> str:
+def indented_json(plain: Mapping[str, Any]) -> str:
     """Return a document as indented JSON. Small objects and arrays are on one line; numbers have no exponents."""
     return _text(plain, "") + "\n"
 
 
-def line(plain: Mapping[str, Any]) -> str:
+def json_line(plain: Mapping[str, Any]) -> str:
     """Return a document as JSON on one line."""
     return encoded(plain) + "\n"
 
@@ -54,15 +54,15 @@ def _text(value: Any, indent: str) -> str:
         return plain_number(value)
     if not isinstance(value, dict | list) or not value:
         return _spaced(value)
-    deeper = indent + "  "
+    entry_indent = indent + "  "
     if isinstance(value, dict):
         opening, closing = "{", "}"
-        entries = [f"{_spaced(key)}: {_text(entry, deeper)}" for key, entry in value.items()]
+        entries = [f"{_spaced(key)}: {_text(entry, entry_indent)}" for key, entry in value.items()]
     else:
         opening, closing = "[", "]"
-        entries = [_text(entry, deeper) for entry in value]
+        entries = [_text(entry, entry_indent) for entry in value]
     line = f"{opening}{', '.join(entries)}{closing}"
     if len(line) + len(indent) <= _MAX_LINE_LENGTH and "\n" not in line:
         return line
-    inner = f",\n{deeper}".join(entries)
-    return f"{opening}\n{deeper}{inner}\n{indent}{closing}"
+    body = f",\n{entry_indent}".join(entries)
+    return f"{opening}\n{entry_indent}{body}\n{indent}{closing}"

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping
 
 from telemetry_exporters.documents.json_values import plain_number, utc_time, utc_time_or_none
-from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, screen
+from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, clean_snapshot
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import Absent, MergedReading, Snapshot
 
@@ -24,18 +24,18 @@ _HOST = ("", "", "", "")
 
 def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> str:
     """Return the readings as a table with headings."""
-    screened = screen(snapshot, plugin_metrics)
-    return _table(COLUMNS, screened, _rows(screened))
+    snapshot = clean_snapshot(snapshot, plugin_metrics)
+    return _table(COLUMNS, snapshot, _rows(snapshot))
 
 
 def processes(snapshot: Snapshot, command_lines: Mapping[int, str]) -> str:
     """Return a row for each process on a device. `command_lines` has the known command lines by PID."""
-    screened = screen(snapshot)
-    return _table(_PROCESS_COLUMNS, screened, _processes(screened, command_lines))
+    snapshot = clean_snapshot(snapshot)
+    return _table(_PROCESS_COLUMNS, snapshot, _processes(snapshot, command_lines))
 
 
-def _table(columns: _Row, screened: Snapshot, rows: Iterator[_Row]) -> str:
-    time_and_host = (utc_time(screened.wall_time), screened.hostname)
+def _table(columns: _Row, snapshot: Snapshot, rows: Iterator[_Row]) -> str:
+    time_and_host = (utc_time(snapshot.wall_time), snapshot.hostname)
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(columns)
@@ -43,8 +43,8 @@ def _table(columns: _Row, screened: Snapshot, rows: Iterator[_Row]) -> str:
     return text.getvalue()
 
 
-def _processes(screened: Snapshot, command_lines: Mapping[int, str]) -> Iterator[_Row]:
-    for device in screened.devices:
+def _processes(snapshot: Snapshot, command_lines: Mapping[int, str]) -> Iterator[_Row]:
+    for device in snapshot.devices:
         for process in device.processes:
             owner = ("", "") if process.owner is None else (process.owner.kind, process.owner.name)
             yield (

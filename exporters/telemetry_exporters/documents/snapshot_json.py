@@ -23,7 +23,7 @@ from telemetry_exporters.documents.snapshot_parts import (
     poll_json,
 )
 from telemetry_exporters.judgement.verdict import Finding, judge
-from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, screen, usable_metrics
+from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, clean_snapshot, usable_metrics
 from telemetry_exporters.text import clean, cleaned
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
@@ -34,19 +34,19 @@ def document(
     snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collection[str] | None = None
 ) -> dict[str, Any]:
     """Return the document as plain data, with all devices or only those with these ids. Unknown values are None."""
-    screened = screen(snapshot, plugin_metrics)
+    snapshot = clean_snapshot(snapshot, plugin_metrics)
     metrics = usable_metrics(plugin_metrics)
-    verdict = judge(screened)
+    verdict = judge(snapshot)
     # The verdict compares all devices of a model, so `ids` selects devices only after it.
-    devices = [device for device in screened.devices if ids is None or device.id in ids]
+    devices = [device for device in snapshot.devices if ids is None or device.id in ids]
     json_snapshot = SnapshotJson(
         schema="telemetry.snapshot/1",
-        time=utc_time(screened.wall_time),
-        hostname=screened.hostname or None,
-        maintenance=_maintenance(screened),
-        replay=_replay(screened),
-        host=HostJson(_numbers(screened.host, metrics)),
-        sources=tuple([_source(source, screened.monotonic_time) for source in screened.sources]),
+        time=utc_time(snapshot.wall_time),
+        hostname=snapshot.hostname or None,
+        maintenance=_maintenance(snapshot),
+        replay=_replay(snapshot),
+        host=HostJson(_numbers(snapshot.host, metrics)),
+        sources=tuple([_source(source, snapshot.monotonic_time) for source in snapshot.sources]),
         devices=tuple([_device(device, verdict[device.id][0], metrics) for device in devices]),
     )
     return to_plain(SnapshotJson, json_snapshot)
@@ -70,7 +70,7 @@ def with_processes(plain: dict[str, Any], snapshot: Snapshot, command_lines: Map
 
 def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collection[str] | None = None) -> str:
     """Return the document as indented JSON."""
-    return json_values.text(document(snapshot, plugin_metrics, ids))
+    return json_values.indented_json(document(snapshot, plugin_metrics, ids))
 
 
 def _maintenance(snapshot: Snapshot) -> MaintenanceJson | None:

@@ -80,7 +80,7 @@ def examine(
     *,
     has_accelerators: bool = True,
 ) -> Checkup:
-    """Return the checkup of a screened snapshot, or only of these devices. `expected` is by vendor."""
+    """Return the checkup of a cleaned snapshot, or only of these devices. `expected` is by vendor."""
     verdict = judge(snapshot)
     devices = tuple(device for device in snapshot.devices if device_ids is None or device.id in device_ids)
     checks = [_device_check(device, verdict[device.id]) for device in devices]

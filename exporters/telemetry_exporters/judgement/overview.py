@@ -16,7 +16,7 @@ from telemetry_parsers.states import BUSY
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DeviceRow:
     """One row of the device table. A value is None if no source reported it."""
 
     device: MergedDevice
@@ -88,15 +88,15 @@ _BUSY_REMEDY = "see which user runs it; if the source is polled automatically, n
 _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Severity.BAD, "stuck": Severity.BAD}
 
 
-def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[Row, ...]:
+def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[DeviceRow, ...]:
     """Return a row for each device. If the snapshot has only some devices of the node, pass the verdict on all devices."""
     verdict = judge(snapshot) if verdict is None else verdict
     return tuple(device_row(device, verdict[device.id]) for device in snapshot.devices)
 
 
-def device_row(device: MergedDevice, findings: tuple[Finding, ...]) -> Row:
+def device_row(device: MergedDevice, findings: tuple[Finding, ...]) -> DeviceRow:
     """Return the row of a device."""
-    return Row(
+    return DeviceRow(
         device=device,
         model=current_model(device),
         findings=findings,
@@ -214,7 +214,7 @@ def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Tro
         if condition.severity is Severity.BAD:
             why = f"{condition.word} ({source.detail})" if source.detail else condition.word
             yield Trouble(source.source, why, condition.remedy, Severity.BAD)
-    yield from _unread(snapshot)
+    yield from _unread_troubles(snapshot)
     yield from (trouble for finding, trouble in device_troubles if finding.severity is Severity.WARNING)
 
 
@@ -232,7 +232,7 @@ def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Fin
         yield finding, Trouble(names, f"{finding.words}: {finding.meaning}", remedy, finding.severity)
 
 
-def _unread(snapshot: Snapshot) -> Iterator[Trouble]:
+def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:
     """Yield the whole devices that were not read because their sources fail, grouped by age."""
     by_age: dict[str, list[MergedDevice]] = {}
     for device in snapshot.devices:
@@ -287,7 +287,7 @@ def _successor(label: str) -> str:
     return str(int(label) + 1) if label.isascii() and label.isdigit() else ""
 
 
-_FIGURES: tuple[tuple[str, Callable[[Row], Value | None], Callable[[Sequence[float]], str]], ...] = (
+_FIGURES: tuple[tuple[str, Callable[[DeviceRow], Value | None], Callable[[Sequence[float]], str]], ...] = (
     ("Hottest", lambda row: row.temperature, lambda values: human.celsius(max(values))),
     ("Power", lambda row: row.power, lambda values: human.watts(sum(values))),
     ("Memory used", lambda row: row.memory_used, lambda values: human.byte_size(sum(values))),
@@ -304,7 +304,7 @@ class Figures:
     values: tuple[tuple[float, ...], ...]
 
 
-def node_figures(all_rows: Iterable[Row]) -> Figures:
+def node_figures(all_rows: Iterable[DeviceRow]) -> Figures:
     """Return the figures of whole devices, without partitions."""
     whole = [row for row in all_rows if row.device.parent is None]
     up = [row for row in whole if row.device.up]

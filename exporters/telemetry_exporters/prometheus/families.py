@@ -36,7 +36,7 @@ NO_OWNERS = OwnerSeries()
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class SeriesNames:
     """The parts of a snapshot that determine its series: devices, the keys of all readings, names of daemon samples."""
 
     devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
@@ -51,7 +51,7 @@ class Names:
 class Columns:
     """A snapshot as names and values. Snapshots with the same names and the same absent values have the same series."""
 
-    names: Names
+    names: SeriesNames
     values: tuple[Value, ...]
 
 
@@ -60,7 +60,7 @@ def columns_of(snapshot: Snapshot, daemon: DaemonSamples, owner_series: OwnerSer
     devices = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     host = Readings.of(snapshot.host)
     samples = (*daemon.columns(snapshot), *_owner_samples(snapshot, owner_series))
-    names = Names(
+    names = SeriesNames(
         devices=tuple([(_IDENTITY(device), readings.shape.keys) for device, readings in devices]),
         host=host.shape.keys,
         daemon=tuple([group.names for group in samples]),
@@ -123,7 +123,7 @@ class Family:
         return (*shared.labels, (self.metric.label, value)) if self.metric.label else shared.labels
 
 
-def first_positions(shown: Snapshot, names: Names) -> tuple[list[int], int]:
+def first_positions(shown: Snapshot, names: SeriesNames) -> tuple[list[int], int]:
     """Return the position of each device's first value, and of the first daemon sample."""
     positions, position = [], 0
     for device, (_, keys) in zip(shown.devices, names.devices, strict=True):
@@ -138,7 +138,7 @@ def presence_count(device: MergedDevice) -> int:
 
 
 def families(shown: Snapshot, columns: Columns, plugin_metrics: Metrics = NO_METRICS) -> Iterator[Family]:
-    """Yield each metric that has series: the catalogue's in its order, then plugins'. `shown` is a screened snapshot."""
+    """Yield each metric that has series: the catalogue's in its order, then plugins'. `shown` is a cleaned snapshot."""
     series: _SeriesByKey = defaultdict(list)
     names_and_values = zip(_series_names(shown, columns.names), columns.values, strict=True)
     for position, ((metric, shared, label_value), value) in enumerate(names_and_values):
@@ -149,7 +149,7 @@ def families(shown: Snapshot, columns: Columns, plugin_metrics: Metrics = NO_MET
             yield Family(usable, tuple(series[key]))
 
 
-def _series_names(shown: Snapshot, names: Names) -> Iterator[tuple[str, SharedLabels, str]]:
+def _series_names(shown: Snapshot, names: SeriesNames) -> Iterator[tuple[str, SharedLabels, str]]:
     """Yield metric, shared labels and label value of every number, in the order of the values."""
     owner_labels = names.owner_labels or ((),) * len(shown.devices)
     for device, (_, keys), device_owner in zip(shown.devices, names.devices, owner_labels, strict=True):

@@ -1,6 +1,6 @@
 """Renders a snapshot as Prometheus text 0.0.4 or OpenMetrics 1.0, byte for byte as prometheus_client does.
 
-A plan has the lines of a page without their numbers. It is reused until a name, a label or the absence of a reading changes.
+A template has the lines of a page without their numbers. It is reused until a name, a label or the absence of a reading changes.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from telemetry_exporters.prometheus.families import (
     NO_OWNERS,
     Columns,
     Family,
-    Names,
     OwnerSeries,
+    SeriesNames,
     SharedLabels,
     columns_of,
     families,
 )
 from telemetry_exporters.prometheus.labels import Labels
-from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, family_name, screen
+from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, clean_snapshot, family_name
 from telemetry_parsers.model import Absent, Metric, Snapshot, Value
 
 EOF = b"# EOF\n"
@@ -58,7 +58,7 @@ def openmetrics_head(metric: Metric) -> str:
     return f"{head}# UNIT {name} {metric.unit}\n" if has_unit else head
 
 
-HEADS: Mapping[Syntax, Callable[[Metric], str]] = {Syntax.TEXT: text_head, Syntax.OPENMETRICS: openmetrics_head}
+HEAD_WRITERS: Mapping[Syntax, Callable[[Metric], str]] = {Syntax.TEXT: text_head, Syntax.OPENMETRICS: openmetrics_head}
 
 
 def _with_exponent(value: float) -> str:
@@ -70,11 +70,11 @@ def _with_exponent(value: float) -> str:
     return f"{mantissa}e+{point - 1:02d}"
 
 
-class Plan:
+class PageTemplate:
     """The lines of a page: the text before each number, and the position of the number in a snapshot's values."""
 
-    def __init__(self, names: Names, families: Iterable[Family], count: int) -> None:
-        """Plan the page of these families of a screened snapshot with `count` values."""
+    def __init__(self, names: SeriesNames, families: Iterable[Family], count: int) -> None:
+        """Prepare the page of these families. `count` is the number of values in the columns of the cleaned snapshot."""
         families = tuple(families)
         positions = [position for family in families for _, _, position in family.series]
         infos = [position for family in families if family.metric.kind == "info" for _, _, position in family.series]
@@ -86,7 +86,7 @@ class Plan:
         # The text before each number alternates with the text of the number. Heads of families are added later.
         self._pieces = [""] * 2 * len(positions)
         self._pieces[::2] = _line_beginnings(families)
-        self._heads = {syntax: tuple(self._with_heads(families, head)) for syntax, head in HEADS.items()}
+        self._heads = {syntax: tuple(self._with_heads(families, head)) for syntax, head in HEAD_WRITERS.items()}
 
     def _with_heads(self, families: Iterable[Family], head: Callable[[Metric], str]) -> Iterator[tuple[int, str]]:
         """Yield the first line of each family with the family's head, after its position in the pieces."""
@@ -96,7 +96,7 @@ class Plan:
             position += 2 * len(family.series)
 
     def is_valid_for(self, columns: Columns) -> bool:
-        """Return whether these columns have the lines of this plan, and valid values."""
+        """Return whether these columns have the lines of this template, and valid values."""
         if columns.names != self._names:
             return False
         numbers = self._numbers_in(columns.values)
@@ -141,8 +141,8 @@ def _are_finite(values: tuple[Any, ...]) -> bool:
 
 def _line_beginnings(families: Iterable[Family]) -> Iterator[str]:
     """Yield a line break, the name and the labels of each series. Labels are sorted by name, as in prometheus_client."""
-    rendered = cache(_rendered)
-    halves = cache(lambda shared, label: _halves(rendered(shared), label))
+    rendered = cache(_label_texts)
+    halves = cache(lambda shared, label: _line_parts(rendered(shared), label))
     for family in families:
         name, label = family.metric.name, family.metric.label
         for shared, label_value, _ in family.series:
@@ -150,12 +150,12 @@ def _line_beginnings(families: Iterable[Family]) -> Iterator[str]:
             yield f"\n{name}{before}{label_value.translate(_LABEL_ESCAPES)}{after}"
 
 
-def _rendered(shared: SharedLabels) -> Labels:
+def _label_texts(shared: SharedLabels) -> Labels:
     """Return the name and the text `name="value"` of each label, sorted by name."""
     return tuple([(name, f'{name}="{value.translate(_LABEL_ESCAPES)}"') for name, value in sorted(shared.labels)])
 
 
-def _halves(rendered: Labels, label: str) -> tuple[str, str]:
+def _line_parts(rendered: Labels, label: str) -> tuple[str, str]:
     """Return the parts of a line before and after the value of the metric's own label."""
     before = [text for name, text in rendered if name < label]
     after = [text for name, text in rendered if name > label]
@@ -165,13 +165,13 @@ def _halves(rendered: Labels, label: str) -> tuple[str, str]:
 
 
 class Renderer:
-    """Renders successive pages of one node. Keeps the plan of the last page."""
+    """Renders successive pages of one node. Keeps the template of the last page."""
 
     def __init__(self, plugin_metrics: Metrics = NO_METRICS, owner_series: OwnerSeries = NO_OWNERS) -> None:
         self._plugin_metrics = plugin_metrics
         self._owner_series = owner_series
         self._daemon_samples = DaemonSamples()
-        self._plan = Plan(Names(), (), 0)
+        self._template = PageTemplate(SeriesNames(), (), 0)
 
     def text(self, snapshot: Snapshot) -> bytes:
         """Return the page in text format 0.0.4."""
@@ -180,11 +180,13 @@ class Renderer:
     def page(self, snapshot: Snapshot, syntax: Syntax) -> bytes:
         """Return the page in that syntax. OpenMetrics has no `# EOF` yet, so that the caller can append families."""
         columns = columns_of(snapshot, self._daemon_samples, self._owner_series)
-        if not self._plan.is_valid_for(columns):
-            screened = screen(snapshot, self._plugin_metrics)
-            columns = columns_of(screened, self._daemon_samples, self._owner_series)
-            self._plan = Plan(columns.names, families(screened, columns, self._plugin_metrics), len(columns.values))
-        return self._plan.page(columns.values, syntax)
+        if not self._template.is_valid_for(columns):
+            snapshot = clean_snapshot(snapshot, self._plugin_metrics)
+            columns = columns_of(snapshot, self._daemon_samples, self._owner_series)
+            self._template = PageTemplate(
+                columns.names, families(snapshot, columns, self._plugin_metrics), len(columns.values)
+            )
+        return self._template.page(columns.values, syntax)
 
 
 def text_page(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, owner_series: OwnerSeries = NO_OWNERS) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
 from telemetry_exporters import human
-from telemetry_exporters.judgement.overview import Row, as_number, reading_value, shares_host_memory
+from telemetry_exporters.judgement.overview import DeviceRow, as_number, reading_value, shares_host_memory
 from telemetry_exporters.judgement.verdict import Finding, Severity
 from telemetry_exporters.terminal.style import ABSENT, Style
 from telemetry_parsers.dataclass import dataclass, replace
@@ -138,15 +138,15 @@ def condition_column(read: Callable[[_T], Finding], priority: int) -> Column[_T]
     )
 
 
-def _power(row: Row) -> float | None:
+def _power(row: DeviceRow) -> float | None:
     return as_number(row.power)
 
 
-def _memory_used(row: Row) -> float | None:
+def _memory_used(row: DeviceRow) -> float | None:
     return as_number(row.memory_used)
 
 
-def _power_cell(row: Row) -> Cell:
+def _power_cell(row: DeviceRow) -> Cell:
     cap = as_number(row.power_cap)
     if cap is None:
         return _value_cell(row.power, human.watts)
@@ -154,7 +154,7 @@ def _power_cell(row: Row) -> Cell:
     return Cell(f"{power} / {human.watts(cap)}")
 
 
-def _memory_cell(row: Row) -> Cell:
+def _memory_cell(row: DeviceRow) -> Cell:
     used, total = as_number(row.memory_used), as_number(row.memory_total)
     if total is None:
         return _shared_cell(row) or _value_cell(row.memory_used, human.byte_size)
@@ -163,7 +163,7 @@ def _memory_cell(row: Row) -> Cell:
     return Cell(human.byte_pair(used, total))
 
 
-def _memory_share_cell(row: Row) -> Cell:
+def _memory_share_cell(row: DeviceRow) -> Cell:
     used, total = as_number(row.memory_used), as_number(row.memory_total)
     return (
         Cell(human.percent(used / total))
@@ -172,7 +172,7 @@ def _memory_share_cell(row: Row) -> Cell:
     )
 
 
-def _shared_cell(row: Row) -> Cell | None:
+def _shared_cell(row: DeviceRow) -> Cell | None:
     """Return the cell of a device that uses the host's memory, or None for other devices."""
     if as_number(row.memory_used) is not None or not shares_host_memory(row.device):
         return None
@@ -180,7 +180,7 @@ def _shared_cell(row: Row) -> Cell | None:
     return Cell(human.SHARED if used is None else f"{human.byte_size(used)} shared")
 
 
-def _fan_cell(row: Row) -> Cell:
+def _fan_cell(row: DeviceRow) -> Cell:
     ratio = reading_value(row.device, "fan_ratio")
     if as_number(ratio) is not None:
         return _value_cell(ratio, human.percent)
@@ -199,35 +199,35 @@ def throttled_by(device: MergedDevice) -> tuple[str, ...] | None:
     return tuple(label for label, value in numbers if value == 1.0) if numbers else None
 
 
-def _throttled_text(row: Row) -> str | None:
+def _throttled_text(row: DeviceRow) -> str | None:
     reasons = throttled_by(row.device)
     if reasons is None:
         return None
     return ", ".join(reason.replace("_", " ") or "yes" for reason in reasons) or "no"
 
 
-def _clock(row: Row) -> Value | None:
+def _clock(row: DeviceRow) -> Value | None:
     return kept_value(row.device, "clock_hertz")
 
 
-def _memory_activity(row: Row) -> Value | None:
+def _memory_activity(row: DeviceRow) -> Value | None:
     return reading_value(row.device, "memory_activity_ratio")
 
 
-def _processes(row: Row) -> Value | None:
+def _processes(row: DeviceRow) -> Value | None:
     reported = reading_value(row.device, "processes")
     return float(len(row.device.processes)) if as_number(reported) is None and row.device.processes else reported
 
 
-def _owner_text(row: Row) -> str | None:
+def _owner_text(row: DeviceRow) -> str | None:
     if not row.device.allocations:
         return None
     return human.owners_summary(row.device.allocations)
 
 
-VENDOR: Column[Row] = name_column("VENDOR", lambda row: row.device.vendor, 23, has_history=True)
+VENDOR: Column[DeviceRow] = name_column("VENDOR", lambda row: row.device.vendor, 23, has_history=True)
 # In the order on the screen. Names and states (0, 1) are never dropped.
-DEVICE_COLUMNS: tuple[Column[Row], ...] = (
+DEVICE_COLUMNS: tuple[Column[DeviceRow], ...] = (
     VENDOR,
     name_column("DEV", lambda row: row.device.device, 1, "device", has_history=True),
     name_column("DEVICE", lambda row: row.device.device, 7, "device", has_history=True),

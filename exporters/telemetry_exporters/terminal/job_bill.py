@@ -25,7 +25,7 @@ _UNALLOCATED, _UNALLOCATED_IN_CSV, _TOTAL = "(unallocated)", "(nobody)", "(total
 
 Grouping = Callable[[JobRecord], tuple[str, ...]]
 # By grouping: the names of its columns, and a function that returns their texts for a record.
-BY: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
+GROUPINGS: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
     "owner": (
         ("kind", "owner", "user", "account"),
         lambda record: (record.owner.kind, record.owner.name, record.owner.user, record.owner.account),
@@ -84,7 +84,7 @@ class JobsJson:
 
 
 @dataclass(slots=True)
-class Row:
+class GroupSums:
     """The sums of a group. `names` are the texts of the grouping's columns."""
 
     names: tuple[str, ...]
@@ -138,12 +138,12 @@ class Bill:
 
     def __init__(self, by: str) -> None:
         self.by = by
-        self._columns, self._group = BY[by]
+        self._columns, self._group = GROUPINGS[by]
         self._ended: set[str] = set()
         self._running: dict[str, JobRecord] = {}
-        self._rows: dict[tuple[str, ...], Row] = {}
-        self._unallocated = Row(())
-        self._total = Row(self._names_of_one(_TOTAL))
+        self._rows: dict[tuple[str, ...], GroupSums] = {}
+        self._unallocated = GroupSums(())
+        self._total = GroupSums(self._names_of_one(_TOTAL))
 
     def add(self, record: JobRecord) -> None:
         """Add a record to the sums."""
@@ -155,7 +155,7 @@ class Bill:
             self._ended.add(record.id)
             self._add_to_row(record)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[GroupSums]:
         """Return the groups, the largest first. Afterwards, no record may be added."""
         running, self._running = self._running, {}
         for record in running.values():
@@ -165,11 +165,11 @@ class Bill:
 
     def _add_to_row(self, record: JobRecord) -> None:
         names = self._group(record)
-        row = self._unallocated if record.owner.kind == NOBODY else self._rows.setdefault(names, Row(names))
+        row = self._unallocated if record.owner.kind == NOBODY else self._rows.setdefault(names, GroupSums(names))
         row.add(record)
         self._total.add(record)
 
-    def _unallocated_rows(self, name: str) -> list[Row]:
+    def _unallocated_rows(self, name: str) -> list[GroupSums]:
         """Return a row with the unallocated use, or no row if there are no records of it."""
         return [replace(self._unallocated, names=self._names_of_one(name))] if self._unallocated.nodes else []
 
@@ -207,14 +207,14 @@ class Bill:
         texts[0] = paint(texts[0], Style.BOLD, colour)
         return "\n".join([*texts, *_notes(self._total)]) + "\n"
 
-    def _names_by_column(self, row: Row) -> dict[str, str | None]:
+    def _names_by_column(self, row: GroupSums) -> dict[str, str | None]:
         return {column: name or None for column, name in zip(self._columns, row.names, strict=True)}
 
 
 _NUMBERS = ("CARDS", "NODES", "HOURS", "BUSY", "IDLE", "UNMEASURED", "KWH", "PEAK MEMORY")
 
 
-def _cells(row: Row) -> Sequence[str]:
+def _cells(row: GroupSums) -> Sequence[str]:
     totals = row.totals()
     hours = (totals.allocated_hours, totals.busy_hours, totals.idle_hours, totals.unmeasured_hours)
     peak = row.memory_peak_bytes
@@ -231,7 +231,7 @@ def _number(value: float | None) -> str:
     return ABSENT if value is None else human.number_text(value)
 
 
-def _notes(total: Row) -> list[str]:
+def _notes(total: GroupSums) -> list[str]:
     notes = []
     if total.running:
         notes.append(f"Still running: {total.running}, included up to the last entry in the ledger.")

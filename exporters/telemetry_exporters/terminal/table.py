@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from telemetry_exporters import human
 from telemetry_exporters.judgement import overview
 from telemetry_exporters.judgement.verdict import judge
-from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, screen, usable_metrics
+from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, clean_snapshot, usable_metrics
 from telemetry_exporters.terminal.columns import (
     DEVICE_COLUMNS,
     GAP,
@@ -64,7 +64,7 @@ def table(
     selection: Selection = ALL,
 ) -> str:
     """Return the node as text that fits the width (0: unlimited). Numbers are never cut."""
-    snapshot = screen(snapshot, plugin_metrics)
+    snapshot = clean_snapshot(snapshot, plugin_metrics)
     # The verdict compares all devices of a model, so devices are selected only after it.
     verdict = judge(snapshot)
     if selection.ids is not None:
@@ -116,7 +116,7 @@ def _trouble_lines(trouble: overview.Trouble, width: int, colour: Colour) -> Ite
     yield from wrapped(f"  → {trouble.remedy}", width, "    ")
 
 
-def _device_lines(rows: tuple[overview.Row, ...], limit: int, colour: Colour) -> list[str]:
+def _device_lines(rows: tuple[overview.DeviceRow, ...], limit: int, colour: Colour) -> list[str]:
     columns = for_vendors(_COLUMNS if limit else _USUAL_COLUMNS, {row.device.vendor for row in rows})
     cells = [[column.cell(row) for row in rows] for column in columns]
 
@@ -135,7 +135,7 @@ def _device_lines(rows: tuple[overview.Row, ...], limit: int, colour: Colour) ->
     return [_line(line, gap, colour) for line in (heading, *lines)]
 
 
-def _line(parts: Iterable[tuple[Column[overview.Row], Cell, int]], gap: str, colour: Colour) -> str:
+def _line(parts: Iterable[tuple[Column[overview.DeviceRow], Cell, int]], gap: str, colour: Colour) -> str:
     texts = [
         ((pad_right if column.is_text else pad_left)(cut(cell.text, width), width), cell.style)
         for column, cell, width in parts
@@ -153,7 +153,7 @@ def _owners(devices: Iterable[MergedDevice], width: int) -> list[str]:
     return ["Owners:", *(part for line in lines for part in wrapped(line, width, "    "))]
 
 
-def _legend(rows: tuple[overview.Row, ...], width: int, colour: Colour) -> list[str]:
+def _legend(rows: tuple[overview.DeviceRow, ...], width: int, colour: Colour) -> list[str]:
     """Return the reason for each gap in the table, with its devices."""
     devices_by_reason: dict[tuple[str, str], list[MergedDevice]] = {}
     for row in rows:
@@ -166,7 +166,7 @@ def _legend(rows: tuple[overview.Row, ...], width: int, colour: Colour) -> list[
     return [paint(f"{ABSENT} is no reading:", Style.DIM, colour), *lines] if lines else []
 
 
-def _values(row: overview.Row) -> Iterator[tuple[str, Value | None]]:
+def _values(row: overview.DeviceRow) -> Iterator[tuple[str, Value | None]]:
     yield "temperature", row.temperature
     yield "power", row.power
     yield "power cap", row.power_cap

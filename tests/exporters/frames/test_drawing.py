@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_exporters.terminal.frames.drawing import ASCII, UNICODE, Scale, Window, bar, chart, highest, sparkline
+from telemetry_exporters.terminal.frames.drawing import ASCII, UNICODE, Scale, Window, bar, chart, maxima, sparkline
 from telemetry_parsers.past import SLOTS, Series
 
 ONE = Scale(0.0, 1.0)
@@ -50,7 +50,7 @@ def test_the_highest_number_of_each_part_is_drawn(values, width, phase):
     parts = Window(len(values), phase).parts(width)
     assert len(parts) <= width
     assert parts[-1][1] == len(values)
-    for number, (start, end) in zip(highest(series(*values), Window(len(values), phase), width), parts, strict=True):
+    for number, (start, end) in zip(maxima(series(*values), Window(len(values), phase), width), parts, strict=True):
         numbers = [value for value in values[max(start, 0) : max(end, 0)] if not math.isnan(value)]
         assert math.isnan(number) or number == max(numbers)
 
@@ -61,8 +61,8 @@ def test_what_a_young_daemon_has_is_drawn_at_the_end():
 
 def test_parts_stand_still_while_slots_come():
     numbers = [float(slot % 7) for slot in range(SLOTS + 3)]
-    before = highest(series(*numbers[:SLOTS]), Window(SLOTS, 0), 30)
-    after = highest(series(*numbers[3:]), Window(SLOTS, 3), 30)
+    before = maxima(series(*numbers[:SLOTS]), Window(SLOTS, 0), 30)
+    after = maxima(series(*numbers[3:]), Window(SLOTS, 3), 30)
     assert after[1:-1] == before[2:]
 
 

@@ -15,10 +15,10 @@ from telemetry_exporters.prometheus.compat.table import (
     PERCENT,
     ExporterTable,
     Label,
-    Missing,
     NewestEventCode,
     Row,
     Total,
+    UnservedNames,
     first_of,
 )
 
@@ -94,11 +94,11 @@ _DCGM_ROWS = (
     Row("PROF_PCIE_RX_BYTES", "Bytes received over PCIe in a second.", first_of("pcie_receive_bytes_per_second"), deviation="only where the card measures the rate itself"),
 )
 _DCGM_MISSING = (
-    Missing("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "a rate of disputed unit; `accelerator_link_…_bytes_total` count bytes"),
-    Missing("DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", _LINKS),
-    Missing("DCGM_FI_DEV_LOW_UTIL_VIOLATION", "NVML has no such count"),
-    Missing("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "licenses are not read"),
-    Missing("DCGM_EXP_*", "counts that dcgm-exporter computes itself"),
+    UnservedNames("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "a rate of disputed unit; `accelerator_link_…_bytes_total` count bytes"),
+    UnservedNames("DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", _LINKS),
+    UnservedNames("DCGM_FI_DEV_LOW_UTIL_VIOLATION", "NVML has no such count"),
+    UnservedNames("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "licenses are not read"),
+    UnservedNames("DCGM_EXP_*", "counts that dcgm-exporter computes itself"),
 )
 # fmt: on
 
@@ -202,7 +202,7 @@ def _renamed(row: Row) -> Row:
     return replace(row, name=new, help=row.help.replace(old_unit, new_unit), factor=row.factor * factor)
 
 
-def _renamed_missing(missing: Missing) -> Missing:
+def _renamed_missing(missing: UnservedNames) -> UnservedNames:
     name = missing.names.removeprefix(DCGM.prefix)
     return replace(missing, names=DCGM.prefix + _NEW_NAMES[name][0]) if name in _NEW_NAMES else missing
 

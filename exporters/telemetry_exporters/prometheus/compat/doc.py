@@ -17,7 +17,7 @@ _EXACT, _NEAR, _MISSING = "exact", "near", "missing"
 _FACTORS = {1 / (1 << 20): " / 1,048,576", 1 / (1 << 10): " / 1,024", 1e-6: " / 1,000,000"}
 
 
-class Line(NamedTuple):
+class MetricMatch(NamedTuple):
     """A metric of another exporter, the metric of device telemetry for it, and how exactly the two agree."""
 
     name: str
@@ -26,12 +26,12 @@ class Line(NamedTuple):
     why: str
 
 
-def lines(exporter: table.ExporterTable) -> tuple[Line, ...]:
+def matches(exporter: table.ExporterTable) -> tuple[MetricMatch, ...]:
     """Return a line for each name of the exporter, including the names that are not served."""
     rows: tuple[table.Row | table.NodeRow, ...] = (*exporter.rows, *exporter.node_rows)
     served = (_line(exporter, row) for row in rows)
     missing = (
-        Line(name, "", _MISSING, entry.why)
+        MetricMatch(name, "", _MISSING, entry.why)
         for entry in exporter.missing
         for pattern in entry.names.split(", ")
         for name in _expanded(pattern)
@@ -49,7 +49,7 @@ def _expanded(pattern: str) -> tuple[str, ...]:
 
 def names_list(exporter: table.ExporterTable) -> str:
     """Return the table of the exporter as text in columns."""
-    rows = [(line.name, line.ours or "-", line.fit, line.why) for line in lines(exporter)]
+    rows = [(line.name, line.ours or "-", line.fit, line.why) for line in matches(exporter)]
     return "".join(f"{line}\n" for line in aligned(rows))
 
 
@@ -60,7 +60,7 @@ def tables() -> str:
 
 def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], names_on_page: Iterable[str]) -> str:
     """Return a line for each name that a dashboard uses: whether the page has it, else why not."""
-    by_name = {line.name: line for line in lines(exporter)}
+    by_name = {line.name: line for line in matches(exporter)}
     on_page = frozenset(names_on_page)
     texts = [
         (name, "served" if name in on_page else _why_not(name, exporter, by_name)) for name in sorted(set(used_names))
@@ -68,7 +68,7 @@ def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], nam
     return "".join(f"{line}\n" for line in aligned(texts))
 
 
-def _why_not(name: str, exporter: table.ExporterTable, by_name: dict[str, Line]) -> str:
+def _why_not(name: str, exporter: table.ExporterTable, by_name: dict[str, MetricMatch]) -> str:
     line = by_name.get(name) or next((line for line in by_name.values() if fnmatchcase(name, line.name)), None)
     if line is None:
         return f"not served: {exporter.name} has no such metric, as far as is known"
@@ -85,7 +85,7 @@ def _section(exporter: table.ExporterTable) -> str:
         f"usual port {exporter.port}. Labels: {labels}.{f' {exporter.note}' if exporter.note else ''}\n\n"
     )
     rows = (
-        f"| {_code(line.name)} | {_code(line.ours)} | {line.fit} | {_cell(line.why)} |\n" for line in lines(exporter)
+        f"| {_code(line.name)} | {_code(line.ours)} | {line.fit} | {_cell(line.why)} |\n" for line in matches(exporter)
     )
     return f"{heading}| Theirs | Ours | Fit | |\n| --- | --- | --- | --- |\n{''.join(rows)}"
 
@@ -98,9 +98,9 @@ def _cell(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-def _line(exporter: table.ExporterTable, row: table.Row | table.NodeRow) -> Line:
+def _line(exporter: table.ExporterTable, row: table.Row | table.NodeRow) -> MetricMatch:
     ours = _node_metric(row) if isinstance(row, table.NodeRow) else _formula_text(row)
-    return Line(exporter.prefix + row.name, ours, _NEAR if row.deviation else _EXACT, row.deviation)
+    return MetricMatch(exporter.prefix + row.name, ours, _NEAR if row.deviation else _EXACT, row.deviation)
 
 
 def _node_metric(row: table.NodeRow) -> str:

@@ -11,12 +11,12 @@ from telemetry_exporters.prometheus.compat.table import (
     ExporterTable,
     FactNumber,
     Label,
-    Missing,
     NodeRow,
     PerLabelValue,
     Row,
     StateNumber,
     Total,
+    UnservedNames,
     first_of,
 )
 
@@ -164,18 +164,18 @@ _NODE_ROWS = (
     NodeRow("failed_scrapes_total", "Readings that failed.", "telemetry_source_failures_total", _SOURCE, _POLLS, kind="counter"),
 )
 _NVIDIA_GPU_MISSING = (
-    Missing("nvidia_smi_clocks_event_reasons_{active,supported,gpu_idle}", "an idle GPU is not throttled and has no reason"),
-    Missing("nvidia_smi_pcie_throughput_{tx,rx}_bytes_per_second", "`accelerator_pcie_…_bytes_total` count bytes; the call takes 20 ms a card"),
-    Missing("nvidia_smi_compute_app_info, nvidia_smi_compute_app_used_memory_bytes, nvidia_smi_compute_apps_last_collect_success", "`accelerator_process_memory_bytes` has them, with `[attribution] process_metrics`"),
-    Missing("nvidia_smi_count", "`count(nvidia_smi_index)` is the same number"),
-    Missing("nvidia_smi_{name,driver_version,kmd_version}", "texts that some drivers print as numbers: `nvidia_smi_gpu_info` has them"),
-    Missing("nvidia_smi_command_exit_code, nvidia_smi_nvml_return_code", "`telemetry_source_failures_total` counts failures by reason"),
-    Missing("nvidia_smi_pcie_link_gen_{gpucurrent,gpumax,hostmax}", "the link of the GPU alone is not read; `nvidia_smi_pcie_link_gen_{current,max}` are those of GPU and host"),
-    Missing("nvidia_smi_ecc_errors_uncorrected_{aggregate,volatile}_sram_*", "the kinds of SRAM errors are not read"),
-    Missing("nvidia_smi_ecc_errors_*_{texture_memory,l1_cache,l2_cache,cbu,register_file}", "only on old GPUs"),
-    Missing("nvidia_smi_driver_model_*, nvidia_smi_display_*, nvidia_smi_clocks_applications_*", "not read"),
-    Missing("nvidia_smi_accounting_*, nvidia_smi_c2c_mode, nvidia_smi_edpp_multiplier_ratio, nvidia_smi_gsp_mode_*", "not read"),
-    Missing("nvidia_smi_inforom_*, nvidia_smi_pci_*, nvidia_smi_platform_*, nvidia_smi_encoder_stats_*, nvidia_smi_protected_memory_*, nvidia_smi_remapped_rows_{histogram_*,*_inactive}, nvidia_smi_multi_part_*", "not read"),
+    UnservedNames("nvidia_smi_clocks_event_reasons_{active,supported,gpu_idle}", "an idle GPU is not throttled and has no reason"),
+    UnservedNames("nvidia_smi_pcie_throughput_{tx,rx}_bytes_per_second", "`accelerator_pcie_…_bytes_total` count bytes; the call takes 20 ms a card"),
+    UnservedNames("nvidia_smi_compute_app_info, nvidia_smi_compute_app_used_memory_bytes, nvidia_smi_compute_apps_last_collect_success", "`accelerator_process_memory_bytes` has them, with `[attribution] process_metrics`"),
+    UnservedNames("nvidia_smi_count", "`count(nvidia_smi_index)` is the same number"),
+    UnservedNames("nvidia_smi_{name,driver_version,kmd_version}", "texts that some drivers print as numbers: `nvidia_smi_gpu_info` has them"),
+    UnservedNames("nvidia_smi_command_exit_code, nvidia_smi_nvml_return_code", "`telemetry_source_failures_total` counts failures by reason"),
+    UnservedNames("nvidia_smi_pcie_link_gen_{gpucurrent,gpumax,hostmax}", "the link of the GPU alone is not read; `nvidia_smi_pcie_link_gen_{current,max}` are those of GPU and host"),
+    UnservedNames("nvidia_smi_ecc_errors_uncorrected_{aggregate,volatile}_sram_*", "the kinds of SRAM errors are not read"),
+    UnservedNames("nvidia_smi_ecc_errors_*_{texture_memory,l1_cache,l2_cache,cbu,register_file}", "only on old GPUs"),
+    UnservedNames("nvidia_smi_driver_model_*, nvidia_smi_display_*, nvidia_smi_clocks_applications_*", "not read"),
+    UnservedNames("nvidia_smi_accounting_*, nvidia_smi_c2c_mode, nvidia_smi_edpp_multiplier_ratio, nvidia_smi_gsp_mode_*", "not read"),
+    UnservedNames("nvidia_smi_inforom_*, nvidia_smi_pci_*, nvidia_smi_platform_*, nvidia_smi_encoder_stats_*, nvidia_smi_protected_memory_*, nvidia_smi_remapped_rows_{histogram_*,*_inactive}, nvidia_smi_multi_part_*", "not read"),
 )
 # fmt: on
 
@@ -213,9 +213,9 @@ _NVITOP_ROWS = (
     Row("gpu_fan_speed_Percentage", "Fan speed (%).", first_of("fan_ratio"), PERCENT),
 )
 _NVITOP_MISSING = (
-    Missing("gpu_pcie_*_throughput_MiBps, gpu_nvlink_*_MiBps", "rates; `accelerator_pcie_…_bytes_total` and `accelerator_link_…_bytes_total` count bytes"),
-    Missing("host_*", "node_exporter has the host's metrics"),
-    Missing("process_*", "`accelerator_process_memory_bytes` has memory by process"),
+    UnservedNames("gpu_pcie_*_throughput_MiBps, gpu_nvlink_*_MiBps", "rates; `accelerator_pcie_…_bytes_total` and `accelerator_link_…_bytes_total` count bytes"),
+    UnservedNames("host_*", "node_exporter has the host's metrics"),
+    UnservedNames("process_*", "`accelerator_process_memory_bytes` has memory by process"),
 )
 # fmt: on
 

@@ -17,12 +17,12 @@ from telemetry_exporters.prometheus.compat.table import (
     ExporterTable,
     FactNumber,
     Label,
-    Missing,
     NodeRow,
     PerLabelValue,
     Row,
     StateNumber,
     Total,
+    UnservedNames,
     first_of,
 )
 
@@ -55,13 +55,13 @@ _NPU_ROWS = (
     Row("npu_chip_info_hbm_ecc_double_bit_isolated_pages_cnt", "Pages taken out of use for uncorrected errors.", first_of("retired_pages{double_bit_ecc}")),
 )
 _NPU_MISSING = (
-    Missing("physical ids", "`id` is the logic id, as until 5.0; newer releases print the physical one"),
-    Missing("npu_chip_info_{used,total}_memory", "the memory of DDR cards is served under the names for HBM"),
-    Missing("npu_chip_info_error_code*", "`accelerator_event_open` has each open error code"),
-    Missing("npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*", "rates, or not read; `accelerator_link_…` counts what hccn_tool counts"),
-    Missing("npu_chip_info_hbm_ecc_total_{single,double}_bit_error_cnt", "the life-long counts are not read"),
-    Missing("container_npu_*, npu_container_info, vnpu_pod_*", "pods are labels of each series; virtual NPUs are not read"),
-    Missing("time stamps of samples", "samples have the time of their scrape"),
+    UnservedNames("physical ids", "`id` is the logic id, as until 5.0; newer releases print the physical one"),
+    UnservedNames("npu_chip_info_{used,total}_memory", "the memory of DDR cards is served under the names for HBM"),
+    UnservedNames("npu_chip_info_error_code*", "`accelerator_event_open` has each open error code"),
+    UnservedNames("npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*", "rates, or not read; `accelerator_link_…` counts what hccn_tool counts"),
+    UnservedNames("npu_chip_info_hbm_ecc_total_{single,double}_bit_error_cnt", "the life-long counts are not read"),
+    UnservedNames("container_npu_*, npu_container_info, vnpu_pod_*", "pods are labels of each series; virtual NPUs are not read"),
+    UnservedNames("time stamps of samples", "samples have the time of their scrape"),
 )
 # fmt: on
 
@@ -120,16 +120,16 @@ _MLU_ROWS = (
     Row("container", "Always 1; its labels are the pod that has the card.", FactNumber(facts.is_owned, readings=("up",)), labels=_NO_VF),
 )
 _MLU_MISSING = (
-    Missing("mlu_fan_speed", "revolutions a minute there, a share of the maximum here: `accelerator_fan_ratio`"),
-    Missing("mlu_last_xid_error, mlu_xid_error_count", "`accelerator_event_…` have each error by its code"),
-    Missing("mlu_allocated", "`sum(mlu_container)` is the same number"),
-    Missing("mlu_activity, mlu_core_utilization, mlu_tensor_util", "only one utilization is read: `mlu_utilization`"),
-    Missing("mlu_mlulink_*, mlu_mim_*, mlu_smlu_*, mlu_virtual_*, mlu_process_*, mlu_chassis_*, mlu_chip_cpu_*, mlu_host_*", "not read"),
-    Missing("mlu_*_voltage, mlu_*_current, mlu_cluster_temperature, mlu_over_temp_*, mlu_thermal_slow_down, mlu_*frequency_status", "not read"),
-    Missing("mlu_*ecc_*, mlu_address_swaps_*, mlu_d2d_*, mlu_*retired_*, mlu_remapped_{failed,pending}_rows, mlu_repair_*, mlu_parity_error", "not read"),
-    Missing("mlu_arm_os_*, mlu_bar4_*, mlu_ddr_*_width, mlu_default_frequency, mlu_image_codec_utilization, mlu_tiny_core_*", "not read"),
-    Missing("mlu_compute_mode, mlu_driver_state, mlu_env_share_exhausted, mlu_heartbeat_count, mlu_numa_node_id, mlu_optical_status", "not read"),
-    Missing("mlu_pcie_{read,write}_throughput, mlu_pcie_info, mlu_rdma_device_info, mlu_version", "not read"),
+    UnservedNames("mlu_fan_speed", "revolutions a minute there, a share of the maximum here: `accelerator_fan_ratio`"),
+    UnservedNames("mlu_last_xid_error, mlu_xid_error_count", "`accelerator_event_…` have each error by its code"),
+    UnservedNames("mlu_allocated", "`sum(mlu_container)` is the same number"),
+    UnservedNames("mlu_activity, mlu_core_utilization, mlu_tensor_util", "only one utilization is read: `mlu_utilization`"),
+    UnservedNames("mlu_mlulink_*, mlu_mim_*, mlu_smlu_*, mlu_virtual_*, mlu_process_*, mlu_chassis_*, mlu_chip_cpu_*, mlu_host_*", "not read"),
+    UnservedNames("mlu_*_voltage, mlu_*_current, mlu_cluster_temperature, mlu_over_temp_*, mlu_thermal_slow_down, mlu_*frequency_status", "not read"),
+    UnservedNames("mlu_*ecc_*, mlu_address_swaps_*, mlu_d2d_*, mlu_*retired_*, mlu_remapped_{failed,pending}_rows, mlu_repair_*, mlu_parity_error", "not read"),
+    UnservedNames("mlu_arm_os_*, mlu_bar4_*, mlu_ddr_*_width, mlu_default_frequency, mlu_image_codec_utilization, mlu_tiny_core_*", "not read"),
+    UnservedNames("mlu_compute_mode, mlu_driver_state, mlu_env_share_exhausted, mlu_heartbeat_count, mlu_numa_node_id, mlu_optical_status", "not read"),
+    UnservedNames("mlu_pcie_{read,write}_throughput, mlu_pcie_info, mlu_rdma_device_info, mlu_version", "not read"),
 )
 # fmt: on
 
@@ -199,10 +199,10 @@ _MX_ROWS = (
     Row("gpu_state", "1 while the GPU is available.", first_of("up")),
 )
 _MX_MISSING = (
-    Missing('mx_memory_*{type="xtt"}', "the host's memory is not that of the card"),
-    Missing("other dies", "a card is one device: `die_id` is 0"),
-    Missing("mx_pcie_bw, mx_mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` where the card measures them"),
-    Missing("mx_*_eid_errors, mx_pci_event, mx_ras_count, mx_mxlk_aer_count, mx_clk_thr, mx_xcore_dpm_level, mx_pcie_bridge_*, mx_mxlk_{speed,width}, mx_sgpu_*", "not read"),
+    UnservedNames('mx_memory_*{type="xtt"}', "the host's memory is not that of the card"),
+    UnservedNames("other dies", "a card is one device: `die_id` is 0"),
+    UnservedNames("mx_pcie_bw, mx_mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` where the card measures them"),
+    UnservedNames("mx_*_eid_errors, mx_pci_event, mx_ras_count, mx_mxlk_aer_count, mx_clk_thr, mx_xcore_dpm_level, mx_pcie_bridge_*, mx_mxlk_{speed,width}, mx_sgpu_*", "not read"),
 )
 # fmt: on
 
@@ -249,9 +249,9 @@ _IX_ROWS = (
     Row("ecc_dbe_vol_status", "1 after an uncorrected error.", Converted(Total("ecc_uncorrected_total"), _zero_or_one), deviation="from the count of errors"),
 )
 _IX_MISSING = (
-    Missing("ix_sm_utilization", "the tool has one utilization: `ix_gpu_utilization`"),
-    Missing("ix_xid_errors", "the tool reports no events"),
-    Missing("ix_process_info", "`accelerator_process_memory_bytes` has memory by process"),
+    UnservedNames("ix_sm_utilization", "the tool has one utilization: `ix_gpu_utilization`"),
+    UnservedNames("ix_xid_errors", "the tool reports no events"),
+    UnservedNames("ix_process_info", "`accelerator_process_memory_bytes` has memory by process"),
 )
 # fmt: on
 
@@ -306,9 +306,9 @@ _XPUMD_ROWS = (
     Row("gpu_io_bytes_total", "PCIe bytes.", first_of("pcie_transmit_bytes_total"), kind="counter", labels=_TRANSMIT, facts=(_PCI_NAME,)),
 )
 _XPUMD_MISSING = (
-    Missing('`statistic="min"`, `aggregation="min"`, `"max"`', "extremes of a window of xpumd; use `min_over_time` and `max_over_time`"),
-    Missing("hw_memory_io_bytes_total", "bytes of the memory are not counted"),
-    Missing("hw_errors_total, hw_status", "`accelerator_ecc_…_total` and `accelerator_health` have them"),
+    UnservedNames('`statistic="min"`, `aggregation="min"`, `"max"`', "extremes of a window of xpumd; use `min_over_time` and `max_over_time`"),
+    UnservedNames("hw_memory_io_bytes_total", "bytes of the memory are not counted"),
+    UnservedNames("hw_errors_total, hw_status", "`accelerator_ecc_…_total` and `accelerator_health` have them"),
 )
 # fmt: on
 

@@ -11,7 +11,7 @@ from telemetry_exporters.prometheus.compat.table import (
     DeviceContext,
     ExporterTable,
     Label,
-    Node,
+    NodeIdentity,
     NodeRow,
     ReportedDevice,
     Sample,
@@ -21,17 +21,17 @@ from telemetry_exporters.prometheus.daemon_samples import DaemonSamples
 from telemetry_exporters.prometheus.families import (
     Columns,
     Family,
-    Names,
     OwnerSeries,
     Series,
+    SeriesNames,
     SharedLabels,
     columns_of,
     first_positions,
     presence_count,
 )
 from telemetry_exporters.prometheus.labels import Labels
-from telemetry_exporters.prometheus.renderer import Plan, Syntax
-from telemetry_exporters.snapshot_filter import screen
+from telemetry_exporters.prometheus.renderer import PageTemplate, Syntax
+from telemetry_exporters.snapshot_filter import clean_snapshot
 from telemetry_parsers.model import Absent, Metric, Snapshot, Value
 
 # Like the other exporters, a page shows the pod of a card only if the pod is the card's only owner.
@@ -43,7 +43,7 @@ class CompatRenderer:
     """Renders pages under the names of one exporter: with the cards of its vendors, or with all cards if `all_vendors`."""
 
     def __init__(
-        self, table: ExporterTable, node: Node, hostname_label: str = "", *, all_vendors: bool = False
+        self, table: ExporterTable, node: NodeIdentity, hostname_label: str = "", *, all_vendors: bool = False
     ) -> None:
         self._exporter = _with_hostname_label(table, hostname_label)
         self._node = node
@@ -56,12 +56,12 @@ class CompatRenderer:
         columns = columns_of(snapshot, self._daemon_samples, _OWNERS)
         numbers = None if self._layout is None else self._layout.numbers(columns, snapshot.hostname)
         if self._layout is None or numbers is None:
-            screened = screen(snapshot)
-            columns = columns_of(screened, self._daemon_samples, _OWNERS)
-            builder = _LayoutBuilder(self._exporter, self._node, screened, columns, all_vendors=self._all_vendors)
+            snapshot = clean_snapshot(snapshot)
+            columns = columns_of(snapshot, self._daemon_samples, _OWNERS)
+            builder = _LayoutBuilder(self._exporter, self._node, snapshot, columns, all_vendors=self._all_vendors)
             self._layout = _Layout(builder)
-            numbers = self._layout.numbers(columns, screened.hostname) or ()
-        return self._layout.plan.page(numbers, syntax)
+            numbers = self._layout.numbers(columns, snapshot.hostname) or ()
+        return self._layout.template.page(numbers, syntax)
 
 
 def _with_hostname_label(table: ExporterTable, name: str) -> ExporterTable:
@@ -79,28 +79,28 @@ _LabelledDevice = tuple[ReportedDevice, SharedLabels]
 
 
 class _LayoutBuilder:
-    """Builds the metric families of a screened snapshot, and records the values on which their series depend."""
+    """Builds the metric families of a cleaned snapshot, and records the values on which their series depend."""
 
     def __init__(
-        self, exporter: ExporterTable, node: Node, screened: Snapshot, columns: Columns, *, all_vendors: bool
+        self, exporter: ExporterTable, node: NodeIdentity, snapshot: Snapshot, columns: Columns, *, all_vendors: bool
     ) -> None:
-        self.hostname = screened.hostname
+        self.hostname = snapshot.hostname
         self.columns = columns
         self.layout_values: dict[int, Value] = {}
         self.numbers: list[_Number] = []
         self._exporter = exporter
-        self._node = replace(node, hostname=screened.hostname)
+        self._node = replace(node, hostname=snapshot.hostname)
         self._all_vendors = all_vendors
         # By metric name, because rows with the same name are one family with adjacent lines.
         self._series: dict[str, tuple[Metric, list[Series]]] = {}
         self._added: set[tuple[str, SharedLabels]] = set()
         # Series with the same labels use one object, so that their text is rendered once.
         self._shared_labels: dict[Labels, SharedLabels] = {}
-        self._add_rows(screened)
+        self._add_rows(snapshot)
         self.families = tuple(Family(metric, tuple(series)) for metric, series in self._series.values() if series)
 
-    def _add_rows(self, screened: Snapshot) -> None:
-        devices = list(self._reported_devices(screened))
+    def _add_rows(self, snapshot: Snapshot) -> None:
+        devices = list(self._reported_devices(snapshot))
         for row in self._exporter.rows:
             metric = Metric(self._exporter.prefix + row.name, row.kind, "", row.help)
             series = self._series.setdefault(metric.name, (metric, []))[1]
@@ -111,7 +111,7 @@ class _LayoutBuilder:
                     labels = self._shared((*device_labels.labels, *added)) if added else device_labels
                     self._add(metric.name, series, (sample, row.factor, row.decimals), labels)
         for node_row in self._exporter.node_rows:
-            self._add_node_row(node_row, [device.context for device, _ in devices], screened)
+            self._add_node_row(node_row, [device.context for device, _ in devices], snapshot)
 
     def _shared(self, labels: Labels) -> SharedLabels:
         return self._shared_labels.setdefault(labels, SharedLabels(labels))
@@ -123,12 +123,12 @@ class _LayoutBuilder:
             series.append((labels, "", len(self.numbers)))
             self.numbers.append(number)
 
-    def _reported_devices(self, screened: Snapshot) -> Iterator[_LabelledDevice]:
-        by_id = {device.id: device for device in screened.devices}
-        with_partitions = {device.parent for device in screened.devices}
-        firsts, _ = first_positions(screened, self.columns.names)
-        owner_labels = self.columns.names.owner_labels or ((),) * len(screened.devices)
-        aligned = zip(screened.devices, firsts, self.columns.names.devices, owner_labels, strict=True)
+    def _reported_devices(self, snapshot: Snapshot) -> Iterator[_LabelledDevice]:
+        by_id = {device.id: device for device in snapshot.devices}
+        with_partitions = {device.parent for device in snapshot.devices}
+        firsts, _ = first_positions(snapshot, self.columns.names)
+        owner_labels = self.columns.names.owner_labels or ((),) * len(snapshot.devices)
+        aligned = zip(snapshot.devices, firsts, self.columns.names.devices, owner_labels, strict=True)
         for device, first, (_, keys), owner in aligned:
             is_included = self._all_vendors or device.vendor in self._exporter.vendors
             if is_included and (device.parent is None or self._exporter.has_partitions):
@@ -161,13 +161,13 @@ class _LayoutBuilder:
         self.layout_values[position] = value
         return value if isinstance(value, float) else 0.0
 
-    def _add_node_row(self, row: NodeRow, devices: Sequence[DeviceContext], screened: Snapshot) -> None:
+    def _add_node_row(self, row: NodeRow, devices: Sequence[DeviceContext], snapshot: Snapshot) -> None:
         metric = Metric(self._exporter.prefix + row.name, row.kind, "", row.help)
         node_name = self._node.kubernetes_name or self._node.hostname
         labels = ((self._exporter.node_label, node_name),) if self._exporter.node_label else ()
         series = self._series.setdefault(metric.name, (metric, []))[1]
         if row.metric:
-            positions = tuple(self._node_positions(row, screened))
+            positions = tuple(self._node_positions(row, snapshot))
             samples = [(labels, Sample(positions))] if positions else []
         else:
             label_sets = (tuple(_label_values(row.by, context)) for context in devices)
@@ -176,8 +176,8 @@ class _LayoutBuilder:
         for series_labels, sample in samples:
             self._add(metric.name, series, (sample, 1.0, USUAL_DECIMALS), self._shared(series_labels))
 
-    def _node_positions(self, row: NodeRow, screened: Snapshot) -> Iterator[int]:
-        _, position = first_positions(screened, self.columns.names)
+    def _node_positions(self, row: NodeRow, snapshot: Snapshot) -> Iterator[int]:
+        _, position = first_positions(snapshot, self.columns.names)
         for metric, labels in (series for group in self.columns.names.daemon for series in group):
             label_values = dict(labels)
             if (
@@ -218,7 +218,7 @@ class _Layout:
         self._sums = tuple((sample.positions, sample.minus) for sample in samples if _is_computed(sample))
         self._constants = tuple(sample.constant for sample in samples if not sample.positions)
         self._positions = tuple(_positions(samples, len(values), len(self._constants)))
-        self.plan = Plan(Names(), builder.families, len(samples))
+        self.template = PageTemplate(SeriesNames(), builder.families, len(samples))
 
     def numbers(self, columns: Columns, hostname: str) -> tuple[Value, ...] | None:
         """Return the page's numbers, or None if the layout is not valid for these columns."""
@@ -233,7 +233,7 @@ class _Layout:
             numbers = self._page_numbers(values)
         except TypeError:  # a number has become absent
             return None
-        return numbers if self.plan.is_valid_for(Columns(Names(), numbers)) else None
+        return numbers if self.template.is_valid_for(Columns(SeriesNames(), numbers)) else None
 
     def _page_numbers(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         sums = [_sum(values, positions) - _sum(values, minus) for positions, minus in self._sums]

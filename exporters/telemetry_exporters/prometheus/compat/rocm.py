@@ -17,13 +17,13 @@ from telemetry_exporters.prometheus.compat.table import (
     ExporterTable,
     Fact,
     Label,
-    Missing,
     NodeRow,
     PerIndex,
     PerLabelValue,
     Row,
     StateNumber,
     Total,
+    UnservedNames,
     first_of,
 )
 
@@ -82,13 +82,13 @@ _DEVICE_METRICS_ROWS = (
     Row("gpu_health", "1 for a healthy GPU.", StateNumber("health", HEALTH_NUMBERS), deviation="only if the card reports its health"),
 )
 _DEVICE_METRICS_MISSING = (
-    Missing("gpu_{gfx,vcn,jpeg}_busy_instantaneous", "the activity of each die is not read"),
-    Missing("pcie_bandwidth, pcie_rx, pcie_tx, pcie_bidirectional_bandwidth", "rates of disputed unit; `accelerator_pcie_…_bytes_per_second` where the card measures them"),
-    Missing("gpu_violation_*, gpu_min_clock, gpu_prof_*, gpu_afid_errors, gpu_{total,used,free}_visible_vram", "not read"),
-    Missing("pcie_replay_rollover_count", "not read"),
-    Missing("gpu_total_memory, gpu_usage", "names of old releases: `gpu_total_vram`, `gpu_gfx_activity`"),
-    Missing("`deployment_mode` of virtual machines", "each node is `baremetal`: the mode is not read"),
-    Missing("label cluster_name", "set it in Prometheus (`external_labels` or `relabel_configs`); boards ask for it first"),
+    UnservedNames("gpu_{gfx,vcn,jpeg}_busy_instantaneous", "the activity of each die is not read"),
+    UnservedNames("pcie_bandwidth, pcie_rx, pcie_tx, pcie_bidirectional_bandwidth", "rates of disputed unit; `accelerator_pcie_…_bytes_per_second` where the card measures them"),
+    UnservedNames("gpu_violation_*, gpu_min_clock, gpu_prof_*, gpu_afid_errors, gpu_{total,used,free}_visible_vram", "not read"),
+    UnservedNames("pcie_replay_rollover_count", "not read"),
+    UnservedNames("gpu_total_memory, gpu_usage", "names of old releases: `gpu_total_vram`, `gpu_gfx_activity`"),
+    UnservedNames("`deployment_mode` of virtual machines", "each node is `baremetal`: the mode is not read"),
+    UnservedNames("label cluster_name", "set it in Prometheus (`external_labels` or `relabel_configs`); boards ask for it first"),
 )
 # fmt: on
 
@@ -152,9 +152,9 @@ _OMNISTAT_ROWS = (
     *(Row(f"ras_{block}_uncorrectable_count", f"Uncorrectable errors of {block}.", first_of(f"ecc_uncorrected_total{{{block}}}")) for block in _OMNISTAT_BLOCKS),
 )
 _OMNISTAT_MISSING = (
-    Missing("rocm_compute_unit_occupancy, rocm_throttle_*, rocm_average_decoder_utilization_percentage", "not read in this form"),
-    Missing("omnistat_*", "node_exporter has the metrics of host and network"),
-    Missing("rmsjob_*", "`accelerator_allocation_ratio` has the job of each card, with `[attribution]`"),
+    UnservedNames("rocm_compute_unit_occupancy, rocm_throttle_*, rocm_average_decoder_utilization_percentage", "not read in this form"),
+    UnservedNames("omnistat_*", "node_exporter has the metrics of host and network"),
+    UnservedNames("rmsjob_*", "`accelerator_allocation_ratio` has the job of each card, with `[attribution]`"),
 )
 # fmt: on
 
@@ -191,8 +191,8 @@ _DCU_ROWS = (
     Row("ue_count", "Uncorrectable errors by block.", PerLabelValue("ecc_uncorrected_total", "block_type", _without_total), deviation="by the blocks that the tool names"),
 )
 _DCU_MISSING = (
-    Missing("dcu_pciebw_mb", "a rate of unknown window; `accelerator_pcie_bandwidth_bytes_per_second` where the card measures it"),
-    Missing("vdcu_*", "virtual DCUs are not read"),
+    UnservedNames("dcu_pciebw_mb", "a rate of unknown window; `accelerator_pcie_bandwidth_bytes_per_second` where the card measures it"),
+    UnservedNames("vdcu_*", "virtual DCUs are not read"),
 )
 # fmt: on
 
@@ -248,10 +248,10 @@ _HCU_ROWS = (
     Row("health_status", "1 for a healthy card.", StateNumber("health", HEALTH_NUMBERS), deviation="only where the tool reports it"),
 )
 _HCU_MISSING = (
-    Missing("hcu_pciebw_*, hcu_df_bw_*, hcu_umc_*, hcu_hylink_*, hcu_xhcl_*", "rates and links are not read"),
-    Missing("hcu_cu_usage, hcu_wave_*, hcu_se_usage", "not read"),
-    Missing("hcu_compute_unit_remaining_count, hcu_memory_remaining", "not read"),
-    Missing("vhcu_*, hcu_process_*", "virtual HCUs are not read; `accelerator_process_memory_bytes` has memory by process"),
+    UnservedNames("hcu_pciebw_*, hcu_df_bw_*, hcu_umc_*, hcu_hylink_*, hcu_xhcl_*", "rates and links are not read"),
+    UnservedNames("hcu_cu_usage, hcu_wave_*, hcu_se_usage", "not read"),
+    UnservedNames("hcu_compute_unit_remaining_count, hcu_memory_remaining", "not read"),
+    UnservedNames("vhcu_*, hcu_process_*", "virtual HCUs are not read; `accelerator_process_memory_bytes` has memory by process"),
 )
 # fmt: on
 

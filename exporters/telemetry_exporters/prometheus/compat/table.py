@@ -13,7 +13,7 @@ from telemetry_parsers.model import Kind, MergedDevice
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeIdentity:
     """The facts about the node that other exporters show in labels."""
 
     hostname: str
@@ -29,7 +29,7 @@ class DeviceContext:
 
     device: MergedDevice
     card: MergedDevice
-    node: Node
+    node: NodeIdentity
     owner: Mapping[str, str]
     is_divided: bool = False  # whether the device is a card with partitions
 
@@ -88,7 +88,7 @@ class FirstOf:
 
 
 @dataclass(frozen=True, slots=True)
-class _OfMetric:
+class _MetricFormula:
     metric: str
 
     @property
@@ -98,7 +98,7 @@ class _OfMetric:
 
 
 @dataclass(frozen=True, slots=True)
-class Total(_OfMetric):
+class Total(_MetricFormula):
     """The sum that the device reports, else the sum over its locations if all of them have a number."""
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
@@ -122,7 +122,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class PerLabelValue(_OfMetric):
+class PerLabelValue(_MetricFormula):
     """A sample for each label value, with the other exporter's label. Values without a new name are omitted."""
 
     label: str
@@ -136,7 +136,7 @@ class PerLabelValue(_OfMetric):
 
 
 @dataclass(frozen=True, slots=True)
-class PerIndex(_OfMetric):
+class PerIndex(_MetricFormula):
     """A sample for each label value. The other exporter's label numbers them from 0."""
 
     label: str
@@ -152,7 +152,7 @@ class PerIndex(_OfMetric):
 
 
 @dataclass(frozen=True, slots=True)
-class StateNumber(_OfMetric):
+class StateNumber(_MetricFormula):
     """The number of the state that the device is in."""
 
     numbers: Mapping[str, float]
@@ -316,7 +316,7 @@ class NodeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class UnservedNames:
     """Names of another exporter that are not served, and why. `*` matches any characters, `{a,b}` either word."""
 
     names: str  # separated by ", "
@@ -334,7 +334,7 @@ class ExporterTable:
     prefix: str
     labels: tuple[Label, ...]
     rows: tuple[Row, ...]
-    missing: tuple[Missing, ...]
+    missing: tuple[UnservedNames, ...]
     node_rows: tuple[NodeRow, ...] = ()
     node_label: str = ""  # the label of `node_rows` that contains the node's name; empty: they have no labels
     has_partitions: bool = False

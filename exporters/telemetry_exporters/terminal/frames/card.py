@@ -17,7 +17,7 @@ from telemetry_exporters.terminal.frames.card_readings import (
     past_groups,
 )
 from telemetry_exporters.terminal.frames.cards import Card, chosen_card
-from telemetry_exporters.terminal.frames.drawing import Scale, Window, chart, highest, scale_of
+from telemetry_exporters.terminal.frames.drawing import Scale, Window, chart, maxima, scale_of
 from telemetry_exporters.terminal.frames.lines import (
     Body,
     body_of_lines,
@@ -153,7 +153,7 @@ def _columns(
     series: Series, window: Window, height: int, scale: Scale, labels: list[str], size: Size, state: State
 ) -> Iterator[Line]:
     margin = max(len(label) for label in labels)
-    values = highest(series, window, size.columns - margin - 1)
+    values = maxima(series, window, size.columns - margin - 1)
     for row, text in enumerate(chart(values, height, scale, state.glyphs)):
         label = labels[0] if row == 0 else labels[1] if row == height - 1 else ""
         yield (Piece(pad_left(label, margin) + "│", Style.DIM), Piece(text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from telemetry_exporters import human
-from telemetry_exporters.judgement.overview import Row, as_number, source_condition
+from telemetry_exporters.judgement.overview import DeviceRow, as_number, source_condition
 from telemetry_exporters.judgement.verdict import Severity
 from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, Cell, Column, for_vendors
 from telemetry_exporters.terminal.frames.drawing import Glyphs, Window, bar, scale_of, sparkline
@@ -26,7 +26,7 @@ _Drawings = dict[tuple[str, str, int, Glyphs, Window], str]
 class Card:
     """A row with its history for drawings. `drawings` is a cache that is valid for this history."""
 
-    row: Row
+    row: DeviceRow
     series: Mapping[str, Series]
     window: Window
     glyphs: Glyphs
@@ -78,7 +78,7 @@ def _memory_ratio(card: Card) -> float | None:
     return used / total if used is not None and total else None
 
 
-def _card_column(column: Column[Row]) -> Column[Card]:
+def _card_column(column: Column[DeviceRow]) -> Column[Card]:
     cell, rank = column.cell, column.rank
     return Column(
         column.heading,

@@ -6,7 +6,7 @@ import math
 from array import array
 from collections.abc import Iterator, Sequence
 
-from telemetry_exporters.judgement.overview import Row, as_number, reading_value, slowdown_celsius
+from telemetry_exporters.judgement.overview import DeviceRow, as_number, reading_value, slowdown_celsius
 from telemetry_exporters.text import display_width
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.past import SLOTS, Series
@@ -73,7 +73,7 @@ class Window:
         return [(max(edge, first), min(edge + size, self.end)) for edge in edges]
 
 
-def highest(series: Series, window: Window, width: int) -> list[float]:
+def maxima(series: Series, window: Window, width: int) -> list[float]:
     """Return the highest number of each part of the window, or NaN if at least half of its slots have no number."""
     return [_highest(series.highest[max(first, 0) : max(end, 0)]) for first, end in window.parts(width)]
 
@@ -89,7 +89,7 @@ def sparkline(series: Series, window: Window, width: int, scale: Scale, glyphs: 
     """Return one character for each part of the window."""
     return "".join(
         glyphs.gap if math.isnan(value) else glyphs.levels[_level(scale.ratio(value), _LEVELS) - 1]
-        for value in highest(series, window, width)
+        for value in maxima(series, window, width)
     )
 
 
@@ -111,14 +111,14 @@ def _chart_cell(above: int, row: int, level: int, glyphs: Glyphs) -> str:
     return glyphs.levels[min(above, _LEVELS) - 1] if above > 0 else " "
 
 
-def scale_of(metric: str, row: Row, series: Series) -> Scale:
+def scale_of(metric: str, row: DeviceRow, series: Series) -> Scale:
     """Return the scale: from 0 (a temperature: from 20 °C) to the device's limit, or to the highest number if that is higher."""
     highest = max((value for value in series.highest if not math.isnan(value)), default=0.0)
     low = _COOL if metric == "temperature_celsius" else 0.0
     return Scale(low, max(_limit(metric, row), highest))
 
 
-def _limit(metric: str, row: Row) -> float:
+def _limit(metric: str, row: DeviceRow) -> float:
     if metric.endswith("_ratio") or metric == "throttled":
         return 1.0
     limits = {

@@ -81,14 +81,14 @@ def wrapped(
     for word in cut_text(clean(text), longest).split(" "):
         longer = f"{line} {word}" if line else word
         if line and display_width(begin + longer) > width:
-            yield from _broken(begin, line, width, style)
+            yield from _broken_word(begin, line, width, style)
             begin, line = indent, word
         else:
             line = longer
-    yield from _broken(begin, line, width, style)
+    yield from _broken_word(begin, line, width, style)
 
 
-def _broken(begin: str, text: str, width: int, style: Style) -> Iterator[Line]:
+def _broken_word(begin: str, text: str, width: int, style: Style) -> Iterator[Line]:
     """Yield the text in one line, or in several if it is a word that is wider than the terminal."""
     room = max(1, width - len(begin))
     while display_width(text) > room:

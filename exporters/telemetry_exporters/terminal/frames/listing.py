@@ -41,7 +41,7 @@ class Listing(Generic[_T]):
         shown = self._ordered(self._filtered(items, options.filter), options)
         keys = [self.key(item) for item in shown]
         index = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
-        painter = _Painter(self, shown, width, glyphs, index, self._sort_mark(options))
+        painter = _ListRenderer(self, shown, width, glyphs, index, self._sort_mark(options))
         return Body(len(shown), painter.lines, 1, keys, index, self.headings())
 
     def _filtered(self, items: Iterable[_T], filter_text: str) -> list[_T]:
@@ -83,7 +83,7 @@ def _rank(pair: tuple[Rank | None, object]) -> Rank:
 
 
 @dataclass(frozen=True, slots=True)
-class _Painter(Generic[_T]):
+class _ListRenderer(Generic[_T]):
     """Renders the visible lines of a list."""
 
     listing: Listing[_T]

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
-from telemetry_exporters.judgement.overview import Figures, Row, device_row, node_figures, rows, simulation_note
+from telemetry_exporters.judgement.overview import DeviceRow, Figures, device_row, node_figures, rows, simulation_note
 from telemetry_exporters.judgement.verdict import Finding, Severity
-from telemetry_exporters.snapshot_filter import screen
+from telemetry_exporters.snapshot_filter import clean_snapshot
 from telemetry_exporters.terminal.frames.counters import Counters
 from telemetry_exporters.terminal.frames.drawing import UNICODE, Glyphs, Window
 from telemetry_exporters.terminal.style import Style
@@ -171,10 +171,10 @@ class Key(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeContent:
-    """A screened snapshot with its rows and figures, and with a note if devices are simulated."""
+    """A cleaned snapshot with its rows and figures, and with a note if devices are simulated."""
 
     snapshot: Snapshot
-    rows: tuple[Row, ...]
+    rows: tuple[DeviceRow, ...]
     figures: Figures
     notes: tuple[str, ...]
 
@@ -191,7 +191,7 @@ class Scene:
     is_old: bool
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[DeviceRow, ...]:
         """Return the rows of the devices, in the node's order."""
         if self.content is None:
             return ()
@@ -224,7 +224,7 @@ def scene_at(node: NodeState, past_time: float | None) -> Scene:
 
 
 def _node_content(snapshot: Snapshot) -> NodeContent:
-    shown = screen(snapshot)
+    shown = clean_snapshot(snapshot)
     all_rows = rows(shown)
     return NodeContent(shown, all_rows, node_figures(all_rows), tuple(filter(None, (simulation_note(shown),))))
 
@@ -235,7 +235,7 @@ def _is_old(node: NodeState) -> bool:
     return node.age_seconds > node.snapshot.valid_until - node.snapshot.monotonic_time
 
 
-def _past_rows(content: NodeContent, past: Past, slot: int) -> tuple[Row, ...]:
+def _past_rows(content: NodeContent, past: Past, slot: int) -> tuple[DeviceRow, ...]:
     return tuple(
         device_row(_past_device(row.device, past.devices.get(row.device.id, NO_SERIES), slot), (NOT_KEPT,))
         for row in content.rows
