@@ -9,38 +9,38 @@ from telemetry_parsers.model import Absent, Device, Event, Identity, Process, Re
 
 
 @dataclass(frozen=True, slots=True)
-class ChipPlace:
+class ChipPosition:
     """The position of a chip: the id of its card, which is fixed to the slot, and its number on the card, if printed."""
 
     card: str
     chip: str | None = None
 
 
-def chip_place_of(device: Device) -> ChipPlace | None:
+def chip_of(device: Device) -> ChipPosition | None:
     """Return the chip's position from the device's facts, or None if the card is unknown."""
     if not device.facts:
         return None
     facts = dict(device.facts)
     card = facts.get("card")
-    return None if card is None else ChipPlace(card, facts.get("chip"))
+    return None if card is None else ChipPosition(card, facts.get("chip"))
 
 
-class ChipPlaces:
+class ChipFinder:
     """Finds the devices of one output by card and chip."""
 
     def __init__(self, devices: Sequence[Device]) -> None:
-        self._positions: dict[ChipPlace, int] = {}
-        self._by_card: dict[str, list[ChipPlace]] = {}
-        chip_places = [chip_place_of(device) for device in devices]
-        for position, chip in enumerate(chip_places):
+        self._positions: dict[ChipPosition, int] = {}
+        self._by_card: dict[str, list[ChipPosition]] = {}
+        chip_positions = [chip_of(device) for device in devices]
+        for position, chip in enumerate(chip_positions):
             if chip is not None:
                 self._positions.setdefault(chip, position)
                 self._by_card.setdefault(chip.card, []).append(chip)
-        self._has_all = None not in chip_places and len(chip_places) > 0
+        self._has_all = None not in chip_positions and len(chip_positions) > 0
 
-    def find(self, device: Device, in_output: ChipPlaces) -> int | None:
+    def find(self, device: Device, in_output: ChipFinder) -> int | None:
         """Return the position of the device on the same chip. An unknown chip matches the only chip of the card."""
-        chip = chip_place_of(device)
+        chip = chip_of(device)
         if chip is None:
             return None
         if chip in self._positions:
@@ -50,13 +50,9 @@ class ChipPlaces:
             return None
         return self._positions[own_chips[0]] if None in (chip.chip, own_chips[0].chip) else None
 
-    def agrees_with(self, devices_with_processes: ChipPlaces) -> bool:
-        """Return whether the ids of cards in both outputs can be compared: all are known, and all cards are listed."""
-        return (
-            self._has_all
-            and devices_with_processes._has_all
-            and self._by_card.keys() <= devices_with_processes._by_card.keys()
-        )
+    def is_comparable_with(self, other: ChipFinder) -> bool:
+        """Return whether cards can be matched by id: all ids are known, and the other output has all cards of this output."""
+        return self._has_all and other._has_all and self._by_card.keys() <= other._by_card.keys()
 
 
 _PLACEHOLDER_CHARACTERS = frozenset("0xfn/a- ")
@@ -72,7 +68,7 @@ def canonical_uuid(text: str | None) -> str | None:
     return stripped
 
 
-def differ(first: str | None, second: str | None) -> bool:
+def uuids_differ(first: str | None, second: str | None) -> bool:
     """Return whether two UUIDs are known and different. Placeholders are unknown."""
     old, new = canonical_uuid(first), canonical_uuid(second)
     return old is not None and new is not None and old != new
@@ -83,7 +79,7 @@ def name_of(device: Device) -> str:
     return f"{device.vendor} {device.bus_id or device.uuid or device.index}"
 
 
-def combine(first: Device, second: Device) -> Device:
+def combine_devices(first: Device, second: Device) -> Device:
     """Return the first device with its unknown fields filled in from the second device."""
     facts = first.facts
     if second.facts:
@@ -122,12 +118,12 @@ def without_domain(slot: str) -> str:
     return ":".join(slot.split(":")[-2:])
 
 
-def same_slot(first: str, second: str) -> bool:
+def is_same_slot(first: str, second: str) -> bool:
     """Return whether two addresses can be equal. An address without a domain matches any domain."""
     return first == second or first.endswith(":" + second) or second.endswith(":" + first)
 
 
-def repeats_an_index(devices: Sequence[Device]) -> bool:
+def has_repeated_index(devices: Sequence[Device]) -> bool:
     """Return whether several devices have the same index, such as a card and its partitions."""
     indices = [device.index for device in devices if device.index is not None]
     return len(set(indices)) < len(indices)
@@ -141,7 +137,7 @@ def combine_reports(reports: Sequence[Report]) -> Report:
     """Return one report with the devices of all outputs, and the first number of each reading."""
     if len(reports) == 1:
         return reports[0]
-    by_partition = any(repeats_an_index(report.devices) for report in reports)
+    by_partition = any(has_repeated_index(report.devices) for report in reports)
     best = min(reports, key=lambda report: _BEST_FIRST.index(report.outcome))
     devices: list[Device] = []
     readings: dict[tuple[int | None, str, str], Reading] = {}
@@ -175,7 +171,7 @@ def _is_same_device(first: Device, second: Device, *, by_partition: bool) -> boo
     is_unknown = None in (first.partition, second.partition) and not by_partition
     if first.partition != second.partition and not is_unknown:
         return False
-    if chip_place_of(first) is not None and chip_place_of(second) is not None:
+    if chip_of(first) is not None and chip_of(second) is not None:
         return False
     return _identities_agree(first, second) and (first.index is not None or bool(_common_identities(first, second)))
 
@@ -196,7 +192,7 @@ def _common_identities(first: Device, second: Device) -> list[tuple[str, str]]:
 def _add_devices(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
     """Add the devices to `devices`, or combine them with equal devices. Return their positions there."""
     earlier_count = len(devices)
-    earlier_places, added_places = ChipPlaces(devices), ChipPlaces(added)
+    earlier_places, added_places = ChipFinder(devices), ChipFinder(added)
     positions = []
     for device in added:
         unlinked = replace(device, parent=None)
@@ -210,7 +206,7 @@ def _add_devices(devices: list[Device], added: Sequence[Device], *, by_partition
             position = len(devices)
             devices.append(unlinked)
         else:
-            devices[position] = combine(devices[position], unlinked)
+            devices[position] = combine_devices(devices[position], unlinked)
         positions.append(position)
     for device, position in zip(added, positions, strict=True):
         if device.parent is not None and devices[position].parent is None:

@@ -59,7 +59,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class ProcessUsage:
     """The memory and busy time of a process on a device, from the driver."""
 
     bus_id: str
@@ -80,7 +80,7 @@ class Task:
     owner: Owner | None = None  # by the cgroup: the innermost job or container, else the unit or the user
     keys: tuple[str, ...] = ()  # as in `Claim`
     rank: int | None = None
-    holds: tuple[Hold, ...] = ()
+    holds: tuple[ProcessUsage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from telemetry_parsers.merge.memory import MergeState
-from telemetry_parsers.merge.merged import Merged, merge
+from telemetry_parsers.merge.merge_state import MergeState
+from telemetry_parsers.merge.merged import MergedNode, merge
 from telemetry_parsers.merge.report_columns import check_report
 from telemetry_parsers.model import Absent, Device, Form, MergedDevice, Process, Reading, Report, SourceReport, Value
 
@@ -55,11 +55,11 @@ class Node:
     """Merges report after report, and keeps the state between them as the daemon does."""
 
     state: MergeState = field(default_factory=MergeState)
-    merged: Merged | None = None
+    merged: MergedNode | None = None
 
     def see(
         self, *reports: SourceReport, now: float = 0.0, wall: float = 1000.0, pending: Sequence[str] = ()
-    ) -> Merged:
+    ) -> MergedNode:
         self.merged = merge(map(check_report, reports), self.state, now=now, wall=wall, pending_vendors=pending)
         self.state = self.merged.state
         return self.merged

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merge.reports import Node, card, numbers, reported, values
-from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.model import Device
 
 BUS0, BUS1, BUS2 = "0000:33:00.0", "0000:53:00.0", "0000:73:00.0"

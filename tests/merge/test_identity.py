@@ -3,7 +3,7 @@
 import pytest
 
 from merge.reports import Node, card, reported
-from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.merge.merge_state import MergeState
 
 BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"
 UUID0, UUID1 = "GPU-399282a8-ba01", "GPU-5ebdeb63-ba7a"

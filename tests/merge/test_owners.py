@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telemetry_parsers.merge.allocations import MAX_OWNERS, NodeOwners, billed_allocations, find_owners
-from telemetry_parsers.merge.parties import SourcedClaim
+from telemetry_parsers.merge.owner_registry import SourceClaim
 from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_parsers.ownership import Allocation, Claim, DeviceName, Owner, Process, Task, Way
 
@@ -63,8 +63,8 @@ def named(text: str, way: Way = "uuid", **more: str) -> DeviceName:
     return DeviceName(text, way, text, **more)
 
 
-def claimed(source: str, owner: Owner, *names: DeviceName, keys: tuple[str, ...] = (), **more: object) -> SourcedClaim:
-    return SourcedClaim(source, replace(Claim(owner, keys, names), **more))  # type: ignore[arg-type]  # as above
+def claimed(source: str, owner: Owner, *names: DeviceName, keys: tuple[str, ...] = (), **more: object) -> SourceClaim:
+    return SourceClaim(source, replace(Claim(owner, keys, names), **more))  # type: ignore[arg-type]  # as above
 
 
 def task(pid: int, owner: Owner, *keys: str, name: str = "alice") -> Task:
@@ -77,7 +77,7 @@ def process(pid: int, gib: float | None = 1.0, busy: float | None = None, **more
 
 
 def of(
-    devices: tuple[MergedDevice, ...], claims: tuple[SourcedClaim, ...] = (), tasks: tuple[Task, ...] = ()
+    devices: tuple[MergedDevice, ...], claims: tuple[SourceClaim, ...] = (), tasks: tuple[Task, ...] = ()
 ) -> NodeOwners:
     return find_owners(devices, claims, {one.pid: one for one in tasks}, NOW)
 
@@ -164,7 +164,7 @@ def test_processes_of_others_on_a_card_that_was_given_are_strangers():
     device = card(0, process(1, 4.0), process(2, 2.0), process(3, 1.0))
     (found,) = of((device,), claims, tasks).devices
     assert [one.owner.name for one in found.allocations] == ["41"]
-    assert found.foreign_bytes == 3.0 * GIB
+    assert found.non_owner_bytes == 3.0 * GIB
     assert [one.owner.name for one in found.processes if one.owner] == ["41", "bob", "eve"]
 
 
@@ -207,14 +207,18 @@ def test_where_nothing_was_given_the_processes_tell_the_owners():
     found = of((device,), (), (task(1, user("alice")), task(2, user("bob"))))
     assert told_of(found) == [("alice", 0.75, "memory", True), ("bob", 0.25, "memory", True)]
     assert not any(one.is_allocated for one in found.devices[0].allocations)
-    assert found.devices[0].foreign_bytes is None
+    assert found.devices[0].non_owner_bytes is None
 
 
 def test_a_process_of_which_nothing_is_known_leaves_open_who_uses_the_card():
     claims = (claimed("kubelet", pod("train"), named("GPU-12ab34cd-0")),)
     (found,) = of((card(0, process(1)),), claims).devices
     (allocation,) = found.allocations
-    assert (allocation.is_used, allocation.memory_used_bytes, found.foreign_bytes) == (None, None, Absent.NOT_REPORTED)
+    assert (allocation.is_used, allocation.memory_used_bytes, found.non_owner_bytes) == (
+        None,
+        None,
+        Absent.NOT_REPORTED,
+    )
 
 
 @pytest.mark.parametrize(
@@ -277,7 +281,7 @@ def test_a_job_whose_process_is_on_another_card_is_a_stranger_there():
     )
     found = of((card(0), card(1, process(1, 2.0))), claims, (task(1, job("41"), "slurm:41"),))
     assert [one[0] for one in (*told_of(found, 0), *told_of(found, 1))] == ["41", "42"]
-    assert found.devices[1].foreign_bytes == 2.0 * GIB
+    assert found.devices[1].non_owner_bytes == 2.0 * GIB
 
 
 def test_of_two_claims_on_one_card_the_one_that_lives_is_right():
@@ -314,7 +318,7 @@ def test_the_mps_server_is_nobodys():
     (found,) = of(
         (card(0, server, process(2)),), claims, (task(1, user("root")), task(2, job("41"), "slurm:41"))
     ).devices
-    assert found.foreign_bytes == 0.0
+    assert found.non_owner_bytes == 0.0
 
 
 def test_on_an_instance_two_parties_that_turn_out_to_be_one_owner_are_shown_once():

@@ -3,7 +3,7 @@
 import pytest
 
 from merge.reports import Node, card, numbers, reported, values
-from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.merged import merge
 from telemetry_parsers.merge.report_columns import check_report
 from telemetry_parsers.model import Absent, Process
@@ -197,7 +197,7 @@ def test_processes_come_from_one_source():
 def test_positions_tell_where_each_reported_device_went():
     """Each (source, poll) maps its positions to ids, so that events find their device."""
     merged = Node().see(reported("a", [(card(0, bus_id=BUS0), {})]), reported("b", [(card(4, bus_id=BUS0), {})]))
-    assert merged.positions == {("a", "readings"): (BUS0,), ("b", "readings"): (BUS0,)}
+    assert merged.device_ids == {("a", "readings"): (BUS0,), ("b", "readings"): (BUS0,)}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from merge.reports import Node, card, reported
-from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.merge.merge_state import MergeState
 
 BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"
 DAY = 24 * 3600.0

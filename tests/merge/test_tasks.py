@@ -6,7 +6,7 @@ import pytest
 
 from telemetry_parsers.merge.allocations import find_owners
 from telemetry_parsers.model import MergedDevice
-from telemetry_parsers.ownership import Hold, Process, Task
+from telemetry_parsers.ownership import Process, ProcessUsage, Task
 
 BUS_ID = "0000:03:00.0"
 
@@ -47,16 +47,16 @@ def test_a_lost_card_has_no_ranks():
     [(None, 5.0, 5.0), (7.0, 5.0, 7.0), (0.0, 5.0, 0.0), (None, None, None)],
 )
 def test_open_files_tell_the_memory_that_the_list_does_not(listed, held, expected):
-    device = put(card(Process(0, 70, "", listed)), Task(70, 1, holds=(Hold(BUS_ID, held),)))
+    device = put(card(Process(0, 70, "", listed)), Task(70, 1, holds=(ProcessUsage(BUS_ID, held),)))
     assert device.processes[0].memory_used_bytes == expected
 
 
 def test_what_is_held_of_another_card_counts_there():
-    device = put(card(Process(0, 70, "")), Task(70, 1, holds=(Hold("0000:04:00.0", 5.0),)))
+    device = put(card(Process(0, 70, "")), Task(70, 1, holds=(ProcessUsage("0000:04:00.0", 5.0),)))
     assert device.processes[0].memory_used_bytes is None
 
 
 def test_parts_with_one_address_do_not_have_all_that_is_held_of_the_card():
     parts = [replace(card(Process(0, 70, "")), id=name, device=name) for name in ("a", "b")]
-    found = find_owners(parts, (), {70: Task(70, 1, holds=(Hold(BUS_ID, 5.0),))}, 0.0)
+    found = find_owners(parts, (), {70: Task(70, 1, holds=(ProcessUsage(BUS_ID, 5.0),))}, 0.0)
     assert [of_one.processes[0].memory_used_bytes for of_one in found.devices] == [None, None]

@@ -3,7 +3,7 @@
 import pytest
 
 from telemetry_parsers.merge.allocations import NodeOwners, find_owners
-from telemetry_parsers.merge.parties import SourcedClaim
+from telemetry_parsers.merge.owner_registry import SourceClaim
 from telemetry_parsers.model import Capture, MergedDevice, Output, Plain
 from telemetry_parsers.owners import job_files, job_maps
 from telemetry_parsers.ownership import Owner, Process, Task
@@ -31,7 +31,7 @@ def asked(
     poll = parser.polls[0]
     report = parser.parse(Capture(scheduler, poll.name, poll.request, (Output(scheduler, status=0, data=list(jobs)),)))
     assert report.outcome == "ok"
-    return find_owners(cards, [SourcedClaim(scheduler, claim) for claim in report.claims], tasks or {}, 2000.0)
+    return find_owners(cards, [SourceClaim(scheduler, claim) for claim in report.claims], tasks or {}, 2000.0)
 
 
 def owners(result: NodeOwners, cards: tuple[MergedDevice, ...] = CARDS) -> dict[int | None, list[str]]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from telemetry_parsers.checks.report_rules import report_violations
 from telemetry_parsers.model import Capture, Failure, Output, Plain
 from telemetry_parsers.owners.proc import PARSER, Client, memory_by_card, parse_clients
-from telemetry_parsers.ownership import Hold, Owner, Task
+from telemetry_parsers.ownership import Owner, ProcessUsage, Task
 
 POLL = PARSER.polls[0]
 ALICE = {"pid": 70, "ticks": 123, "started": 1.7e9, "user": "alice", "command": "python", "cgroup": "0::/"}
@@ -52,7 +52,7 @@ def parsed(*data: Plain):
             {"holds": [{"bus_id": "0000:03:00.0", "memory_bytes": 5, "busy_seconds": None}, {"memory_bytes": 1}, 7]},
             Task(
                 70, 123, 1.7e9, "alice", "python", "", Owner("user", "alice", user="alice"),
-                holds=(Hold("0000:03:00.0", 5.0),),
+                holds=(ProcessUsage("0000:03:00.0", 5.0),),
             ),
         ),
     ],

@@ -5,7 +5,7 @@ import json
 from kits import captures
 from kits.captures import own_case, registered_parsers
 from telemetry_parsers.combining import combine_reports
-from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.merged import merge
 from telemetry_parsers.merge.report_columns import check_report
 from telemetry_parsers.model import Capture, Output, Report, SourceReport, Value
@@ -94,5 +94,5 @@ def test_what_is_the_cards_reaches_each_of_its_chips_on_the_node() -> None:
     powers = [[r.value for r in device.readings if r.metric == "power_card_watts"] for device in merged.devices]
     assert [device.device for device in merged.devices] == ["2944:0", "2944:1"]
     assert powers == [[45.2], [45.2]]
-    faulty = [merged.positions["npu-smi", "card"][event.device or 0] for event in answers["card"].events]
+    faulty = [merged.device_ids["npu-smi", "card"][event.device or 0] for event in answers["card"].events]
     assert faulty == [device.id for device in merged.devices]

@@ -11,7 +11,7 @@ from telemetry_daemon.state.health import Statuses, StatusInput
 from telemetry_exporters.documents import snapshot_json
 from telemetry_exporters.prometheus.renderer import Renderer, Syntax
 from telemetry_parsers.merge import merged, report_columns
-from telemetry_parsers.merge.merged import Merged
+from telemetry_parsers.merge.merged import MergedNode
 from telemetry_parsers.merge.report_columns import CheckedReport
 from telemetry_parsers.model import Metric, SourceReport, SourceStatus
 
@@ -72,7 +72,7 @@ class _NoStatuses:
         return Statuses().update(inputs, now)
 
 
-def _merge(*given: Any, before: Merged | None, **named: Any) -> Merged:
+def _merge(*given: Any, before: MergedNode | None, **named: Any) -> MergedNode:
     """Merge without earlier results."""
     assert before is None or before.arrangement
     return merged.merge(*given, **named)

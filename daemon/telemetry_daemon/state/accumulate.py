@@ -10,7 +10,7 @@ from telemetry_daemon.state.events import SOURCE, Events
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.links import Links
 from telemetry_parsers.dataclass import dataclass
-from telemetry_parsers.merge.merged import Merged, with_readings
+from telemetry_parsers.merge.merged import MergedNode, with_readings
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedReading
 from telemetry_parsers.past import PastEvent
@@ -142,7 +142,7 @@ class Accumulator:
                 self._record(past)
                 self._notify(past)
 
-    def update(self, merged: Merged, healths: Mapping[tuple[str, str], Health]) -> None:
+    def update(self, merged: MergedNode, healths: Mapping[tuple[str, str], Health]) -> None:
         """Update the history, the counters and the watch with the merged devices."""
         if self._history is not None:
             self._history.update(merged.devices, healths, merged.valid_until)

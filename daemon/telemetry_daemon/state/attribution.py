@@ -15,8 +15,8 @@ from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.times import Clock
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge.allocations import NodeOwners, find_owners, lists_processes
-from telemetry_parsers.merge.merged import Merged
-from telemetry_parsers.merge.parties import SourcedClaim
+from telemetry_parsers.merge.merged import MergedNode
+from telemetry_parsers.merge.owner_registry import SourceClaim
 from telemetry_parsers.model import MergedDevice, Sample, SourceReport
 from telemetry_parsers.owners.privacy import BY_NAME, Privacy
 from telemetry_parsers.ownership import Allocation, Claim, Owner, Task
@@ -65,7 +65,7 @@ class Attribution:
         self._first_owners: dict[tuple[str, str], Owner] = {}
         self._newer_owners: dict[tuple[str, str], Owner] = {}
 
-    def with_owners(self, merged: Merged) -> Merged:
+    def with_owners(self, merged: MergedNode) -> MergedNode:
         """Return `merged` with owners on its devices, and with the problems that their claims have."""
         devices, wall_time = merged.devices, self._clock.wall()
         current = _OwnershipInput.from_reports(devices, [checked.report for checked in merged.fresh.reports])
@@ -106,9 +106,7 @@ class Attribution:
 
     def _derive_owners(self, devices: Sequence[MergedDevice], current: _OwnershipInput, wall_time: float) -> NodeOwners:
         reported = [
-            SourcedClaim(source, self.privacy.hide_claim(claim))
-            for source, claims in current.claims
-            for claim in claims
+            SourceClaim(source, self.privacy.hide_claim(claim)) for source, claims in current.claims for claim in claims
         ]
         tasks = {task.pid: self.privacy.hide_task(task) for tasks in current.tasks for task in tasks}
         return find_owners([self.privacy.hide_folders(device) for device in devices], reported, tasks, wall_time)

@@ -70,7 +70,7 @@ def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
         return StoredDevices(since=now)
     # A present device that was stored without a model gets the same id again when a source reports it.
     usable = [identity for identity in content.devices if identity.model or identity.lost_since is not None]
-    kept = presence.within_limits(usable)
+    kept = presence.keep_most_seen(usable)
     if len(kept) < len(usable):
         facts = {"path": str(path), "devices": len(usable), "kept": len(kept)}
         log.warning("too many recorded devices: those reported in the fewest polls are forgotten", extra=facts)

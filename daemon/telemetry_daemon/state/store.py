@@ -18,8 +18,8 @@ from telemetry_daemon.state.store_state import AcceptedAttempt, Key, StoreState
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.merge.admission import admit, cut_text
-from telemetry_parsers.merge.memory import MergeState
-from telemetry_parsers.merge.merged import Merged, include_unread, merge
+from telemetry_parsers.merge.merge_state import MergeState
+from telemetry_parsers.merge.merged import MergedNode, include_unread, merge
 from telemetry_parsers.merge.report_columns import check_report
 from telemetry_parsers.model import Capture, Health, Identity, MergedDevice, Metric, Poll, Report, Snapshot
 from telemetry_parsers.recorded import Recorded
@@ -56,8 +56,8 @@ class Store:
         self._attribution = attribution
         self._steps: Steps | None = None
         self._statuses = Statuses()
-        self._merged: Merged | None = None
-        self._owned: Merged | None = None  # `_merged` with owners and steps
+        self._merged: MergedNode | None = None
+        self._owned: MergedNode | None = None  # `_merged` with owners and steps
         self._snapshot: Snapshot | None = None
         self._frozen: Snapshot | None = None  # shown while a replay jumps to another position
         self._on_change: Callable[[], None] = lambda: None
@@ -157,7 +157,7 @@ class Store:
                 state.reports[key] = previous_report  # claims remain until they expire, even if the kubelet restarts
             merged = self._merge(self._clock.monotonic())
             if report is not None and self._accumulator is not None:
-                ids = merged.positions.get(key, ())
+                ids = merged.device_ids.get(key, ())
                 self._accumulator.add_events(key, ids, report.events, capture.wall_time)
             events, state.pending_events = state.pending_events, ()
             needs_counters, state.needs_counters = state.needs_counters, False
@@ -282,7 +282,7 @@ class Store:
         state.healths = {key: replace(item, expires=min(item.expires, now)) for key, item in state.healths.items()}
         self._merged = self._snapshot = None
 
-    def _merge(self, now: float) -> Merged:
+    def _merge(self, now: float) -> MergedNode:
         state = self._state
         state.apply_clock_step(self._clock.boot_time(), self._clock.wall())
         merged = merge(
@@ -310,7 +310,7 @@ class Store:
             self._attribution.update_ledger(owned.devices)
         return owned
 
-    def _with_owners(self, merged: Merged) -> Merged:
+    def _with_owners(self, merged: MergedNode) -> MergedNode:
         if self._attribution is None:
             return merged
         previous = self._attribution.owners
@@ -321,7 +321,7 @@ class Store:
         self.facts.daemon_samples[UNRESOLVED] = self._attribution.unresolved()
         return owned
 
-    def _with_steps(self, merged: Merged) -> Merged:
+    def _with_steps(self, merged: MergedNode) -> MergedNode:
         counts = tuple(count for checked in merged.fresh.reports for count in checked.report.report.steps)
         if counts and self._steps is None:
             from telemetry_daemon.state.steps import create_steps  # only if jobs count steps
@@ -334,7 +334,7 @@ class Store:
         self.facts.daemon_samples.update(samples)
         return merged if self._state.awaited else replace(merged, problems=(*merged.problems, *self._steps.problems()))
 
-    def _assemble(self, merged: Merged, now: float) -> Snapshot:
+    def _assemble(self, merged: MergedNode, now: float) -> Snapshot:
         state = self._state
         expiries = [merged.valid_until, *(item.expires for item in state.healths.values() if item.expires > now)]
         if now < state.awaited_until and state.awaited:
@@ -362,7 +362,7 @@ class Store:
             recorded=self._recorded() if self._recorded is not None else None,
         )
 
-    def _shown_devices(self, merged: Merged, now: float) -> tuple[MergedDevice, ...]:
+    def _shown_devices(self, merged: MergedNode, now: float) -> tuple[MergedDevice, ...]:
         """Add recorded devices that are not listed now if they have open events or their source cannot list devices."""
         merged_ids = {device.id for device in merged.devices}
         missing = [identity for identity in self._state.merge.identities if identity.id not in merged_ids]

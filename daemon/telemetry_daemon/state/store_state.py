@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from telemetry_daemon.state.health import SourceFacts, StatusInput, ended_lists, expiry
 from telemetry_parsers.dataclass import dataclass, field, fields, replace
-from telemetry_parsers.merge.memory import MergeState
-from telemetry_parsers.merge.merged import Merged
+from telemetry_parsers.merge.merge_state import MergeState
+from telemetry_parsers.merge.merged import MergedNode
 from telemetry_parsers.merge.presence import DeviceEvent, shift_losses
 from telemetry_parsers.merge.report_columns import CheckedReport
 from telemetry_parsers.model import Capture, Health, Metric, Poll, Problem, Report, SourceReport
@@ -113,7 +113,7 @@ class StoreState:
             report=report,
         )
 
-    def status_inputs(self, merged: Merged, now: float) -> Iterator[StatusInput]:
+    def status_inputs(self, merged: MergedNode, now: float) -> Iterator[StatusInput]:
         """Yield the data for each source's status, sorted by name."""
         for source in sorted({name for name, _ in self.healths}):
             facts = self.sources.get(source, SourceFacts(source, "", ()))

@@ -21,27 +21,27 @@ _OWNER_TEXTS = attrgetter(*(item.name for item in fields(Owner)))
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AdmittedReport:
     """A report within the size limits, and the number of dropped devices."""
 
     report: Report
     dropped_devices: int = 0
 
 
-def admit(report: Report, identities: Iterable[Identity]) -> Admitted:
+def admit(report: Report, identities: Iterable[Identity]) -> AdmittedReport:
     """Return the report, cut to the size limits. Of too many devices, those that were seen in most polls are kept."""
-    if _is_within(report):
-        return Admitted(report)
+    if _is_within_limits(report):
+        return AdmittedReport(report)
     problems: list[str] = []
     limited = _limit_devices(report, identities, problems)
     shortened = _cut_texts(_limit_items(limited, problems), problems)
-    return Admitted(
+    return AdmittedReport(
         replace(shortened, problems=(*shortened.problems, *(Problem(TOO_MUCH, text) for text in problems))),
         dropped_devices=len(report.devices) - len(limited.devices),
     )
 
 
-def _is_within(report: Report) -> bool:
+def _is_within_limits(report: Report) -> bool:
     labels = {reading.label for reading in report.readings}
     names = (*labels, *report.unknown_fields, *(process.name for process in report.processes), report.index_space)
     texts = (*(event.code for event in report.events), *(text for pair in report.facts for text in pair))

@@ -9,15 +9,15 @@ from types import MappingProxyType
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.merge.admission import cut_text
 from telemetry_parsers.merge.device_names import INSTANCE_FACT, DeviceNames
-from telemetry_parsers.merge.parties import Parties, Party, SourcedClaim, rank_readings, with_memory
-from telemetry_parsers.merge.shares import Share, Use, fraction_of, split_card
+from telemetry_parsers.merge.owner_registry import OwnerEntry, OwnerRegistry, SourceClaim, add_memory, rank_readings
+from telemetry_parsers.merge.shares import GroupUsage, Share, fraction_of, split_card
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Problem, Value
 from telemetry_parsers.ownership import Allocation, Owner, Process, Task
 from telemetry_parsers.readings import Readings
 
 MAX_OWNERS = 16
 # At most this many problems with a source's claims are shown.
-_MAX_COMPLAINTS = 12
+_MAX_PROBLEMS = 12
 _FOREIGN = "foreign_memory_bytes"
 SOURCE = "telemetry"
 # MPS servers, which run work on behalf of other processes.
@@ -27,18 +27,18 @@ _OTHERS = Owner("others", "others")
 
 @dataclass(frozen=True, slots=True)
 class DeviceOwners:
-    """A device's allocations, processes and ranks, and the memory that non-owners use (None if unallocated)."""
+    """A device's allocations, processes and ranks. `non_owner_bytes` is None if the device is not allocated."""
 
     allocations: tuple[Allocation, ...] = ()
     processes: tuple[Process, ...] = ()
-    foreign_bytes: Value | None = None
+    non_owner_bytes: Value | None = None
     rank_readings: tuple[MergedReading, ...] = ()
 
     def apply_to(self, device: MergedDevice) -> MergedDevice:
         """Return the device with these allocations, processes and ranks."""
-        if not self.allocations and not self.processes and not self.rank_readings and self.foreign_bytes is None:
+        if not self.allocations and not self.processes and not self.rank_readings and self.non_owner_bytes is None:
             return device
-        foreign = () if self.foreign_bytes is None else (MergedReading(_FOREIGN, "", self.foreign_bytes, SOURCE),)
+        foreign = () if self.non_owner_bytes is None else (MergedReading(_FOREIGN, "", self.non_owner_bytes, SOURCE),)
         added = () if device.up is False else (*foreign, *self.rank_readings)
         readings = Readings.of(device.readings).extended(added) if added else device.readings
         return replace(device, allocations=self.allocations, processes=self.processes, readings=readings)
@@ -54,16 +54,16 @@ class NodeOwners:
 
 
 def find_owners(
-    devices: Sequence[MergedDevice], claims: Iterable[SourcedClaim], tasks: Mapping[int, Task], wall_time: float
+    devices: Sequence[MergedDevice], claims: Iterable[SourceClaim], tasks: Mapping[int, Task], wall_time: float
 ) -> NodeOwners:
     """Return the owners and the processes of each device."""
-    devices = with_memory(devices, tasks)
+    devices = add_memory(devices, tasks)
     current = [claim for claim in claims if claim.claim.lives is not False and not _has_ended(claim, wall_time)]
-    parties = Parties(current, tasks)
+    registry = OwnerRegistry(current, tasks)
     running = _processes_by_device(devices)
-    assignment = _Assignment(devices, parties, running)
+    assignment = _Assignment(devices, registry, running)
     uses = {
-        device.id: _DeviceUse.from_processes(device, assignment.owners(device.id), running[device.id], parties)
+        device.id: _DeviceUse.from_processes(device, assignment.owners(device.id), running[device.id], registry)
         for device in devices
     }
     by_id = {device.id: device for device in devices}
@@ -73,7 +73,7 @@ def find_owners(
         allocations = (
             _partition_allocations(device, card, devices, uses) if card else _card_allocations(device, devices, uses)
         )
-        processes = tuple(_with_owner(process, tasks, parties) for process in device.processes)
+        processes = tuple(_with_owner(process, tasks, registry) for process in device.processes)
         device_ranks = rank_readings(running[device.id], tasks)
         device_owners.append(DeviceOwners(allocations, processes, uses[device.id].non_owner_memory(), device_ranks))
     return NodeOwners(tuple(device_owners), tuple(assignment.problems), MappingProxyType(dict(assignment.unresolved)))
@@ -115,77 +115,77 @@ def _processes_by_device(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[
     return running
 
 
-def _has_ended(sourced: SourcedClaim, wall_time: float) -> bool:
-    return sourced.claim.ended is not None and sourced.claim.ended <= wall_time
+def _has_ended(source_claim: SourceClaim, wall_time: float) -> bool:
+    return source_claim.claim.ended is not None and source_claim.claim.ended <= wall_time
 
 
 class _Assignment:
-    """Assigns devices to the parties that claim them."""
+    """Assigns devices to the owners that claim them."""
 
     def __init__(
-        self, devices: Sequence[MergedDevice], parties: Parties, running: Mapping[str, tuple[Process, ...]]
+        self, devices: Sequence[MergedDevice], registry: OwnerRegistry, running: Mapping[str, tuple[Process, ...]]
     ) -> None:
         self.problems: list[tuple[str, Problem]] = []
         self.unresolved: Counter[str] = Counter()
-        self._complaints: Counter[str] = Counter()
+        self._problem_counts: Counter[str] = Counter()
         self._names = DeviceNames(devices)
-        self._owners: dict[str, dict[int, Party]] = {}
-        self._used = _devices_of_parties(running, parties)
+        self._owners: dict[str, dict[int, OwnerEntry]] = {}
+        self._used = _devices_of(running, registry)
         self._labels = {device.id: f"{device.vendor} {device.device}" for device in devices}
-        for party in parties.all:
-            for device_id in self._find_devices(party):
-                self._owners.setdefault(device_id, {})[id(party)] = party
+        for entry in registry.entries:
+            for device_id in self._find_devices(entry):
+                self._owners.setdefault(device_id, {})[id(entry)] = entry
 
-    def owners(self, device_id: str) -> list[Party]:
-        """Return the parties that claim this device. On an unshared device, living ones take precedence over others."""
+    def owners(self, device_id: str) -> list[OwnerEntry]:
+        """Return the owners that claim this device. If it is not shared, only living owners count, if there are any."""
         claimants = list(self._owners.get(device_id, {}).values())
-        living = [party for party in claimants if party.lives]
-        shared = any(sourced.claim.replica for party in claimants for sourced in party.claims)
+        living = [entry for entry in claimants if entry.lives]
+        shared = any(source_claim.claim.replica for entry in claimants for source_claim in entry.claims)
         return living if living and not shared else claimants
 
-    def _find_devices(self, party: Party) -> list[str]:
-        claimed: dict[str, SourcedClaim] = {}
-        for sourced in party.claims:
-            if not sourced.claim.names:
+    def _find_devices(self, entry: OwnerEntry) -> list[str]:
+        claimed: dict[str, SourceClaim] = {}
+        for source_claim in entry.claims:
+            if not source_claim.claim.names:
                 continue
-            device = self._names.find(sourced.claim)
+            device = self._names.find(source_claim.claim)
             if device is None:
-                self._complain(sourced, "does not match exactly one device of this node", party)
-                self.unresolved[sourced.source] += 1
+                self._add_problem(source_claim, "does not match exactly one device of this node", entry)
+                self.unresolved[source_claim.source] += 1
             else:
-                claimed.setdefault(device.id, sourced)
-        return self._actual_devices(party, claimed)
+                claimed.setdefault(device.id, source_claim)
+        return self._actual_devices(entry, claimed)
 
-    def _actual_devices(self, party: Party, claimed: Mapping[str, SourcedClaim]) -> list[str]:
+    def _actual_devices(self, entry: OwnerEntry, claimed: Mapping[str, SourceClaim]) -> list[str]:
         """Replace claimed devices by those that a pod uses. Plugins may swap ids after the kubelet recorded them."""
-        used_devices = self._used.get(id(party), {})
+        used_devices = self._used.get(id(entry), {})
         elsewhere = [device_id for device_id in used_devices if device_id not in claimed]
-        if party.owner.kind != "pod" or not elsewhere:
+        if entry.owner.kind != "pod" or not elsewhere:
             return list(claimed)
         unused = [device_id for device_id in claimed if device_id not in used_devices]
         swapped = dict(zip(unused, elsewhere, strict=False))
         for device_id, other in swapped.items():
             problem = f"its processes are on {self._labels[other]}, not on {self._labels[device_id]}"
-            self._complain(claimed[device_id], problem, party)
+            self._add_problem(claimed[device_id], problem, entry)
         return [swapped.get(device_id, device_id) for device_id in claimed]
 
-    def _complain(self, sourced: SourcedClaim, problem: str, party: Party) -> None:
-        names = sourced.claim.names
+    def _add_problem(self, source_claim: SourceClaim, problem: str, entry: OwnerEntry) -> None:
+        names = source_claim.claim.names
         text = names[0].text if names else ""
-        self._complaints[sourced.source] += 1
-        if self._complaints[sourced.source] <= _MAX_COMPLAINTS:
-            where = cut_text(f"{party.owner.kind} {party.owner.name}")
-            self.problems.append((sourced.source, Problem(where, f"{cut_text(text)!r}: {problem}")))
+        self._problem_counts[source_claim.source] += 1
+        if self._problem_counts[source_claim.source] <= _MAX_PROBLEMS:
+            where = cut_text(f"{entry.owner.kind} {entry.owner.name}")
+            self.problems.append((source_claim.source, Problem(where, f"{cut_text(text)!r}: {problem}")))
 
 
-def _devices_of_parties(running: Mapping[str, Sequence[Process]], parties: Parties) -> dict[int, dict[str, None]]:
-    """Return the devices on which each party has processes, by the `id()` of the party."""
+def _devices_of(running: Mapping[str, Sequence[Process]], registry: OwnerRegistry) -> dict[int, dict[str, None]]:
+    """Return the devices on which each owner has processes. The keys are the `id()` of the owners' entries."""
     used_devices: dict[int, dict[str, None]] = {}
     for device_id, processes in running.items():
         for process in processes:
-            party = parties.party_of(process.pid)
-            if party is not None and not _is_server(process):
-                used_devices.setdefault(id(party), {})[device_id] = None
+            entry = registry.entry_of(process.pid)
+            if entry is not None and not _is_server(process):
+                used_devices.setdefault(id(entry), {})[device_id] = None
     return used_devices
 
 
@@ -195,43 +195,43 @@ def _is_server(process: Process) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _DeviceUse:
-    """The use of one device, without its partitions: the owners with their processes, and the use by others."""
+    """The use of one device, without its partitions, by its owners and by other users."""
 
-    owners: tuple[tuple[Party, tuple[Process, ...]], ...]
+    owners: tuple[tuple[OwnerEntry, tuple[Process, ...]], ...]
     is_allocated: bool
     is_listed: bool
     # Whether any process has an unknown owner.
     has_unknown: bool
-    foreign_bytes: float | None
-    # The use by other users' processes; empty if a process of unknown owner may belong to the device's owner.
-    others: tuple[Use, ...] = ()
+    non_owner_bytes: float | None
+    # Empty if a process of unknown owner may belong to the device's owner.
+    use_by_other_users: tuple[GroupUsage, ...] = ()
 
     @classmethod
     def from_processes(
-        cls, device: MergedDevice, claimants: Sequence[Party], running: Sequence[Process], parties: Parties
+        cls, device: MergedDevice, claimants: Sequence[OwnerEntry], running: Sequence[Process], registry: OwnerRegistry
     ) -> _DeviceUse:
-        """Create the use of a device. Its owners are the parties that claim it or else the parties with processes."""
-        by_party: dict[int, list[Process]] = {}
-        parties_by_id: dict[int, Party] = {}
+        """Create the use of a device. If no owner claims the device, its owners are those of its processes."""
+        processes_by_entry: dict[int, list[Process]] = {}
+        entries_by_id: dict[int, OwnerEntry] = {}
         for process in running:
-            party = parties.party_of(process.pid)
-            if party is not None and not _is_server(process):
-                parties_by_id[id(party)] = party
-                by_party.setdefault(id(party), []).append(process)
-        owners = claimants or list(parties_by_id.values())
-        claimant_ids = {id(party) for party in claimants}
+            entry = registry.entry_of(process.pid)
+            if entry is not None and not _is_server(process):
+                entries_by_id[id(entry)] = entry
+                processes_by_entry.setdefault(id(entry), []).append(process)
+        owners = claimants or list(entries_by_id.values())
+        claimant_ids = {id(entry) for entry in claimants}
         others = {
-            party_id: party for party_id, party in parties_by_id.items() if claimants and party_id not in claimant_ids
+            entry_id: entry for entry_id, entry in entries_by_id.items() if claimants and entry_id not in claimant_ids
         }
-        has_unknown = any(parties.party_of(process.pid) is None and not _is_server(process) for process in running)
+        has_unknown = any(registry.entry_of(process.pid) is None and not _is_server(process) for process in running)
         other_user_ids = [] if has_unknown else _ids_of_other_users(others, claimants)
         return cls(
-            tuple((party, tuple(by_party.get(id(party), ()))) for party in owners),
+            tuple((entry, tuple(processes_by_entry.get(id(entry), ()))) for entry in owners),
             bool(claimants),
             lists_processes(device),
             has_unknown,
-            _total_use(others, by_party).memory_bytes if claimants else None,
-            (_total_use(other_user_ids, by_party),) if other_user_ids else (),
+            _total_usage(others, processes_by_entry).memory_bytes if claimants else None,
+            (_total_usage(other_user_ids, processes_by_entry),) if other_user_ids else (),
         )
 
     @property
@@ -243,18 +243,18 @@ class _DeviceUse:
         """Return the memory that processes of non-owners use, or None on an unallocated device."""
         if not self.is_allocated or not self.is_listed:
             return None
-        is_known = self.is_complete and self.foreign_bytes is not None
-        return float(self.foreign_bytes or 0.0) if is_known else Absent.NOT_REPORTED
+        is_known = self.is_complete and self.non_owner_bytes is not None
+        return float(self.non_owner_bytes or 0.0) if is_known else Absent.NOT_REPORTED
 
 
-def _ids_of_other_users(others: Mapping[int, Party], claimants: Sequence[Party]) -> list[int]:
-    """Return the ids of parties that cannot belong to a claimant: they are other jobs, or run as another user."""
-    users = {party.owner.user for party in claimants} - {""}
-    return [key for key, party in others.items() if party.owner.kind == "job" or party.owner.user not in users]
+def _ids_of_other_users(others: Mapping[int, OwnerEntry], claimants: Sequence[OwnerEntry]) -> list[int]:
+    """Return the ids of entries that cannot belong to a claimant: they are other jobs, or run as another user."""
+    users = {entry.owner.user for entry in claimants} - {""}
+    return [key for key, entry in others.items() if entry.owner.kind == "job" or entry.owner.user not in users]
 
 
-def _total_use(party_ids: Iterable[int], by_party: Mapping[int, Sequence[Process]]) -> Use:
-    return Use.of_processes([process for party_id in party_ids for process in by_party[party_id]])
+def _total_usage(entry_ids: Iterable[int], processes_by_entry: Mapping[int, Sequence[Process]]) -> GroupUsage:
+    return GroupUsage.from_processes([process for entry_id in entry_ids for process in processes_by_entry[entry_id]])
 
 
 _DeviceUses = Mapping[str, _DeviceUse]
@@ -268,7 +268,7 @@ def _card_allocations(card: MergedDevice, devices: Sequence[MergedDevice], uses:
     whole = _device_allocations(uses[card.id])
     if parts and allocations:
         whole = tuple(replace(item, share=item.share * free, basis="partition") for item in whole if free > 0)
-    return _limit_owners(_one_per_owner((*allocations, *whole)))
+    return _limit_owners(_combine_by_owner((*allocations, *whole)))
 
 
 def _partition_allocations(
@@ -277,8 +277,8 @@ def _partition_allocations(
     parts = [device for device in devices if device.parent == card.id]
     fraction = fraction_of(part, card, _partition_count(card, parts))
     on_partition = _device_allocations(uses[part.id])
-    # If sources contradict each other, two parties may have the same owner.
-    return _one_per_owner([replace(item, share=item.share * fraction, basis="partition") for item in on_partition])
+    # If sources contradict each other, two entries may have the same owner.
+    return _combine_by_owner([replace(item, share=item.share * fraction, basis="partition") for item in on_partition])
 
 
 def _partition_count(card: MergedDevice, parts: Sequence[MergedDevice]) -> int:
@@ -286,40 +286,42 @@ def _partition_count(card: MergedDevice, parts: Sequence[MergedDevice]) -> int:
 
 
 def _device_allocations(device_use: _DeviceUse) -> tuple[Allocation, ...]:
-    """Return the allocations of a device. Any share of other users' processes remains unallocated."""
-    uses = [Use.of_processes(processes) for _, processes in device_use.owners]
+    """Return the allocations of a device. The share that other users' processes use remains unallocated."""
+    uses = [GroupUsage.from_processes(processes) for _, processes in device_use.owners]
     if not uses:
         return ()
-    parts = split_card([*uses, *device_use.others])[: len(uses)]
+    parts = split_card([*uses, *device_use.use_by_other_users])[: len(uses)]
     # Memory of other users does not reduce the shares of owners that use no memory yet.
     uses_no_memory = parts[0].basis == "memory" and not any(use.memory_bytes for use in uses)
     if parts[0].basis == "equal" or uses_no_memory:
         parts = split_card(uses)
     return tuple(
-        _allocation(party, processes, use, share, device_use)
-        for (party, processes), use, share in zip(device_use.owners, uses, parts, strict=True)
+        _allocation(entry, processes, use, share, device_use)
+        for (entry, processes), use, share in zip(device_use.owners, uses, parts, strict=True)
     )
 
 
-def _allocation(party: Party, processes: Sequence[Process], use: Use, share: Share, device: _DeviceUse) -> Allocation:
-    sources = {sourced.source for sourced in party.claims} | ({"proc"} if processes else set())
+def _allocation(
+    entry: OwnerEntry, processes: Sequence[Process], use: GroupUsage, share: Share, device: _DeviceUse
+) -> Allocation:
+    sources = {source_claim.source for source_claim in entry.claims} | ({"proc"} if processes else set())
     return Allocation(
-        party.owner,
+        entry.owner,
         share.share,
         share.basis,
         device.is_allocated,
         True if processes else False if device.is_complete else None,
         tuple(sorted(sources)),
         float(use.memory_bytes) if device.is_complete and use.memory_bytes is not None else None,
-        party.started,
+        entry.started,
     )
 
 
-def _one_per_owner(allocations: Sequence[Allocation]) -> tuple[Allocation, ...]:
+def _combine_by_owner(allocations: Sequence[Allocation]) -> tuple[Allocation, ...]:
     by_owner: dict[Owner, Allocation] = {}
     for allocation in allocations:
         previous = by_owner.get(allocation.owner)
-        by_owner[allocation.owner] = allocation if previous is None else _combined(previous, allocation)
+        by_owner[allocation.owner] = allocation if previous is None else _combine_allocations(previous, allocation)
     return tuple(
         sorted(
             by_owner.values(), key=lambda allocation: (-allocation.share, allocation.owner.kind, allocation.owner.name)
@@ -327,7 +329,7 @@ def _one_per_owner(allocations: Sequence[Allocation]) -> tuple[Allocation, ...]:
     )
 
 
-def _combined(first: Allocation, second: Allocation) -> Allocation:
+def _combine_allocations(first: Allocation, second: Allocation) -> Allocation:
     memory = (first.memory_used_bytes, second.memory_used_bytes)
     reported = [value for value in memory if value is not None]
     usage_states = {first.is_used, second.is_used}
@@ -346,12 +348,12 @@ def _limit_owners(allocations: tuple[Allocation, ...]) -> tuple[Allocation, ...]
     if len(allocations) <= MAX_OWNERS:
         return allocations
     largest, smallest = allocations[: MAX_OWNERS - 1], allocations[MAX_OWNERS - 1 :]
-    (others,) = _one_per_owner([replace(allocation, owner=_OTHERS) for allocation in smallest])
+    (others,) = _combine_by_owner([replace(allocation, owner=_OTHERS) for allocation in smallest])
     return (*largest, others)
 
 
-def _with_owner(process: Process, tasks: Mapping[int, Task], parties: Parties) -> Process:
-    task, party = tasks.get(process.pid), parties.party_of(process.pid)
+def _with_owner(process: Process, tasks: Mapping[int, Task], registry: OwnerRegistry) -> Process:
+    task, entry = tasks.get(process.pid), registry.entry_of(process.pid)
     if task is None:
         return process
     return replace(
@@ -360,5 +362,5 @@ def _with_owner(process: Process, tasks: Mapping[int, Task], parties: Parties) -
         user=task.user,
         command=task.command,
         container=task.container,
-        owner=party.owner if party is not None else None,
+        owner=entry.owner if entry is not None else None,
     )

@@ -9,9 +9,9 @@ from operator import itemgetter
 from telemetry_parsers.combining import name_of
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge import identity, joining, numbering, precedence, presence
-from telemetry_parsers.merge.identity import Named
+from telemetry_parsers.merge.identity import NamedDevice
 from telemetry_parsers.merge.joining import sightings
-from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.precedence import NO_POSITION, Choice, Pins
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.merge.report_columns import FreshReports
@@ -24,8 +24,8 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Positions:
-    """The readings of a device or the host: their keys, a function that finds the values in a row, and the reports."""
+class ReadingPositions:
+    """Where the readings of a device or the host are: `values` picks them from the row of all values of `reports`."""
 
     shape: Shape
     values: Callable[[Sequence[Value | None]], tuple[Value, ...]]
@@ -33,34 +33,34 @@ class Positions:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """A listed device, its readings, its position in each report (`parts`), and the newest lists that contain it."""
+class ArrangedDevice:
+    """A listed device and where its data is: (report, position of the device) pairs, and the newest lists with it."""
 
     device: MergedDevice
-    readings: Positions
-    parts: tuple[tuple[int, int], ...]
+    readings: ReadingPositions
+    report_positions: tuple[tuple[int, int], ...]
     listings: tuple[int, ...]
     polls: int
 
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The devices in order, and the states before and after. Valid until the next lost device must be forgotten."""
+    """The devices in order. The arrangement is valid until a lost device must be forgotten or a report's shape changes."""
 
     shape: object
     pending: frozenset[str]
-    before: MergeState
-    after: MergeState
+    state_before: MergeState
+    state_after: MergeState
     valid_until: float
-    devices: tuple[Slot | MergedDevice, ...]
-    host: Positions
+    devices: tuple[ArrangedDevice | MergedDevice, ...]
+    host: ReadingPositions
     problems: Problems
     events: tuple[DeviceEvent, ...]
-    positions: Mapping[tuple[str, str], tuple[str | None, ...]]
+    device_ids: Mapping[tuple[str, str], tuple[str | None, ...]]
 
     def is_reusable(self, state: MergeState) -> bool:
         """Return whether the arrangement can be reused, because it was made from this state and did not change it."""
-        return state.is_same_as(self.before) and self.after.is_same_as(self.before)
+        return state.is_same_as(self.state_before) and self.state_after.is_same_as(self.state_before)
 
     def is_valid_for(self, fresh: FreshReports, state: MergeState, wall: float, pending: frozenset[str]) -> bool:
         """Return whether the arrangement is still valid, because the state is the same and only values differ."""
@@ -73,22 +73,23 @@ class Arrangement:
 
 
 def arrange(
-    fresh: FreshReports, state: MergeState, wall: float, pending: frozenset[str], reusable: Iterable[Shape] = ()
+    fresh: FreshReports, state: MergeState, wall: float, pending: frozenset[str], reusable_shapes: Iterable[Shape] = ()
 ) -> Arrangement:
-    """Return the node's devices with a reading chosen for each metric. Equal shapes in `reusable` are reused."""
+    """Return the node's devices with a reading chosen for each metric. Shapes in `reusable_shapes` are reused."""
     numbered = numbering.with_addresses(sightings(fresh.source_reports), fresh.source_reports, state.learnt)
     joined = joining.join(numbered.sightings)
     naming = identity.name_groups(joined.groups, state, pending)
-    named, new_devices = naming.named, naming.new_devices
+    devices, new_devices = naming.devices, naming.new_devices
     # Until every source has listed its devices once, a device that is missing from one list may appear in another.
     listing = {
         report.source for report in fresh.source_reports if _is_complete_list(report) and report.vendor not in pending
     }
     numbering_sources = numbering.sources_without_addresses(numbered.sightings)
-    present = presence.update(state, named, listing.difference(numbered.unmatched), numbering_sources, wall)
+    present = presence.update(state, devices, listing.difference(numbered.unmatched), numbering_sources, wall)
     counters = dict(state.counters)
-    chosen = _chosen(named, fresh, counters, pending)
-    shapes = _Shapes(reusable)
+    chosen = _choose_readings(devices, fresh, counters, pending)
+    shapes = _ShapeCache(reusable_shapes)
+    arranged_devices = _arranged_devices(devices, chosen, fresh, shapes)
     unconfirmed = new_devices.unconfirmed
     confirmed_groups = [unconfirmed[id(group)].group if id(group) in unconfirmed else group for group in joined.groups]
     after = MergeState(
@@ -102,14 +103,14 @@ def arrange(
     return Arrangement(
         shape=fresh.shape(),
         pending=pending,
-        before=state,
-        after=after.reuse_if_equal(state),
+        state_before=state,
+        state_after=after.reuse_if_equal(state),
         valid_until=min(
             (lost.lost_since + presence.FORGET_AFTER_SECONDS for lost in present.lost if lost.lost_since),
             default=math.inf,
         ),
-        devices=tuple(sorted((*_slots(named, chosen, fresh, shapes), *map(device_of, present.lost)), key=_slot_order)),
-        host=_host(fresh, shapes),
+        devices=tuple(sorted((*arranged_devices, *map(absent_device, present.lost)), key=_device_order)),
+        host=_host_readings(fresh, shapes),
         problems=(
             *numbered.problems,
             *joined.problems,
@@ -118,19 +119,19 @@ def arrange(
             *present.problems,
         ),
         events=present.events,
-        positions=_positions(fresh, named),
+        device_ids=_device_ids(fresh, devices),
     )
 
 
-class _Shapes:
+class _ShapeCache:
     """Shares one shape among devices that have the same readings, as most devices of a node do."""
 
     def __init__(self, shapes: Iterable[Shape]) -> None:
         self._shapes = {(shape.keys, shape.origins): shape for shape in shapes}
 
-    def positions_of(
+    def locate(
         self, chosen: Mapping[ReadingKey, Choice], fresh: FreshReports, reports: Iterable[int]
-    ) -> Positions:
+    ) -> ReadingPositions:
         """Return the chosen readings and where their values are in the row of all reports."""
         keys, origins = tuple(chosen), tuple(choice[-2] for choice in chosen.values())
         shape = self._shapes.setdefault((keys, origins), Shape(keys, origins))
@@ -138,7 +139,7 @@ class _Shapes:
             position if position == NO_POSITION else fresh.offsets[number] + position
             for *_, number, position in chosen.values()
         ]
-        return Positions(shape, _values_getter(row), frozenset(reports))
+        return ReadingPositions(shape, _values_getter(row), frozenset(reports))
 
 
 def _values_getter(row: Sequence[int]) -> Callable[[Sequence[Value | None]], tuple[Value, ...]]:
@@ -147,17 +148,16 @@ def _values_getter(row: Sequence[int]) -> Callable[[Sequence[Value | None]], tup
     return lambda values: tuple(value for position in row if (value := values[position]) is not None)
 
 
-def _chosen(
-    named: Iterable[Named], fresh: FreshReports, counters: Pins, pending: frozenset[str]
+def _choose_readings(
+    devices: Sequence[NamedDevice], fresh: FreshReports, counters: Pins, pending: frozenset[str]
 ) -> dict[str, dict[ReadingKey, Choice]]:
-    named = tuple(named)
     missing_metrics = precedence.MissingMetrics(fresh)
     chosen: dict[str, dict[ReadingKey, Choice]] = {}
-    for item in named:
-        choices = precedence.choose(item, fresh, counters, pending)
-        chosen[item.identity.id] = {**choices, **missing_metrics.find_absences(item, choices)}
-    for item in named:
-        _drop_card_level(chosen[item.identity.id], chosen.get(item.identity.parent or ""))
+    for device in devices:
+        choices = precedence.choose_readings(device, fresh, counters, pending)
+        chosen[device.identity.id] = {**choices, **missing_metrics.find_absences(device, choices)}
+    for device in devices:
+        _drop_card_level(chosen[device.identity.id], chosen.get(device.identity.parent or ""))
     return chosen
 
 
@@ -170,32 +170,35 @@ def _drop_card_level(values: dict[ReadingKey, Choice], parent: Mapping[ReadingKe
         del values[key]
 
 
-def _slots(
-    named: Iterable[Named], chosen: Mapping[str, Mapping[ReadingKey, Choice]], fresh: FreshReports, shapes: _Shapes
-) -> Iterator[Slot]:
-    for item in named:
-        parts = tuple((fresh.number_of[report.source, report.poll], position) for report, position in item.group.parts)
+def _arranged_devices(
+    devices: Iterable[NamedDevice],
+    chosen: Mapping[str, Mapping[ReadingKey, Choice]],
+    fresh: FreshReports,
+    shapes: _ShapeCache,
+) -> Iterator[ArrangedDevice]:
+    for named in devices:
+        parts = tuple((fresh.number_of[report.source, report.poll], position) for report, position in named.group.parts)
         # After the reports about an unconfirmed device were removed, a sighting of the known device may be empty.
         listings = {
-            (sighting.listing.source, sighting.listing.poll) for sighting in item.group.sightings if sighting.parts
+            (sighting.listing.source, sighting.listing.poll) for sighting in named.group.sightings if sighting.parts
         }
-        device = _merged_device(item)
-        yield Slot(
+        device = _merged_device(named)
+        yield ArrangedDevice(
             device,
-            shapes.positions_of(chosen[item.identity.id] if device.up else {}, fresh, (number for number, _ in parts)),
+            shapes.locate(chosen[device.id] if device.up else {}, fresh, (number for number, _ in parts)),
             parts,
             tuple(sorted(fresh.number_of[listing] for listing in listings)),
-            item.identity.polls if item.identity.listed_by else 0,
+            named.identity.polls if named.identity.listed_by else 0,
         )
 
 
-def _merged_device(item: Named) -> MergedDevice:
-    identity, device = item.identity, item.group.device
+def _merged_device(named: NamedDevice) -> MergedDevice:
+    identity, device = named.identity, named.group.device
     facts = dict(device.facts)
     if identity.power_kind is not None:
         facts["power_kind"] = identity.power_kind
     return replace(
-        device_of(identity),
+        absent_device(identity),
         index=device.index if device.index is not None else identity.index,
         driver=device.driver,
         up=device.up,
@@ -209,7 +212,7 @@ def _is_complete_list(report: SourceReport) -> bool:
     return report.lists_devices and not report.report.is_cut
 
 
-def device_of(identity: Identity) -> MergedDevice:
+def absent_device(identity: Identity) -> MergedDevice:
     """Return a device with its remembered identity, for a device that no source lists now."""
     return MergedDevice(
         vendor=identity.vendor,
@@ -228,7 +231,7 @@ def device_of(identity: Identity) -> MergedDevice:
     )
 
 
-def _host(fresh: FreshReports, shapes: _Shapes) -> Positions:
+def _host_readings(fresh: FreshReports, shapes: _ShapeCache) -> ReadingPositions:
     """Return the host's readings: for each metric, the reading of the preferred report."""
     chosen: dict[ReadingKey, Choice] = {}
     for number in fresh.host:
@@ -237,26 +240,26 @@ def _host(fresh: FreshReports, shapes: _Shapes) -> Positions:
             key = shape.columns.keys[position]
             if key[0] in BY_KEY and BY_KEY[key[0]].scope == "host":
                 chosen[key] = (shape.ranks[position], 0, 0, number, position)
-    return shapes.positions_of(chosen, fresh, fresh.host)
+    return shapes.locate(chosen, fresh, fresh.host)
 
 
-def _positions(fresh: FreshReports, named: Iterable[Named]) -> dict[tuple[str, str], tuple[str | None, ...]]:
+def _device_ids(fresh: FreshReports, devices: Iterable[NamedDevice]) -> dict[tuple[str, str], tuple[str | None, ...]]:
     ids_of: dict[tuple[str, str], list[str | None]] = {
         (report.source, report.poll): [None] * len(report.report.devices) for report in fresh.source_reports
     }
-    for item in named:
-        for report, position in item.group.parts:
-            ids_of[(report.source, report.poll)][position] = item.identity.id
+    for device in devices:
+        for report, position in device.group.parts:
+            ids_of[(report.source, report.poll)][position] = device.identity.id
     return {key: tuple(ids) for key, ids in ids_of.items()}
 
 
-def _unnamed_problem(group: joining.Group) -> tuple[str, Problem]:
+def _unnamed_problem(group: joining.SightingGroup) -> tuple[str, Problem]:
     where = name_of(group.device)
     return group.sightings[0].source, Problem(where, "not shown: another device has the same identity")
 
 
-def _slot_order(slot: Slot | MergedDevice) -> DisplayOrder:
-    return display_order(slot.device if isinstance(slot, Slot) else slot)
+def _device_order(device: ArrangedDevice | MergedDevice) -> DisplayOrder:
+    return display_order(device.device if isinstance(device, ArrangedDevice) else device)
 
 
 def display_order(device: MergedDevice) -> DisplayOrder:

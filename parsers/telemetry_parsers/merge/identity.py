@@ -6,35 +6,35 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
-from telemetry_parsers.combining import canonical_uuid, chip_place_of, differ, same_slot, slot_of, without_domain
+from telemetry_parsers.combining import canonical_uuid, chip_of, is_same_slot, slot_of, uuids_differ, without_domain
 from telemetry_parsers.dataclass import dataclass, replace
-from telemetry_parsers.merge.joining import Group
-from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.merge.joining import SightingGroup
+from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.new_devices import NewDevices, check_new_devices
 from telemetry_parsers.model import Device, Identity
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A device: the group of its sightings, and the identity under which it is published."""
+class NamedDevice:
+    """The sightings of a device, and the identity under which the device is published."""
 
-    group: Group
+    group: SightingGroup
     identity: Identity
 
 
 @dataclass(frozen=True, slots=True)
-class Naming:
-    """The groups that have an identity, the groups that cannot be identified, and the new devices that were checked."""
+class NamingResult:
+    """The groups with and without an identity, and the new devices that were checked."""
 
-    named: tuple[Named, ...]
-    unnamed: tuple[Group, ...]
+    devices: tuple[NamedDevice, ...]
+    unnamed: tuple[SightingGroup, ...]
     new_devices: NewDevices
 
 
-class _Remembered:
+class _RememberedIdentities:
     """The remembered identities. Each of them can be assigned to only one group."""
 
-    def __init__(self, identities: Iterable[Identity], groups: Sequence[Group]) -> None:
+    def __init__(self, identities: Iterable[Identity], groups: Sequence[SightingGroup]) -> None:
         self.identities = {identity.id: identity for identity in identities}
         self.claimed: set[str] = set()
         self.by_uuid: dict[tuple[str, str | None, str | None], list[Identity]] = {}
@@ -56,34 +56,30 @@ class _Remembered:
         )
         self.uuid_count = Counter((group.vendor, canonical_uuid(group.device.uuid)) for group in groups)
 
-    def unique_uuid(self, group: Group) -> str | None:
+    def unique_uuid(self, group: SightingGroup) -> str | None:
         """Return the group's UUID if it is unique on the node, else None."""
         uuid = canonical_uuid(group.device.uuid)
         return uuid if uuid is not None and self.uuid_count[(group.vendor, uuid)] == 1 else None
 
-    def shares_index(self, group: Group) -> bool:
+    def has_shared_index(self, group: SightingGroup) -> bool:
         """Return whether other chips have the same index as this one. Only the chip number distinguishes them."""
-        chip_place = chip_place_of(group.device)
-        return (
-            chip_place is not None
-            and chip_place.chip is not None
-            and self.index_count[group.vendor, group.device.index] > 1
-        )
+        chip = chip_of(group.device)
+        return chip is not None and chip.chip is not None and self.index_count[group.vendor, group.device.index] > 1
 
-    def find(self, group: Group) -> Identity | None:
-        """Return the identity with which this device was published before, or None for a new device."""
+    def claim(self, group: SightingGroup) -> Identity | None:
+        """Return the device's identity from earlier merges, and mark it as claimed. Return None for a new device."""
         for identity in self._candidates(group):
-            if identity.id not in self.claimed and not differ(identity.uuid, self.unique_uuid(group)):
+            if identity.id not in self.claimed and not uuids_differ(identity.uuid, self.unique_uuid(group)):
                 self.claimed.add(identity.id)
                 return identity
         return None
 
-    def _candidates(self, group: Group) -> list[Identity]:
+    def _candidates(self, group: SightingGroup) -> list[Identity]:
         device = group.device
         candidates: list[Identity] = []
         if uuid := self.unique_uuid(group):
             candidates += self.by_uuid.get((group.vendor, uuid, device.partition), ())
-        candidates += self._at_address(group)
+        candidates += self._identities_at_address(group)
         if uuid is None and canonical_uuid(device.uuid) and device.index is not None and not candidates:
             # Several devices have this UUID, so only the index identifies the device.
             index_key = (group.vendor, device.index, device.partition)
@@ -98,7 +94,7 @@ class _Remembered:
                 candidates.append(by_index)
         return candidates
 
-    def _at_address(self, group: Group) -> list[Identity]:
+    def _identities_at_address(self, group: SightingGroup) -> list[Identity]:
         """Return the identities at the group's address. An address without a domain must match exactly one of them."""
         bus_id, partition = group.device.bus_id, group.device.partition
         if not bus_id:
@@ -107,12 +103,12 @@ class _Remembered:
         slots = {identity.id: slot_of(identity.bus_id or "", partition) for identity in self.by_bus.get(key, ())}
         ids = [id_ for id_, its_slot in slots.items() if its_slot == slot]
         if not ids and self.bus_count[key] == 1:
-            ids = [id_ for id_, its_slot in slots.items() if same_slot(its_slot, slot)]
+            ids = [id_ for id_, its_slot in slots.items() if is_same_slot(its_slot, slot)]
             ids = ids if len(ids) == 1 else []
-        return sorted((self.identities[id_] for id_ in ids), key=partial(_likelihood_order, group.device))
+        return sorted((self.identities[id_] for id_ in ids), key=partial(_likelihood_key, group.device))
 
 
-def _likelihood_order(device: Device, identity: Identity) -> tuple[bool, bool, int]:
+def _likelihood_key(device: Device, identity: Identity) -> tuple[bool, bool, int]:
     return _is_other_chip(device, identity), identity.lost_since is not None, -identity.polls
 
 
@@ -120,9 +116,9 @@ def _is_other_chip(device: Device, identity: Identity) -> bool:
     """Return whether the identity is that of another chip on the same card. Chips of a card may share an address."""
     if identity.uuid is not None:
         return False
-    chip_place, chip_number = chip_place_of(device), identity.device.partition(":")[2]
-    if chip_place is not None and None not in (chip_place.chip, chip_number or None):
-        return chip_place.chip != chip_number
+    chip, chip_number = chip_of(device), identity.device.partition(":")[2]
+    if chip is not None and None not in (chip.chip, chip_number or None):
+        return chip.chip != chip_number
     return None not in (device.index, identity.index) and device.index != identity.index
 
 
@@ -130,7 +126,7 @@ def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str,
     return vendor, without_domain(slot_of(bus_id, partition)), partition
 
 
-def _new_id(group: Group, parent: Identity | None, remembered: _Remembered) -> str | None:
+def _new_id(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities) -> str | None:
     """Return an unused id: a unique UUID, else the bus address or vendor:index; for partitions <parent>/<partition>."""
     device = group.device
     choices = []
@@ -142,35 +138,35 @@ def _new_id(group: Group, parent: Identity | None, remembered: _Remembered) -> s
     elif device.bus_id:
         choices.append(device.bus_id)
     if device.partition is None and (device.index is not None or not choices):
-        choices.append(_chip_id(group) if remembered.shares_index(group) else _index_id(group))
+        choices.append(_chip_id(group) if remembered.has_shared_index(group) else _index_id(group))
     return next((choice for choice in choices if choice not in remembered.identities), None)
 
 
-def _index_id(group: Group) -> str:
+def _index_id(group: SightingGroup) -> str:
     """Return the id of a device that has only an index, such as `amd:0`; `amd:unnumbered` without an index."""
     index = group.device.index
     return f"{group.vendor}:{'unnumbered' if index is None else index}"
 
 
-def _chip_id(group: Group) -> str:
+def _chip_id(group: SightingGroup) -> str:
     """Return the id of a chip that has only the index of its card and a chip number, such as `ascend:3/1`."""
-    chip_place = chip_place_of(group.device)
-    return _index_id(group) + (f"/{chip_place.chip}" if chip_place is not None and chip_place.chip is not None else "")
+    chip = chip_of(group.device)
+    return _index_id(group) + (f"/{chip.chip}" if chip is not None and chip.chip is not None else "")
 
 
-def _label(group: Group, parent: Identity | None, remembered: _Remembered, rank: int) -> str:
+def _label(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities, rank: int) -> str:
     """Return the `device` label: the tool's index or, if unknown, the rank by bus address. Partitions have `0:1`."""
     device = group.device
     if device.partition is not None and parent is not None:
         return f"{parent.device}:{device.partition}"
     index = next((s.device.index for s in reversed(group.sightings) if s.device.index is not None), None)
-    chip_place = chip_place_of(device)
-    if chip_place is not None and remembered.shares_index(group):
-        return f"{index}:{chip_place.chip}"
+    chip = chip_of(device)
+    if chip is not None and remembered.has_shared_index(group):
+        return f"{index}:{chip.chip}"
     return str(rank if index is None else index)
 
 
-def _refresh(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
+def _updated_identity(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
     """Return the identity, updated with fields that became known or changed. Id, device label and model stay."""
     facts = dict(device.facts)
     return replace(
@@ -189,7 +185,7 @@ def _preferred_address(printed: str | None, remembered: str | None) -> str | Non
     return remembered if not printed or (remembered or "").endswith(":" + printed) else printed
 
 
-def _parent_of(group: Group, groups: Mapping[tuple[str, str, int], Group]) -> Group | None:
+def _parent_of(group: SightingGroup, groups: Mapping[tuple[str, str, int], SightingGroup]) -> SightingGroup | None:
     for sighting in group.sightings:
         if sighting.device.parent is not None:
             key = (sighting.source, sighting.listing.poll, sighting.device.parent)
@@ -198,7 +194,7 @@ def _parent_of(group: Group, groups: Mapping[tuple[str, str, int], Group]) -> Gr
     return None
 
 
-def _parents(groups: Sequence[Group]) -> dict[int, Group]:
+def _parents(groups: Sequence[SightingGroup]) -> dict[int, SightingGroup]:
     """Return each partition's parent group. The keys are the `id()` of the partitions' groups."""
     by_position = {(part.source, part.poll, position): group for group in groups for part, position in group.parts}
     parents = {}
@@ -209,7 +205,7 @@ def _parents(groups: Sequence[Group]) -> dict[int, Group]:
     return parents
 
 
-def _ranks(groups: Sequence[Group]) -> dict[int, int]:
+def _ranks(groups: Sequence[SightingGroup]) -> dict[int, int]:
     ranks: dict[int, int] = {}
     seen: Counter[str] = Counter()
     for group in sorted(groups, key=lambda g: (g.vendor, g.device.bus_id or "~", g.device.index or 0)):
@@ -219,21 +215,21 @@ def _ranks(groups: Sequence[Group]) -> dict[int, int]:
     return ranks
 
 
-def name_groups(groups: Sequence[Group], state: MergeState, pending_vendors: Collection[str]) -> Naming:
-    """Give each group its identity. Omit new devices of vendors some of whose sources have not been polled yet."""
-    remembered = _Remembered(state.identities, groups)
+def name_groups(groups: Sequence[SightingGroup], state: MergeState, pending_vendors: Collection[str]) -> NamingResult:
+    """Give each group its identity. Omit new devices of `pending_vendors`, which have sources without a poll so far."""
+    remembered = _RememberedIdentities(state.identities, groups)
     parents, ranks = _parents(groups), _ranks(groups)
-    named: dict[int, Named] = {}
+    devices: dict[int, NamedDevice] = {}
     unnamed = []
     whole_first = sorted(groups, key=lambda group: id(group) in parents)
-    identities = {id(group): remembered.find(group) for group in whole_first}
+    identities = {id(group): remembered.claim(group) for group in whole_first}
     new_groups = [
         group for group in whole_first if identities[id(group)] is None and group.vendor not in pending_vendors
     ]
     new_devices = _check_new_devices(new_groups, remembered, state) if new_groups else NewDevices()
     for group in whole_first:
         owner = parents.get(id(group))
-        parent = named[id(owner)].identity if owner is not None and id(owner) in named else None
+        parent = devices[id(owner)].identity if owner is not None and id(owner) in devices else None
         identity, shown_group = identities[id(group)], group
         if id(group) in new_devices.unconfirmed:
             unconfirmed = new_devices.unconfirmed[id(group)]
@@ -241,18 +237,21 @@ def name_groups(groups: Sequence[Group], state: MergeState, pending_vendors: Col
         if identity is None:
             if group.vendor in pending_vendors:
                 continue
-            identity = _create(group, parent, remembered, ranks.get(id(group), 0))
+            identity = _new_identity(group, parent, remembered, ranks.get(id(group), 0))
             if identity is None:
                 unnamed.append(group)
                 continue
         uuid = None if remembered.unique_uuid(shown_group) is None else shown_group.device.uuid
-        identity = _refresh(identity, shown_group.device, uuid, parent)
+        identity = _updated_identity(identity, shown_group.device, uuid, parent)
         remembered.identities[identity.id] = identity
-        named[id(group)] = Named(shown_group, identity)
-    return Naming(tuple(named[id(group)] for group in groups if id(group) in named), tuple(unnamed), new_devices)
+        devices[id(group)] = NamedDevice(shown_group, identity)
+    in_order = tuple(devices[id(group)] for group in groups if id(group) in devices)
+    return NamingResult(in_order, tuple(unnamed), new_devices)
 
 
-def _check_new_devices(new_groups: Sequence[Group], remembered: _Remembered, state: MergeState) -> NewDevices:
+def _check_new_devices(
+    new_groups: Sequence[SightingGroup], remembered: _RememberedIdentities, state: MergeState
+) -> NewDevices:
     """Compare new devices with those that just disappeared. Mark the identities of replaced devices as claimed."""
     missing = [
         identity
@@ -267,7 +266,9 @@ def _check_new_devices(new_groups: Sequence[Group], remembered: _Remembered, sta
     return new_devices
 
 
-def _create(group: Group, parent: Identity | None, remembered: _Remembered, rank: int) -> Identity | None:
+def _new_identity(
+    group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities, rank: int
+) -> Identity | None:
     new_id = _new_id(group, parent, remembered)
     if new_id is None:
         return None

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from telemetry_parsers.combining import (
-    ChipPlaces,
+    ChipFinder,
     canonical_uuid,
-    combine,
+    combine_devices,
+    has_repeated_index,
+    is_same_slot,
     name_of,
-    repeats_an_index,
-    same_slot,
     slot_of,
     without_domain,
 )
 from telemetry_parsers.dataclass import dataclass, field, replace
-from telemetry_parsers.merge.report_columns import newest_lists, preference
+from telemetry_parsers.merge.report_columns import newest_lists, preference_key
 from telemetry_parsers.model import Device, Problem, SourceReport
 
 FORM_RANK = {"data": 0, "json": 1, "text": 2}
@@ -24,7 +24,7 @@ FORM_RANK = {"data": 0, "json": 1, "text": 2}
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A device as reported by all polls of one source. `attached` sources, such as hccn-tool, do not list devices."""
+    """A device as reported by all polls of one source. `is_attached` sources, such as hccn-tool, do not list devices."""
 
     source: str
     rank: tuple[int, str]
@@ -32,7 +32,7 @@ class Sighting:
     parts: tuple[tuple[SourceReport, int], ...]
     listing: SourceReport
     index_space: str
-    attached: bool = False
+    is_attached: bool = False
 
     @property
     def address(self) -> tuple[str | None, str | None]:
@@ -40,7 +40,7 @@ class Sighting:
         return self.device.bus_id, self.device.partition
 
 
-class _Finder:
+class _DeviceFinder:
     """Finds a device in one report by address or index. If several devices match, the first is returned."""
 
     def __init__(self, devices: Sequence[Device], *, by_partition: bool) -> None:
@@ -80,9 +80,9 @@ class _NewestList:
     def __init__(self, report: SourceReport, *, by_partition: bool) -> None:
         self.report = report
         self.devices = report.report.devices
-        self.finder = _Finder(self.devices, by_partition=by_partition)
+        self.finder = _DeviceFinder(self.devices, by_partition=by_partition)
         self.slots = self.finder.slots()
-        self.places = ChipPlaces(self.devices)
+        self.chips = ChipFinder(self.devices)
 
 
 class _OtherReport:
@@ -91,17 +91,17 @@ class _OtherReport:
     def __init__(self, report: SourceReport, newest: _NewestList, *, by_partition: bool) -> None:
         self.report = report
         self._newest = newest
-        self._finder = _Finder(report.report.devices, by_partition=by_partition)
-        self._places = ChipPlaces(report.report.devices)
+        self._finder = _DeviceFinder(report.report.devices, by_partition=by_partition)
+        self._chips = ChipFinder(report.report.devices)
         # Some tools renumber the cards when a card is lost. So two polls are matched by index only if both list the
         # same indices.
         self._by_index = self._finder.slots() == newest.slots
-        self._by_place = self._places.agrees_with(newest.places)
+        self._by_chip = self._chips.is_comparable_with(newest.chips)
 
     def find(self, listed: Device, combined: Device) -> int | None:
         """Return the listed device's position in this report, or None. `combined` also has other reports' fields."""
-        if self._by_place:
-            return self._places.find(listed, in_output=self._newest.places)
+        if self._by_chip:
+            return self._chips.find(listed, in_output=self._newest.chips)
         return self._finder.find(combined, by_index=self._by_index)
 
     def parent(self, position: int) -> int | None:
@@ -116,11 +116,11 @@ def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
     lists = tuple(newest_lists(reports).values())
     if not lists:
         return _attached_sightings(reports)
-    by_partition = any(repeats_an_index(report.report.devices) for report in reports)
+    by_partition = any(has_repeated_index(report.report.devices) for report in reports)
     newest = _NewestList(lists[0], by_partition=by_partition)
     others = [
         _OtherReport(report, newest, by_partition=by_partition)
-        for report in sorted(reports, key=preference)
+        for report in sorted(reports, key=preference_key)
         if report is not newest.report
     ]
     return [_sighting(newest, position, others) for position in range(len(newest.devices))]
@@ -135,7 +135,7 @@ def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]
         if position_in_other is not None:
             parts.append((other.report, position_in_other))
             parent = other.parent(position_in_other) if device.parent is None else device.parent
-            device = combine(device, other.report.report.devices[position_in_other])
+            device = combine_devices(device, other.report.report.devices[position_in_other])
             # Needless copies are avoided, because this runs for every device at every poll.
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed_device.up:
@@ -147,21 +147,21 @@ def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]
 def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:
     """Return the sightings of a source that does not list devices: one for each pair of index space and index."""
     parts: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
-    for report in sorted(reports, key=preference):
+    for report in sorted(reports, key=preference_key):
         for position, device in enumerate(report.report.devices):
             if device.index is not None and report.report.index_space:
                 parts.setdefault((report.report.index_space, device.index), []).append((report, position))
-    attached = []
+    is_attached = []
     for (space, _), reports_of_device in parts.items():
         preferred, position = reports_of_device[0]
         device = preferred.report.devices[position]
         for report, other_position in reports_of_device[1:]:
-            device = combine(device, report.report.devices[other_position])
+            device = combine_devices(device, report.report.devices[other_position])
         rank = (FORM_RANK[preferred.report.form], preferred.source)
-        attached.append(
-            Sighting(preferred.source, rank, device, tuple(reports_of_device), preferred, space, attached=True)
+        is_attached.append(
+            Sighting(preferred.source, rank, device, tuple(reports_of_device), preferred, space, is_attached=True)
         )
-    return attached
+    return is_attached
 
 
 def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
@@ -170,14 +170,14 @@ def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
     for report in reports:
         by_source.setdefault(report.source, []).append(report)
     unordered = [sighting for source_reports in by_source.values() for sighting in _sightings_of(source_reports)]
-    return sorted(unordered, key=lambda sighting: (sighting.attached, sighting.rank))
+    return sorted(unordered, key=lambda sighting: (sighting.is_attached, sighting.rank))
 
 
 _MAX_NAMED = 4
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class SightingGroup:
     """The sightings of one device by different sources, in order of preference."""
 
     vendor: str
@@ -191,15 +191,15 @@ class Group:
 
     def add(self, sighting: Sighting) -> None:
         """Add a sighting of another source, and fill in unknown fields of the device from it."""
-        self.device = combine(self.device, sighting.device) if self.sightings else sighting.device
+        self.device = combine_devices(self.device, sighting.device) if self.sightings else sighting.device
         self.sightings.append(sighting)
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedSightings:
     """All devices of the node, and a problem for each sighting that could belong to several devices."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[SightingGroup, ...]
     problems: tuple[tuple[str, Problem], ...]
 
 
@@ -207,9 +207,9 @@ class _Joiner:
     """Adds each sighting to the group with the same address or UUID."""
 
     def __init__(self, sightings: Sequence[Sighting]) -> None:
-        self.groups: list[Group] = []
+        self.groups: list[SightingGroup] = []
         self.problems: list[tuple[str, Problem]] = []
-        self._by_key: dict[tuple[str | None, ...], list[Group]] = {}
+        self._by_key: dict[tuple[str | None, ...], list[SightingGroup]] = {}
         self._uuid_count = Counter(
             (sighting.source, sighting.device.vendor, canonical_uuid(sighting.device.uuid)) for sighting in sightings
         )
@@ -218,26 +218,26 @@ class _Joiner:
         candidates = self._candidates(sighting)
         if len(candidates) == 1:
             group = candidates[0]
-        elif sighting.attached:
+        elif sighting.is_attached:
             return  # such a source only describes devices that other sources list
         else:
             if candidates:
                 self.problems.append((sighting.source, Problem(name_of(sighting.device), _ambiguity_text(candidates))))
-            group = Group(sighting.device.vendor)
+            group = SightingGroup(sighting.device.vendor)
             self.groups.append(group)
         group.add(sighting)
         for key in (self._bus_key(group.device.bus_id, group.device), self._uuid_key(sighting)):
             if key is not None and group not in self._by_key.setdefault(key, []):
                 self._by_key[key].append(group)
 
-    def _candidates(self, sighting: Sighting) -> list[Group]:
+    def _candidates(self, sighting: Sighting) -> list[SightingGroup]:
         """Return the groups to which the sighting may belong: those at its address or else those with its UUID."""
         device = sighting.device
         if device.bus_id:
             by_bus = [
                 group
                 for group in self._groups_without_source(sighting, self._bus_key(device.bus_id, device))
-                if same_slot(
+                if is_same_slot(
                     slot_of(group.device.bus_id or "", device.partition), slot_of(device.bus_id, device.partition)
                 )
             ]
@@ -249,7 +249,7 @@ class _Joiner:
             if not (group.device.bus_id and device.bus_id)
         ]
 
-    def _groups_without_source(self, sighting: Sighting, key: tuple[str | None, ...] | None) -> list[Group]:
+    def _groups_without_source(self, sighting: Sighting, key: tuple[str | None, ...] | None) -> list[SightingGroup]:
         if key is None:
             return []
         return [
@@ -272,15 +272,15 @@ class _Joiner:
         return ("uuid", device.vendor, uuid, device.partition)
 
 
-def _ambiguity_text(candidates: Sequence[Group]) -> str:
+def _ambiguity_text(candidates: Sequence[SightingGroup]) -> str:
     names = ", ".join(name_of(group.device) for group in candidates[:_MAX_NAMED])
     rest_text = f" and {len(candidates) - _MAX_NAMED} more" if len(candidates) > _MAX_NAMED else ""
     return f"could be any of {names}{rest_text}, so it is shown as a separate device"
 
 
-def join(sightings: Sequence[Sighting]) -> Joined:
+def join(sightings: Sequence[Sighting]) -> JoinedSightings:
     """Return the sightings grouped by device: by bus address, else by unique UUID. Serial numbers are not used."""
     joiner = _Joiner(sightings)
     for sighting in sightings:
         joiner.add(sighting)
-    return Joined(tuple(joiner.groups), tuple(joiner.problems))
+    return JoinedSightings(tuple(joiner.groups), tuple(joiner.problems))

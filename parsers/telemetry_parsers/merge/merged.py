@@ -8,15 +8,15 @@ from operator import attrgetter
 
 from telemetry_parsers.dataclass import dataclass, fields, replace
 from telemetry_parsers.merge.arrangement import (
+    ArrangedDevice,
     Arrangement,
-    Positions,
     Problems,
-    Slot,
+    ReadingPositions,
+    absent_device,
     arrange,
-    device_of,
     display_order,
 )
-from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.merge.report_columns import RATIO, RATIO_OF, CheckedReport, FreshReports
 from telemetry_parsers.model import Absent, Identity, MergedDevice, Problem, Process, Value
@@ -39,8 +39,8 @@ _MAX_PREVIOUS = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
-    """The merged view of the node, and the arrangement and reports from which it was made."""
+class MergedNode:
+    """The devices and readings of the node, and the arrangement and reports from which they were merged."""
 
     devices: tuple[MergedDevice, ...]
     host: Readings
@@ -50,13 +50,13 @@ class Merged:
     arrangement: Arrangement
     fresh: FreshReports
     events: tuple[DeviceEvent, ...] = ()
-    # Previous arrangements, the newest first.
-    previous: tuple[Arrangement, ...] = ()
+    # The newest is first.
+    previous_arrangements: tuple[Arrangement, ...] = ()
 
     @property
-    def positions(self) -> Mapping[tuple[str, str], tuple[str | None, ...]]:
-        """Return the device ids in the report of each (source, poll), in its order. Omitted devices have None."""
-        return self.arrangement.positions
+    def device_ids(self) -> Mapping[tuple[str, str], tuple[str | None, ...]]:
+        """Return the device ids for the report of each (source, poll), in the report's order; None if not published."""
+        return self.arrangement.device_ids
 
     def problems_of(self, source: str) -> tuple[Problem, ...]:
         """Return the problems of this source."""
@@ -64,7 +64,10 @@ class Merged:
 
     def shapes(self) -> Iterable[Shape]:
         """Return the shapes of all readings. The next merge reuses them."""
-        return (self.host.shape, *(slot.readings.shape for slot in self.arrangement.devices if isinstance(slot, Slot)))
+        return (
+            self.host.shape,
+            *(arranged.readings.shape for arranged in self.arrangement.devices if isinstance(arranged, ArrangedDevice)),
+        )
 
 
 def merge(
@@ -74,40 +77,41 @@ def merge(
     now: float,
     wall: float,
     pending_vendors: Collection[str] = (),
-    before: Merged | None = None,
-) -> Merged:
+    before: MergedNode | None = None,
+) -> MergedNode:
     """Return the view of the node from all reports that have not expired at `now`, a monotonic time."""
     fresh, pending = FreshReports.from_reports(reports, now), frozenset(pending_vendors)
-    arrangements = (before.arrangement, *before.previous) if before is not None else ()
+    arrangements = (before.arrangement, *before.previous_arrangements) if before is not None else ()
     reused = next((item for item in arrangements if item.is_valid_for(fresh, state, wall, pending)), None)
     previous = tuple(item for item in arrangements if item is not reused and item.is_reusable(state))[:_MAX_PREVIOUS]
     if reused is None:
         new = arrange(fresh, state, wall, pending, before.shapes() if before is not None else ())
-        return replace(_with_values(new, fresh, new.after), events=new.events, previous=previous)
+        return replace(_with_values(new, fresh, new.state_after), events=new.events, previous_arrangements=previous)
     if before is None or reused is not before.arrangement:
-        return replace(_with_values(reused, fresh, state), previous=previous)
+        return replace(_with_values(reused, fresh, state), previous_arrangements=previous)
     if fresh.reports == before.fresh.reports:
         return replace(before, state=state, events=())
-    return replace(_with_values(reused, fresh, state, before), previous=previous)
+    return replace(_with_values(reused, fresh, state, before), previous_arrangements=previous)
 
 
 def _with_values(
-    arrangement: Arrangement, fresh: FreshReports, state: MergeState, before: Merged | None = None
-) -> Merged:
+    arrangement: Arrangement, fresh: FreshReports, state: MergeState, before: MergedNode | None = None
+) -> MergedNode:
     """Fill the values of these reports into the arrangement. Devices without new values are reused from `before`."""
     row, origins = fresh.row(), fresh.origins()
-    previous: Sequence[MergedDevice | None] = before.devices if before else (None,) * len(arrangement.devices)
+    previous_devices: Sequence[MergedDevice | None] = before.devices if before else (None,) * len(arrangement.devices)
     new_reports = _new_reports(fresh, before)
     devices = []
-    for slot, old_device in zip(arrangement.devices, previous, strict=True):
-        if isinstance(slot, MergedDevice):
-            devices.append(slot)
-        elif old_device is not None and new_reports.isdisjoint(slot.readings.reports):
+    for arranged, old_device in zip(arrangement.devices, previous_devices, strict=True):
+        if isinstance(arranged, MergedDevice):
+            devices.append(arranged)
+        elif old_device is not None and new_reports.isdisjoint(arranged.readings.reports):
             devices.append(old_device)
         else:
-            processes = _processes(slot, fresh)
-            devices.append(replace(slot.device, readings=_readings(slot.readings, row, origins), processes=processes))
-    return Merged(
+            processes = _processes(arranged, fresh)
+            readings = _readings(arranged.readings, row, origins)
+            devices.append(replace(arranged.device, readings=readings, processes=processes))
+    return MergedNode(
         devices=tuple(devices),
         host=_readings(arrangement.host, row, origins),
         state=_with_list_counts(state, arrangement, fresh),
@@ -118,21 +122,21 @@ def _with_values(
     )
 
 
-def _new_reports(fresh: FreshReports, before: Merged | None) -> frozenset[int]:
-    previous = before.fresh.reports if before is not None else (None,) * len(fresh.reports)
+def _new_reports(fresh: FreshReports, before: MergedNode | None) -> frozenset[int]:
+    previous_reports = before.fresh.reports if before is not None else (None,) * len(fresh.reports)
     return frozenset(
         report_index
-        for report_index, (checked, old_report) in enumerate(zip(fresh.reports, previous, strict=True))
+        for report_index, (checked, old_report) in enumerate(zip(fresh.reports, previous_reports, strict=True))
         if checked is not old_report
     )
 
 
-def _readings(positions: Positions, row: Sequence[Value | None], origins: tuple[Origin, ...]) -> Readings:
+def _readings(positions: ReadingPositions, row: Sequence[Value | None], origins: tuple[Origin, ...]) -> Readings:
     return Readings(positions.shape, positions.values(row), origins)
 
 
-def _processes(slot: Slot, fresh: FreshReports) -> tuple[Process, ...]:
-    for report_index, device_position in slot.parts:
+def _processes(arranged: ArrangedDevice, fresh: FreshReports) -> tuple[Process, ...]:
+    for report_index, device_position in arranged.report_positions:
         all_processes = fresh.reports[report_index].report.report.processes
         if processes := tuple(process for process in all_processes if process.device == device_position):
             return processes
@@ -141,11 +145,11 @@ def _processes(slot: Slot, fresh: FreshReports) -> tuple[Process, ...]:
 
 def _with_list_counts(state: MergeState, arrangement: Arrangement, fresh: FreshReports) -> MergeState:
     seen = {identity.id: state.seen[identity.id] for identity in state.identities if identity.id in state.seen}
-    for slot in arrangement.devices:
-        if isinstance(slot, Slot):
-            polls, newest = seen.get(slot.device.id, (slot.polls, -math.inf))
-            list_time = max((fresh.reports[index].report.taken for index in slot.listings), default=newest)
-            seen[slot.device.id] = (polls + 1, list_time) if list_time > newest else (polls, newest)
+    for arranged in arrangement.devices:
+        if isinstance(arranged, ArrangedDevice):
+            polls, newest = seen.get(arranged.device.id, (arranged.polls, -math.inf))
+            list_time = max((fresh.reports[index].report.taken for index in arranged.listings), default=newest)
+            seen[arranged.device.id] = (polls + 1, list_time) if list_time > newest else (polls, newest)
     rounded = {device_id: 1 << (polls.bit_length() - 1) for device_id, (polls, _) in seen.items() if polls}
     if all(identity.polls == rounded.get(identity.id, identity.polls) for identity in state.identities):
         return replace(state, seen=seen)
@@ -174,5 +178,5 @@ def include_unread(
     devices: Iterable[MergedDevice], unread: Iterable[tuple[Identity, float | None]]
 ) -> tuple[MergedDevice, ...]:
     """Return the devices and, with the time of their last list, remembered devices whose sources fail, in order."""
-    unread_devices = (replace(device_of(identity), up=None, last_read=last_read) for identity, last_read in unread)
+    unread_devices = (replace(absent_device(identity), up=None, last_read=last_read) for identity, last_read in unread)
     return tuple(sorted((*devices, *unread_devices), key=display_order))

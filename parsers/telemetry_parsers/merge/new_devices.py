@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 
-from telemetry_parsers.combining import canonical_uuid, combine, differ, same_slot, without_domain
+from telemetry_parsers.combining import canonical_uuid, combine_devices, is_same_slot, uuids_differ, without_domain
 from telemetry_parsers.dataclass import dataclass, field, replace
-from telemetry_parsers.merge.joining import Group, Sighting
+from telemetry_parsers.merge.joining import Sighting, SightingGroup
 from telemetry_parsers.model import Device, Identity, Problem
 
 ENOUGH_WITNESSES = 2
@@ -21,21 +21,23 @@ Witnesses = Mapping[tuple[str, str], frozenset[Witness]]
 class UnconfirmedDevice:
     """An unconfirmed device in the slot of a known one, the `occupant`. `group` has the reports about the occupant."""
 
-    group: Group
+    group: SightingGroup
     occupant: Identity
     problem: tuple[str, Problem]
 
 
 @dataclass(slots=True)
 class NewDevices:
-    """The unconfirmed devices by the `id()` of their groups, and the witnesses of all new devices in occupied slots."""
+    """The unconfirmed devices by the `id()` of their groups, and the reports that list new devices (`witnesses`)."""
 
     unconfirmed: dict[int, UnconfirmedDevice] = field(default_factory=dict)
     witnesses: dict[tuple[str, str], frozenset[Witness]] = field(default_factory=dict)
 
 
-def check_new_devices(new_groups: Sequence[Group], missing: Iterable[Identity], previous: Witnesses) -> NewDevices:
-    """Find the new devices that are not confirmed yet. `missing` are the known devices that disappeared just now."""
+def check_new_devices(
+    new_groups: Sequence[SightingGroup], missing: Iterable[Identity], previous: Witnesses
+) -> NewDevices:
+    """Find the new devices that are not confirmed yet. `missing` are the known devices that no report lists any more."""
     new_devices, known_devices = NewDevices(), _KnownDevices(missing)
     for group in new_groups:
         name = canonical_uuid(group.device.uuid) or group.device.bus_id
@@ -91,13 +93,13 @@ class _KnownDevices:
 
 
 def _is_different(device: Device, occupant: Identity) -> bool:
-    if differ(occupant.uuid, device.uuid):
+    if uuids_differ(occupant.uuid, device.uuid):
         return True
-    return bool(device.bus_id and occupant.bus_id) and not same_slot(device.bus_id or "", occupant.bus_id or "")
+    return bool(device.bus_id and occupant.bus_id) and not is_same_slot(device.bus_id or "", occupant.bus_id or "")
 
 
-def _reports_of_occupant(group: Group, occupant: Identity) -> Group:
-    remaining = Group(group.vendor)
+def _reports_of_occupant(group: SightingGroup, occupant: Identity) -> SightingGroup:
+    remaining = SightingGroup(group.vendor)
     for sighting in group.sightings:
         remaining.add(_sighting_of_occupant(sighting, occupant))
     return remaining
@@ -112,10 +114,10 @@ def _sighting_of_occupant(sighting: Sighting, occupant: Identity) -> Sighting:
     )
     occupying = Device(occupant.vendor, sighting.device.index, uuid=occupant.uuid, bus_id=occupant.bus_id)
     devices = (replace(report.report.devices[position], parent=None) for report, position in parts)
-    return replace(sighting, device=reduce(combine, (*devices, occupying)), parts=parts)
+    return replace(sighting, device=reduce(combine_devices, (*devices, occupying)), parts=parts)
 
 
-def _problem(group: Group, occupant: Identity) -> tuple[str, Problem]:
+def _problem(group: SightingGroup, occupant: Identity) -> tuple[str, Problem]:
     name = group.device.uuid or group.device.bus_id
     text = f"reported as {name}, but was {occupant.id}: the change is ignored until it is reported twice"
     return group.sightings[0].source, Problem(f"{occupant.vendor} {occupant.device}", text)

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from telemetry_parsers import bounds
-from telemetry_parsers.combining import combine, has_address_or_uuid
+from telemetry_parsers.combining import combine_devices, has_address_or_uuid
 from telemetry_parsers.dataclass import dataclass, replace
-from telemetry_parsers.merge.joining import Group, Sighting
+from telemetry_parsers.merge.joining import Sighting, SightingGroup
 from telemetry_parsers.merge.report_columns import newest_lists
 from telemetry_parsers.model import Device, Problem, SourceReport
 
@@ -21,7 +21,7 @@ _ListedIndices = dict[tuple[str, _IndexSpace], set[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class NumberedSightings:
-    """The sightings with learnt addresses, the sources whose indices changed, and the valid devices of each index."""
+    """The sightings with learnt addresses, the sources whose indices changed (`unmatched`), and what remains learnt."""
 
     sightings: tuple[Sighting, ...]
     unmatched: tuple[str, ...]
@@ -42,7 +42,7 @@ def with_addresses(sightings: Sequence[Sighting], fresh: Iterable[SourceReport],
     be learnt again: a list after a loss and a return has the same indices, but possibly in another order.
     """
     listed_indices = _listed_indices(sightings)
-    learnt = {**learnt, **_invalidated(listed_indices, fresh, learnt)}
+    learnt = {**learnt, **_changed_spaces(listed_indices, fresh, learnt)}
     completed: list[Sighting] = []
     unmatched: dict[str, None] = {}
     for sighting in sightings:
@@ -50,22 +50,23 @@ def with_addresses(sightings: Sequence[Sighting], fresh: Iterable[SourceReport],
         index = sighting.device.index
         if devices is None or index is None or not _needs_address(sighting):
             completed.append(sighting)
-        elif not sighting.attached and listed_indices[sighting.source, _index_space(sighting)] != devices.keys():
+        elif not sighting.is_attached and listed_indices[sighting.source, _index_space(sighting)] != devices.keys():
             unmatched[sighting.source] = None
         else:
-            completed.append(replace(sighting, device=combine(sighting.device, devices.get(index, sighting.device))))
+            device = combine_devices(sighting.device, devices.get(index, sighting.device))
+            completed.append(replace(sighting, device=device))
     return NumberedSightings(tuple(completed), tuple(unmatched), learnt)
 
 
 def sources_without_addresses(sightings: Iterable[Sighting]) -> frozenset[str]:
     """Return the sources whose lists have neither addresses nor UUIDs."""
-    listed_sightings = [sighting for sighting in sightings if not sighting.attached]
+    listed_sightings = [sighting for sighting in sightings if not sighting.is_attached]
     return frozenset(sighting.source for sighting in listed_sightings) - {
         sighting.source for sighting in listed_sightings if has_address_or_uuid(sighting.device)
     }
 
 
-def learn_addresses(groups: Iterable[Group]) -> dict[_IndexSpace, dict[int, Device]]:
+def learn_addresses(groups: Iterable[SightingGroup]) -> dict[_IndexSpace, dict[int, Device]]:
     """Learn the address and UUID of each index from lists in which every device has an address or a UUID."""
     learnt: dict[_IndexSpace, dict[int, Device]] = {}
     incomplete: set[_IndexSpace] = set()
@@ -73,7 +74,7 @@ def learn_addresses(groups: Iterable[Group]) -> dict[_IndexSpace, dict[int, Devi
         identified = Device(group.vendor, bus_id=group.device.bus_id, uuid=group.device.uuid)
         for sighting in group.sightings:
             index = sighting.device.index
-            if sighting.attached or index is None or sighting.device.partition is not None:
+            if sighting.is_attached or index is None or sighting.device.partition is not None:
                 continue
             if (
                 not has_address_or_uuid(identified)
@@ -83,23 +84,23 @@ def learn_addresses(groups: Iterable[Group]) -> dict[_IndexSpace, dict[int, Devi
     return {space: identified for space, identified in learnt.items() if space not in incomplete}
 
 
-def remember_learnt(learnt: Learnt, now: Learnt) -> Learnt:
-    """Combine the devices that were learnt before and now. If a vendor has too many index spaces, drop the old ones."""
-    combined = {**learnt, **now}
+def remember_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
+    """Add the newly learnt devices. If a vendor has too many index spaces, keep only its newly learnt ones."""
+    combined = {**learnt, **newly_learnt}
     if len(combined) <= bounds.MAX_INDEX_SPACES:
         return combined
     spaces = Counter(vendor for vendor, _ in combined)
     return {
         space: devices
         for space, devices in combined.items()
-        if space in now or spaces[space[0]] <= bounds.MAX_INDEX_SPACES
+        if space in newly_learnt or spaces[space[0]] <= bounds.MAX_INDEX_SPACES
     }
 
 
-def _invalidated(
+def _changed_spaces(
     listed: _ListedIndices, fresh: Iterable[SourceReport], learnt: Learnt
 ) -> dict[_IndexSpace, dict[int, Device]]:
-    """Return an empty mapping for each index space whose indices in the list differ from the learnt ones."""
+    """Return an empty mapping for each index space whose listed indices differ from the learnt indices."""
     changed = {space for (_, space), indices in listed.items() if space in learnt and indices != learnt[space].keys()}
     return {space: {} for space in (*changed, *_empty_spaces(fresh)) if space in learnt}
 
@@ -113,7 +114,7 @@ def _empty_spaces(fresh: Iterable[SourceReport]) -> Iterator[_IndexSpace]:
 def _listed_indices(sightings: Iterable[Sighting]) -> _ListedIndices:
     indices_by_space: _ListedIndices = {}
     for sighting in sightings:
-        if not sighting.attached and sighting.device.partition is None:
+        if not sighting.is_attached and sighting.device.partition is None:
             indices_by_space.setdefault((sighting.source, _index_space(sighting)), set()).add(sighting.device.index)
     return indices_by_space
 

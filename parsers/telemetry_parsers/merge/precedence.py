@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 
 from telemetry_parsers import bounds
-from telemetry_parsers.merge.identity import Named
+from telemetry_parsers.merge.identity import NamedDevice
 from telemetry_parsers.merge.joining import FORM_RANK
 from telemetry_parsers.merge.report_columns import ABSENCE_RANK, MERGE_METRICS, NUMBER, RATIO, RATIO_OF, FreshReports
 from telemetry_parsers.model import Absent, SourceReport
@@ -23,29 +23,30 @@ NO_POSITION = -1
 Pins = MutableMapping[tuple[str, str, str], str]
 
 
-def _is_other_power(report: SourceReport, position: int, named: Named) -> bool:
-    own_kind = named.identity.power_kind
+def _is_other_power_kind(report: SourceReport, position: int, device: NamedDevice) -> bool:
+    own_kind = device.identity.power_kind
     kind = dict(report.report.devices[position].facts).get("power_kind")
     return own_kind is not None and kind is not None and kind != own_kind
 
 
-def choose(
-    named: Named, fresh: FreshReports, counters: Pins, pending_vendors: Collection[str]
+def choose_readings(
+    device: NamedDevice, fresh: FreshReports, counters: Pins, pending_vendors: Collection[str]
 ) -> dict[ReadingKey, Choice]:
-    """Return the best choice for each metric and label. Once all sources were polled, a counter keeps its source."""
-    may_pin = named.identity.vendor not in pending_vendors
+    """Return the best choice for each metric and label. A counter keeps its source once all sources were polled."""
+    may_pin = device.identity.vendor not in pending_vendors
     best: dict[ReadingKey, Choice] = {}
-    for report, position in named.group.parts:
+    for report, position in device.group.parts:
         number = fresh.number_of[report.source, report.poll]
         shape, rank = fresh.reports[number].shape, fresh.preferences[number]
         form = FORM_RANK[report.report.form]
-        is_other_power = _is_other_power(report, position, named)
+        is_other_power = _is_other_power_kind(report, position, device)
         for offset in shape.by_device.get(position, ()):
             key, choice = shape.columns.keys[offset], (shape.ranks[offset], form, rank, number, offset)
             if key in best and best[key] <= choice:
                 continue
             is_counted = offset in shape.columns.counters and choice[0] == NUMBER
-            if is_counted and not _is_pinned_to(counters, (named.identity.id, *key), report.source, may_pin=may_pin):
+            counter = (device.identity.id, *key)
+            if is_counted and not _is_pinned_to(counters, counter, report.source, may_pin=may_pin):
                 continue
             if key[0] == _POWER and is_other_power:
                 continue
@@ -102,10 +103,10 @@ class MissingMetrics:
         self._fresh = fresh
         self._cached: dict[tuple[frozenset[str], tuple[int, ...]], dict[ReadingKey, Choice]] = {}
 
-    def find_absences(self, named: Named, chosen: Mapping[ReadingKey, Choice]) -> Mapping[ReadingKey, Choice]:
+    def find_absences(self, device: NamedDevice, chosen: Mapping[ReadingKey, Choice]) -> Mapping[ReadingKey, Choice]:
         """Return an absence for each metric that some source of the device can report, but none did."""
         listings = tuple(
-            self._fresh.number_of[sighting.listing.source, sighting.listing.poll] for sighting in named.group.sightings
+            self._fresh.number_of[sighting.listing.source, sighting.listing.poll] for sighting in device.group.sightings
         )
         reported = frozenset(metric for metric, _ in chosen)
         key = (reported, listings)

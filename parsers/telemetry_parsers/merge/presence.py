@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from telemetry_parsers import bounds
-from telemetry_parsers.combining import has_address_or_uuid, same_slot, slot_of, without_domain
+from telemetry_parsers.combining import has_address_or_uuid, is_same_slot, slot_of, without_domain
 from telemetry_parsers.dataclass import dataclass, replace
-from telemetry_parsers.merge.identity import Named
-from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.merge.identity import NamedDevice
+from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.new_devices import ENOUGH_WITNESSES
 from telemetry_parsers.model import Identity, Problem
 
@@ -55,13 +55,13 @@ class Presence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lists:
+class _DeviceLists:
     """The current device lists: their sources, the sources that list only indices, the listed devices, and the time."""
 
     listing_sources: Collection[str]
     numbering_sources: Collection[str]
     seen: Collection[str]
-    returned: _Returned
+    returned: _ReturnedDevices
     wall: float
 
     def would_be_listed(self, identity: Identity) -> bool:
@@ -70,8 +70,8 @@ class _Lists:
         return any(source in self.listing_sources and source not in uninformative for source in identity.listed_by)
 
 
-class _Returned:
-    """Lost devices that returned. If another device was reported in such a slot meanwhile, that was an error."""
+class _ReturnedDevices:
+    """Lost devices that returned. A device that was reported in such a slot meanwhile never existed."""
 
     def __init__(self, identities: Iterable[Identity]) -> None:
         self._kinds: set[tuple[str, str | None]] = set()
@@ -85,8 +85,8 @@ class _Returned:
                     slot_of(identity.bus_id, identity.partition)
                 )
 
-    def replaces(self, identity: Identity) -> bool:
-        """Return whether the missing device was probably a garbled line about a device that has returned."""
+    def were_reported_as(self, identity: Identity) -> bool:
+        """Return whether the missing device was probably a returned device that was reported with a garbled line."""
         if not self._kinds:
             return False
         if identity.polls < ENOUGH_WITNESSES:
@@ -98,7 +98,8 @@ class _Returned:
             return False
         slot = slot_of(identity.bus_id, identity.partition)
         return any(
-            same_slot(returned_slot, slot) for returned_slot in self._slots.get(_address(identity, identity.bus_id), ())
+            is_same_slot(returned_slot, slot)
+            for returned_slot in self._slots.get(_address(identity, identity.bus_id), ())
         )
 
 
@@ -107,7 +108,7 @@ def _address(identity: Identity, bus_id: str) -> _Address:
 
 
 def _updated_missing(
-    identity: Identity, lists: _Lists, with_address: Collection[tuple[str, int | None]]
+    identity: Identity, lists: _DeviceLists, with_address: Collection[tuple[str, int | None]]
 ) -> Identity | None:
     is_missing = lists.would_be_listed(identity)
     if is_missing and identity.parent is not None and identity.parent in lists.seen:
@@ -116,7 +117,7 @@ def _updated_missing(
     is_listed_by_address = identity.index is not None and (identity.vendor, identity.index) in with_address
     if is_missing and is_listed_by_address and not has_address_or_uuid(identity):
         return None
-    if lists.returned.replaces(identity):
+    if lists.returned.were_reported_as(identity):
         return None
     if identity.lost_since is not None:
         return identity if lists.wall - identity.lost_since < FORGET_AFTER_SECONDS else None
@@ -125,22 +126,20 @@ def _updated_missing(
 
 def update(
     state: MergeState,
-    named: Sequence[Named],
+    devices: Sequence[NamedDevice],
     listing_sources: Collection[str],
     numbering_sources: Collection[str],
     wall: float,
 ) -> Presence:
-    """Return the presence of all devices after comparing the remembered devices with the current lists.
-
-    `listing_sources` have a fresh list of devices. The lists of `numbering_sources` have only indices, which cannot
-    show that a device with an address is missing.
-    """
-    seen = {item.identity.id: _updated_listed(item) for item in named}
+    """Compare the remembered devices with the current lists, and return the new presence of all devices."""
+    # `listing_sources` have a fresh list of devices. The lists of `numbering_sources` have only indices, which cannot
+    # show that a device with an address is missing.
+    seen = {device.identity.id: _listed_identity(device) for device in devices}
     previous: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
     returned = [
         seen[identity.id] for identity in state.identities if identity.lost_since is not None and identity.id in seen
     ]
-    lists = _Lists(listing_sources, numbering_sources, seen, _Returned(returned), wall)
+    lists = _DeviceLists(listing_sources, numbering_sources, seen, _ReturnedDevices(returned), wall)
     with_address = {
         (identity.vendor, identity.index) for identity in {**previous, **seen}.values() if has_address_or_uuid(identity)
     }
@@ -166,15 +165,15 @@ def update(
     )
 
 
-def _updated_listed(named: Named) -> Identity:
-    sources = tuple(sorted({sighting.source for sighting in named.group.sightings}))
-    return replace(named.identity, listed_by=sources, lost_since=None)
+def _listed_identity(device: NamedDevice) -> Identity:
+    sources = tuple(sorted({sighting.source for sighting in device.group.sightings}))
+    return replace(device.identity, listed_by=sources, lost_since=None)
 
 
 def _limit_missing(
     missing: Sequence[Identity], forgotten: Mapping[tuple[str, str], int]
 ) -> tuple[Sequence[Identity], Mapping[tuple[str, str], int]]:
-    kept = within_limits(missing) if len(missing) > bounds.MAX_LOST else missing
+    kept = keep_most_seen(missing) if len(missing) > bounds.MAX_LOST else missing
     if len(kept) == len(missing) and not forgotten:
         return kept, {}
     lost = Counter(identity.vendor for identity in kept if identity.lost_since is not None)
@@ -186,7 +185,7 @@ def _limit_missing(
     return kept, dict(counts)
 
 
-def within_limits(missing: Iterable[Identity]) -> list[Identity]:
+def keep_most_seen(missing: Iterable[Identity]) -> list[Identity]:
     """Return the missing devices. If there are too many, keep those that were seen most often."""
     free: dict[tuple[str, bool], int] = {}
     kept: list[Identity] = []

@@ -33,11 +33,11 @@ _VALUE_OF = attrgetter("value")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class ReportColumns:
     """The names of a report's valid readings, without their values. Memory ratios that are derived from them follow."""
 
     names: Names
-    extra: Mapping[str, Metric]
+    plugin_metrics: Mapping[str, Metric]
     positions: tuple[int, ...]  # of the valid readings in the report; unknown metrics are left out
     keys: tuple[ReadingKey, ...]
     devices: tuple[int | None, ...]
@@ -60,9 +60,9 @@ class Columns:
         return tuple(checked)
 
 
-def columns(names: Names, extra: Mapping[str, Metric]) -> Columns:
-    """Return the columns of a report whose readings have these names; `extra` are metrics that plugins declare."""
-    metrics = {key: BY_KEY.get(key) or extra.get(key) for key in names[1] if key not in MERGE_METRICS}
+def create_columns(names: Names, plugin_metrics: Mapping[str, Metric]) -> ReportColumns:
+    """Return the columns of a report whose readings have these names. Plugins declare `plugin_metrics`."""
+    metrics = {key: BY_KEY.get(key) or plugin_metrics.get(key) for key in names[1] if key not in MERGE_METRICS}
     limits_of = {key: limits(metric) for key, metric in metrics.items() if metric is not None}
     counter_keys = {key for key, metric in metrics.items() if metric is not None and metric.kind == "counter"}
     positions = tuple(position for position, key in enumerate(names[1]) if key in limits_of)
@@ -73,9 +73,9 @@ def columns(names: Names, extra: Mapping[str, Metric]) -> Columns:
     keys = {name[1:]: name[1:] for name in offered}
     used, total = ({name[0]: position for name, position in position_of.items() if name[1:] == key} for key in RATIO_OF)
     ratios = {device: (used[device], total[device]) for device in used if device in total and device is not None}
-    return Columns(
+    return ReportColumns(
         names=names,
-        extra=extra,
+        plugin_metrics=plugin_metrics,
         positions=positions,
         keys=(*(keys[name[1:]] for name in offered), *(RATIO for _ in ratios)),
         devices=(*(device for device, _, _ in offered), *ratios),
@@ -93,9 +93,9 @@ def _ratio(used: Value | None, total: Value | None) -> Value | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportShape:
-    """What a report contains apart from its values and times. Reports with equal content share it."""
+    """The content of a report without its values and times. Reports with the same content share one shape."""
 
-    columns: Columns
+    columns: ReportColumns
     absences: Mapping[int, Absent | None]
     devices: tuple[Device, ...]
     traits: tuple[object, ...]
@@ -105,7 +105,7 @@ class ReportShape:
     @classmethod
     def create(
         cls,
-        columns: Columns,
+        columns: ReportColumns,
         absences: Mapping[int, Absent | None],
         devices: tuple[Device, ...],
         traits: tuple[object, ...],
@@ -136,18 +136,19 @@ class CheckedReport:
 
 
 def check_report(
-    report: SourceReport, extra: Mapping[str, Metric] = _NO_METRICS, before: CheckedReport | None = None
+    report: SourceReport, plugin_metrics: Mapping[str, Metric] = _NO_METRICS, before: CheckedReport | None = None
 ) -> CheckedReport:
-    """Return the checked report. An equal shape in `before` is reused. `extra` are metrics that plugins declare."""
+    """Return the checked report. An equal shape in `before` is reused. Plugins declare `plugin_metrics`."""
     shape = before.shape if before is not None else None
     readings = report.report.readings
     names = (tuple(map(_DEVICE_OF, readings)), tuple(map(_METRIC_OF, readings)), tuple(map(_LABEL_OF, readings)))
-    has_same_names = shape is not None and shape.columns.extra is extra and shape.columns.names == names
-    report_columns = shape.columns if shape is not None and has_same_names else columns(names, extra)
-    values = report_columns.values(readings)
+    columns = shape.columns if shape is not None else None
+    if columns is None or columns.plugin_metrics is not plugin_metrics or columns.names != names:
+        columns = create_columns(names, plugin_metrics)
+    values = columns.values(readings)
     # Each value that is not a float: an absence, or None for a missing ratio.
     absences = {position: value for position, value in enumerate(values) if not isinstance(value, float)}
-    properties = (report_columns, absences, report.report.devices, _traits(report))
+    properties = (columns, absences, report.report.devices, _traits(report))
     if shape is None or properties != (shape.columns, shape.absences, shape.devices, shape.traits):
         shape = ReportShape.create(*properties)
     return CheckedReport(report, shape, values)
@@ -163,7 +164,7 @@ NodeShape = tuple[
 ]
 
 
-def preference(report: SourceReport) -> tuple[float, float]:
+def preference_key(report: SourceReport) -> tuple[float, float]:
     """Return the sort key of a report within its source: the shortest interval first, then the newest."""
     # With the newest first, the order would change at every poll, and merge could not reuse its results.
     return report.interval, -report.taken
@@ -177,7 +178,7 @@ def newest_lists(reports: Iterable[SourceReport]) -> dict[str, SourceReport]:
 
 @dataclass(frozen=True, slots=True)
 class FreshReports:
-    """All reports that have not expired, each one's rank (`preferences`) and value offset, and the host's reports."""
+    """All reports that have not expired, with their ranks (`preferences`) and the offsets of their values in `row`."""
 
     reports: tuple[CheckedReport, ...]
     number_of: Mapping[tuple[str, str], int]
@@ -189,7 +190,7 @@ class FreshReports:
     def from_reports(cls, unsorted: Iterable[CheckedReport], now: float) -> FreshReports:
         """Create the collection without reports that have expired at `now`."""
         reports = tuple(sorted((checked for checked in unsorted if checked.report.expires > now), key=_poll_key))
-        preferred = sorted(range(len(reports)), key=lambda number: preference(reports[number].report))
+        preferred = sorted(range(len(reports)), key=lambda number: preference_key(reports[number].report))
         by_source = sorted(preferred, key=lambda number: reports[number].report.source)
         preference_of = {number: rank for rank, number in enumerate(by_source)}
         host = tuple(number for number in reversed(preferred) if None in reports[number].shape.by_device)
@@ -207,7 +208,7 @@ class FreshReports:
         return tuple(checked.report for checked in self.reports)
 
     def shape(self) -> NodeShape:
-        """Return what determines the arrangement: everything in the reports except the values and the exact times."""
+        """Return everything in the reports that determines the arrangement, without the values and exact times."""
         lists = tuple(
             self.number_of[report.source, report.poll] for report in newest_lists(self.source_reports).values()
         )

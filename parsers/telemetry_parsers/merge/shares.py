@@ -24,22 +24,22 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """A group of processes' memory and utilization on a device. Either is None if unknown for one of them."""
+class GroupUsage:
+    """The memory and utilization of a group of processes on a device. A sum is None if one process's part is unknown."""
 
     memory_bytes: float | None
     utilization_ratio: float | None
 
     @classmethod
-    def of_processes(cls, processes: Sequence[Process]) -> Use:
+    def from_processes(cls, processes: Sequence[Process]) -> GroupUsage:
         """Return the sum over these processes; 0 without processes."""
         memory = [process.memory_used_bytes for process in processes]
         busy = [process.utilization_ratio for process in processes]
         return cls(_sum(memory), _sum(busy))
 
 
-def split_card(uses: Sequence[Use]) -> tuple[Share, ...]:
-    """Return each owner's share: by utilization or else by memory, if known for all owners; else equal shares."""
+def split_card(uses: Sequence[GroupUsage]) -> tuple[Share, ...]:
+    """Return the owners' shares. They follow utilization or, if unknown for an owner, memory; otherwise they are equal."""
     if len(uses) == 1:
         return (Share(1.0, "whole"),)
     busy = _fractions([use.utilization_ratio for use in uses])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Library, Plain, Poll, Problem, Report
 from telemetry_parsers.owners.cgroups import owner_in_cgroup
-from telemetry_parsers.ownership import Hold, Owner, Task
+from telemetry_parsers.ownership import Owner, ProcessUsage, Task
 from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
@@ -116,7 +116,7 @@ def _task(data: Plain) -> Task | None:
     task = Task(
         pid, ticks, _number(data.get("started")), user, _text(data, "command"), cgroup.container, owner, cgroup.keys
     )
-    return _with_environment(replace(task, holds=tuple(_parse_holds(data.get("holds")))), data.get("environment"))
+    return _with_environment(replace(task, holds=tuple(_parse_usages(data.get("holds")))), data.get("environment"))
 
 
 def _with_environment(task: Task, environment: Plain) -> Task:
@@ -137,11 +137,11 @@ def _with_environment(task: Task, environment: Plain) -> Task:
     return replace(task, keys=keys, owner=owner)
 
 
-def _parse_holds(data: Plain) -> list[Hold]:
+def _parse_usages(data: Plain) -> list[ProcessUsage]:
     if not isinstance(data, list):
         return []
     return [
-        Hold(_text(item, "bus_id"), _number(item.get("memory_bytes")), _number(item.get("busy_seconds")))
+        ProcessUsage(_text(item, "bus_id"), _number(item.get("memory_bytes")), _number(item.get("busy_seconds")))
         for item in data
         if isinstance(item, dict) and _text(item, "bus_id")
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from telemetry_parsers import bounds, units
-from telemetry_parsers.combining import combine
+from telemetry_parsers.combining import combine_devices
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.metrics import HEALTH_STATES, reading
 from telemetry_parsers.model import Absent, Device, Event, Form, Outcome, Problem, Process, Reading, Report, Value
@@ -121,7 +121,7 @@ class Draft:
         """Fill in unknown fields of a device except its index, and add unknown facts."""
         previous = self._devices[position]
         added = {name: text for name, text in facts.items() if text is not None}
-        device = combine(previous, replace(device, index=None, facts=()))
+        device = combine_devices(previous, replace(device, index=None, facts=()))
         self._devices[position] = replace(device, facts=tuple({**added, **dict(device.facts)}.items()))
 
     def store(self, position: int, targets: Iterable[Target], text: str, where: str, unit: str = "") -> None:

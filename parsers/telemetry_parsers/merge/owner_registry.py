@@ -1,4 +1,4 @@
-"""Groups the claims and tasks of all sources by owner. An owner with its claims and processes is a party."""
+"""Groups the claims and processes of all sources by owner."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_RANKS = 16
 SOURCE = "proc"
 
 
-def with_memory(devices: Sequence[MergedDevice], tasks: Mapping[int, Task]) -> tuple[MergedDevice, ...]:
+def add_memory(devices: Sequence[MergedDevice], tasks: Mapping[int, Task]) -> tuple[MergedDevice, ...]:
     """Add the memory that the kernel reports to processes whose memory the tools do not report."""
     if not any(task.holds for task in tasks.values()):
         return tuple(devices)
@@ -24,7 +24,7 @@ def with_memory(devices: Sequence[MergedDevice], tasks: Mapping[int, Task]) -> t
 
 
 def rank_readings(processes: Sequence[Process], tasks: Mapping[int, Task]) -> tuple[MergedReading, ...]:
-    """Return one reading for each rank of these processes. Several may have the same rank, as children inherit it."""
+    """Return one reading for each distinct rank of these processes. Child processes inherit their parent's rank."""
     ranks_of_tasks = {tasks[process.pid].rank for process in processes if process.pid in tasks}
     distinct = sorted(rank for rank in ranks_of_tasks if rank is not None)
     return tuple(MergedReading(RANK_METRIC, str(rank), 1.0, SOURCE) for rank in distinct[:_MAX_RANKS])
@@ -41,7 +41,7 @@ def _with_kernel_memory(device: MergedDevice, tasks: Mapping[int, Task]) -> Merg
 
 
 def _kernel_memory(task: Task, bus_id: str | None) -> float | None:
-    return next((hold.memory_bytes for hold in task.holds if hold.bus_id == bus_id), None)
+    return next((usage.memory_bytes for usage in task.holds if usage.bus_id == bus_id), None)
 
 
 # If sources report the same owner with different kinds, the first kind in this order is used.
@@ -54,7 +54,7 @@ _TEXTS = tuple(item.name for item in fields(Owner) if item.name not in ("kind", 
 
 
 @dataclass(frozen=True, slots=True)
-class SourcedClaim:
+class SourceClaim:
     """A claim and the source that reported it."""
 
     source: str
@@ -62,88 +62,85 @@ class SourcedClaim:
 
 
 @dataclass(slots=True)
-class Party:
+class OwnerEntry:
     """An owner with the owner's claims and processes."""
 
     owner: Owner
-    claims: list[SourcedClaim] = field(default_factory=list)
+    claims: list[SourceClaim] = field(default_factory=list)
     pids: set[int] = field(default_factory=set)
 
     @property
     def lives(self) -> bool | None:
         """Return whether the owner has not ended, or None if this is unknown. An owner with processes has not ended."""
-        reported = {sourced.claim.lives for sourced in self.claims}
+        reported = {source_claim.claim.lives for source_claim in self.claims}
         return True if self.pids or True in reported else False if False in reported else None
 
     @property
     def started(self) -> float | None:
         """Return the owner's earliest reported start, or None."""
-        return min(
-            (sourced.claim.started for sourced in self.claims if sourced.claim.started is not None), default=None
-        )
+        starts = [source_claim.claim.started for source_claim in self.claims]
+        return min((start for start in starts if start is not None), default=None)
 
 
-class Parties:
-    """The owners on the node. A process belongs to at most one owner."""
+class OwnerRegistry:
+    """All owners on the node, with one entry for each. A process belongs to at most one owner."""
 
-    def __init__(self, claims: Iterable[SourcedClaim], tasks: Mapping[int, Task]) -> None:
+    def __init__(self, claims: Iterable[SourceClaim], tasks: Mapping[int, Task]) -> None:
         ordered = sorted(claims, key=_sort_key)
-        groups = _connected_groups(
-            [_identifying_keys(sourced.claim.keys) | {_name_key(sourced.claim.owner)} for sourced in ordered]
-        )
-        self._by_key: dict[str, Party] = {}
-        self._by_pod: dict[str, list[Party]] = {}
-        self._by_pid: dict[int, Party] = {}
-        self.all: list[Party] = []
-        for group in groups:
+        key_sets = [_identifying_keys(claim.claim.keys) | {_name_key(claim.claim.owner)} for claim in ordered]
+        self._by_key: dict[str, OwnerEntry] = {}
+        self._by_pod: dict[str, list[OwnerEntry]] = {}
+        self._by_pid: dict[int, OwnerEntry] = {}
+        self.entries: list[OwnerEntry] = []
+        for group in _connected_groups(key_sets):
             self._add([ordered[position] for position in group])
         for pid in sorted(tasks):
             self._add_task(tasks[pid])
 
-    def party_of(self, pid: int) -> Party | None:
-        """Return the party of a process, or None if its owner is unknown."""
+    def entry_of(self, pid: int) -> OwnerEntry | None:
+        """Return the entry of a process's owner, or None if the owner is unknown."""
         return self._by_pid.get(pid)
 
-    def _add(self, claims: Sequence[SourcedClaim]) -> None:
-        party = Party(_joined_owner([sourced.claim.owner for sourced in claims]), list(claims))
-        self.all.append(party)
-        for sourced in claims:
-            for key in (*sourced.claim.keys, _name_key(sourced.claim.owner)):
+    def _add(self, claims: Sequence[SourceClaim]) -> None:
+        entry = OwnerEntry(_joined_owner([source_claim.claim.owner for source_claim in claims]), list(claims))
+        self.entries.append(entry)
+        for source_claim in claims:
+            for key in (*source_claim.claim.keys, _name_key(source_claim.claim.owner)):
                 if key.startswith(_POD_KEY):
-                    pods = self._by_pod.setdefault(key, [])
-                    if party not in pods:
-                        pods.append(party)
+                    pod_entries = self._by_pod.setdefault(key, [])
+                    if entry not in pod_entries:
+                        pod_entries.append(entry)
                 else:
-                    self._by_key.setdefault(key, party)
+                    self._by_key.setdefault(key, entry)
 
     def _add_task(self, task: Task) -> None:
         if task.owner is None:
             return
-        party = self._find(task)
-        if party is None:
-            party = Party(task.owner)
-            self.all.append(party)
+        entry = self._find(task)
+        if entry is None:
+            entry = OwnerEntry(task.owner)
+            self.entries.append(entry)
             for key in (*_identifying_keys(task.keys), _name_key(task.owner)):
-                self._by_key.setdefault(key, party)
+                self._by_key.setdefault(key, entry)
         else:
-            party.owner = _joined_owner([party.owner, task.owner])
-        if task.user and not party.owner.user and party.owner.kind in _RUN_AS_OWNER:
-            party.owner = replace(party.owner, user=task.user)
-        party.pids.add(task.pid)
-        self._by_pid[task.pid] = party
+            entry.owner = _joined_owner([entry.owner, task.owner])
+        if task.user and not entry.owner.user and entry.owner.kind in _RUN_AS_OWNER:
+            entry.owner = replace(entry.owner, user=task.user)
+        entry.pids.add(task.pid)
+        self._by_pid[task.pid] = entry
 
-    def _find(self, task: Task) -> Party | None:
+    def _find(self, task: Task) -> OwnerEntry | None:
         owner_key = _name_key(task.owner) if task.owner is not None else ""
-        party = next((self._by_key[key] for key in (*task.keys, owner_key) if key in self._by_key), None)
-        if party is not None:
-            return party
-        pods = [party for key in task.keys if key.startswith(_POD_KEY) for party in self._by_pod.get(key, ())]
-        return min(pods, key=lambda party: party.owner.name, default=None)
+        entry = next((self._by_key[key] for key in (*task.keys, owner_key) if key in self._by_key), None)
+        if entry is not None:
+            return entry
+        pod_entries = [entry for key in task.keys if key.startswith(_POD_KEY) for entry in self._by_pod.get(key, ())]
+        return min(pod_entries, key=lambda entry: entry.owner.name, default=None)
 
 
-def _sort_key(sourced: SourcedClaim) -> tuple[int, str, str, str]:
-    claim = sourced.claim
-    return _KIND_ORDER[claim.owner.kind], claim.owner.name, sourced.source, repr(claim)
+def _sort_key(source_claim: SourceClaim) -> tuple[int, str, str, str]:
+    claim = source_claim.claim
+    return _KIND_ORDER[claim.owner.kind], claim.owner.name, source_claim.source, repr(claim)
 
 
 def _name_key(owner: Owner) -> str:
@@ -155,7 +152,7 @@ def _identifying_keys(keys: Collection[str]) -> set[str]:
 
 
 def _connected_groups(keys: Sequence[set[str]]) -> list[list[int]]:
-    """Group the positions whose sets of keys are connected by common keys. Groups are ordered by first position."""
+    """Return groups of positions whose sets of keys share keys, directly or through other sets of the group."""
     leader_of: dict[str, int] = {}
     leaders = list(range(len(keys)))
 

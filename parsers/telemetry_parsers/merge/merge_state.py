@@ -10,7 +10,7 @@ from telemetry_parsers.model import Device, Identity
 
 @dataclass(frozen=True, slots=True)
 class MergeState:
-    """The remembered devices, and what must be remembered about them because later reports may omit it."""
+    """The remembered devices, and facts about them that later reports may omit."""
 
     identities: tuple[Identity, ...] = ()
     # For each device id: the number of lists with the device since the start, and the time of the newest list.
