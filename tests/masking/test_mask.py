@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.captures import Case, own_cases, registered_parsers, shared_files, shared_text, text_capture
+from kits.captures import ROOT, Case, own_cases, registered_parsers, shared_files, shared_text, text_capture
 from kits.planted_identities import PLACES, PLANTS, assert_same_readings, check_planted, planted, with_one_plant
 from telemetry_daemon.masking.mask import Mask, names_here
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
@@ -59,6 +59,8 @@ SECRETS = (
     ("telemetry 0.2.0 on qv, run as wu, in the groups wu video\n", "qv"),
     ("run as wu, in the groups wu video\n", "wu"),
     ("10.0.0.1\n", "10.0.0.1"),
+    ("see /data/anna/docs/install.md\n", "anna"),
+    ("see docs/anna.md and docs/install.md\n", "anna"),
     ("100.100.100.100\n", "100.100.100.100"),
 )
 NOT_SECRET = (
@@ -88,7 +90,9 @@ NOT_SECRET = (
     "energy_accumulator (15.259uJ (2^-16)): 209852498314\n",
     "Linuxversion6.14.0-24-generic, Linux version 6.8.0-1021-azure-fde\n",
     "telemetry top --replay /var/lib/telemetry/flights/20261126T105327Z-xid_31.jsonl.gz\n",
-    "see docs/owners.md and docs/writing-a-parser.md; /dev/dri/renderD*, /proc/meminfo, /opt/tops/bin\n",
+    *(f"remedy: see {path.relative_to(ROOT)}, or docs/owners.md has it\n" for path in ROOT.glob("docs/**/*.md")),
+    "/dev/dri/renderD*, /proc/meminfo, /opt/tops/bin, /dev/mkfd, /dev/xpuctrl, /dev/cambricon_ctl, /etc/modprobe.d\n",
+    "the daemon has other settings than this command for sources, paths, parsers or ranks\n",
     "token expired, unexpected token in line 3\n",
     "selftest: pass=12 fail=0, open /dev/mxcd failed\n",
 )

@@ -269,7 +269,7 @@ def _findings(own: Snapshot, daemon: LocalDaemon) -> Iterator[tuple[str, str]]:
         yield f"the address of compat.{exporter} cannot be served", _PORT_REMEDY
     if view.is_real:
         if view.settings_hash and view.settings_hash != daemon.settings_hash:
-            what = "the daemon has other settings than this command: other sources, paths, parsers or ranks"
+            what = "the daemon has other settings than this command for sources, paths, parsers or ranks"
             yield what, _OTHER_READINGS_REMEDY
         yield from _source_differences(own, view.snapshot)
         yield from _device_differences(own, view.snapshot)

@@ -250,7 +250,8 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?i:\bpid[=: ]{1,2}'?[0-9]{1,10}'?[, ]{1,3}(?:name|comm|process)[=: ]{1,2})(?P<value>[^\s,;]+)", "names"),
     # In environments: every value.
     (r"^(?:export )?(?!PCI_)[A-Z][A-Z0-9]*_[A-Z0-9_]+=(?P<value>\S+)$", "names"),
-    # Paths.
+    # Paths. The pages of our documentation, which remedies name, are kept.
+    (r"(?<![\w./~-])(?P<value>docs/(?:vendors/[a-zA-Z]+|agents|alerts|architecture|check|compatibility|configuration|fleet|install|kubernetes|metrics|outputs|owners|page|peaks|performance|profile|python|recordings|security|top|troubleshooting|web-configuration|writing-a-parser)\.md)(?![\w/])", "keep"),
     (r"(?P<value>[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s\"'<>|]+)", "names"),
     (r"(?<![\w])(?P<value>(?:[A-Za-z_][\w.+%-]{0,63}@|\w[\w.+%-]{0,63}@(?=[A-Za-z]))[\w.:-]*\w(?:/[\w./~-]*)?)", "names"),
     (r"(?<![\w)])(?P<value>(?:[A-Za-z]:\\{1,2}|\\{2,4}(?=\w+\\))[^\s\"'|,;<>]+)", "names"),
