@@ -19,7 +19,6 @@ _PATH = re.compile(r"(?:==> )?(\S{1,400}?)(?: <==)?\s{0,4}\Z")
 _RULE = re.compile(r":{6,40}\s{0,4}\Z")
 _TTAR = re.compile(r"Path: (\S{1,400})\Z")
 _TTAR_LINES = re.compile(r"Lines: ([0-9]{1,6})\Z")
-_TTAR_LINK = re.compile(r"SymlinkTo: (\S{1,400})\Z")
 _GREP = re.compile(
     r"(\S{0,300}(?:card[0-9]{1,4}/device|:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|nodes/[0-9]{1,4}|kfd/proc/[0-9]{1,10}"
     r"|module/[a-z]{1,12})/[^\s:]{1,120}):(.*)\Z"
@@ -108,15 +107,12 @@ def _read_ttar(lines: Sequence[Line]) -> list[Output]:
         if path is None:
             continue
         count = _TTAR_LINES.match(lines[position].text)
-        link = _TTAR_LINK.match(lines[position].text)
         if count is not None:
             body = lines[position + 1 : position + 1 + int(count[1])]
             # A file with missing lines is not read: the archive is truncated there.
             if len(body) == int(count[1]) and all(line.ended for line in body):
                 files.append(Output(path[1], text="\n".join(line.text for line in body), status=0))
             position += 1 + int(count[1])
-        elif link is not None:
-            files.append(Output(path[1], text=link[1], status=0))
     return files
 
 
