@@ -26,7 +26,7 @@ from telemetry_daemon.simulate.source import SimulatedReader, parser_of
 from telemetry_daemon.simulate.workload import PATTERNS, Job
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.attribution import Attribution
-from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.health import SourceFacts, result_of
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
@@ -266,7 +266,7 @@ class SimulatedNode:
         report = source.parser.parse(capture) if capture.failure is None else None
         # The interval is that of the scrapes here: between two scrapes nothing expires and every poll is integrated.
         interval = float(max(STEP_SECONDS, poll.interval))
-        self._store.put(source.parser.name, poll, capture, report, judge(capture, report, 0), interval)
+        self._store.put(source.parser.name, poll, capture, report, result_of(capture, report, 0), interval)
 
     def _capture(self, source: _Source, poll: Poll) -> Capture:
         capture = source.reader.read(poll, Targets())

@@ -13,7 +13,7 @@ from telemetry_daemon.simulate.simulation import NO_FAULTS, Faults
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import Events
-from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.health import SourceFacts, result_of
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
@@ -56,7 +56,7 @@ def courses(node: str, faults: Faults, step_seconds: float) -> Iterator[tuple[Sn
                 due[number] = times["now"] + poll.interval
                 capture = source.reader.read(poll, Targets())
                 report = source.parser.parse(capture)
-                store.put(source.parser.name, poll, capture, report, judge(capture, report, 0), poll.interval)
+                store.put(source.parser.name, poll, capture, report, result_of(capture, report, 0), poll.interval)
         history.end_slots(store.snapshot)
         yield store.snapshot(), history
         times["now"] += step_seconds

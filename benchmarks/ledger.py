@@ -19,7 +19,7 @@ from side_by_side.options import QUICK, extent
 
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.ledger import Ledger
-from telemetry_daemon.state.ledger_file import content_of
+from telemetry_daemon.state.ledger_file import encode_ledger
 from telemetry_parsers.model import MergedDevice, MergedReading
 from telemetry_parsers.ownership import Allocation, Owner
 from telemetry_parsers.readings import Origin, Readings
@@ -95,7 +95,7 @@ def row(cards: int) -> Sequence[str]:
         if number % _PAGE_EVERY == 0:
             spent.on("page", lambda fresh=fresh: [ledger.with_totals(device) for device in fresh])
         if number % _SAVED_EVERY == 0:
-            spent.on("save", lambda: content_of(saved) if (saved := ledger.state_to_save()) else "")
+            spent.on("save", lambda: encode_ledger(saved) if (saved := ledger.state_to_save()) else "")
     gc.collect()
     more = processes.memory(os.getpid()).first - before
     alone_seconds = spent.typical("alone")

@@ -22,7 +22,7 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.health import SourceFacts, result_of
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
@@ -81,7 +81,7 @@ def print_polls(polls: int) -> None:
         poll = parser.polls[0]
         capture = source.reader.read(poll, Targets())
         report = None if capture.failure else parser.parse(capture)
-        store.put(parser.name, poll, capture, report, judge(capture, report, 0), 1.0)
+        store.put(parser.name, poll, capture, report, result_of(capture, report, 0), 1.0)
         renderer.text(store.snapshot())
         if count in (_FIRST_POLLS, polls):
             gc.collect()
@@ -118,7 +118,7 @@ def half_an_hour(cards: int, *, keeps: bool) -> float:
             times.now += SLOT_SECONDS / 2
             capture = source.reader.read(poll, Targets())
             report = parser.parse(capture)
-            store.put(parser.name, poll, capture, report, judge(capture, report, 0), poll.interval)
+            store.put(parser.name, poll, capture, report, result_of(capture, report, 0), poll.interval)
         history.end_slots(store.snapshot)
     gc.collect()
     return processes.memory(os.getpid()).first

@@ -16,7 +16,7 @@ from telemetry_daemon.simulate.demo import Groups, counts_by_vendor, parse_demo
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.health import SourceFacts, result_of
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.prometheus.renderer import EOF, Renderer, Syntax
@@ -100,7 +100,7 @@ class Course:
         # The host is read by the real clock. On this node the reading gets the current simulated time.
         capture = replace(capture, monotonic_time=self._clock.monotonic(), wall_time=self._clock.wall())
         report = None if capture.failure else parser.parse(capture)
-        self._store.put(parser.name, poll, capture, report, judge(capture, report, 0), interval)
+        self._store.put(parser.name, poll, capture, report, result_of(capture, report, 0), interval)
 
 
 class FleetNode:

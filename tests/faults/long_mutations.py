@@ -12,7 +12,7 @@ from kits.fed_node import FedNode
 from state.test_bounds import weight
 from telemetry_daemon.recordings.alarms import AlarmDetector
 from telemetry_daemon.recordings.last_minutes import Line, RecentCaptures
-from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.health import SourceFacts, result_of
 from telemetry_daemon.state.history import History
 from telemetry_exporters.documents import snapshot_json
 from telemetry_exporters.prometheus import renderer
@@ -37,7 +37,7 @@ class DamagedNode(FedNode):
         super().__init__([SourceFacts(parser.name, parser.vendor, parser.gives) for parser in parsers])
         self.dice, self.ring = random.Random(SEED), RecentCaptures()
         self.alarms, self.history = AlarmDetector(lambda _: None, lambda: self.now), History(self.clock)
-        self.store = self.new_store(history=self.history, watch=self.alarms)
+        self.store = self.new_store(history=self.history, observer=self.alarms)
 
     def live(self, minutes: float) -> int:
         end = self.now + 60.0 * minutes
@@ -56,7 +56,7 @@ class DamagedNode(FedNode):
         now = replace(capture, poll=poll.name, monotonic_time=self.now, wall_time=self.wall, seconds=0.01)
         report = parser.parse(now)
         self.ring.add(Line(source, poll.name, self.now, capture_line(now)))
-        self.store.put(source, poll, now, report, judge(now, report, 0), STEP_SECONDS)
+        self.store.put(source, poll, now, report, result_of(now, report, 0), STEP_SECONDS)
 
     def _damaged(self, source: str) -> Capture:
         capture = self.dice.choice(self.captures[source])

@@ -12,7 +12,7 @@ from kits.tool_node import TOOL, series, tool_node
 from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.recordings.flight_recorder import Writer
 from telemetry_daemon.recordings.last_minutes import Line, RecentCaptures
-from telemetry_daemon.state.devices_file import DeviceMemory, load
+from telemetry_daemon.state.devices_file import DevicesFileWriter, load
 from telemetry_daemon.state.flights import list_flights, name_of
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain, decode_line, encode_line
 from telemetry_parsers.model import Capture, Identity, Library
@@ -56,7 +56,7 @@ def test_the_textfile_stays_whole_and_comes_back(tmp_path: Path, disk: SmallDisk
 def test_what_could_not_be_remembered_is_once_there_is_room(disk: SmallDisk, caplog: pytest.LogCaptureFixture) -> None:
     path = disk.folder / "devices.json"
     first, second = (Identity(id=name, vendor="acme", device="0", model="A1") for name in ("ACME-1", "ACME-2"))
-    memory = DeviceMemory(path, 0.0)
+    memory = DevicesFileWriter(path, 0.0)
     memory.save((first,))
     disk.fill()
     for _ in range(3):

@@ -10,7 +10,7 @@ from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_sources
 from telemetry_daemon.state.accumulate import INTEGRALS, Accumulator
 from telemetry_daemon.state.attribution import Attribution
-from telemetry_daemon.state.health import PollResult, SourceFacts, judge
+from telemetry_daemon.state.health import PollResult, SourceFacts, result_of
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.state.store_state import AcceptedAttempt
 from telemetry_daemon.times import Clock
@@ -144,7 +144,7 @@ class DemoNode(FedNode):
             cpu_seconds=0.001,
         )
         report = source.parser.parse(capture) if capture.failure is None else None
-        self.store.put(source.parser.name, poll, capture, report, judge(capture, report, 0), interval)
+        self.store.put(source.parser.name, poll, capture, report, result_of(capture, report, 0), interval)
 
 
 def demo_snapshots(cards: str, times: int = 4) -> Sequence[Snapshot]:

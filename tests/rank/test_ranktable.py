@@ -12,7 +12,7 @@ from kits.captures import own_case
 from kits.command_line import run_main
 from kits.rank_tables import version_1, version_2, written
 from telemetry_daemon.config.settings import RankSettings
-from telemetry_daemon.state.ranks import MAX_FILE_BYTES, SMALL_FILE_BYTES, RankWatch, names_of_node, read
+from telemetry_daemon.state.ranks import MAX_FILE_BYTES, SMALL_FILE_BYTES, RankTableWatcher, names_of_node, read
 from telemetry_exporters.documents import snapshot_json
 from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
@@ -207,7 +207,7 @@ def put():
 
 @pytest.fixture
 def watch(path, put):
-    return RankWatch(RankSettings(str(path), "10.0.0.1"), put.append)
+    return RankTableWatcher(RankSettings(str(path), "10.0.0.1"), put.append)
 
 
 def test_the_ranks_of_this_node_by_chip_as_it_is_set(path, watch, put):
@@ -264,7 +264,7 @@ def test_a_bad_or_unfinished_table_takes_the_ranks_away(path, watch, put, bad):
 def test_a_node_whose_address_comes_after_the_table_finds_itself_in_it(path, put):
     """At boot the network may be up later than the daemon."""
     names = [frozenset({"n1"}), frozenset({"n1"}), frozenset({"n1", "10.0.0.1"})]
-    watch = RankWatch(RankSettings(str(path)), put.append, names=lambda: names.pop(0))
+    watch = RankTableWatcher(RankSettings(str(path)), put.append, names=lambda: names.pop(0))
     path.write_text(written(version_1()))
     for _ in range(3):
         watch.check()

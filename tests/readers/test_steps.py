@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kits.waiting import comes_true
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.steps import MAX_NEW_OF_A_USER, StepsReader
-from telemetry_daemon.state.steps import Steps
+from telemetry_daemon.state.steps import StepMetrics
 from telemetry_parsers import steps
 from telemetry_parsers.model import Capture, MergedDevice, Output, Report
 from telemetry_parsers.owners.privacy import Privacy
@@ -155,7 +155,7 @@ def test_a_file_of_any_content_costs_itself_only(changed: dict[str, object]) -> 
 
 
 def test_jobs_that_are_not_reported_by_name_stay_different_ones() -> None:
-    counted = Steps(Privacy("name", "name", "none", b"key"))
+    counted = StepMetrics(Privacy("name", "name", "none", b"key"))
     counts = told_of([file_of(job_id="secret-one"), file_of(job_id="secret-two")]).steps
     samples = counted.samples(counts, [MergedDevice("nvidia", 0, UUID, "nvidia0", "H100", UUID)])
     jobs = [dict(sample.labels)["job_id"] for sample in samples["telemetry_steps_total"]]

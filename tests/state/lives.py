@@ -7,7 +7,7 @@ from unittest import mock
 from kits.changing_node import FACTS, Step, steps
 from kits.fed_node import FedNode
 from telemetry_daemon.state import store as store_module
-from telemetry_daemon.state.health import Statuses, StatusInput
+from telemetry_daemon.state.health import StatusCache, StatusInput
 from telemetry_exporters.documents import snapshot_json
 from telemetry_exporters.prometheus.renderer import Renderer, Syntax
 from telemetry_parsers.merge import merged, report_columns
@@ -54,7 +54,7 @@ class Forgetful(Life):
     """The same store, which keeps nothing between two steps."""
 
     def __init__(self) -> None:
-        with mock.patch.object(store_module, "Statuses", _NoStatuses):
+        with mock.patch.object(store_module, "StatusCache", _NoStatuses):
             super().__init__()
 
     def page(self) -> bytes:
@@ -69,7 +69,7 @@ class Forgetful(Life):
 
 class _NoStatuses:
     def update(self, inputs: Iterable[StatusInput], now: float) -> tuple[SourceStatus, ...]:
-        return Statuses().update(inputs, now)
+        return StatusCache().update(inputs, now)
 
 
 def _merge(*given: Any, before: MergedNode | None, **named: Any) -> MergedNode:

@@ -226,12 +226,12 @@ LASTING, XID = Event(0, "error_1", is_ongoing=True), Event(0, "xid_31")
 )
 def test_watch_receives_new_events_only(reports: list[tuple[Event, ...]], expected: list[str]) -> None:
     received = Heard()
-    accumulator = Accumulator(watch=received)
+    accumulator = Accumulator(observer=received)
     for events in reports:
         accumulator.add_events(("npu-smi", "errors"), ["NPU-a"], events, 1_800_000_000.0)
     assert received.codes == expected
     others = Heard()
-    accumulator = Accumulator(watch=others)
+    accumulator = Accumulator(observer=others)
     accumulator.add_events(("npu-smi", "other"), ["NPU-a"], (), 1_800_000_000.0)
     accumulator.add_events(("npu-smi", "errors"), ["NPU-a"], (LASTING,), 1_800_000_000.0)
     assert others.codes == [], "another poll was first"

@@ -229,7 +229,7 @@ def test_counters_with_new_names_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
 def test_labels_with_new_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "MAX_PINNED_COUNTERS", 1000)
     node, alarms, words = Node(), AlarmDetector(lambda _: None, float), bounds.MAX_WORDS // 2
-    node.store = node.new_store(history=History(node.clock), watch=alarms)
+    node.store = node.new_store(history=History(node.clock), observer=alarms)
     labelled = [metric.key for metric in DEVICE_METRICS if metric.label]
 
     def live(polls: Iterable[int]) -> int:

@@ -27,11 +27,11 @@ def test_saved_devices_are_loaded_without_simulated_ones(tmp_path, caplog):
 
 def test_file_keeps_the_time_of_its_creation(tmp_path):
     path = devices_file.path_in(str(tmp_path))
-    assert [devices_file.DeviceMemory(path, now).remembered.since for now in (100.5, 200.5)] == [100.5, 200.5]
-    devices_file.DeviceMemory(path, 300.5).save((CARD,))
-    assert devices_file.DeviceMemory(path, 400.5).remembered.since == devices_file.load(path).since == 300.5
+    assert [devices_file.DevicesFileWriter(path, now).stored.since for now in (100.5, 200.5)] == [100.5, 200.5]
+    devices_file.DevicesFileWriter(path, 300.5).save((CARD,))
+    assert devices_file.DevicesFileWriter(path, 400.5).stored.since == devices_file.load(path).since == 300.5
     path.unlink()
-    assert devices_file.DeviceMemory(path, 500.5).remembered.since == 500.5
+    assert devices_file.DevicesFileWriter(path, 500.5).stored.since == 500.5
 
 
 def test_file_of_an_earlier_version_has_no_time(tmp_path):
@@ -40,8 +40,8 @@ def test_file_of_an_earlier_version_has_no_time(tmp_path):
     document = json.loads(path.read_text())
     del document["since"], document["events"]
     path.write_text(json.dumps(document))
-    memory = devices_file.DeviceMemory(path, 200.5)
-    assert memory.remembered == StoredDevices((CARD,), since=0.0)
+    memory = devices_file.DevicesFileWriter(path, 200.5)
+    assert memory.stored == StoredDevices((CARD,), since=0.0)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_file_of_root_is_readable_for_the_service(tmp_path):
 
 def test_concurrent_saves_leave_one_valid_file(tmp_path, caplog):
     path = devices_file.path_in(str(tmp_path))
-    memory = devices_file.DeviceMemory(path, 0.0)
+    memory = devices_file.DevicesFileWriter(path, 0.0)
     cards = [tuple(Identity(f"GPU-{n}-{k}", "nvidia", "0", "X") for k in range(n)) for n in range(1, 60)]
 
     def keep(mine):
@@ -88,5 +88,5 @@ def test_concurrent_saves_leave_one_valid_file(tmp_path, caplog):
     for thread in threads:
         thread.join()
     assert [record.message for record in caplog.records] == []
-    assert devices_file.load(path) == memory.remembered
+    assert devices_file.load(path) == memory.stored
     assert [entry.name for entry in tmp_path.iterdir()] == ["devices.json"]

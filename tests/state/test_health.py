@@ -32,13 +32,13 @@ def capture(failure=None, *, taken=100.0, seconds=0.3):
     ],
 )
 def test_each_outcome_has_a_state_and_reason(failure, report, on_bus, expected):
-    result = health.judge(capture(failure), report, on_bus)
+    result = health.result_of(capture(failure), report, on_bus)
     assert (result.state, result.reason) == expected
 
 
 def test_text_of_the_tool_is_kept():
     report = Report("failed", "driver_gone", problems=(Problem("line 1", "driver not loaded"),))
-    assert health.judge(capture(), report, 0).detail == "driver not loaded"
+    assert health.result_of(capture(), report, 0).detail == "driver not loaded"
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_text_of_the_tool_is_kept():
 )
 def test_report_lives_three_intervals(interval, seconds, life):
     """A report lives max(10 s, 3 × max(interval, duration)) from the start of its capture."""
-    assert health.expiry(100.0, interval, seconds) == 100.0 + life
+    assert health.expiry_time(100.0, interval, seconds) == 100.0 + life
 
 
 def attempts(*results):

@@ -10,7 +10,7 @@ from kits.fed_node import OK, FedNode
 from state.clocked_store import CARDS, FAST
 from state.past_lives import live
 from telemetry_daemon.state.health import PollResult, SourceFacts
-from telemetry_daemon.state.history import LENGTH, MAX_DEVICES, History
+from telemetry_daemon.state.history import MAX_DEVICES, STORED_SLOTS, History
 from telemetry_parsers.model import Absent, Capture, Device, Event, Reading, Report
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS, Gap, PastEvent
 
@@ -123,7 +123,7 @@ def test_slots_and_events_follow_the_wall_clock():
 
 def test_reused_slots_have_no_old_gap():
     node = Node()
-    for number in range(LENGTH + SLOTS // 2):
+    for number in range(STORED_SLOTS + SLOTS // 2):
         node.put(watts(Absent.NOT_SUPPORTED if 3 < number < 9 else 1.0))
         node.slots()
     assert node.power() == ([1.0] * SLOTS, [1.0] * SLOTS, ())
@@ -135,7 +135,7 @@ def test_slow_reader_gets_its_slots_for_a_minute():
         node.put(watts(10.0))
         node.slots()
     first = node.history.past((), ()).first
-    node.slots(LENGTH - SLOTS)
+    node.slots(STORED_SLOTS - SLOTS)
     assert node.power(first=first, end=first + SLOTS) == ([10.0] * SLOTS, [10.0] * SLOTS, ())
     node.slots(2)
     assert node.power(first=first, end=first + SLOTS)[2] == (Gap(0, 2, "no longer kept"),)

@@ -19,7 +19,15 @@ from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.service.owners import Owners
 from telemetry_daemon.state import ledger_file
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.ledger_file import JOBS, LEDGER, ROTATED_JOBS, LedgerFile, SavedLedger, content_of, saved_in
+from telemetry_daemon.state.ledger_file import (
+    JOBS,
+    LEDGER,
+    ROTATED_JOBS,
+    LedgerFile,
+    SavedLedger,
+    decode_ledger,
+    encode_ledger,
+)
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.documents import job_json
@@ -55,7 +63,7 @@ def lines_of(folder: Path, name: str = JOBS) -> list[JobRecord]:
     return [job_json.read(line) for line in (folder / "state" / name).read_bytes().splitlines()]
 
 
-TEXT = content_of(worked().kept()).encode()
+TEXT = encode_ledger(worked().kept()).encode()
 
 
 def test_saved_ledger_is_loaded_and_continues(tmp_path, caplog):
@@ -123,7 +131,7 @@ def test_killed_daemon_leaves_a_gap(tmp_path):
 
 
 def saved_of(folder: Path) -> SavedLedger:
-    return saved_in((folder / "state" / LEDGER).read_bytes())
+    return decode_ledger((folder / "state" / LEDGER).read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -157,7 +165,7 @@ def test_changed_ledger_is_refused_or_continues(data):
     for _ in range(data.draw(st.integers(1, 4))):
         text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(32, 126))
     try:
-        saved = saved_in(bytes(text))
+        saved = decode_ledger(bytes(text))
     except CodecError:
         return
     node = Node(saved=saved, now=500.0)

@@ -10,8 +10,8 @@ from kits.fed_node import FedNode
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.remote.control_requests import MaintenanceOn, NoArguments
 from telemetry_daemon.service.daemon_metrics import DaemonMetrics
-from telemetry_daemon.service.operators import MaintenanceDesk
-from telemetry_daemon.state.maintenance import MaintenanceBook, path_in
+from telemetry_daemon.service.operators import MaintenanceRequestHandler
+from telemetry_daemon.state.maintenance import MaintenanceState, path_in
 from telemetry_daemon.times import Clock
 from telemetry_parsers.maintenance import Maintenance
 
@@ -27,8 +27,10 @@ class Machine:
     up: float = 1000.0
     slept: float = 0.0
 
-    def book(self) -> MaintenanceBook:
-        return MaintenanceBook(path_in(str(self.folder)), Clock(lambda: self.up, lambda: self.wall, lambda: self.slept))
+    def book(self) -> MaintenanceState:
+        return MaintenanceState(
+            path_in(str(self.folder)), Clock(lambda: self.up, lambda: self.wall, lambda: self.slept)
+        )
 
     def wait(self, seconds: float) -> None:
         self.wall += seconds
@@ -38,7 +40,7 @@ class Machine:
         self.wall += seconds
         self.slept += seconds
 
-    def reboot(self, clock_ahead: float = 0.0) -> MaintenanceBook:
+    def reboot(self, clock_ahead: float = 0.0) -> MaintenanceState:
         self.wait(120)
         self.up, self.slept, self.wall = 20.0, 0.0, self.wall + clock_ahead
         return self.book()
@@ -50,7 +52,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def announced(machine: Machine, seconds: float = HOUR) -> MaintenanceBook:
+def announced(machine: Machine, seconds: float = HOUR) -> MaintenanceState:
     book = machine.book()
     book.announce(seconds, "new fans")
     book.save()
@@ -59,25 +61,25 @@ def announced(machine: Machine, seconds: float = HOUR) -> MaintenanceBook:
 
 def test_no_maintenance_at_first(machine: Machine) -> None:
     book = machine.book()
-    assert (book.now().ends_in, book.now().is_on) == (None, False)
+    assert (book.current().ends_in, book.current().is_on) == (None, False)
     book.save()
     assert not list(machine.folder.iterdir())
     book.end()  # Prometheus may remember what the node announced before it was reinstalled
-    assert (book.now().ends_in, book.now().is_on) == (0.0, False)
+    assert (book.current().ends_in, book.current().is_on) == (0.0, False)
 
 
 def test_maintenance_ends_and_is_reported_for_a_day(machine: Machine) -> None:
     book = announced(machine)
-    assert (book.now().ends_in, book.now().is_on, book.now().reason) == (HOUR, True, "new fans")
+    assert (book.current().ends_in, book.current().is_on, book.current().reason) == (HOUR, True, "new fans")
     machine.wait(HOUR + 1)
-    assert (book.now().ends_in, book.now().is_on) == (-1.0, False)
+    assert (book.current().ends_in, book.current().is_on) == (-1.0, False)
     book.save()
     book = machine.reboot()
-    assert book.now().ends_in == pytest.approx(-121.0)
+    assert book.current().ends_in == pytest.approx(-121.0)
     machine.wait(DAY)
     book.save()
-    assert book.now().ends_in is None
-    assert machine.book().now().ends_in is None
+    assert book.current().ends_in is None
+    assert machine.book().current().ends_in is None
 
 
 def test_off_ends_maintenance_once(machine: Machine) -> None:
@@ -87,54 +89,54 @@ def test_off_ends_maintenance_once(machine: Machine) -> None:
     book.save()
     machine.wait(60)
     book.end()
-    assert book.now().ends_in == -60.0
-    assert machine.book().now().ends_in == -60.0
+    assert book.current().ends_in == -60.0
+    assert machine.book().current().ends_in == -60.0
 
 
 def test_second_announcement_replaces_the_end(machine: Machine) -> None:
     book = announced(machine)
     book.announce(2 * HOUR, None)
-    assert (book.now().ends_in, book.now().reason) == (2 * HOUR, "new fans")
+    assert (book.current().ends_in, book.current().reason) == (2 * HOUR, "new fans")
     book.announce(60.0, "")
-    assert (book.now().ends_in, book.now().reason) == (60.0, "")
+    assert (book.current().ends_in, book.current().reason) == (60.0, "")
     book.end()
     book.announce(60.0, None)
-    assert book.now().reason == "", "it is another maintenance"
+    assert book.current().reason == "", "it is another maintenance"
 
 
 def test_restart_and_reboot_change_nothing(machine: Machine) -> None:
     announced(machine)
     machine.wait(60)
-    assert machine.book().now().ends_in == HOUR - 60
+    assert machine.book().current().ends_in == HOUR - 60
     again = machine.reboot()
-    assert (again.now().ends_in, again.now().reason) == (HOUR - 180, "new fans")
+    assert (again.current().ends_in, again.current().reason) == (HOUR - 180, "new fans")
 
 
 def test_suspended_time_counts(machine: Machine) -> None:
     book = announced(machine)
     machine.sleep(HOUR)
-    assert not book.now().is_on
+    assert not book.current().is_on
 
 
 @pytest.mark.parametrize("step", [-900.0, 900.0, -1e9, 1e9])
 def test_clock_step_moves_no_end(machine: Machine, step: float) -> None:
     book = announced(machine)
     machine.wall += step
-    assert book.now().ends_in == HOUR
+    assert book.current().ends_in == HOUR
     book.save()
-    assert machine.book().now().ends_in == pytest.approx(HOUR), "nor after a restart"
+    assert machine.book().current().ends_in == pytest.approx(HOUR), "nor after a restart"
 
 
 @pytest.mark.parametrize("ahead", [-1e9, -900.0, 900.0, 1e9])
 def test_wrong_clock_after_a_reboot_extends_nothing(machine: Machine, ahead: float) -> None:
     announced(machine)
     book = machine.reboot(ahead)
-    assert book.now().ends_in is not None
-    assert book.now().ends_in <= HOUR
+    assert book.current().ends_in is not None
+    assert book.current().ends_in <= HOUR
     machine.wall -= ahead  # the clock is put right
-    assert book.now().ends_in <= HOUR - 120
+    assert book.current().ends_in <= HOUR - 120
     machine.wait(HOUR)
-    assert not book.now().is_on
+    assert not book.current().is_on
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,7 @@ def test_wrong_clock_after_a_reboot_extends_nothing(machine: Machine, ahead: flo
 )
 def test_damaged_file_announces_nothing(machine: Machine, content: bytes, caplog: pytest.LogCaptureFixture) -> None:
     path_in(str(machine.folder)).write_bytes(content)
-    assert machine.book().now().ends_in is None
+    assert machine.book().current().ends_in is None
     assert "cannot be used" in caplog.text
 
 
@@ -157,7 +159,7 @@ def test_content_of_the_file_is_bounded_and_clean(machine: Machine) -> None:
     path_in(str(machine.folder)).write_text(
         '{"schema":"telemetry.maintenance/1","until":9e15,"seconds":9e15,"reason":"\\u001b[2J' + "x" * 5000 + '"}'
     )
-    now = machine.book().now()
+    now = machine.book().current()
     assert now.ends_in == 30 * DAY
     assert len(now.reason) == 200
     assert now.reason.isprintable()
@@ -165,12 +167,12 @@ def test_content_of_the_file_is_bounded_and_clean(machine: Machine) -> None:
 
 def test_unwritable_folder_is_reported_each_time(machine: Machine) -> None:
     (machine.folder / "state").write_text("a file in the way of the folder")
-    book = MaintenanceBook(machine.folder / "state" / "maintenance.json", Clock())
+    book = MaintenanceState(machine.folder / "state" / "maintenance.json", Clock())
     book.announce(60.0, None)
     for _ in range(2):
         with pytest.raises(OSError, match="Not a directory"):
             book.save()
-    assert book.now().is_on
+    assert book.current().is_on
 
 
 def test_hanging_disk_blocks_no_reader(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +188,7 @@ def test_hanging_disk_blocks_no_reader(machine: Machine, monkeypatch: pytest.Mon
     writer = threading.Thread(target=book.save, daemon=True)
     writer.start()
     assert hangs.wait(60)
-    asking = threading.Thread(target=book.now, daemon=True)
+    asking = threading.Thread(target=book.current, daemon=True)
     asking.start()
     asking.join(60)
     assert not asking.is_alive()
@@ -203,7 +205,7 @@ class Chores(FedNode):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.daemon_metrics = DaemonMetrics(self.store)
-        self.desk = MaintenanceDesk(MaintenanceBook(folder / "maintenance.json", self.clock), self.store)
+        self.desk = MaintenanceRequestHandler(MaintenanceState(folder / "maintenance.json", self.clock), self.store)
         self.keep_house(8.0)
 
     def keep_house(self, cards: float) -> None:

@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from telemetry_daemon.config.inputs import ConfigError
-from telemetry_daemon.state.attribution import NAME, owner_key
+from telemetry_daemon.state.attribution import KEY_FILE_NAME, owner_key
 
 
 def test_key_is_created_once_and_private(tmp_path):
@@ -15,7 +15,7 @@ def test_key_is_created_once_and_private(tmp_path):
     key = owner_key("", str(folder))
     assert len(key) >= 32
     assert owner_key("", str(folder)) == key
-    assert stat.S_IMODE((folder / NAME).stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / KEY_FILE_NAME).stat().st_mode) == 0o600
     assert owner_key("", str(tmp_path / "another")) != key
 
 
@@ -33,7 +33,7 @@ SPOILT = {
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 def test_key_that_cannot_be_saved_is_reported(tmp_path, caplog, spoil):
-    spoil(tmp_path / NAME)
+    spoil(tmp_path / KEY_FILE_NAME)
     with caplog.at_level(logging.WARNING):
         assert len(owner_key("", str(tmp_path))) == 32
     assert [record.message for record in caplog.records] == [
@@ -43,9 +43,9 @@ def test_key_that_cannot_be_saved_is_reported(tmp_path, caplog, spoil):
 
 @pytest.mark.parametrize("content", [b"", b"short"])
 def test_truncated_key_is_replaced(tmp_path, content):
-    (tmp_path / NAME).write_bytes(content)
+    (tmp_path / KEY_FILE_NAME).write_bytes(content)
     key = owner_key("", str(tmp_path))
-    assert (tmp_path / NAME).read_bytes() == key
+    assert (tmp_path / KEY_FILE_NAME).read_bytes() == key
 
 
 def test_configured_key_is_used(tmp_path):

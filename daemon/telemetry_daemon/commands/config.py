@@ -99,7 +99,7 @@ def _check_rank_table(settings: RankSettings) -> None:
         text = f"rank_table: {settings.table}: {ranks.error_text(error)}"
         raise CommandError(text, status=exits.CONFIGURATION) from None
     else:
-        streams.say(f"rank_table: {settings.table}: {node_ranks.text}")
+        streams.say(f"rank_table: {settings.table}: {node_ranks.summary}")
 
 
 def _check_web(path: str) -> None:

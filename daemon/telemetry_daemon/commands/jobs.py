@@ -156,7 +156,7 @@ def _read(line: bytes) -> Sequence[JobRecord]:
     from telemetry_exporters.documents import job_json
 
     if line.startswith(_LEDGER_PREFIX):
-        from telemetry_daemon.state.ledger_file import saved_in
+        from telemetry_daemon.state.ledger_file import decode_ledger
 
-        return saved_in(line).jobs
+        return decode_ledger(line).jobs
     return (job_json.read(line),) if line.strip() else ()

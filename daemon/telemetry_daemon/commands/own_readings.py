@@ -18,7 +18,7 @@ from telemetry_daemon.polling.node_sources import Node, RealNode, reports_owners
 from telemetry_daemon.polling.oneshot import OneShot, Substitute, keep_answer
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.readers import tool_lock
-from telemetry_daemon.state.health import judge
+from telemetry_daemon.state.health import result_of
 from telemetry_daemon.state.peaks import configured_peaks
 from telemetry_daemon.state.ranks import add_ranks
 from telemetry_daemon.terminal import exits, log, streams
@@ -90,7 +90,7 @@ def _substitute_from_daemon(settings: Settings) -> Substitute:
         if report is None:
             return answer
         capture = replace(answer.capture, failure=None)
-        return Answer(capture, report, judge(capture, report, 0))
+        return Answer(capture, report, result_of(capture, report, 0))
 
     return substitute
 

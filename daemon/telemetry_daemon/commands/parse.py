@@ -15,7 +15,7 @@ from telemetry_daemon.guarded.reading import TooLargeError, read_named, read_str
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.recordings.recording_file import Damage, captures_in
-from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.health import SourceFacts, result_of
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
@@ -128,7 +128,7 @@ def read_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
     capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall, monotonic_time=now)
     # A tool that was missing during the recording is reported as missing, not as output that was not understood.
     failure = captures[0].failure if all(capture.failure for capture in captures) else None
-    result = judge(replace(capture, failure=failure), report, 0)
+    result = result_of(replace(capture, failure=failure), report, 0)
     store.put(parser.name, poll, capture, report, result, _VALID_SECONDS)
     return _with_failed_problems(store.snapshot(), report)
 

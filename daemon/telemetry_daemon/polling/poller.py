@@ -23,10 +23,10 @@ from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger, phase_of, realign_jobs
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts
-from telemetry_daemon.state.store import MIN_SLEEP_SECONDS, Store
+from telemetry_daemon.state.store import Store
 from telemetry_daemon.state.store_state import AcceptedAttempt
 from telemetry_daemon.terminal.log import ChangeLog
-from telemetry_daemon.times import Clock
+from telemetry_daemon.times import MIN_SLEEP_SECONDS, Clock
 from telemetry_parsers.contract import COUNTERS
 from telemetry_parsers.model import Command, Failure, Poll, State
 

@@ -13,7 +13,7 @@ from telemetry_daemon.processes.targets import in_one_line
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.readers.tool_reader import CommandReader
-from telemetry_daemon.state.health import PollResult, judge
+from telemetry_daemon.state.health import PollResult, result_of
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser
@@ -85,7 +85,7 @@ class Source:
                 reader.reconsider(capture)
             if report.outcome != "wrong_request" or not reader.reject(capture):
                 break
-        result = judge(capture, report, pci.count if poll.lists_devices else 0)
+        result = result_of(capture, report, pci.count if poll.lists_devices else 0)
         return Answer(capture, self._with_unlisted_devices(poll, report, pci), result)
 
     def answer_if_missing(self, poll: Poll) -> Answer | None:
@@ -96,7 +96,7 @@ class Source:
         capture = reader.capture_if_missing(poll)
         if capture is None or self._failure_before_poll(poll, self._pci(self.parser.vendor)) is not None:
             return None
-        return Answer(capture, None, judge(capture, None, 0))
+        return Answer(capture, None, result_of(capture, None, 0))
 
     def close(self) -> None:
         """Stop all running polls and their processes."""
@@ -143,4 +143,4 @@ class Source:
             wall_time=self._clock.wall(),
             monotonic_time=self._clock.monotonic(),
         )
-        return Answer(capture, None, judge(capture, None, 0))
+        return Answer(capture, None, result_of(capture, None, 0))

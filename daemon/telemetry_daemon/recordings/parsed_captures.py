@@ -10,7 +10,7 @@ from dataclasses import replace
 from telemetry_daemon.plugins.loading import ParserSet
 from telemetry_daemon.recordings.survey import Key, Survey
 from telemetry_daemon.simulate.source import simulated_parser
-from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.health import SourceFacts, result_of
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.terminal.log import ChangeLog
@@ -98,7 +98,7 @@ class StoreFeed:
         # The report of a missing tool does not expire, because a replay does not look for the tool again.
         is_missing = capture.failure is not None and capture.failure.state == "missing"
         interval = math.inf if is_missing else max(poll.interval, self._intervals.get(key, 0.0))
-        self._store.put(capture.source, poll, capture, report, judge(capture, report, 0), interval)
+        self._store.put(capture.source, poll, capture, report, result_of(capture, report, 0), interval)
 
     def _lists_devices(self, key: Key) -> bool:
         return key in self._polls and self._polls[key].lists_devices

@@ -32,7 +32,7 @@ from telemetry_daemon.service.black_box import BlackBox
 from telemetry_daemon.service.daemon_metrics import DaemonMetrics
 from telemetry_daemon.service.local_site import LocalSite
 from telemetry_daemon.service.memory import return_free_pages
-from telemetry_daemon.service.operators import MaintenanceDesk, Operators
+from telemetry_daemon.service.operators import MaintenanceRequestHandler, OperatorRequestHandler
 from telemetry_daemon.service.other_names import CompatPages
 from telemetry_daemon.service.textfile_job import TextfileJob
 from telemetry_daemon.site.process_metrics import ProcessMetrics
@@ -42,8 +42,8 @@ from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.devices_file import StoredDevices
 from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History
-from telemetry_daemon.state.maintenance import MaintenanceBook
-from telemetry_daemon.state.ranks import CHECK_SECONDS, RankWatch
+from telemetry_daemon.state.maintenance import MaintenanceState
+from telemetry_daemon.state.ranks import CHECK_SECONDS, RankTableWatcher
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.times import Clock
@@ -107,13 +107,13 @@ class Service:
         self._known_since = stored_devices.since
         self._history = History(node.clock)
         self._owners = self._create_owners(node)
-        book = MaintenanceBook(self._maintenance_path(), clock)
-        self._black_box = BlackBox(start.tap, clock, self._begin_round, lambda: book.now().is_on)
+        maintenance_state = MaintenanceState(self._maintenance_path(), clock)
+        self._black_box = BlackBox(start.tap, clock, self._begin_round, lambda: maintenance_state.current().is_on)
         self._store = self._create_store(node, stored_devices)
         self._daemon_metrics = DaemonMetrics(self._store)
-        self._maintenance = MaintenanceDesk(book, self._store)
+        self._maintenance = MaintenanceRequestHandler(maintenance_state, self._store)
         self._poller = Poller(self._store, clock)
-        self._ranks = RankWatch(self._settings.ranks, self._store.facts.set_ranks)
+        self._ranks = RankTableWatcher(self._settings.ranks, self._store.facts.set_ranks)
         self._guard = ClockGuard(lambda _: self._poller.realign(), monotonic=clock.monotonic, wall=clock.wall)
         self._metrics = {metric.key: metric for metric in node.metrics()}
         self._compat_pages = CompatPages(
@@ -133,11 +133,11 @@ class Service:
         self._reloading = asyncio.Lock()
         self._is_reload_waiting = False
 
-    def _load_device_memory(self, now: float) -> tuple[devices_file.DeviceMemory | None, StoredDevices]:
+    def _load_device_memory(self, now: float) -> tuple[devices_file.DevicesFileWriter | None, StoredDevices]:
         if not self._start.stores_state:
             return None, StoredDevices(since=now)
-        memory = devices_file.DeviceMemory(devices_file.path_in(self._settings.state.directory), now)
-        return memory, memory.remembered
+        memory = devices_file.DevicesFileWriter(devices_file.path_in(self._settings.state.directory), now)
+        return memory, memory.stored
 
     def _maintenance_path(self) -> Path | None:
         return maintenance.path_in(self._settings.state.directory) if self._start.stores_state else None
@@ -168,7 +168,7 @@ class Service:
         return WebServer(respond, web.listen_address, web.config_file, allowed_hosts=web.allowed_hosts, limits=limits)
 
     def _create_control_server(self, node: Node) -> ControlServer:
-        operators = Operators(self._store, self._poller, self._source, self._metrics, self._remember)
+        operators = OperatorRequestHandler(self._store, self._poller, self._source, self._metrics, self._remember)
         return ControlServer(
             control.path_in(self._settings.state.runtime_directory),
             {**operators.verbs, **self._maintenance.verbs, **self._black_box.verbs, **node.verbs()},

@@ -11,7 +11,7 @@ from telemetry_daemon.polling.source import Source
 from telemetry_daemon.remote import control_requests
 from telemetry_daemon.remote.control_socket import Verb
 from telemetry_daemon.state.devices_file import vendor_filter
-from telemetry_daemon.state.maintenance import MAX_SECONDS, MaintenanceBook, is_announceable
+from telemetry_daemon.state.maintenance import MAX_SECONDS, MaintenanceState, is_announceable
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_parsers.codec.plain import CodecError
@@ -21,7 +21,7 @@ from telemetry_parsers.model import Metric, Plain
 log = logging.getLogger(__name__)
 
 
-class Operators:
+class OperatorRequestHandler:
     """Handles requests about devices and sources. `create_source` and `save_devices` are functions of the daemon."""
 
     def __init__(
@@ -92,11 +92,11 @@ class Operators:
         return {"asked": self._poller.poll_now(request.source)}
 
 
-class MaintenanceDesk:
+class MaintenanceRequestHandler:
     """Handles maintenance requests, passes the current maintenance to the store, and saves it."""
 
-    def __init__(self, book: MaintenanceBook, store: Store) -> None:
-        self._book = book
+    def __init__(self, maintenance_state: MaintenanceState, store: Store) -> None:
+        self._state = maintenance_state
         self._store = store
         self._changes = ChangeLog()
         self._exposed: Maintenance | None = None
@@ -108,33 +108,33 @@ class MaintenanceDesk:
 
     def save(self) -> str:
         """Pass the current maintenance to the store and save it. Return an error text, or an empty text if it was saved."""
-        now = self._book.now()
-        if self._exposed != now:  # because each call creates a new snapshot
-            self._exposed = now
-            self._store.facts.set_maintenance(self._book.now)
+        current = self._state.current()
+        if self._exposed != current:  # because each call creates a new snapshot
+            self._exposed = current
+            self._store.facts.set_maintenance(self._state.current)
         try:
-            self._book.save()
+            self._state.save()
         except OSError as error:
             if self._changes.changed("file", error.errno):
-                facts = {"path": str(self._book.path), "error": error}
+                facts = {"path": str(self._state.path), "error": error}
                 log.warning("the maintenance cannot be saved and will be forgotten on restart", extra=facts)
-            return f"cannot write '{self._book.path}': {error.strerror or error}"
+            return f"cannot write '{self._state.path}': {error.strerror or error}"
         self._changes.changed("file", None)
         return ""
 
     def _begin(self, request: control_requests.MaintenanceOn) -> Mapping[str, Plain]:
         if not is_announceable(request.seconds):
             raise CodecError("seconds", f"must be more than 0 and at most {MAX_SECONDS:.0f}")
-        self._book.announce(request.seconds, request.reason)
-        log.info("maintenance announced", extra={"seconds": request.seconds, "reason": self._book.now().reason})
+        self._state.announce(request.seconds, request.reason)
+        log.info("maintenance announced", extra={"seconds": request.seconds, "reason": self._state.current().reason})
         return {**self._maintenance(control_requests.NoArguments()), "not_kept": self.save()}
 
     def _end(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
-        was_on = self._book.now().is_on
-        self._book.end()
+        was_on = self._state.current().is_on
+        self._state.end()
         log.info("maintenance ended by the operator", extra={"was_on": was_on})
         return {"not_kept": self.save(), "was_on": was_on}
 
     def _maintenance(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
-        now = self._book.now()
-        return {"ends_in": now.seconds_left, "reason": now.reason, "not_kept": ""}
+        current = self._state.current()
+        return {"ends_in": current.seconds_left, "reason": current.reason, "not_kept": ""}

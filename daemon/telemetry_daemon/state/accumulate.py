@@ -25,7 +25,7 @@ LINK_DOWN, _LINKS_POLL = "link_down", (SOURCE, "links")
 _PRESENCE_EVENTS = frozenset({"lost", "returned", "removed"})
 
 
-class Increment(NamedTuple):
+class CurveSegment(NamedTuple):
     """A segment of a reading's curve: linear from the value `first` at `begin` to `last` at `end` (monotonic times)."""
 
     begin: float
@@ -33,12 +33,22 @@ class Increment(NamedTuple):
     first: float
     last: float
 
+    def split(self, time: float) -> tuple[CurveSegment, CurveSegment]:
+        """Split the segment at a time. A part outside the segment has zero length."""
+        begin, end, first, last = self
+        if time <= begin:
+            return CurveSegment(begin, begin, first, first), self
+        if time >= end:
+            return self, CurveSegment(end, end, last, last)
+        middle_value = first + (last - first) * (time - begin) / (end - begin)
+        return CurveSegment(begin, time, first, middle_value), CurveSegment(time, end, middle_value, last)
+
 
 class UsageLedger(Protocol):
     """Receives the use of the cards, to attribute it to their owners."""
 
-    def add_increment(self, device_id: str, metric: str, increment: Increment) -> None:
-        """Add an increment of a reading. Its integral is attributed to the owners of the card."""
+    def add_segment(self, device_id: str, metric: str, segment: CurveSegment) -> None:
+        """Add a segment of a reading's curve. Its integral is attributed to the owners of the card."""
 
     def add_event(self, event: PastEvent) -> None:
         """Add an event of a device."""
@@ -47,8 +57,8 @@ class UsageLedger(Protocol):
         """Drop a device that was forgotten."""
 
 
-class Watch(Protocol):
-    """Receives events of devices. The methods must return quickly, because the store's lock is held."""
+class DeviceObserver(Protocol):
+    """Is notified of changes to devices and of their events. Must return quickly, because the store's lock is held."""
 
     def add_event(self, event: PastEvent) -> None:
         """Accept an event that began while the daemon was running."""
@@ -65,47 +75,47 @@ class Integral:
     integrated_until: float = -math.inf
     last: tuple[float, Origin] | None = None
 
-    def add(self, value: float, origin: Origin) -> Increment | None:
-        """Integrate up to this reading. Return the increment, or None if the reading is not newer than the last one."""
+    def add(self, value: float, origin: Origin) -> CurveSegment | None:
+        """Integrate up to this reading. Return the added segment, or None if the reading is not newer than the last one."""
         previous, self.last = self.last, (value, origin)
         if previous is None or previous[1].source != origin.source:
-            return Increment(origin.taken, origin.taken, value, value)
+            return CurveSegment(origin.taken, origin.taken, value, value)
         previous_value, previous_origin = previous
         if origin.taken <= previous_origin.taken:
             self.last = previous
             return None
         longest = MAX_GAP_INTERVALS * min(origin.interval, previous_origin.interval)
         if origin.taken - previous_origin.taken > longest:
-            return Increment(origin.taken, origin.taken, value, value)
+            return CurveSegment(origin.taken, origin.taken, value, value)
         # Part of this time may already be integrated, with the readings of another source.
         begin = min(max(previous_origin.taken, self.integrated_until), origin.taken)
         self.total += (origin.taken - begin) * (value + previous_value) / 2.0
         self.integrated_until = max(origin.taken, self.integrated_until)
-        return Increment(begin, origin.taken, previous_value, value)
+        return CurveSegment(begin, origin.taken, previous_value, value)
 
 
 class Accumulator:
-    """Integrates readings and counts events from its creation on. Not thread-safe: the caller holds a lock."""
+    """Integrates readings and counts events since its creation. Not thread-safe: the caller holds a lock."""
 
     def __init__(
         self,
         events: Events | None = None,
         history: History | None = None,
         ledger: UsageLedger | None = None,
-        watch: Watch | None = None,
+        observer: DeviceObserver | None = None,
     ) -> None:
         self._devices: dict[str, dict[str, Integral]] = {}
         self.events = events or Events()
         self._links = Links()
         self._history = history
         self._ledger = ledger
-        self._watch = watch
+        self._observer = observer
 
     def reset(self) -> Accumulator:
         """Clear the history, and return a new accumulator, whose counts begin at 0."""
         if self._history is not None:
             self._history.clear()
-        return Accumulator(None, self._history, self._ledger, self._watch)
+        return Accumulator(None, self._history, self._ledger, self._observer)
 
     def add_events(
         self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float
@@ -113,7 +123,7 @@ class Accumulator:
         """Count the events of a report. `ids` are the ids of the report's devices."""
         for counted in self.events.add_report(poll, ids, events, wall_time):
             self._record(counted.event)
-            if counted.is_seen_to_begin:
+            if counted.is_start_observed:
                 self._notify(counted.event)
 
     def check_links(self, devices: Sequence[MergedDevice], wall_time: float) -> None:
@@ -143,12 +153,12 @@ class Accumulator:
                 self._notify(past)
 
     def update(self, merged: MergedNode, healths: Mapping[tuple[str, str], Health]) -> None:
-        """Update the history, the counters and the watch with the merged devices."""
+        """Pass the merged devices to the history, the counters and the observer."""
         if self._history is not None:
             self._history.update(merged.devices, healths, merged.valid_until)
         self.integrate(merged.devices)
-        if self._watch is not None:
-            self._watch.update(merged.devices, healths)
+        if self._observer is not None:
+            self._observer.update(merged.devices, healths)
 
     def integrate(self, devices: Sequence[MergedDevice]) -> None:
         """Integrate the readings of the merged devices. A missing reading interrupts its integral."""
@@ -157,9 +167,9 @@ class Accumulator:
         for device in devices:
             for counter, metric, value, origin in _integrands(device):
                 integral = self._devices.setdefault(device.id, {}).setdefault(counter, Integral())
-                increment = integral.add(value, origin)
-                if increment is not None and self._ledger is not None:
-                    self._ledger.add_increment(device.id, metric, increment)
+                segment = integral.add(value, origin)
+                if segment is not None and self._ledger is not None:
+                    self._ledger.add_segment(device.id, metric, segment)
                 continued.add((device.id, counter))
         for device_id, integrals in self._devices.items():
             for counter, integral in integrals.items():
@@ -194,8 +204,8 @@ class Accumulator:
             self._ledger.add_event(event)
 
     def _notify(self, event: PastEvent) -> None:
-        if self._watch is not None:
-            self._watch.add_event(event)
+        if self._observer is not None:
+            self._observer.add_event(event)
 
     def _integrals(self, device: MergedDevice) -> Iterator[MergedReading]:
         integrals = self._devices.get(device.id, {})

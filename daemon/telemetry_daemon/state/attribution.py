@@ -24,7 +24,7 @@ from telemetry_parsers.ownership import Allocation, Claim, Owner, Task
 UNRESOLVED = "telemetry_claims_unresolved"
 _device_fields = attrgetter("id", "parent", "index", "uuid", "bus_id", "facts", "processes")
 log = logging.getLogger(__name__)
-NAME = "owners.key"
+KEY_FILE_NAME = "owners.key"
 _MIN_BYTES, _MAX_BYTES = 16, 4096
 _NEW_KEY_BYTES = 32
 
@@ -66,7 +66,7 @@ class Attribution:
         self._newer_owners: dict[tuple[str, str], Owner] = {}
 
     def with_owners(self, merged: MergedNode) -> MergedNode:
-        """Return `merged` with owners on its devices, and with the problems that their claims have."""
+        """Return `merged` with the owners of its devices and the problems of the owners' claims."""
         devices, wall_time = merged.devices, self._clock.wall()
         current = _OwnershipInput.from_reports(devices, [checked.report for checked in merged.fresh.reports])
         if current != self._input or self._has_ended_claim(wall_time):
@@ -173,14 +173,14 @@ def _key_in_directory(directory: Path) -> bytes:
             return _stored_key(folder) or _create_key(folder)
     except OSError as error:
         # Without a state directory, each start has a new key, and the hashes of the names change.
-        facts = {"path": str(directory / NAME), "error": error}
+        facts = {"path": str(directory / KEY_FILE_NAME), "error": error}
         log.warning("the hash key cannot be saved: the hashes will change at the next start", extra=facts)
         return os.urandom(_NEW_KEY_BYTES)
 
 
 def _stored_key(folder: OwnFolder) -> bytes | None:
     try:
-        key = folder.read(NAME, _MAX_BYTES)
+        key = folder.read(KEY_FILE_NAME, _MAX_BYTES)
     except FileNotFoundError:  # the first start
         return None
     return key if len(key) >= _MIN_BYTES else None
@@ -188,5 +188,5 @@ def _stored_key(folder: OwnFolder) -> bytes | None:
 
 def _create_key(folder: OwnFolder) -> bytes:
     key = os.urandom(_NEW_KEY_BYTES).hex().encode()
-    folder.replace(NAME, key)
+    folder.replace(KEY_FILE_NAME, key)
     return key

@@ -26,7 +26,7 @@ SCHEMA: _Schema = "telemetry.devices/1"
 # Enough for a hundred thousand devices.
 MAX_FILE_BYTES = 64 << 20
 _LOCK_TIMEOUT_SECONDS = 1.0
-# The value for files of versions that did not store `since`.
+# The value of `since` for files of versions that did not store it.
 _LONG_AGO = 0.0
 
 
@@ -77,9 +77,9 @@ def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
     return replace(content, devices=tuple(kept)).filtered(lambda _: True)
 
 
-def save(path: Path, remembered: StoredDevices) -> None:
+def save(path: Path, stored: StoredDevices) -> None:
     """Replace the file. Simulated devices are not stored. Raises OSError."""
-    real = remembered.filtered(lambda identity: not identity.simulated)
+    real = stored.filtered(lambda identity: not identity.simulated)
     document = _Document(SCHEMA, real.devices, real.since, real.events)
     text = json.dumps(to_plain(_Document, document), indent=1) + "\n"
     with OwnFolder.create_at(path.parent) as folder:
@@ -91,36 +91,36 @@ def vendor_filter(vendor: str | None) -> Callable[[Identity], bool]:
     return lambda identity: vendor is None or identity.vendor == vendor
 
 
-class DeviceMemory:
+class DevicesFileWriter:
     """Writes the devices file after changes. A failure is logged once. A thread skips its write if another write hangs."""
 
     def __init__(self, path: Path, now: float) -> None:
         self._path = path
         self._changes = ChangeLog()
         self._write_lock = threading.Lock()
-        self.remembered = load(path, now)
+        self.stored = load(path, now)
 
     def save(self, devices: tuple[Identity, ...], events: tuple[OpenEvents, ...] = ()) -> None:
         """Write the devices and events if they changed. After a failure, the next call tries again."""
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             return
         try:
-            self._save(replace(self.remembered, devices=devices, events=events))
+            self._save(replace(self.stored, devices=devices, events=events))
         finally:
             self._write_lock.release()
 
-    def _save(self, remembered: StoredDevices) -> None:
-        if remembered == self.remembered:
+    def _save(self, stored: StoredDevices) -> None:
+        if stored == self.stored:
             return
         try:
-            save(self._path, remembered)
+            save(self._path, stored)
         except OSError as error:
             if self._changes.changed("file", error.errno):
                 facts = {"path": str(self._path), "error": error}
                 log.warning("the devices cannot be saved and will be forgotten on restart", extra=facts)
             return
         self._changes.changed("file", None)
-        self.remembered = remembered
+        self.stored = stored
 
 
 def _read(content: bytes) -> StoredDevices:

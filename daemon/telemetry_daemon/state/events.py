@@ -37,7 +37,7 @@ class CounterFloor:
 
 @dataclass(frozen=True, slots=True)
 class OpenEvents:
-    """The codes and Unix times (0: unknown) of a device's open events. A new `boot` or `binding` or lower counts close them."""
+    """The codes and Unix times (0: unknown) of a device's open events. A new `boot` or `binding`, or lower counts, close them."""
 
     id: str
     codes: tuple[str, ...]
@@ -85,10 +85,10 @@ class _EventCount:
 
 
 class CountedEvent(NamedTuple):
-    """A counted event. For an ongoing event in the first report of a poll, the beginning was not observed."""
+    """An event that was counted. The start of an ongoing event in the first report of a poll was not observed."""
 
     event: PastEvent
-    is_seen_to_begin: bool
+    is_start_observed: bool
 
 
 class Events:

@@ -52,8 +52,8 @@ class PollResult:
     detail: str = ""
 
 
-def judge(capture: Capture, report: Report | None, on_pci_bus: int) -> PollResult:
-    """Return the result of an attempt. `report` is the parser's report, or None without one."""
+def result_of(capture: Capture, report: Report | None, pci_count: int) -> PollResult:
+    """Return the result of a poll. `pci_count` is how many devices of the vendor are on the PCI bus."""
     if capture.failure is not None:
         return PollResult(capture.failure.state, capture.failure.reason, capture.failure.text)
     if report is None:
@@ -62,8 +62,8 @@ def judge(capture: Capture, report: Report | None, on_pci_bus: int) -> PollResul
     if report.outcome == "ok":
         return PollResult("ok")
     if report.outcome == "no_devices":
-        if on_pci_bus:
-            return PollResult("failed", "driver_gone", f"lists no device although {on_pci_bus} are on the PCI bus")
+        if pci_count:
+            return PollResult("failed", "driver_gone", f"lists no device although {pci_count} are on the PCI bus")
         return PollResult("no_devices", None, detail)
     if report.outcome == "not_mine":
         return PollResult("not_mine", None, detail)
@@ -72,14 +72,14 @@ def judge(capture: Capture, report: Report | None, on_pci_bus: int) -> PollResul
     return PollResult("failed", report.reason or "not_understood", detail)
 
 
-def ends_source(result: PollResult, poll: Poll) -> bool:
+def is_source_gone(result: PollResult, poll: Poll) -> bool:
     """Return whether the source is gone: its driver failed, or its listing tool is missing or not permitted."""
     if poll.lists_devices and (result.state == "missing" or result.reason == "no_permission"):
         return True
     return result.reason in _SOURCE_WIDE_REASONS
 
 
-def expiry(started: float, interval: float, seconds: float) -> float:
+def expiry_time(started: float, interval: float, seconds: float) -> float:
     """Return when a reading that was taken at `started` expires. `seconds` is the duration of the poll."""
     return started + max(MIN_LIFE_SECONDS, LIFE_IN_INTERVALS * max(interval, seconds))
 
@@ -104,7 +104,7 @@ def health_after(
         detail=result.detail,
         attempted=capture.wall_time,
         attempted_monotonic=capture.monotonic_time,
-        expires=expiry(capture.monotonic_time, interval, capture.seconds),
+        expires=expiry_time(capture.monotonic_time, interval, capture.seconds),
         seconds=capture.seconds,
         last_success=capture.wall_time if succeeded else earlier,
         fails_since=_fails_since(result.state, capture.monotonic_time, previous),
@@ -119,8 +119,8 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
     return started if previous.state in SUCCESSFUL else previous.fails_since
 
 
-def ended_lists(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Map each source whose most frequent device list has stopped to the time of the stop. Older lists are outdated."""
+def list_end_times(healths: Iterable[Health], now: float) -> dict[str, float]:
+    """Return when the most frequent device list of each source ended. Sources whose list has not ended are left out."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
         more_frequent = most_frequent.get(health.source)
@@ -153,7 +153,7 @@ def source_status(
     now: float,
     refused: int = 0,
 ) -> SourceStatus:
-    """Return a source's status from the health of its polls, at least one."""
+    """Return the status of a source, derived from the health of its polls. There must be at least one poll."""
     deciding = _deciding_polls(healths)
     worst = min(deciding, key=lambda health: _STATES_BY_SEVERITY.index(health.state))
     up = None if worst.state in NEITHER_UP_NOR_DOWN else all(is_up(health, now) for health in deciding)
@@ -227,7 +227,7 @@ class StatusInput:
     refused: int
 
 
-class Statuses:
+class StatusCache:
     """Caches the status of each source."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
-from telemetry_daemon.times import Clock
+from telemetry_daemon.times import MIN_SLEEP_SECONDS, Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, Health, MergedDevice, Snapshot, Value
@@ -30,7 +30,7 @@ from telemetry_parsers.readings import Origin, Readings
 from telemetry_parsers.states import is_up
 
 # A minute more than `SLOTS`, so that a slow client can still read the oldest slots.
-LENGTH = SLOTS + 12
+STORED_SLOTS = SLOTS + 12
 # The reason for slots before the first value of a metric.
 NOT_SEEN = "not seen yet"
 _HAS_VALUE = 0
@@ -46,14 +46,13 @@ _Slots = TypeVar("_Slots", "array[float]", bytearray)
 MAX_DEVICES = bounds.MAX_DEVICES
 # `end_slots` is called once per slot. A longer pause means that the daemon was held up.
 MAX_SILENCE_SECONDS = 1.5 * SLOT_SECONDS
-MIN_SLEEP_SECONDS = 1.0
 # Tolerance for a wall clock that is slewed: a slot may end this much later than its timestamp.
 _MAX_SLEW_SECONDS = 0.5
 NOT_CLOSED, NOT_GIVEN, NO_LONGER_KEPT = "daemon was held up", "no source gives it", "no longer kept"
 ASLEEP, LOST, SLEPT = "asleep", "lost", "machine slept"
 
 
-class Reasons:
+class ReasonCodes:
     """Encodes the reasons for missing values as one byte each."""
 
     def __init__(self) -> None:
@@ -74,7 +73,7 @@ class Reasons:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SlotRange:
     """A range of slots. `end` is not included."""
 
     first: int
@@ -86,7 +85,7 @@ class MetricHistory:
     """The history of one metric of a device: its slots from number `since` on, the open slot, and the current value."""
 
     since: int
-    last: array[float] = field(default_factory=lambda: array("f", [math.nan]) * LENGTH)
+    last: array[float] = field(default_factory=lambda: array("f", [math.nan]) * STORED_SLOTS)
     # None while the last value of each slot was its highest, for example for a constant limit.
     highest: array[float] | None = None
     reasons: bytearray | None = None
@@ -103,7 +102,7 @@ class MetricHistory:
 
     def end_slot(self, slot: int) -> bool:
         """Store the open slot, and return whether it has a value."""
-        index, has_value = slot % LENGTH, self.newest == self.newest
+        index, has_value = slot % STORED_SLOTS, self.newest == self.newest
         if self.highest is None and self.highest_value > self.newest:
             self.highest = self.last[:]
         self.last[index] = self.newest
@@ -115,8 +114,8 @@ class MetricHistory:
 
     def set_reason(self, slot: int, reason: int) -> None:
         """Store why a slot has no value."""
-        self.reasons = self.reasons or bytearray(LENGTH)
-        self.reasons[slot % LENGTH] = reason
+        self.reasons = self.reasons or bytearray(STORED_SLOTS)
+        self.reasons[slot % STORED_SLOTS] = reason
 
     def begin_slot(self, *, is_valid: bool) -> None:
         """Open the next slot, with the current value if it is still valid."""
@@ -124,7 +123,7 @@ class MetricHistory:
         if is_valid and self.value is not None and not isinstance(self.value, Absent):
             self.newest = self.highest_value = self.value
 
-    def series(self, span: Span, unclosed: Mapping[int, int], reasons: Reasons) -> Series:
+    def series(self, span: SlotRange, unclosed: Mapping[int, int], reasons: ReasonCodes) -> Series:
         """Return the slots in this span. `unclosed` maps each slot that was not stored to the code of the reason."""
         last = _slots_in(self.last, span)
         highest_value = last if self.highest is None else _slots_in(self.highest, span)
@@ -138,9 +137,9 @@ class MetricHistory:
         return Series(last, highest_value, reasons.gaps(bytes(codes)))
 
 
-def _slots_in(slots: _Slots, span: Span) -> _Slots:
-    begin, count = span.first % LENGTH, span.end - span.first
-    return slots[begin : begin + count] + slots[: max(0, begin + count - LENGTH)]
+def _slots_in(slots: _Slots, span: SlotRange) -> _Slots:
+    begin, count = span.first % STORED_SLOTS, span.end - span.first
+    return slots[begin : begin + count] + slots[: max(0, begin + count - STORED_SLOTS)]
 
 
 class DeviceHistory:
@@ -197,7 +196,7 @@ class History:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._reasons = Reasons()
+        self._reasons = ReasonCodes()
         self._devices: dict[str, DeviceHistory] = {}
         # The times of these events are seconds since boot.
         self._events: deque[PastEvent] = deque(maxlen=MAX_EVENTS)
@@ -289,13 +288,13 @@ class History:
                 events=tuple(replace(event, wall_time=event.wall_time + wall_ahead) for event in events),
             )
 
-    def _span(self, first: int, end: int) -> Span:
+    def _span(self, first: int, end: int) -> SlotRange:
         oldest = max(self._first, min(self._open, end) - SLOTS)
-        return Span(min(max(first, oldest), end), end)
+        return SlotRange(min(max(first, oldest), end), end)
 
-    def _series(self, span: Span, device_id: str, metrics: Collection[str]) -> Mapping[str, Series]:
+    def _series(self, span: SlotRange, device_id: str, metrics: Collection[str]) -> Mapping[str, Series]:
         device = self._devices.get(device_id)
-        overwritten = range(span.first, min(self._open - LENGTH, span.end))
+        overwritten = range(span.first, min(self._open - STORED_SLOTS, span.end))
         unclosed = self._unclosed | dict.fromkeys(overwritten, self._reasons.code(NO_LONGER_KEPT))
         return {
             metric: line.series(span, unclosed, self._reasons)
@@ -323,7 +322,7 @@ class History:
         if current_slot <= previous_slot:
             return True
         self._end(previous_slot)
-        for slot in range(max(previous_slot + 1, current_slot - LENGTH), current_slot):
+        for slot in range(max(previous_slot + 1, current_slot - STORED_SLOTS), current_slot):
             if gap_reason:
                 self._unclosed[slot] = self._reasons.code(gap_reason)
             else:
@@ -341,16 +340,16 @@ class History:
     def _begin(self, slot: int, *, is_valid: bool) -> None:
         for device in self._devices.values():
             device.begin_slot(is_valid=is_valid)
-        self._unclosed = {gap_slot: reason for gap_slot, reason in self._unclosed.items() if gap_slot >= slot - LENGTH}
+        self._unclosed = {gap: reason for gap, reason in self._unclosed.items() if gap >= slot - STORED_SLOTS}
         for device_id, history in list(self._devices.items()):
             if history.shown is None and history.newest < slot - SLOTS:
                 del self._devices[device_id]
 
     def _reason_code(self, device: DeviceHistory, line: MetricHistory) -> int:
-        return self._reasons.code(reason(device.shown, line, self._outages))
+        return self._reasons.code(absence_reason(device.shown, line, self._outages))
 
 
-def reason(shown: MergedDevice | None, line: MetricHistory, outages: Mapping[PollKey, str]) -> str:
+def absence_reason(shown: MergedDevice | None, line: MetricHistory, outages: Mapping[PollKey, str]) -> str:
     """Return why a metric has no value: device lost or suspended, source failed, or reading absent."""
     if shown is not None and shown.up is False:
         return LOST
@@ -365,7 +364,7 @@ def reason(shown: MergedDevice | None, line: MetricHistory, outages: Mapping[Pol
 
 
 def outages_by_poll(healths: Mapping[PollKey, Health], now: float) -> Mapping[PollKey, str]:
-    """Map (source, poll) to why the poll fails, or "" if it works. (source, "") is for the polls that list its devices."""
+    """Return why each (source, poll) fails, or "" if it works. The key (source, "") is for the polls that list devices."""
     words = {key: _outage(health, now) for key, health in healths.items()}
     sources = {(source, ""): "" for source, _ in words}
     lists = {(key[0], ""): word for key, word in words.items() if word and healths[key].lists_devices}

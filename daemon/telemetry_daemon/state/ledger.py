@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from telemetry_daemon.state.accumulate import Increment
-from telemetry_daemon.state.billed_card import ENERGY_COUNTED, ENERGY_ESTIMATED, PATIENCE_SECONDS, BilledCard
+from telemetry_daemon.state.accumulate import CurveSegment
+from telemetry_daemon.state.ledger_card import ENERGY_COUNTED, ENERGY_ESTIMATED, MAX_REPORT_DELAY_SECONDS, LedgerCard
 from telemetry_daemon.state.ledger_entry import (
     BUSY,
-    SAME_SECONDS,
+    START_TOLERANCE_SECONDS,
     Entry,
     Key,
     Totals,
     entry_key,
-    is_another,
+    is_later_run,
     reported_start,
     restored_entry,
     with_totals,
@@ -48,7 +48,7 @@ class Ledger:
         self._boot = boot
         self._saved = saved
         self._now = self._wall = self._began = self._day_began = self._start_wall = -math.inf
-        self._cards: dict[str, BilledCard[Entry]] = {}
+        self._cards: dict[str, LedgerCard[Entry]] = {}
         self._devices: dict[str, MergedDevice] = {}
         self._allocations: dict[str, Sequence[Allocation]] = {}
         self._unallocated = Entry(JobOwner(NOBODY), RecordedTime(0.0, "daemon_start"))
@@ -61,11 +61,11 @@ class Ledger:
         # Whether an owner appeared since the state was last saved.
         self.has_new_owner = False
 
-    def add_increment(self, device_id: str, metric: str, increment: Increment) -> None:
-        """Add an increment of a reading. Its integral is attributed to the owners of the card."""
+    def add_segment(self, device_id: str, metric: str, segment: CurveSegment) -> None:
+        """Add a segment of a reading's curve. Its integral is attributed to the owners of the card."""
         card = self._cards.get(device_id)
         if card is not None:
-            card.add_increment(metric, increment)
+            card.add_segment(metric, segment)
 
     def add_event(self, event: PastEvent) -> None:
         """Add an event of a card."""
@@ -97,8 +97,8 @@ class Ledger:
         if card is None:
             return {}
         recent = card.preliminary_tallies((BUSY, ENERGY_COUNTED, ENERGY_ESTIMATED))
-        parts = [(entry, entry.parts[device_id]) for entry in card.shares]
-        return {entry.key: part.update_totals(recent.get(entry, Tally())) for entry, part in parts}
+        card_uses = [(entry, entry.card_uses[device_id]) for entry in card.shares]
+        return {entry.key: use.update_totals(recent.get(entry, Tally())) for entry, use in card_uses}
 
     def with_totals(self, device: MergedDevice) -> MergedDevice:
         """Return the device with the totals in its allocations."""
@@ -168,8 +168,8 @@ class Ledger:
     def _update_card(self, device: MergedDevice) -> None:
         card = self._cards.get(device.id)
         if card is None:
-            card = self._cards[device.id] = BilledCard(self._unallocated, self._now)
-            self._unallocated.part(device)
+            card = self._cards[device.id] = LedgerCard(self._unallocated, self._now)
+            self._unallocated.use_of(device)
         elif device.id not in self._devices:
             self._add_tallies(device.id, card.skip_absence(self._now))
         self._devices[device.id] = device
@@ -187,7 +187,7 @@ class Ledger:
         self._allocations.pop(device_id, None)
         self._set_shares(card, self._devices.pop(device_id), {})
 
-    def _update_owners(self, card: BilledCard[Entry], device: MergedDevice) -> None:
+    def _update_owners(self, card: LedgerCard[Entry], device: MergedDevice) -> None:
         shares: dict[Entry, float] = {}
         extended: list[tuple[Entry, float]] = []
         for allocation in device.allocations:
@@ -195,7 +195,7 @@ class Ledger:
             since = self._start_by_hook(entry, allocation, device.id)
             if since is not None:
                 extended.append((entry, since))
-            entry.part(device).update(allocation)
+            entry.use_of(device).update(allocation)
             shares[entry] = shares.get(entry, 0.0) + allocation.share
         whole = max(1.0, sum(shares.values()))
         self._set_shares(card, device, {entry: share / whole for entry, share in shares.items()})
@@ -203,7 +203,7 @@ class Ledger:
             counted_from = card.extend_back(entry, since)
             self._add_unknown_begin(entry, counted_from)
 
-    def _set_shares(self, card: BilledCard[Entry], device: MergedDevice, shares: Mapping[Entry, float]) -> None:
+    def _set_shares(self, card: LedgerCard[Entry], device: MergedDevice, shares: Mapping[Entry, float]) -> None:
         for entry in [holder for holder in shares if holder not in card.shares]:
             if entry.missing_since is not None:
                 self._close_gap(entry)
@@ -222,7 +222,7 @@ class Ledger:
         key = entry_key(allocation.owner)
         entry = self._entries.get(key)
         start = reported_start(allocation, self._wall)
-        if entry is not None and start is not None and is_another(entry, start):
+        if entry is not None and start is not None and is_later_run(entry, start):
             self._end_previous_run(entry, start)
             entry = None
         if entry is None:
@@ -241,7 +241,7 @@ class Ledger:
         is_new = start.told_by == "hook" != entry.start.told_by
         if is_new:
             entry.start = start
-        return self._monotonic(start.time) if is_new or device_id not in entry.parts else None
+        return self._monotonic(start.time) if is_new or device_id not in entry.card_uses else None
 
     def _end_previous_run(self, entry: Entry, start: RecordedTime) -> None:
         del self._entries[entry.key]
@@ -269,9 +269,9 @@ class Ledger:
         self._remove_from_cards(entry, self._monotonic(ended))
 
     def _add_unseen(self, claim: Claim, ended: float, devices: Sequence[MergedDevice]) -> None:
-        """Add an owner that began and ended between two polls, with the use of that time."""
+        """Add an owner that began and ended between two polls. Attribute the use of that time to this owner."""
         key, started = entry_key(claim.owner), claim.started
-        is_new = started is not None and started >= self._finished.get(key, _NO_END)[0] - SAME_SECONDS
+        is_new = started is not None and started >= self._finished.get(key, _NO_END)[0] - START_TOLERANCE_SECONDS
         if started is None or not is_new or not started <= ended or ended <= self._start_wall:
             return
         named = DeviceNames(devices).find(claim) if claim.names else None
@@ -288,17 +288,17 @@ class Ledger:
             entry.add_details(claim.owner)
             self._waiting[entry] = None
             self.has_new_owner = True
-        if device.id in entry.parts:
+        if device.id in entry.card_uses:
             return
-        part = entry.part(device)
-        part.is_allocated, part.basis = True, ("whole",)
+        use = entry.use_of(device)
+        use.is_allocated, use.basis = True, ("whole",)
         since, until = self._monotonic(started), self._monotonic(ended)
         counted = self._cards[device.id].add_past(entry, since, until, self._is_displaceable)
-        if ended - started - counted > SAME_SECONDS and not entry.gaps:
+        if ended - started - counted > START_TOLERANCE_SECONDS and not entry.gaps:
             entry.add_gap(started, ended, ended - started - counted)
 
     def _is_displaceable(self, entry: Entry) -> bool:
-        return not any(part.is_allocated for part in entry.parts.values())
+        return not any(use.is_allocated for use in entry.card_uses.values())
 
     def _remember_end(self, key: Key, ended: float) -> None:
         self._finished.pop(key, None)
@@ -307,7 +307,7 @@ class Ledger:
             del self._finished[next(iter(self._finished))]
 
     def _remove_from_cards(self, entry: Entry, time: float) -> None:
-        for device_id in entry.parts:
+        for device_id in entry.card_uses:
             if device_id in self._cards:
                 self._cards[device_id].remove_holder(entry, time)
 
@@ -320,7 +320,7 @@ class Ledger:
     def _add_unknown_begin(self, entry: Entry, counted_from: float) -> None:
         """Record a gap from the owner's start to the first counted time, for its first card only."""
         start, begin = entry.start.time, self._wall - (self._now - counted_from)
-        if begin - start > SAME_SECONDS and not entry.gaps and len(entry.parts) == 1:
+        if begin - start > START_TOLERANCE_SECONDS and not entry.gaps and len(entry.card_uses) == 1:
             entry.add_gap(start, begin, begin - start)
 
     def _complete_waiting(self) -> None:
@@ -331,15 +331,15 @@ class Ledger:
                 self._complete(entry)
 
     def _longest_wait(self, entry: Entry) -> float:
-        cards = [self._cards[device_id] for device_id in entry.parts if device_id in self._cards]
-        return max((card.patience for card in cards), default=PATIENCE_SECONDS)
+        cards = [self._cards[device_id] for device_id in entry.card_uses if device_id in self._cards]
+        return max((card.max_report_delay for card in cards), default=MAX_REPORT_DELAY_SECONDS)
 
     def _complete(self, entry: Entry) -> None:
         last_present = self._now if entry.missing_since is None else entry.missing_since
-        for device_id in entry.parts:
+        for device_id in entry.card_uses:
             card = self._cards.get(device_id)
             if card is not None:
-                self._add_tallies(device_id, card.settle(last_present + card.longest_increment))
+                self._add_tallies(device_id, card.settle(last_present + card.longest_segment))
         entry.end = entry.end or entry.last_seen or RecordedTime(self._wall, "seen")
         self._waiting.pop(entry, None)
         if self._entries.get(entry.key) is entry:
@@ -350,24 +350,24 @@ class Ledger:
 
     def _end_day(self) -> None:
         """Complete the daily record of unallocated use. Recent use, whose owners may still change, is for the next record."""
-        patience = self._longest_wait(self._unallocated)
+        max_report_delay = self._longest_wait(self._unallocated)
         for device_id, card in self._cards.items():
-            self._add_tallies(device_id, card.settle(self._now - patience))
-        self._unallocated.end = RecordedTime(self._wall - patience, "day")
+            self._add_tallies(device_id, card.settle(self._now - max_report_delay))
+        self._unallocated.end = RecordedTime(self._wall - max_report_delay, "day")
         self._completed.append(self._unallocated.record(self._hostname, {}))
-        parts = {
-            device_id: part.without_use()
-            for device_id, part in self._unallocated.parts.items()
+        card_uses = {
+            device_id: use.without_tally()
+            for device_id, use in self._unallocated.card_uses.items()
             if device_id in self._cards
         }
-        self._unallocated = Entry(JobOwner(NOBODY), self._unallocated.end, parts=parts)
+        self._unallocated = Entry(JobOwner(NOBODY), self._unallocated.end, card_uses=card_uses)
         self._day_began = self._now
         for card in self._cards.values():
             card.replace_unallocated(self._unallocated)
 
     def _add_tallies(self, device_id: str, tallies_by_entry: Tallies[Entry]) -> None:
         for entry, tally in tallies_by_entry.items():
-            (self._unallocated if entry.is_over else entry).parts[device_id].tally.add(tally)
+            (self._unallocated if entry.is_over else entry).card_uses[device_id].tally.add(tally)
 
     def _monotonic(self, wall_time: float) -> float:
         """Convert a Unix time to monotonic time. Future times become the current time."""

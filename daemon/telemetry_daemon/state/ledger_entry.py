@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from telemetry_daemon.state.billed_card import ENERGY_COUNTED, ENERGY_ESTIMATED
-from telemetry_daemon.state.tally import Sum, Tally
+from telemetry_daemon.state.ledger_card import ENERGY_COUNTED, ENERGY_ESTIMATED
+from telemetry_daemon.state.tally import ReadingSum, Tally
 from telemetry_exporters.text import clean, cleaned
 from telemetry_parsers import bounds
 from telemetry_parsers.dataclass import dataclass, field, replace
@@ -31,7 +31,7 @@ _ENERGY = (ENERGY_COUNTED, ENERGY_ESTIMATED)
 _NOT_READINGS = frozenset({THROTTLED, *_ENERGY})
 MAX_GAPS = 16
 # Sources report the time of a hook with different precision.
-SAME_SECONDS = 1.0
+START_TOLERANCE_SECONDS = 1.0
 Key = tuple[str, str]
 
 
@@ -45,7 +45,7 @@ class Totals:
 
 
 @dataclass(slots=True)
-class Part:
+class CardUse:
     """An owner's use of one card."""
 
     id: str
@@ -72,9 +72,9 @@ class Part:
         if memory is not None:
             self.memory_peak = max(memory, self.memory_peak or 0.0)
 
-    def without_use(self) -> Part:
-        """Return a new part for the same card, with no use."""
-        return Part(self.id, self.vendor, self.device, self.model)
+    def without_tally(self) -> CardUse:
+        """Return an empty record of use for the same card."""
+        return CardUse(self.id, self.vendor, self.device, self.model)
 
     def update_totals(self, recent: Tally) -> Totals:
         """Return the totals with the `recent` use, whose owners may still change. The totals never decrease."""
@@ -88,12 +88,12 @@ class Part:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """An owner's time on the node. `cards` are the current cards; an owner without cards is missing since `missing_since`."""
+    """An owner's use of the node. `cards` are its current cards. If it has none, `missing_since` is when it lost the last."""
 
     owner: JobOwner
     start: RecordedTime
     id: str = field(default_factory=lambda: os.urandom(8).hex())
-    parts: dict[str, Part] = field(default_factory=dict)
+    card_uses: dict[str, CardUse] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
     end: RecordedTime | None = None
     cards: set[str] = field(default_factory=set)
@@ -103,12 +103,12 @@ class Entry:
     is_over: bool = False
     _last_owner: Owner | None = None
 
-    def part(self, device: MergedDevice) -> Part:
+    def use_of(self, device: MergedDevice) -> CardUse:
         """Return the owner's use of this card, creating it if necessary."""
-        part = self.parts.get(device.id)
-        if part is None:
-            part = self.parts[device.id] = Part(device.id, device.vendor, device.device, device.model)
-        return part
+        use = self.card_uses.get(device.id)
+        if use is None:
+            use = self.card_uses[device.id] = CardUse(device.id, device.vendor, device.device, device.model)
+        return use
 
     @property
     def key(self) -> Key:
@@ -142,7 +142,7 @@ class Entry:
 
     def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
         """Return the job record. `recent` maps device ids to use whose owners may still change."""
-        documents = [_card_document(part, recent.get(part.id, Tally())) for part in self.parts.values()]
+        documents = [_card_document(use, recent.get(use.id, Tally())) for use in self.card_uses.values()]
         cards = tuple(card for card in documents if card.seconds or card.readings or card.events)
         return JobRecord(
             SCHEMA,
@@ -163,8 +163,8 @@ class Entry:
 
 def restored_entry(record: JobRecord) -> Entry:
     """Return the entry of a record that an earlier daemon stored."""
-    parts = {card.id: _restored_part(card) for card in record.cards}
-    return Entry(record.owner, record.start, record.id, parts, list(record.gaps), record.end)
+    card_uses = {card.id: _restored_use(card) for card in record.cards}
+    return Entry(record.owner, record.start, record.id, card_uses, list(record.gaps), record.end)
 
 
 def entry_key(owner: Owner) -> Key:
@@ -175,14 +175,14 @@ def entry_key(owner: Owner) -> Key:
 def reported_start(allocation: Allocation, wall: float) -> RecordedTime | None:
     """Return the reported start of an allocation, or None if it is missing or in the future."""
     started = allocation.started
-    if started is None or not 0.0 <= started <= wall + SAME_SECONDS:
+    if started is None or not 0.0 <= started <= wall + START_TOLERANCE_SECONDS:
         return None
     return RecordedTime(min(started, wall), "hook" if allocation.is_allocated else "process")
 
 
-def is_another(entry: Entry, start: RecordedTime) -> bool:
+def is_later_run(entry: Entry, start: RecordedTime) -> bool:
     """Return whether the hook reports a later start, so this is another run of an owner with the same name."""
-    return start.told_by == "hook" == entry.start.told_by and start.time > entry.start.time + SAME_SECONDS
+    return start.told_by == "hook" == entry.start.told_by and start.time > entry.start.time + START_TOLERANCE_SECONDS
 
 
 def with_totals(allocation: Allocation, counters: Mapping[Key, Totals]) -> Allocation:
@@ -198,9 +198,9 @@ def with_totals(allocation: Allocation, counters: Mapping[Key, Totals]) -> Alloc
     )
 
 
-def _card_document(part: Part, recent: Tally) -> CardShare:
+def _card_document(use: CardUse, recent: Tally) -> CardShare:
     tally = Tally()
-    tally.add(part.tally)
+    tally.add(use.tally)
     tally.add(recent)
     sums = {
         metric: metric_sum
@@ -208,52 +208,52 @@ def _card_document(part: Part, recent: Tally) -> CardShare:
         if metric_sum.seconds > 0.0 or metric_sum.peak > -math.inf
     }
     return CardShare(
-        part.id,
-        part.vendor,
-        part.device,
-        part.model,
-        part.is_allocated,
-        part.is_used,
-        part.basis,
+        use.id,
+        use.vendor,
+        use.device,
+        use.model,
+        use.is_allocated,
+        use.is_used,
+        use.basis,
         tally.seconds,
         tally.sums[BUSY].seconds if BUSY in sums else 0.0,
         _integral(sums, BUSY),
         _sum_of_known([_integral(sums, metric) for metric in _ENERGY]),
         _integral(sums, THROTTLED),
-        part.memory_peak,
+        use.memory_peak,
         {metric: _reading_document(metric_sum) for metric, metric_sum in sums.items() if metric not in _NOT_READINGS},
         {clean(code)[: bounds.MAX_NAME_LENGTH]: count for code, count in sorted(tally.events.items())},
         _energy_source(sums),
     )
 
 
-def _energy_source(sums: Mapping[str, Sum]) -> EnergySource:
+def _energy_source(sums: Mapping[str, ReadingSum]) -> EnergySource:
     if _integral(sums, ENERGY_ESTIMATED) is not None:
         return "estimated"
     return "counter" if _integral(sums, ENERGY_COUNTED) is not None else ""
 
 
-def _restored_part(card: CardShare) -> Part:
+def _restored_use(card: CardShare) -> CardUse:
     tally = Tally(card.seconds)
     for metric, course in card.readings.items():
-        tally.sums[metric] = Sum(
+        tally.sums[metric] = ReadingSum(
             course.seconds, (course.mean or 0.0) * course.seconds, -math.inf if course.peak is None else course.peak
         )
     if card.throttled_seconds is not None:
-        tally.sums[THROTTLED] = Sum(card.seconds, card.throttled_seconds, 0.0)
+        tally.sums[THROTTLED] = ReadingSum(card.seconds, card.throttled_seconds, 0.0)
     if card.energy_joules is not None:
         metric = ENERGY_COUNTED if card.energy_source == "counter" else ENERGY_ESTIMATED
-        tally.sums[metric] = Sum(card.seconds, card.energy_joules, 0.0)
+        tally.sums[metric] = ReadingSum(card.seconds, card.energy_joules, 0.0)
     tally.events.update(card.events)
     at_start = Tally()
     at_start.add(tally)
-    return Part(
+    return CardUse(
         card.id, card.vendor, card.device, card.model, card.is_allocated, card.is_used, card.basis,
         card.memory_peak_bytes, tally, at_start,
     )  # fmt: skip
 
 
-def _reading_document(metric_sum: Sum) -> ReadingSummary:
+def _reading_document(metric_sum: ReadingSum) -> ReadingSummary:
     return ReadingSummary(
         metric_sum.seconds,
         metric_sum.integral / metric_sum.seconds if metric_sum.seconds > 0.0 else None,
@@ -261,12 +261,12 @@ def _reading_document(metric_sum: Sum) -> ReadingSummary:
     )
 
 
-def _integral(sums: Mapping[str, Sum], metric: str) -> float | None:
+def _integral(sums: Mapping[str, ReadingSum], metric: str) -> float | None:
     return sums[metric].integral if metric in sums and sums[metric].seconds > 0.0 else None
 
 
 def _growth(last: float | None, settled: Tally, recent: Tally, at_start: Tally, metrics: Sequence[str]) -> float | None:
-    """Return the growth of the integrals since the daemon started, at least `last`. None: nothing was measured."""
+    """Return how much the integrals grew since the daemon started, but at least `last`. None: nothing was measured."""
     sums = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
     if not any(metric_sum.seconds > 0.0 for metric_sum in sums):
         return last

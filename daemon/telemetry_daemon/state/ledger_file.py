@@ -45,13 +45,13 @@ class SavedLedger:
     jobs: tuple[JobRecord, ...]
 
 
-def content_of(saved: SavedLedger) -> str:
-    """Return the content of the file."""
+def encode_ledger(saved: SavedLedger) -> str:
+    """Return the state as the content of `ledger.json`."""
     return encode_line(to_plain(SavedLedger, cleaned(saved))) + "\n"
 
 
-def saved_in(content: bytes | str) -> SavedLedger:
-    """Return the state in this content. Raises CodecError."""
+def decode_ledger(content: bytes | str) -> SavedLedger:
+    """Return the state that this content of `ledger.json` describes. Raises CodecError."""
     saved = from_plain(SavedLedger, decode_line(content))
     return replace(saved, jobs=tuple(clean_record(job) for job in saved.jobs))
 
@@ -72,7 +72,7 @@ class LedgerFile:
         path = self._folder / LEDGER
         try:
             with OwnFolder.at(self._folder) as folder:
-                saved = saved_in(folder.read(LEDGER, MAX_LEDGER_BYTES))
+                saved = decode_ledger(folder.read(LEDGER, MAX_LEDGER_BYTES))
                 completed = _newest_records(folder)
         except FileNotFoundError:  # the first start
             return None
@@ -112,7 +112,7 @@ class LedgerFile:
                 folder.append(JOBS, lines.encode(), MAX_JOBS_BYTES, ROTATED_JOBS)
                 self._unwritten = ()
             if saved is not None:
-                folder.replace(LEDGER, content_of(saved).encode())
+                folder.replace(LEDGER, encode_ledger(saved).encode())
                 self._written = self._monotonic()
 
 

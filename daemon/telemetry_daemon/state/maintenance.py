@@ -54,7 +54,7 @@ class _Announcement:
         return min(end - clock() for end, clock in self.ends)
 
 
-class MaintenanceBook:
+class MaintenanceState:
     """Holds the announced maintenance and stores it. Neither clock changes nor suspension can prolong it."""
 
     def __init__(self, path: Path | None, clock: Clock) -> None:
@@ -72,22 +72,22 @@ class MaintenanceBook:
     def announce(self, seconds: float, reason: str | None) -> None:
         """Announce a maintenance window, which replaces the current one. If `reason` is None, keep the current reason."""
         with self._lock:
-            current_reason = self._announced.reason if self._announced is not None and self._now().is_on else ""
+            current_reason = self._announced.reason if self._announced is not None and self._current().is_on else ""
             new_reason = current_reason if reason is None else clean(reason)[:MAX_REASON_LENGTH]
             self._announced = _Announcement(((self._uptime() + seconds, self._uptime),), new_reason)
 
     def end(self) -> None:
         """End the maintenance. Expose the end even if none is known, because a reinstallation may have removed the state."""
         with self._lock:
-            if self._announced is None or self._now().is_on:
+            if self._announced is None or self._current().is_on:
                 reason = self._announced.reason if self._announced is not None else ""
                 self._announced = _Announcement(((self._uptime(), self._uptime),), reason)
                 self._was_on = False
 
-    def now(self) -> Maintenance:
+    def current(self) -> Maintenance:
         """Return the current maintenance."""
         with self._lock:
-            return self._now()
+            return self._current()
 
     def save(self) -> None:
         """Log the end of a window that has timed out, and write the file if its content changes. Raises OSError."""
@@ -101,15 +101,15 @@ class MaintenanceBook:
     def _expire(self) -> Maintenance:
         """Return the maintenance. Log it if it has timed out, and drop it a day after its end."""
         with self._lock:
-            now = self._now()
-            if self._was_on and not now.is_on:
-                log.info("maintenance has ended", extra={"reason": now.reason})
-            self._was_on = now.is_on
-            if now.ends_in is not None and now.ends_in < -_EXPOSED_AFTER_END_SECONDS:
-                self._announced, now = None, Maintenance()
-            return now
+            current = self._current()
+            if self._was_on and not current.is_on:
+                log.info("maintenance has ended", extra={"reason": current.reason})
+            self._was_on = current.is_on
+            if current.ends_in is not None and current.ends_in < -_EXPOSED_AFTER_END_SECONDS:
+                self._announced, current = None, Maintenance()
+            return current
 
-    def _now(self) -> Maintenance:
+    def _current(self) -> Maintenance:
         announced = self._announced
         return Maintenance() if announced is None else Maintenance(announced.ends_in(), announced.reason)
 
@@ -130,29 +130,29 @@ class MaintenanceBook:
         ends = ((self._uptime() + seconds_left, self._uptime), (written.until, self._clock.wall))
         self._announced = _Announcement(ends, clean(written.reason)[:MAX_REASON_LENGTH])
         self._written = written
-        now = self._now()
-        self._was_on = now.is_on
-        if now.is_on:
-            log.info("maintenance continues", extra={"seconds": now.ends_in, "reason": now.reason})
+        current = self._current()
+        self._was_on = current.is_on
+        if current.is_on:
+            log.info("maintenance continues", extra={"seconds": current.ends_in, "reason": current.reason})
 
-    def _write(self, now: Maintenance) -> None:
-        if self.path is None or self._is_written(now):
+    def _write(self, current: Maintenance) -> None:
+        if self.path is None or self._is_written(current):
             return
         with OwnFolder.create_at(self.path.parent) as folder:
-            if now.ends_in is None:
+            if current.ends_in is None:
                 folder.remove(self.path.name)
                 self._written = None
                 return
-            until = self._clock.wall() + now.ends_in
-            document = _Document(SCHEMA, until, now.ends_in, now.reason)
+            until = self._clock.wall() + current.ends_in
+            document = _Document(SCHEMA, until, current.ends_in, current.reason)
             folder.replace(self.path.name, encode_line(to_plain(_Document, document)).encode() + b"\n")
             self._written = document
 
-    def _is_written(self, now: Maintenance) -> bool:
-        if now.ends_in is None or self._written is None:
-            return now.ends_in is None and self._written is None
-        difference = abs(self._clock.wall() + now.ends_in - self._written.until)
-        return difference < _TOLERANCE_SECONDS and now.reason == self._written.reason
+    def _is_written(self, current: Maintenance) -> bool:
+        if current.ends_in is None or self._written is None:
+            return current.ends_in is None and self._written is None
+        difference = abs(self._clock.wall() + current.ends_in - self._written.until)
+        return difference < _TOLERANCE_SECONDS and current.reason == self._written.reason
 
 
 def path_in(directory: str) -> Path:

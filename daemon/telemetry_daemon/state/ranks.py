@@ -41,7 +41,7 @@ class LocalRanks:
     """The ranks on this node, and a description such as `version 1.0, 16 ranks on 2 servers, 8 here`."""
 
     ranks: NodeRanks
-    text: str
+    summary: str
 
 
 def read(settings: RankSettings, names: Callable[[], Collection[str]]) -> LocalRanks:
@@ -63,7 +63,7 @@ def main() -> int:
         response = {
             "server": local_ranks.ranks.server,
             "ranks": list(local_ranks.ranks.by_chip.items()),
-            "text": local_ranks.text,
+            "summary": local_ranks.summary,
         }
     except RankTableError as error:
         response = {"error": str(error)}
@@ -86,7 +86,7 @@ def _read_in_child(settings: RankSettings, names: Collection[str]) -> LocalRanks
     response: dict[str, Any] = json.loads(result.output)
     if "error" in response:
         raise RankTableError(response["error"])
-    return LocalRanks(NodeRanks(response["server"], MappingProxyType(dict(response["ranks"]))), response["text"])
+    return LocalRanks(NodeRanks(response["server"], MappingProxyType(dict(response["ranks"]))), response["summary"])
 
 
 def _local_ranks(settings: RankSettings, names: Collection[str], content: bytes) -> LocalRanks:
@@ -143,7 +143,7 @@ def error_text(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
-class RankWatch:
+class RankTableWatcher:
     """Reads the rank table when the file, the settings or the node's names have changed."""
 
     def __init__(
@@ -184,8 +184,8 @@ class RankWatch:
             if self._changes.changed("rank table", error_text(error)):
                 log.warning("the rank table is not used", extra={**facts, "error": error_text(error)})
             return NodeRanks()
-        if self._changes.changed("rank table", local_ranks.text):
-            log.info("rank table read", extra={**facts, "ranks": local_ranks.text})
+        if self._changes.changed("rank table", local_ranks.summary):
+            log.info("rank table read", extra={**facts, "ranks": local_ranks.summary})
         return local_ranks.ranks
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # imported if attribution is on
 _Devices = tuple[tuple[str, str | None, str | None, int | None], ...]
 
 
-class Steps:
+class StepMetrics:
     """Computes new samples after a step counter or a device has changed. `privacy` decides how job ids are exposed."""
 
     def __init__(self, privacy: Privacy) -> None:
@@ -45,6 +45,6 @@ class Steps:
         return replace(counts, job_id=owner.name)  # without a name, all jobs would be the same job
 
 
-def create_steps(attribution: Attribution | None) -> Steps:
+def create_step_metrics(attribution: Attribution | None) -> StepMetrics:
     """Return step counters that expose job ids in the same way as this attribution."""
-    return Steps(BY_NAME if attribution is None else attribution.privacy)
+    return StepMetrics(BY_NAME if attribution is None else attribution.privacy)

@@ -12,10 +12,10 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state import health
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import OpenEvents
-from telemetry_daemon.state.health import PollResult, SourceFacts, Statuses
+from telemetry_daemon.state.health import PollResult, SourceFacts, StatusCache
 from telemetry_daemon.state.node_facts import NodeFacts
 from telemetry_daemon.state.store_state import AcceptedAttempt, Key, StoreState
-from telemetry_daemon.times import Clock
+from telemetry_daemon.times import MIN_SLEEP_SECONDS, Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.merge.admission import admit, cut_text
 from telemetry_parsers.merge.merge_state import MergeState
@@ -26,10 +26,9 @@ from telemetry_parsers.recorded import Recorded
 
 if TYPE_CHECKING:  # imported only if attribution is on
     from telemetry_daemon.state.attribution import Attribution
-    from telemetry_daemon.state.steps import Steps
+    from telemetry_daemon.state.steps import StepMetrics
 
 FIRST_INVENTORY_SECONDS = 15.0
-MIN_SLEEP_SECONDS = 1.0  # the clocks are read one after the other, so they differ slightly
 UNRESOLVED = "telemetry_claims_unresolved"
 
 
@@ -54,8 +53,8 @@ class Store:
         self._state.wall_ahead = self._clock.boot_time()
         self._accumulator = accumulator
         self._attribution = attribution
-        self._steps: Steps | None = None
-        self._statuses = Statuses()
+        self._steps: StepMetrics | None = None
+        self._statuses = StatusCache()
         self._merged: MergedNode | None = None
         self._owned: MergedNode | None = None  # `_merged` with owners and steps
         self._snapshot: Snapshot | None = None
@@ -103,9 +102,9 @@ class Store:
         with self._lock:
             state = self._state
             for key in [key for key in state.healths if key[0] == source]:
-                state.removed[key] = state.healths.pop(key)
+                state.removed_healths[key] = state.healths.pop(key)
                 state.reports.pop(key, None)
-                state.refused.pop(key, None)
+                state.refused_counts.pop(key, None)
                 state.awaited.pop(key, None)
             state.sources.pop(source, None)
             if self._accumulator is not None:
@@ -142,14 +141,14 @@ class Store:
             admitted = admit(report or Report(), state.merge.identities)
             report = admitted.report if report is not None else None
             result = replace(result, detail=cut_text(result.detail, bounds.MAX_TEXT_LENGTH))
-            previous = state.healths.get(key) or state.removed.get(key)
+            previous = state.healths.get(key) or state.removed_healths.get(key)
             state.healths[key] = health.health_after(source, poll, capture, result, interval, previous)
             state.cpu_seconds[source] = state.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
             state.awaited.pop(key, None)
             previous_report = state.reports.pop(key, None)
-            if health.ends_source(result, poll):
+            if health.is_source_gone(result, poll):
                 state.reports = {other: stored for other, stored in state.reports.items() if other[0] != source}
-            state.refused[key] = admitted.dropped_devices
+            state.refused_counts[key] = admitted.dropped_devices
             if report is not None and result.state in ("ok", "no_devices"):
                 source_report = state.source_report(source, poll, capture, report, interval)
                 state.reports[key] = check_report(source_report, state.metrics, previous_report)
@@ -324,9 +323,9 @@ class Store:
     def _with_steps(self, merged: MergedNode) -> MergedNode:
         counts = tuple(count for checked in merged.fresh.reports for count in checked.report.report.steps)
         if counts and self._steps is None:
-            from telemetry_daemon.state.steps import create_steps  # only if jobs count steps
+            from telemetry_daemon.state.steps import create_step_metrics  # only if jobs count steps
 
-            self._steps = create_steps(self._attribution)
+            self._steps = create_step_metrics(self._attribution)
         if self._steps is None:
             return merged
         previous, samples = self._steps.counts, self._steps.samples(counts, merged.devices)
@@ -363,7 +362,7 @@ class Store:
         )
 
     def _shown_devices(self, merged: MergedNode, now: float) -> tuple[MergedDevice, ...]:
-        """Add recorded devices that are not listed now if they have open events or their source cannot list devices."""
+        """Return the merged devices and those unlisted devices that have open events or whose source cannot list devices."""
         merged_ids = {device.id for device in merged.devices}
         missing = [identity for identity in self._state.merge.identities if identity.id not in merged_ids]
         if not missing:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from telemetry_daemon.state.health import SourceFacts, StatusInput, ended_lists, expiry
-from telemetry_parsers.dataclass import dataclass, field, fields, replace
+from telemetry_daemon.state.health import SourceFacts, StatusInput, expiry_time, list_end_times
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.merged import MergedNode
 from telemetry_parsers.merge.presence import DeviceEvent, shift_losses
@@ -27,10 +27,10 @@ class StoreState:
     merge: MergeState
     reports: dict[Key, CheckedReport] = field(default_factory=dict)
     # How many devices each list reported beyond the limit.
-    refused: dict[Key, int] = field(default_factory=dict)
+    refused_counts: dict[Key, int] = field(default_factory=dict)
     healths: dict[Key, Health] = field(default_factory=dict)
     # The health of the polls of removed sources: the counts continue if the source is added again.
-    removed: dict[Key, Health] = field(default_factory=dict)
+    removed_healths: dict[Key, Health] = field(default_factory=dict)
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     sources: dict[str, SourceFacts] = field(default_factory=dict)
     awaited: dict[Key, str] = field(default_factory=dict)
@@ -47,9 +47,8 @@ class StoreState:
 
     def reset(self) -> StoreState:
         """Return an empty state with the same sources."""
-        cleared = ("merge", "reports", "refused", "healths", "removed", "cpu_seconds", "awaited", "pending_events")
-        kept = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in cleared}
-        return StoreState(MergeState(), **kept)
+        kept = ("sources", "awaited_until", "metrics", "needs_counters", "slept", "started_wall", "wall_ahead")
+        return StoreState(MergeState(), **{name: getattr(self, name) for name in kept})
 
     def stop_waiting(self, now: float) -> bool:
         """Stop waiting for first inventories after the timeout. Return whether the wait has just ended."""
@@ -70,7 +69,7 @@ class StoreState:
 
     def current_reports(self, now: float) -> list[CheckedReport]:
         """Return the reports, without device lists that are outdated because the source's most frequent list has stopped."""
-        ended = ended_lists(self.healths.values(), now)
+        ended = list_end_times(self.healths.values(), now)
         reports = ((offer, offer.report) for offer in self.reports.values())
         return [
             offer
@@ -85,7 +84,7 @@ class StoreState:
             for health in self.healths.values()
             if health.lists_devices and health.source in self.sources and health.state in _MAY_HAVE_DEVICES
         ]
-        ended = ended_lists(self.healths.values(), now)
+        ended = list_end_times(self.healths.values(), now)
         listing_now = {
             health.source
             for health in list_healths
@@ -109,7 +108,7 @@ class StoreState:
             # A poll that takes longer than its interval starts again only after its end.
             interval=max(interval, capture.seconds),
             taken=capture.monotonic_time,
-            expires=expiry(capture.monotonic_time, interval, capture.seconds),
+            expires=expiry_time(capture.monotonic_time, interval, capture.seconds),
             report=report,
         )
 
@@ -129,7 +128,7 @@ class StoreState:
                 ],
                 merged.problems_of(source),
                 self.cpu_seconds.get(source, 0.0),
-                forgotten + sum(count for key, count in self.refused.items() if key[0] == source),
+                forgotten + sum(count for key, count in self.refused_counts.items() if key[0] == source),
             )
 
 

@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import add, mul, sub
 from typing import Generic, TypeVar
 
-from telemetry_daemon.state.accumulate import Increment
+from telemetry_daemon.state.accumulate import CurveSegment
 from telemetry_parsers.dataclass import dataclass, field
 
 _Holder = TypeVar("_Holder")
 # Because of rounding, shares may add up to slightly more than 1.
 _WHOLE_SHARE = 1.0 + 1e-9
-# An array of increments has four numbers for each: begin, end, first, last.
+# An array of segments has four numbers for each: begin, end, first, last.
 WIDTH = 4
 
 
-class Shares(Generic[_Holder]):
-    """Which holder has which share of a card, as a list of time spans (monotonic). The first and the last are open-ended."""
+class Timeline(Generic[_Holder]):
+    """The holders' shares of a card over time, as a list of spans (monotonic). The first and the last are open-ended."""
 
     def __init__(self) -> None:
         self._begins: list[float] = [-math.inf]
@@ -112,14 +112,14 @@ def _with_holder(
 
 
 @dataclass(slots=True)
-class Sum:
+class ReadingSum:
     """The sum of one reading: the seconds for which it was measured, its integral over that time, and its peak."""
 
     seconds: float = 0.0
     integral: float = 0.0
     peak: float = -math.inf
 
-    def add(self, other: Sum) -> None:
+    def add(self, other: ReadingSum) -> None:
         """Add another sum."""
         self.seconds += other.seconds
         self.integral += other.integral
@@ -131,14 +131,14 @@ class Tally:
     """The use of one card by one owner: seconds, sums of the readings, and counts of events."""
 
     seconds: float = 0.0
-    sums: dict[str, Sum] = field(default_factory=dict)
+    sums: dict[str, ReadingSum] = field(default_factory=dict)
     events: Counter[str] = field(default_factory=Counter)
 
-    def sum_of(self, metric: str) -> Sum:
+    def sum_of(self, metric: str) -> ReadingSum:
         """Return the sum of one reading, creating it if necessary."""
         reading_sum = self.sums.get(metric)
         if reading_sum is None:
-            reading_sum = self.sums[metric] = Sum()
+            reading_sum = self.sums[metric] = ReadingSum()
         return reading_sum
 
     def add(self, other: Tally) -> None:
@@ -161,7 +161,7 @@ def tally_of(tallies: Tallies[_Holder], holder: _Holder) -> Tally:
 
 
 def add_seconds(
-    tallies: Tallies[_Holder], timeline: Shares[_Holder], unallocated: _Holder, begin: float, end: float
+    tallies: Tallies[_Holder], timeline: Timeline[_Holder], unallocated: _Holder, begin: float, end: float
 ) -> None:
     """Add the seconds of this period to the holders' tallies, by share. The rest goes to `unallocated`."""
     for start, until, shares in timeline.spans(begin, end):
@@ -169,15 +169,15 @@ def add_seconds(
             tally_of(tallies, holder).seconds += share * (until - start)
 
 
-def add_increments(
+def add_segments(
     tallies: Tallies[_Holder],
-    timeline: Shares[_Holder],
+    timeline: Timeline[_Holder],
     unallocated: _Holder,
     metric: str,
     numbers: array[float],
     start: int = 0,
 ) -> None:
-    """Add the increments of a reading, from position `start` on, to the holders' tallies."""
+    """Add the segments of a reading, from position `start` on, to the holders' tallies."""
     position = start
     while position < len(numbers):
         since, until, shares = timeline.span_at(numbers[position])
@@ -185,14 +185,14 @@ def add_increments(
         while end < len(numbers) and numbers[end] >= since and numbers[end + 1] < until:
             end += WIDTH
         if end > position:
-            _add_increments(tallies, _with_unallocated(shares, unallocated), metric, numbers[position:end])
+            _add_whole_segments(tallies, _with_unallocated(shares, unallocated), metric, numbers[position:end])
             position = end
         else:
-            _add_divided_increment(tallies, timeline, unallocated, metric, numbers[position : position + WIDTH])
+            _add_divided_segment(tallies, timeline, unallocated, metric, numbers[position : position + WIDTH])
             position += WIDTH
 
 
-def _add_increments(
+def _add_whole_segments(
     tallies: Tallies[_Holder], shares: list[tuple[_Holder, float]], metric: str, numbers: array[float]
 ) -> None:
     last_values = numbers[3::WIDTH]
@@ -201,44 +201,37 @@ def _add_increments(
     integral = sum(map(mul, durations, map(add, numbers[2::WIDTH], last_values))) / 2.0
     peak = max(last_values)
     for holder, share in shares:
-        tally_of(tallies, holder).sum_of(metric).add(Sum(share * seconds, share * integral, peak))
+        tally_of(tallies, holder).sum_of(metric).add(ReadingSum(share * seconds, share * integral, peak))
 
 
-def _add_divided_increment(
+def _add_divided_segment(
     tallies: Tallies[_Holder],
-    timeline: Shares[_Holder],
+    timeline: Timeline[_Holder],
     unallocated: _Holder,
     metric: str,
     numbers: array[float],
 ) -> None:
-    """Add an increment during which the owners changed. Its last value is a peak only for the holders at its end."""
-    increment = Increment(*numbers)
-    for holder, _ in _with_unallocated(timeline.span_at(increment.end)[2], unallocated):
-        tally_of(tallies, holder).sum_of(metric).add(Sum(peak=increment.last))
-    add_area(tallies, timeline, unallocated, metric, increment)
+    """Add a segment during which the owners changed. Its last value is a peak only for the holders at its end."""
+    segment = CurveSegment(*numbers)
+    for holder, _ in _with_unallocated(timeline.span_at(segment.end)[2], unallocated):
+        tally_of(tallies, holder).sum_of(metric).add(ReadingSum(peak=segment.last))
+    add_integral(tallies, timeline, unallocated, metric, segment)
 
 
-def add_area(
-    tallies: Tallies[_Holder], timeline: Shares[_Holder], unallocated: _Holder, metric: str, increment: Increment
+def add_integral(
+    tallies: Tallies[_Holder],
+    timeline: Timeline[_Holder],
+    unallocated: _Holder,
+    metric: str,
+    segment: CurveSegment,
 ) -> None:
-    """Add seconds and integral of an increment, but not its peak."""
-    begin, end, first, last = increment
+    """Add seconds and integral of a segment, but not its peak."""
+    begin, end, first, last = segment
     slope = (last - first) / (end - begin) if end > begin else 0.0
     for since, until, shares in timeline.spans(begin, end):
         integral = (until - since) * (first + slope * ((since + until) / 2.0 - begin))
         for holder, share in _with_unallocated(shares, unallocated):
-            tally_of(tallies, holder).sum_of(metric).add(Sum(share * (until - since), share * integral))
-
-
-def split(increment: Increment, time: float) -> tuple[Increment, Increment]:
-    """Split an increment at a time. A part outside the increment has zero length."""
-    begin, end, first, last = increment
-    if time <= begin:
-        return Increment(begin, begin, first, first), increment
-    if time >= end:
-        return increment, Increment(end, end, last, last)
-    middle_value = first + (last - first) * (time - begin) / (end - begin)
-    return Increment(begin, time, first, middle_value), Increment(time, end, middle_value, last)
+            tally_of(tallies, holder).sum_of(metric).add(ReadingSum(share * (until - since), share * integral))
 
 
 def _with_unallocated(shares: Mapping[_Holder, float], unallocated: _Holder) -> list[tuple[_Holder, float]]:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from telemetry_daemon.state.accumulate import MAX_GAP_INTERVALS, Increment, Integral
-from telemetry_daemon.state.tally import WIDTH, Shares, Tallies, add_area, add_increments, add_seconds, split, tally_of
+from telemetry_daemon.state.accumulate import MAX_GAP_INTERVALS, CurveSegment, Integral
+from telemetry_daemon.state.tally import WIDTH, Tallies, Timeline, add_integral, add_seconds, add_segments, tally_of
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent
@@ -18,7 +18,7 @@ from telemetry_parsers.readings import Origin, Readings, Shape
 
 _Holder = TypeVar("_Holder")
 # A change of owners may be reported this late: a kubelet is polled every ten seconds, a tool every fifteen.
-PATIENCE_SECONDS = 60.0
+MAX_REPORT_DELAY_SECONDS = 60.0
 # After more changes of owners than this, the attribution of all use becomes final immediately.
 _MAX_SPANS = 256
 # Readings whose means and peaks appear in records, in addition to those that the accumulator integrates.
@@ -32,7 +32,7 @@ _COUNTER = "energy_joules_total"
 _MAX_WATTS = BY_KEY[POWER].high
 
 
-class BilledCard(Generic[_Holder]):
+class LedgerCard(Generic[_Holder]):
     """A card shared by holders (ledger entries). Use without a holder is attributed to `unallocated`. Times are monotonic."""
 
     def __init__(self, unallocated: _Holder, now: float) -> None:
@@ -42,10 +42,10 @@ class BilledCard(Generic[_Holder]):
         self.shares: Mapping[_Holder, float] = {}
         # When the card was first seen or last returned. Earlier use is not counted.
         self._counted_from = self._settled_until = now
-        self._timeline: Shares[_Holder] = Shares()
+        self._timeline: Timeline[_Holder] = Timeline()
         self._curves: dict[str, array[float]] = {}
         self._events: list[tuple[float, str]] = []
-        self.longest_increment = 0.0
+        self.longest_segment = 0.0
         # Tallies of the use whose owners may still change, and how many numbers of each curve they include.
         self._preliminary: Tallies[_Holder] = {}
         self._tallied_numbers: dict[str, int] = {}
@@ -54,7 +54,7 @@ class BilledCard(Generic[_Holder]):
         # Value, time and source of the energy counter's newest reading.
         self._counter: tuple[float, float, str] | None = None
         self._has_counter = False
-        self._standstill = _Standstill()
+        self._uncounted = _UncountedEnergy()
 
     def replace_unallocated(self, unallocated: _Holder) -> None:
         """Attribute unallocated use to this holder, including recent use that is not final yet."""
@@ -62,9 +62,9 @@ class BilledCard(Generic[_Holder]):
         self._drop_preliminary()
 
     @property
-    def patience(self) -> float:
+    def max_report_delay(self) -> float:
         """Return for how many seconds a late report may still change the owners of past use."""
-        return max(PATIENCE_SECONDS, 2 * self.longest_increment)
+        return max(MAX_REPORT_DELAY_SECONDS, 2 * self.longest_segment)
 
     def integrate(self, readings: Readings) -> None:
         """Integrate the readings that are not counters. A missing reading interrupts its integral."""
@@ -78,9 +78,9 @@ class BilledCard(Generic[_Holder]):
             integral = self._integrals.get(metric)
             if integral is None:
                 integral = self._integrals[metric] = Integral()
-            increment = integral.add(value, origin)
-            if increment is not None:
-                self.add_increment(metric, increment)
+            segment = integral.add(value, origin)
+            if segment is not None:
+                self.add_segment(metric, segment)
         for metric in self._integrals.keys() - continued:
             self._integrals[metric].last = None
 
@@ -93,44 +93,44 @@ class BilledCard(Generic[_Holder]):
         if previous is not None and origin.taken <= previous[1]:
             return
         self._counter = (joules, origin.taken, origin.source)
-        longest = max(PATIENCE_SECONDS, MAX_GAP_INTERVALS * origin.interval)
-        self._standstill.patience = longest
+        longest = max(MAX_REPORT_DELAY_SECONDS, MAX_GAP_INTERVALS * origin.interval)
+        self._uncounted.max_interval = longest
         if previous is None or previous[2] != origin.source:
             return
         seconds = origin.taken - previous[1]
         watts = (joules - previous[0]) / seconds
-        power = self._standstill.increments
-        self.longest_increment = max(self.longest_increment, seconds)
+        power = self._uncounted.segments
+        self.longest_segment = max(self.longest_segment, seconds)
         if watts > 0.0:
-            self._standstill.end(joules - previous[0])
+            self._uncounted.clear(joules - previous[0])
         if not self._has_counter:
             self._has_counter = watts > 0.0
             return
         if seconds <= longest and 0.0 <= watts <= _MAX_WATTS:
-            for increment in distributed_like(Increment(previous[1], origin.taken, watts, watts), power):
-                self.add_increment(ENERGY_COUNTED, increment)
+            for segment in distribute_like_power(CurveSegment(previous[1], origin.taken, watts, watts), power):
+                self.add_segment(ENERGY_COUNTED, segment)
 
-    def add_increment(self, metric: str, increment: Increment) -> None:
-        """Add an increment of a reading, without its part before the card was present."""
-        _, increment = split(increment, self._counted_from)
+    def add_segment(self, metric: str, segment: CurveSegment) -> None:
+        """Add a segment of a reading's curve, without its part before the card was present."""
+        _, segment = segment.split(self._counted_from)
         if metric == POWER:
-            self._count_power(increment)
+            self._count_power(segment)
         curve = self._curves.get(metric)
         if curve is None:
             curve = self._curves[metric] = array("d")
-        curve.extend(increment)
-        self.longest_increment = max(self.longest_increment, increment.end - increment.begin)
+        curve.extend(segment)
+        self.longest_segment = max(self.longest_segment, segment.end - segment.begin)
 
-    def _count_power(self, increment: Increment) -> None:
-        """Without a working energy counter, estimate the energy from the power, also for the time since the counter stopped."""
+    def _count_power(self, segment: CurveSegment) -> None:
+        """Estimate the energy from the power while the energy counter does not work, including the time since it stopped."""
         if not self._has_counter:
-            self.add_increment(ENERGY_ESTIMATED, increment)
+            self.add_segment(ENERGY_ESTIMATED, segment)
             return
-        self._standstill.add(increment)
-        if self._standstill.is_too_long:
+        self._uncounted.add(segment)
+        if self._uncounted.has_counter_stopped:
             self._has_counter = False
-            for missed in self._standstill.increments:
-                self.add_increment(ENERGY_ESTIMATED, missed)
+            for missed in self._uncounted.segments:
+                self.add_segment(ENERGY_ESTIMATED, missed)
 
     def add_event(self, time: float, code: str) -> None:
         """Add an event at this time."""
@@ -142,14 +142,14 @@ class BilledCard(Generic[_Holder]):
         self._timeline.set_shares(self.seen_until, shares)
 
     def extend_back(self, holder: _Holder, since: float) -> float:
-        """Move the start of a current holder back, as far as owners may still change. Return the new start."""
+        """Let a current holder start earlier, but not in time that is settled. Return the new start."""
         time = min(max(since, self._settled_until), self.seen_until)
         self._timeline.extend_back(holder, time)
         self._drop_preliminary()
         return time
 
     def add_past(self, holder: _Holder, since: float, until: float, displaceable: Callable[[_Holder], bool]) -> float:
-        """Add a holder for a past period, as far as owners may still change. Return for how many seconds it was added."""
+        """Add a holder for the part of a past period that is not settled. Return the length of this part in seconds."""
         begin = min(max(since, self._settled_until), self.seen_until)
         end = min(max(until, begin), self.seen_until)
         if end > begin:
@@ -158,29 +158,29 @@ class BilledCard(Generic[_Holder]):
         return end - begin
 
     def remove_holder(self, holder: _Holder, since: float) -> None:
-        """Remove a holder as of this time, as far as owners may still change."""
+        """Remove a holder from this time on. Time that is settled does not change."""
         self._timeline.remove_holder(holder, max(since, self._settled_until))
         self._drop_preliminary()
 
     def skip_absence(self, until: float) -> Tallies[_Holder]:
-        """Finalize the use before the card was missing, and return its tallies. Count again from the time `until`."""
+        """Settle the use before the card's absence, and return its tallies. Counting resumes at the time `until`."""
         tallies = self.settle()
         self._counted_from = self._settled_until = self.seen_until = until
         self._readings = self._counter = None
-        self._standstill.end()
+        self._uncounted.clear()
         for integral in self._integrals.values():
             integral.last = None
         return tallies
 
     def settle_old(self) -> Tallies[_Holder]:
-        """Finalize use that is too old for late reports, or all use if the owners changed too often. Return its tallies."""
+        """Settle use that is too old for late reports, or all use after too many changes of owners. Return its tallies."""
         if len(self._timeline) > _MAX_SPANS:
             return self.settle(self.seen_until)
-        is_due = self.seen_until - self._settled_until > 2 * self.patience
-        return self.settle(self.seen_until - self.patience) if is_due else {}
+        is_due = self.seen_until - self._settled_until > 2 * self.max_report_delay
+        return self.settle(self.seen_until - self.max_report_delay) if is_due else {}
 
     def settle(self, until: float = math.inf) -> Tallies[_Holder]:
-        """Make the attribution of the use until this time final, and return its tallies."""
+        """Settle the use until this time, and return its tallies."""
         tallies: Tallies[_Holder] = {}
         end = min(until, self.seen_until)
         if end > self._settled_until:
@@ -188,25 +188,25 @@ class BilledCard(Generic[_Holder]):
             self._settled_until = end
         for metric, curve in self._curves.items():
             position = next((offset for offset in range(0, len(curve), WIDTH) if curve[offset + 1] > until), len(curve))
-            add_increments(tallies, self._timeline, self.unallocated, metric, curve[:position])
+            add_segments(tallies, self._timeline, self.unallocated, metric, curve[:position])
             del curve[:position]
             if curve and curve[0] < end:
-                before, after = split(Increment(*curve[:WIDTH]), end)
-                add_area(tallies, self._timeline, self.unallocated, metric, before)
+                before, after = CurveSegment(*curve[:WIDTH]).split(end)
+                add_integral(tallies, self._timeline, self.unallocated, metric, before)
                 curve[:WIDTH] = array("d", after)
         unsettled = [event for event in self._events if event[0] > until]
         self._count_events(tallies, [event for event in self._events if event[0] <= until])
         self._events = unsettled
-        self._timeline.forget_before(end if len(self._timeline) > _MAX_SPANS else end - self.longest_increment)
+        self._timeline.forget_before(end if len(self._timeline) > _MAX_SPANS else end - self.longest_segment)
         self._drop_preliminary()
         return tallies
 
     def preliminary_tallies(self, metrics: Iterable[str] | None = None) -> Tallies[_Holder]:
-        """Tally the use whose owners may still change. With `metrics`, the tallies may lack other readings."""
+        """Return tallies of the use that is not settled. If `metrics` is given, other metrics may be missing from them."""
         for metric in self._curves if metrics is None else metrics:
             curve = self._curves.get(metric, _NO_NUMBERS)
             start = self._tallied_numbers.get(metric, 0)
-            add_increments(self._preliminary, self._timeline, self.unallocated, metric, curve, start)
+            add_segments(self._preliminary, self._timeline, self.unallocated, metric, curve, start)
             self._tallied_numbers[metric] = len(curve)
         for tally in self._preliminary.values():
             tally.seconds = 0.0
@@ -226,49 +226,49 @@ class BilledCard(Generic[_Holder]):
 
 
 @dataclass(slots=True)
-class _Standstill:
+class _UncountedEnergy:
     """The energy since the card's energy counter last grew, integrated from the power."""
 
-    increments: list[Increment] = field(default_factory=list)
+    segments: list[CurveSegment] = field(default_factory=list)
     # A working counter is read at least this often.
-    patience: float = PATIENCE_SECONDS
+    max_interval: float = MAX_REPORT_DELAY_SECONDS
     _seconds: float = 0.0
     _joules: float = 0.0
     # The largest growth between two readings of the counter.
     _largest_step: float = 0.0
 
-    def add(self, increment: Increment) -> None:
-        """Add an increment of the power during which the counter did not grow."""
-        self.increments.append(increment)
-        seconds = increment.end - increment.begin
+    def add(self, segment: CurveSegment) -> None:
+        """Add a segment of the power during which the counter did not grow."""
+        self.segments.append(segment)
+        seconds = segment.end - segment.begin
         self._seconds += seconds
-        self._joules += seconds * (increment.first + increment.last) / 2.0
+        self._joules += seconds * (segment.first + segment.last) / 2.0
 
-    def end(self, step: float = 0.0) -> None:
+    def clear(self, step: float = 0.0) -> None:
         """Clear the energy, because the counter grew by `step` or the card is missing."""
         self._largest_step = max(self._largest_step, step)
-        self.increments, self._seconds, self._joules = [], 0.0, 0.0
+        self.segments, self._seconds, self._joules = [], 0.0, 0.0
 
     @property
-    def is_too_long(self) -> bool:
-        """Return whether the counter has stopped. By now, a working counter would have grown twice."""
-        return self._seconds > self.patience and self._joules > 2 * self._largest_step
+    def has_counter_stopped(self) -> bool:
+        """Return whether the counter has stopped: a working counter would have grown twice by now."""
+        return self._seconds > self.max_interval and self._joules > 2 * self._largest_step
 
 
-def distributed_like(whole: Increment, power: Iterable[Increment]) -> list[Increment]:
-    """Split `whole` into increments with the same total, distributed over time like the power."""
+def distribute_like_power(whole: CurveSegment, power: Iterable[CurveSegment]) -> list[CurveSegment]:
+    """Split `whole` into segments with the same total integral, distributed over time like the power."""
     times, watts = [whole.begin], [0.0]
-    for increment in power:
-        slope = (increment.last - increment.first) / ((increment.end - increment.begin) or 1.0)
-        for time in (increment.begin, increment.end):
-            if time <= whole.end and increment.end > whole.begin:
+    for segment in power:
+        slope = (segment.last - segment.first) / ((segment.end - segment.begin) or 1.0)
+        for time in (segment.begin, segment.end):
+            if time <= whole.end and segment.end > whole.begin:
                 times.append(max(time, whole.begin))
-                watts.append(increment.first + slope * (times[-1] - increment.begin))
+                watts.append(segment.first + slope * (times[-1] - segment.begin))
     watts[0] = watts[min(1, len(watts) - 1)]
     times.append(whole.end)
     watts.append(watts[-1])
     pieces = [
-        Increment(*piece) for piece in zip(times, times[1:], watts, watts[1:], strict=False) if piece[1] > piece[0]
+        CurveSegment(*piece) for piece in zip(times, times[1:], watts, watts[1:], strict=False) if piece[1] > piece[0]
     ]
     area = sum((piece.end - piece.begin) * (piece.first + piece.last) / 2.0 for piece in pieces)
     if area <= 0.0:
