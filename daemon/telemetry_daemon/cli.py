@@ -139,9 +139,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["job"]:
-        from telemetry_daemon.readers.jobs import harmless  # a scheduler drains a node whose hook fails
+        from telemetry_daemon.readers.jobs import hook_process  # a scheduler drains a node whose hook fails
 
-        harmless.run(partial(_main, arguments))
+        hook_process.run_and_exit(partial(_main, arguments))
     return _main(arguments)
 
 

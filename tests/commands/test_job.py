@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kits.waiting import PATIENCE_SECONDS, PATIENT_JOB
-from telemetry_daemon.readers.jobs import harmless
+from telemetry_daemon.readers.jobs import hook_process
 from telemetry_daemon.readers.jobs.files import MAX_FILES
 
 TELEMETRY = str(Path(sys.executable).with_name("telemetry"))
@@ -42,7 +42,7 @@ def ended_well(command: Sequence[str], environment: Mapping[str, str], **more: A
 
 def test_work_is_shorter_than_schedulers_wait() -> None:
     """Schedulers allow two seconds, which include the start of Python."""
-    assert harmless._MAX_SECONDS < 1.5  # noqa: SLF001  # no interface has it
+    assert hook_process._MAX_SECONDS < 1.5  # noqa: SLF001  # no interface has it
 
 
 def record(folder: Path, name: str = "slurm-1234.json") -> dict[str, Any]:
@@ -291,8 +291,8 @@ def test_hook_imports_few_modules() -> None:
         "os._exit = lambda status: print(*sys.modules) or os.kill(os.getpid(), 9)\n"
         "sys.argv = ['telemetry', 'job', 'start', '--directory', '/proc/none']\n"
         "from telemetry_daemon import cli\n"
-        "from telemetry_daemon.readers.jobs import harmless\n"
-        "harmless.run = lambda work: work()\n"
+        "from telemetry_daemon.readers.jobs import hook_process\n"
+        "hook_process.run_and_exit = lambda work: work()\n"
         "cli.main(); print(*sys.modules)"
     )
     done = subprocess.run(

@@ -30,7 +30,7 @@ MODULES = frozenset({"os", "io", "shutil", "tempfile", "pathlib", "fileinput", "
 KERNEL = "a file of /proc or /sys: the kernel's own, read only"
 PLACES = {
     "cli.py": {"open": "/dev/null"},
-    "readers/jobs/harmless.py": {"open": "/dev/null", "fdopen": "a pipe to our parent"},
+    "readers/jobs/hook_process.py": {"open": "/dev/null", "fdopen": "a pipe to our parent"},
     "terminal/streams.py": {"open": "/dev/null", "fdopen": "a standard stream"},
     "readers/device_nodes.py": {"open": "a device node, to learn why the kernel refuses it"},
     "commands/completions.py": {"read_text": "a file of the package itself"},

@@ -71,7 +71,7 @@ def test_a_node_label_names_cards_that_the_daemon_knows_as_that_vendor(name: str
         folder.mkdir()
         (folder / "class").write_text(f"0x{label[1]}00\n")
         (folder / "vendor").write_text(f"0x{label[2]}\n")
-    assert pci.counts(pci.scan(tmp_path)) == {name: len(labels)}
+    assert pci.count_by_vendor(pci.find_accelerators(tmp_path)) == {name: len(labels)}
 
 
 @pytest.mark.parametrize("name", [name for name in POOLS if pool(name)["hostPaths"]])

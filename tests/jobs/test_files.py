@@ -11,7 +11,7 @@ import pytest
 
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.readers.jobs.environment import Job
-from telemetry_daemon.readers.jobs.files import NoRoomError, begin, end, file_name
+from telemetry_daemon.readers.jobs.files import TooManyFilesError, begin, end, file_name
 
 
 @pytest.fixture
@@ -106,6 +106,6 @@ def test_old_files_are_removed_in_portions(tmp_path: Path, opened: OwnFolder, mo
 def test_folder_full_of_running_jobs_refuses_more(opened: OwnFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MAX_FILES", 1)
     begin(opened, AGAIN, NOW)
-    with pytest.raises(NoRoomError):
+    with pytest.raises(TooManyFilesError):
         begin(opened, Job("slurm", "13", "13"), NOW)
     begin(opened, AGAIN, NOW)

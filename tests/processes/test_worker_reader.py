@@ -61,7 +61,7 @@ FAILURES = (
     ("refuse failed driver_gone", "failed", "driver_gone", "the library said so"),
     ("refuse failed library_mismatch", "failed", "library_mismatch", "the library said so"),
     ("refuse failed no_permission", "failed", "no_permission", "the library said so"),
-    ("refuse failed bored", "failed", "internal", "what was read is no output: failure.reason: expected one of"),
+    ("refuse failed bored", "failed", "internal", "result cannot be decoded: failure.reason: expected one of"),
     ("raise", "failed", "internal", "ValueError: no such card"),
     ("list", "failed", "internal", "read returned list, not a mapping of calls"),
     ("nan", "failed", "internal", "not JSON data"),

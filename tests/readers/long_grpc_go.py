@@ -10,7 +10,7 @@ import pytest
 from kits.fake_kubelet import SOCKET
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.kubelet import reader
+from telemetry_daemon.readers.kubelet import create_reader
 from telemetry_parsers.owners.kubelet import PARSER
 
 PODS, ALLOCATABLE = PARSER.polls
@@ -42,7 +42,7 @@ def serving(program: Path, root: Path, pods: int) -> Iterator[None]:
 @pytest.mark.parametrize("pods", [0, 1, 110, 500])
 def test_pods_are_read(program: Path, tmp_path: Path, pods: int) -> None:
     with serving(program, tmp_path, pods):
-        made = reader(str(tmp_path), AttributionSettings(enabled=True))
+        made = create_reader(str(tmp_path), AttributionSettings(enabled=True))
         captures = [made.read(PODS, Targets()) for _ in range(3)]
     for capture in captures:
         assert capture.failure is None
@@ -59,13 +59,13 @@ def test_pods_are_read(program: Path, tmp_path: Path, pods: int) -> None:
 def test_a_list_that_no_node_has_is_refused(program: Path, tmp_path: Path) -> None:
     """A list of 20,000 pods arrives whole, 1 MB in many frames, and exceeds the limits."""
     with serving(program, tmp_path, 20_000):
-        capture = reader(str(tmp_path), AttributionSettings(enabled=True)).read(PODS, Targets())
+        capture = create_reader(str(tmp_path), AttributionSettings(enabled=True)).read(PODS, Targets())
     assert capture.failure is not None
     assert (capture.failure.reason, "more than 4096 devices" in capture.failure.text) == ("not_understood", True)
 
 
 def test_a_refusal_is_reported(program: Path, tmp_path: Path) -> None:
     with serving(program, tmp_path, 1):
-        capture = reader(str(tmp_path), AttributionSettings(enabled=True)).read(ALLOCATABLE, Targets())
+        capture = create_reader(str(tmp_path), AttributionSettings(enabled=True)).read(ALLOCATABLE, Targets())
     assert capture.failure is not None
     assert "(gRPC status 8: zu viel: 50 % «später»)" in capture.failure.text

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.readers.pci import PciDevice, counts, scan
+from telemetry_daemon.readers.pci import PciDevice, count_by_vendor, find_accelerators
 
 
 def add(
@@ -48,7 +48,7 @@ def add(
 def test_vendor_and_class_decide(tmp_path: Path, vendor: str, class_code: str, name: str | None) -> None:
     add(tmp_path, "0000:18:00.0", vendor, class_code)
     expected = () if name is None else (PciDevice("0000:18:00.0", name, int(class_code, 16), suspended=False),)
-    assert scan(tmp_path) == expected
+    assert find_accelerators(tmp_path) == expected
 
 
 def test_what_is_no_card_of_its_own_does_not_count(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_what_is_no_card_of_its_own_does_not_count(tmp_path: Path) -> None:
     add(tmp_path, "0000:07:01.0", "0x1002", "0x030000", device="0x4752")  # Rage XL
     add(tmp_path, "0000:08:00.0", "0x10de", "0x030200")
     (add(tmp_path, "0000:08:00.4", "0x10de", "0x030200") / "physfn").symlink_to("../0000:08:00.0")
-    assert [device.bus_id for device in scan(tmp_path)] == ["0000:03:00.0", "0000:08:00.0"]
+    assert [device.bus_id for device in find_accelerators(tmp_path)] == ["0000:03:00.0", "0000:08:00.0"]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_is_no_card_of_its_own_does_not_count(tmp_path: Path) -> None:
 )
 def test_only_a_suspended_card_sleeps(tmp_path: Path, status: str | None, suspended: bool | None) -> None:
     add(tmp_path, "0000:18:00.0", "0x1002", "0x038000", status=status)
-    assert [device.suspended for device in scan(tmp_path)] == [suspended]
+    assert [device.suspended for device in find_accelerators(tmp_path)] == [suspended]
 
 
 @pytest.mark.parametrize(
@@ -83,18 +83,22 @@ def test_only_a_suspended_card_sleeps(tmp_path: Path, status: str | None, suspen
 def test_a_card_whose_driver_only_holds_it_was_given_away(tmp_path: Path, driver: str, given_away: bool) -> None:
     folder = add(tmp_path, "0000:18:00.0", "0x10de", "0x030200")
     (folder / "driver").symlink_to(f"../../../../bus/pci/drivers/{driver}")
-    assert [device.is_passed_through for device in scan(tmp_path)] == [given_away]
+    assert [device.is_passed_through for device in find_accelerators(tmp_path)] == [given_away]
 
 
 def test_devices_are_in_order_and_in_lower_case(tmp_path: Path) -> None:
     for bus_id in ("10000:01:00.0", "0000:C9:00.0", "0000:0a:00.0"):
         add(tmp_path, bus_id, "0x10de", "0x030200")
-    assert [device.bus_id for device in scan(tmp_path)] == ["0000:0a:00.0", "0000:c9:00.0", "10000:01:00.0"]
+    assert [device.bus_id for device in find_accelerators(tmp_path)] == [
+        "0000:0a:00.0",
+        "0000:c9:00.0",
+        "10000:01:00.0",
+    ]
 
 
 def test_devices_are_counted_by_vendor(tmp_path: Path) -> None:
-    assert counts(scan(tmp_path / "none")) == {}
+    assert count_by_vendor(find_accelerators(tmp_path / "none")) == {}
     for number, vendor in enumerate(("0x10de", "0x1d94", "0x10de")):
         add(tmp_path, f"0000:{number:02x}:00.0", vendor, "0x030200")
-    assert counts(scan(tmp_path)) == {"nvidia": 2, "hygon": 1}
-    assert sum(counts(scan()).values()) == len(scan()), "the bus of this machine"
+    assert count_by_vendor(find_accelerators(tmp_path)) == {"nvidia": 2, "hygon": 1}
+    assert sum(count_by_vendor(find_accelerators()).values()) == len(find_accelerators()), "the bus of this machine"

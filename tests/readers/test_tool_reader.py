@@ -13,7 +13,7 @@ from kits.fake_tools import ToolFolder
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.tool_path import Tool
 from telemetry_daemon.readers.tool_reader import CommandReader
-from telemetry_daemon.readers.tool_results import Alternatives
+from telemetry_daemon.readers.tool_results import CommandLineChooser
 from telemetry_parsers.model import Capture, Command, Failure, Library, Output, Poll
 
 TABLE = "GPU  Temp   Power\n0    41.0C  80.0W\n"
@@ -240,7 +240,7 @@ def test_a_request_that_names_no_command_fails(reader: CommandReader, request_: 
 def test_a_choice_holds_for_an_hour() -> None:
     now = [0.0]
     request, tool = Command((("smi", "--new"), ("smi", "--old"))), Tool("smi", "/opt/smi")
-    alternatives = Alternatives(lambda: now[0])
+    alternatives = CommandLineChooser(lambda: now[0])
 
     def chosen_at(seconds: float) -> str:
         now[0] = seconds

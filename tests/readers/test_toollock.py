@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kits.command_reader import is_held
-from telemetry_daemon.readers.tool_lock import ToolBusyError, ToolLocks, is_busy, own_folder
+from telemetry_daemon.readers.tool_lock import ToolBusyError, ToolLocks, is_busy, user_lock_folder
 from telemetry_parsers.model import Failure
 
 NEVER = threading.Event()
@@ -117,7 +117,7 @@ def test_a_folder_that_cannot_be_trusted_is_left_for_the_users_own(
         held = locks.acquire(name, now(), NEVER)
         with pytest.raises(ToolBusyError):
             locks.acquire(name, now(), NEVER)
-    lock = own_folder() / f"{name}.lock"
+    lock = user_lock_folder() / f"{name}.lock"
     with lock.open("rb") as file, pytest.raises(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     held.release()

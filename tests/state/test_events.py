@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.readers.pci import Machine, this_machine
+from telemetry_daemon.readers.pci import MachineState, read_machine_state
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.devices_file import StoredDevices, load, path_in, save
 from telemetry_daemon.state.events import Events
@@ -51,7 +51,7 @@ class Node:
 
     def start(self) -> None:
         """Start the daemon with its memory."""
-        machine = Machine(self.boot, lambda bus_id: self.binding if bus_id == CARD.bus_id else 0)
+        machine = MachineState(self.boot, lambda bus_id: self.binding if bus_id == CARD.bus_id else 0)
         self.accumulator = Accumulator(Events(machine, load(path_in(str(self.folder))).events))
         self.see(self.card)
 
@@ -214,15 +214,15 @@ def test_driver_link_changes_with_each_binding(tmp_path: Path) -> None:
     link, boot = tmp_path / "0000:3b:00.0" / "driver", tmp_path / "boot_id"
     link.parent.mkdir()
     boot.write_text("3dd15037\n")
-    machine = this_machine(boot, tmp_path)
-    assert (machine.boot, machine.binding("0000:3b:00.0")) == ("3dd15037", 0)
+    machine = read_machine_state(boot, tmp_path)
+    assert (machine.boot, machine.binding_of("0000:3b:00.0")) == ("3dd15037", 0)
     link.symlink_to("../nvidia")
-    bound = machine.binding("0000:3b:00.0")
-    assert bound == machine.binding("0000:3b:00.0") != 0
+    bound = machine.binding_of("0000:3b:00.0")
+    assert bound == machine.binding_of("0000:3b:00.0") != 0
     link.rename(tmp_path / "kept, so that its number stays taken")
     link.symlink_to("../nvidia")
-    assert machine.binding("0000:3b:00.0") not in (0, bound)
-    assert this_machine(tmp_path / "hidden", tmp_path).boot == ""
+    assert machine.binding_of("0000:3b:00.0") not in (0, bound)
+    assert read_machine_state(tmp_path / "hidden", tmp_path).boot == ""
 
 
 @pytest.mark.parametrize("name", ["elsewhere", "../elsewhere", "{}/elsewhere", "\0", "x" * 5000])
@@ -232,4 +232,4 @@ def test_invalid_bus_address_has_no_binding(tmp_path: Path, name: str) -> None:
     for folder in (tmp_path / "elsewhere", tmp_path / "devices" / "elsewhere"):
         folder.mkdir()
         (folder / "driver").touch()
-    assert this_machine(pci_devices=tmp_path / "devices").binding(name.format(tmp_path)) == 0
+    assert read_machine_state(pci_devices=tmp_path / "devices").binding_of(name.format(tmp_path)) == 0

@@ -165,11 +165,11 @@ def _expected_devices(arguments: argparse.Namespace) -> tuple[Mapping[str, int],
 
 def _has_accelerators() -> bool:
     from telemetry_daemon.readers.device_nodes import NODES
-    from telemetry_daemon.readers.pci import scan
+    from telemetry_daemon.readers.pci import find_accelerators
 
     # Every graphics driver creates render nodes, even the driver of a server's console.
     vendor_nodes = (pattern.removeprefix("/dev/") for pattern in NODES if not pattern.startswith("/dev/dri/"))
-    return bool(scan()) or any(any(Path("/dev").glob(pattern)) for pattern in vendor_nodes)
+    return bool(find_accelerators()) or any(any(Path("/dev").glob(pattern)) for pattern in vendor_nodes)
 
 
 def read_overrides(path: str) -> Overrides:

@@ -54,7 +54,7 @@ class Machine:
     @property
     def on_bus(self) -> dict[str, int]:
         """Return the number of cards by vendor, including those of virtual machines."""
-        return pci.counts(sorted(self.cards, key=lambda card: card.vendor))
+        return pci.count_by_vendor(sorted(self.cards, key=lambda card: card.vendor))
 
     def nodes_of(self, vendor: str) -> tuple[DeviceNode, ...]:
         """Return the device nodes that may belong to the vendor."""
@@ -63,7 +63,7 @@ class Machine:
 
 def machine(root: Path, environment: Mapping[str, str]) -> Machine:
     """Examine the machine whose file system is at `root`. Suspended cards are not woken."""
-    cards = pci.scan(root / "sys/bus/pci/devices")
+    cards = pci.find_accelerators(root / "sys/bus/pci/devices")
     vendor_at = {card.bus_id: card.vendor for card in cards}
     return Machine(user(), groups(), _container(root, environment), cards, tuple(_nodes(root, vendor_at)))
 

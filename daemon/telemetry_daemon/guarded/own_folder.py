@@ -209,7 +209,7 @@ def _open_for_listing(parent: int, name: str = ".") -> Iterator[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileVersion:
     """The state of a file, to detect changes. `changed` is the time of the last change, in nanoseconds since 1970."""
 
     inode: int
@@ -243,7 +243,7 @@ class Inbox:
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
 
-    def entries(self, is_wanted: Callable[[str], bool], most: int) -> Mapping[str, Entry]:
+    def entries(self, is_wanted: Callable[[str], bool], most: int) -> Mapping[str, FileVersion]:
         """Return up to `most` files with wanted names, sorted by name."""
         return self.entries_of(sorted(self.names(is_wanted, most)))
 
@@ -252,7 +252,7 @@ class Inbox:
         with os.scandir(self._descriptor) as entries:
             return frozenset(islice((entry.name for entry in entries if is_wanted(entry.name)), most))
 
-    def entries_of(self, names: Iterable[str]) -> Mapping[str, Entry]:
+    def entries_of(self, names: Iterable[str]) -> Mapping[str, FileVersion]:
         """Return the files with these names that exist, in the same order."""
         files = ((name, self._entry(name)) for name in names)
         return {name: entry for name, entry in files if entry is not None}
@@ -264,11 +264,11 @@ class Inbox:
             raise UnsafeError(f"it belongs to user {owner}, who may not leave files here; remove it")
         return reading.read_file(name, limit_bytes, self._descriptor)
 
-    def _entry(self, name: str) -> Entry | None:
+    def _entry(self, name: str) -> FileVersion | None:
         status = folders.status_of(self._descriptor, name)
         if status is None:
             return None
-        return Entry(status.st_ino, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns), status.st_uid)
+        return FileVersion(status.st_ino, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns), status.st_uid)
 
 
 def _open_inbox(path: Path, refusal_of: Callable[[Step], str]) -> tuple[int, Step]:

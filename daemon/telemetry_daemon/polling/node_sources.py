@@ -31,11 +31,11 @@ if TYPE_CHECKING:  # not imported by commands that poll once
 SYS_PCI = Path("/sys/bus/pci/devices")
 # These readers neither hang nor crash, so a worker would only cost memory.
 _IN_PROCESS = {
-    "host": "telemetry_daemon.readers.host:reader",
-    "kubelet": "telemetry_daemon.readers.kubelet:reader",
-    "proc": "telemetry_daemon.readers.proc:reader",
-    "jobs": "telemetry_daemon.readers.jobs.reader:reader",
-    "steps": "telemetry_daemon.readers.steps:reader",
+    "host": "telemetry_daemon.readers.host:create_reader",
+    "kubelet": "telemetry_daemon.readers.kubelet:create_reader",
+    "proc": "telemetry_daemon.readers.proc:create_reader",
+    "jobs": "telemetry_daemon.readers.jobs.reader:create_reader",
+    "steps": "telemetry_daemon.readers.steps:create_reader",
 }
 # If owners are reported, processes are listed this often: a process on another owner's card may run only briefly.
 _PROCESSES, _PROCESSES_SECONDS = "processes", 10.0

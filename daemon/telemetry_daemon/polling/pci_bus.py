@@ -52,20 +52,20 @@ class PciBus:
         """Return the number of accelerators of each vendor."""
         with self._lock:
             self._refresh()
-            return pci.counts(sorted(self._devices, key=lambda device: device.vendor))
+            return pci.count_by_vendor(sorted(self._devices, key=lambda device: device.vendor))
 
     def _refresh(self) -> None:
         now = self._monotonic()
         if now - self._scanned_at >= SCAN_SECONDS:
             self._scanned_at = now
-            self._devices = pci.scan(self._root)
+            self._devices = pci.find_accelerators(self._root)
         if now - self._refreshed_at >= REFRESH_SECONDS:
             self._refreshed_at = now
             usable = [device for device in self._devices if not device.is_passed_through]
             suspended = Counter(d.vendor for d in usable if pci.is_suspended(d.bus_id, self._root))
             self._views = {
                 vendor: PciView(count, suspended[vendor], tuple(d.bus_id for d in usable if d.vendor == vendor))
-                for vendor, count in pci.counts(usable).items()
+                for vendor, count in pci.count_by_vendor(usable).items()
             }
 
 

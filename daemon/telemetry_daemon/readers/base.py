@@ -12,20 +12,20 @@ from telemetry_parsers.model import Capture, Failure, Output, Poll, SourceReport
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The cards and devices for polls that run once per card or device, and the PIDs of the processes on all cards."""
+    """What polls read: the cards or devices that a poll runs for once each, and the PIDs of processes that use a card."""
 
     cards: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()
 
     @classmethod
-    def from_reports(cls, listings: Sequence[SourceReport]) -> Targets:
-        """Return the cards and devices in the newest of these inventory reports."""
-        if not listings:
+    def from_reports(cls, reports: Sequence[SourceReport]) -> Targets:
+        """Return the cards and devices in the newest of these reports."""
+        if not reports:
             return cls()
         devices = [
             device
-            for device in max(listings, key=lambda listing: listing.taken).report.devices
+            for device in max(reports, key=lambda report: report.taken).report.devices
             if device.index is not None
         ]
         cards = dict.fromkeys(dict(device.facts).get("card", str(device.index)) for device in devices)
@@ -57,7 +57,7 @@ class ReadStart:
 
 
 class Reader(Protocol):
-    """Reads one source. `read` never raises, and returns at most a second after the poll's deadline."""
+    """Reads one source. `read` never raises an exception, and returns within a second after the poll's deadline."""
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         """Return a capture with the output of the source, or with a failure."""

@@ -1,4 +1,4 @@
-"""Finds device nodes that systemd denies until a restart, because it resolves DeviceAllow= when it starts the unit."""
+"""Finds device nodes that systemd denies until a restart: it permits only nodes that existed when it started the unit."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ log = logging.getLogger(__name__)
 
 NODES = tuple(dict.fromkeys(path for vendor in VENDORS for nodes in vendor.nodes for path in nodes.paths))
 CHECK_SECONDS = 60.0
-# Restarts are at least this long apart. Each node causes only one, because the unit may not allow the node at all.
+# The minimum time between restarts. Each node causes only one restart, because the unit may not allow the node at all.
 MIN_LIFE_SECONDS = 600.0
 _RECORD = "denied-nodes"
 _MAX_RECORD_BYTES = 1 << 20
 
 
 def denial_errno(path: str) -> int:
-    """Return the errno if the node may not be opened, else 0. Permitted nodes are not opened, because that may wake the card."""
+    """Return the errno if opening the node is denied, else 0. A permitted node is not opened, because that may wake the card."""
     if os.access(path, os.R_OK):
         return 0
     try:
@@ -46,21 +46,21 @@ class NodeWatch:
         memory_folder: Path,
         monotonic: Callable[[], float],
         patterns: Sequence[str] = NODES,
-        refusal: Callable[[str], int] = denial_errno,
+        errno_of: Callable[[str], int] = denial_errno,
     ) -> None:
         self._folder = memory_folder
         self._monotonic = monotonic
         self._patterns = patterns
-        self._refusal = refusal
+        self._errno_of = errno_of
         self._started_at = monotonic()
 
     def newly_denied(self) -> tuple[str, ...]:
-        """Record and return the denied nodes that have not yet caused a restart since the last boot."""
+        """Record and return the denied nodes that have not caused a restart since the last boot."""
         if self._monotonic() - self._started_at < MIN_LIFE_SECONDS:
             return ()
         paths = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute
-        # A restart may help against EPERM, which systemd causes, but not against EACCES, which permissions cause.
-        denied = {_key(path): path for path in paths if self._refusal(path) == errno.EPERM}
+        # A restart may help against EPERM, which comes from systemd, but not against EACCES, which comes from file modes.
+        denied = {_node_key(path): path for path in paths if self._errno_of(path) == errno.EPERM}
         recorded = self._recorded_keys()
         new = tuple(path for key, path in denied.items() if key not in recorded)
         if new and not self._record(recorded | denied.keys()):
@@ -85,7 +85,7 @@ class NodeWatch:
         return True
 
 
-def _key(path: str) -> str:
+def _node_key(path: str) -> str:
     """Return the path with the device number, which changes if the driver is reloaded."""
     try:
         return f"{path} {os.stat(path).st_rdev}"  # noqa: PTH116  # paths are strings here

@@ -15,7 +15,7 @@ from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Po
 Call = Callable[[], Plain]
 
 _PROC = Path("/proc")
-# The errors that an incomplete or unusual /proc may cause.
+# The exceptions that an incomplete or unusual /proc may cause.
 _ERRORS = (OSError, RuntimeError, ValueError, LookupError, ArithmeticError)
 
 # The columns of the line `cpu` in /proc/stat: see proc_stat(5).
@@ -23,7 +23,7 @@ _STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"
 _IDLE = frozenset({"idle", "iowait"})
 _TICKS = os.sysconf("SC_CLK_TCK")
 # Linux also counts a guest's time in `user` and `nice`.
-_COUNTED_TWICE = frozenset({"guest", "guest_nice"})
+_INCLUDED_IN_OTHERS = frozenset({"guest", "guest_nice"})
 
 
 class HostReader(Reader):
@@ -33,17 +33,17 @@ class HostReader(Reader):
         self._calls = calls if calls is not None else host_calls()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # the host has no targets
-        """Return one output per call. If a call fails, its status is the errno."""
+        """Return one output per call. The status of a failed call is its errno."""
         start, cpu_start = ReadStart(), time.thread_time()
         outputs: tuple[Output, ...] = ()
         failure: Failure | None = None
         if isinstance(poll.request, Library) and poll.request.reader == "host":
-            outputs = tuple(self._output_of(name) for name in poll.request.calls)
+            outputs = tuple(self._call(name) for name in poll.request.calls)
         else:
             failure = Failure("failed", "internal", "the host reader answers only requests to the library `host`")
         return start.capture("host", poll, outputs, failure, time.thread_time() - cpu_start)
 
-    def _output_of(self, name: str) -> Output:
+    def _call(self, name: str) -> Output:
         call = self._calls.get(name)
         if call is None:
             return Output(name, status=errno.ENOSYS, stderr=f"the host reader has no call {name!r}")
@@ -54,7 +54,7 @@ class HostReader(Reader):
 
 
 def host_calls(proc: Path = _PROC) -> dict[str, Call]:
-    """Return the functions that read this machine. psutil would need 1.2 MiB more memory."""
+    """Return the function for each call. The functions read /proc, because psutil would need 1.2 MiB more memory."""
     return {
         "cpu": CpuMeter(partial(_cpu_times, proc / "stat")),
         "memory": partial(_memory, proc / "meminfo"),
@@ -63,26 +63,26 @@ def host_calls(proc: Path = _PROC) -> dict[str, Call]:
     }
 
 
-def reader(_path: str, _settings: object) -> HostReader:
+def create_reader(_path: str, _settings: object) -> HostReader:
     """Return the reader of the host, which has no settings."""
     return HostReader()
 
 
 class CpuMeter:
-    """Measures CPU utilization between calls; the first call returns None. `times` returns the seconds spent in each state."""
+    """Measures the CPU utilization between two calls. `read_times` returns the seconds that the CPUs spent in each state."""
 
-    def __init__(self, times: Callable[[], Mapping[str, float]]) -> None:
-        self._times = times
+    def __init__(self, read_times: Callable[[], Mapping[str, float]]) -> None:
+        self._read_times = read_times
         self._previous: Mapping[str, float] = {}
 
     def __call__(self) -> Plain:
-        """Return `{"utilization_percent": …}`."""
-        now = self._times()
+        """Return `{"utilization_percent": …}`, which is None at the first call."""
+        now = self._read_times()
         if not self._previous:
             self._previous = now
         # The seconds of `iowait` may decrease: see proc_stat(5). Such a difference counts as 0.
         spent = {state: max(0.0, seconds - self._previous.get(state, 0.0)) for state, seconds in now.items()}
-        total = sum(seconds for state, seconds in spent.items() if state not in _COUNTED_TWICE)
+        total = sum(seconds for state, seconds in spent.items() if state not in _INCLUDED_IN_OTHERS)
         if total <= 0:
             return {"utilization_percent": None}
         self._previous = now
@@ -100,7 +100,7 @@ def _cpu_times(stat: Path) -> Mapping[str, float]:
 
 
 def _memory(meminfo: Path) -> Plain:
-    """Return the total and the available memory. In some containers the available memory exceeds the total; it is then None."""
+    """Return the total and available memory. Available memory is None if it exceeds the total, as in some containers."""
     lines = (line.split() for line in meminfo.read_bytes().splitlines())
     kibibytes = {line[0]: int(line[1]) for line in lines if line[0] in (b"MemTotal:", b"MemAvailable:")}
     total, available = kibibytes[b"MemTotal:"], kibibytes.get(b"MemAvailable:")

@@ -25,11 +25,11 @@ _LIBRARY_PATHS = (
     "/etc/ld.so.cache",
     *("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib", f"/lib/{_MULTIARCH}", f"/usr/lib/{_MULTIARCH}"),
 )
-# The worker restarts after a library was replaced or its driver was unloaded, but at most this often.
+# The minimum time between restarts of the worker after a library was replaced or its driver was unloaded.
 _RESTART_SECONDS = 30.0
-# A missing library is checked once a minute for all polls of the source together.
+# A missing library is looked for once a minute, for all polls of the source together.
 _CHECK_SECONDS = 55.0
-# Built-in library readers use the dynamic loader only. Their process is started again if a library folder has changed.
+# For a missing library, built-in readers are started again only if a folder of the dynamic loader has changed.
 _BUILT_IN_READERS = "telemetry_daemon.readers."
 _RETRY_SECONDS = 1800.0
 
@@ -51,7 +51,7 @@ def _file_state(path: str) -> FileState:
 
 
 class WorkerReader:
-    """Reads a source in a worker, which other readers may use after `close`. Files are read below `root`."""
+    """Reads a library, or files below `root`, in a worker. After `close`, another reader may use the worker."""
 
     def __init__(
         self,
@@ -73,18 +73,18 @@ class WorkerReader:
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # a library knows its devices
         """Return a capture with the output of the library or the files, or with a failure."""
-        begun, cpu_before = ReadStart(), self._worker.cpu_seconds
-        readout = self._answer(poll)
+        start, cpu_before = ReadStart(), self._worker.cpu_seconds
+        readout = self._read_in_worker(poll)
         cpu_seconds = self._worker.cpu_seconds - cpu_before
-        return begun.capture(self._source, poll, readout.outputs, readout.failure, cpu_seconds)
+        return start.capture(self._source, poll, readout.outputs, readout.failure, cpu_seconds)
 
     def capture_if_missing(self, poll: Poll) -> Capture | None:
-        """Return a capture with the failure if the library or files are missing, or None if only the worker can determine that."""
-        begun = ReadStart()
-        refusal = self._refusal(poll)
-        if refusal is None or refusal.state != "missing":
+        """Return a capture with the failure if the library or files are known to be missing, or None if the worker must check."""
+        start = ReadStart()
+        failure = self._failure_without_worker(poll)
+        if failure is None or failure.state != "missing":
             return None
-        return begun.capture(self._source, poll, (), refusal, 0.0)
+        return start.capture(self._source, poll, (), failure, 0.0)
 
     def close(self) -> None:
         """Stop the worker within a second."""
@@ -97,32 +97,32 @@ class WorkerReader:
         pid = self._worker.stuck_pid
         return () if pid is None else (pid,)
 
-    def _answer(self, poll: Poll) -> Readout:
-        refusal = self._refusal(poll)
-        if refusal is not None:
-            return Readout(failure=refusal)
-        target = self._target(poll.request)
+    def _read_in_worker(self, poll: Poll) -> Readout:
+        failure = self._failure_without_worker(poll)
+        if failure is not None:
+            return Readout(failure=failure)
+        target = self._reader_target(poll.request)
         if self._worker.pid is None:
-            # Stored before the call, so that changes during the call are noticed.
+            # Read before the call, so that changes during the call are noticed.
             self._library_states = library_states(self._worker.environment)
-        what = Read(poll.request, target, self._root)
+        request = Read(poll.request, target, self._root)
         try:
-            readout = self._decode_readout(self._worker.call(what, poll.deadline, self._closed.is_set))
+            readout = self._decode_readout(self._worker.call(request, poll.deadline, self._closed.is_set))
         except WorkerError as error:
             return Readout(failure=self._closed_failure() if self._closed.is_set() else error.failure)
         except CodecError as error:
-            text = f"{self._source}: what was read is no output: {error}"
+            text = f"{self._source}: the worker's result cannot be decoded: {error}"
             return Readout(failure=Failure("failed", "internal", text))
         if readout.failure is not None:
             self._restart_after(readout.failure)
         return readout
 
     def _closed_failure(self) -> Failure:
-        """Return the failure of a closed or released reader, which is not a fault of the source."""
+        """Return the failure of a closed reader. Its state is `disabled`, because the source has no fault."""
         return Failure("disabled", None, f"{self._source}: the reader is closed")
 
-    def _refusal(self, poll: Poll) -> Failure | None:
-        """Return why the worker must not be used, or None if it may be."""
+    def _failure_without_worker(self, poll: Poll) -> Failure | None:
+        """Return why the poll fails without the worker, or None if the worker must be called."""
         request = poll.request
         if self._closed.is_set():
             return self._closed_failure()
@@ -140,29 +140,29 @@ class WorkerReader:
         if isinstance(request, Library) and self._missing is not None and not self._is_retry_due(request):
             return self._missing
         if isinstance(request, Files) and not has_folder(request, self._root):
-            # A node without such cards needs no process for them.
+            # Do not start a worker on a node without such cards.
             return Failure("missing", None, f"{self._source}: none of the folders to read is there")
         return None
 
     def _is_retry_due(self, request: Library) -> bool:
-        """Return whether to try the missing library again: the next try is due, or a library folder has changed."""
+        """Return whether to try the missing library again, because the next try is due or a library folder has changed."""
         now = self._clock()
         if now < self._next_check_at:
             return False
-        if now >= self._next_retry_at or not self._target(request).startswith(_BUILT_IN_READERS):
+        if now >= self._next_retry_at or not self._reader_target(request).startswith(_BUILT_IN_READERS):
             return True
         return library_states(self._worker.environment) != self._library_states
 
-    def _target(self, request: Request) -> str:
+    def _reader_target(self, request: Request) -> str:
         return self._worker.readers[request.reader] if isinstance(request, Library) else ""
 
     def _restart_after(self, failure: Failure) -> None:
-        """Restart the worker, so that it finds a library that was installed or restored."""
-        missing = failure.state == "missing"
-        if missing:
+        """Stop the worker, so that the next poll starts a process that finds a library installed or updated meanwhile."""
+        is_missing = failure.state == "missing"
+        if is_missing:
             now = self._clock()
             self._missing = failure
             self._next_check_at, self._next_retry_at = now + _CHECK_SECONDS, now + _RETRY_SECONDS
-        lost = failure.reason in ("library_mismatch", "driver_gone")
-        if missing or (lost and self._worker.running_seconds >= _RESTART_SECONDS):
+        is_driver_lost = failure.reason in ("library_mismatch", "driver_gone")
+        if is_missing or (is_driver_lost and self._worker.running_seconds >= _RESTART_SECONDS):
             self._worker.stop()

@@ -14,7 +14,7 @@ from pathlib import Path
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.guarded.named import connect
-from telemetry_daemon.readers import kubelet_places
+from telemetry_daemon.readers import pod_files
 from telemetry_daemon.readers.base import Reader, ReadStart, Targets
 from telemetry_parsers.library import ReaderRefusal
 from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Poll, Reason
@@ -23,14 +23,14 @@ from telemetry_parsers.owners.pod_resources import DecodeError, allocatable_in, 
 
 _SERVICE = "/v1.PodResourcesLister/"
 _SOURCE = "kubelet"
-_Decode = Callable[[bytes, Callable[[str], bool]], list[Plain]]
-# For each call: the method of the service, the key of the list in the output, and the decoder of the response.
-_CALLS: Mapping[str, tuple[str, str, _Decode]] = {
+_Decoder = Callable[[bytes, Callable[[str], bool]], list[Plain]]
+# For each call: the gRPC method, the key of the output for the decoded list, and the decoder of the response.
+_CALLS: Mapping[str, tuple[str, str, _Decoder]] = {
     "pods": ("List", "pods", pods_in),
     "allocatable": ("GetAllocatableResources", "devices", allocatable_in),
 }
-_ABSENT = (errno.ENOENT, errno.ENOTDIR)
-_ERRORS: tuple[tuple[type[OSError], Reason, str], ...] = (
+_ABSENT_ERRNOS = (errno.ENOENT, errno.ENOTDIR)
+_CONNECT_ERRORS: tuple[tuple[type[OSError], Reason, str], ...] = (
     (TimeoutError, "timeout", "no answer before the deadline"),
     (BlockingIOError, "timeout", "the kubelet takes no more connections: too many wait already"),
     (ConnectionRefusedError, "exit_status", "no process listens on the socket: the kubelet is down or restarting"),
@@ -38,20 +38,20 @@ _ERRORS: tuple[tuple[type[OSError], Reason, str], ...] = (
 )
 
 
-def reader(path: str, settings: AttributionSettings) -> KubeletReader:
-    """Return the reader of the kubelet. If `path` is set, it replaces / as the root of the node's files."""
+def create_reader(path: str, settings: AttributionSettings) -> KubeletReader:
+    """Return the reader of the kubelet, which looks for the node's files below `path`."""
     return KubeletReader(path.rstrip("/"), settings.kubelet_socket, frozenset(settings.resources))
 
 
 class KubeletReader(Reader):
-    """Connects for each call, because a restarted kubelet recreates its socket. Without `kubelet_socket`, tries the usual paths."""
+    """Reads from `kubelet_socket`, or the usual paths if empty. Connects for each call: a restarted kubelet has a new socket."""
 
     def __init__(self, root: str, kubelet_socket: str, resources: frozenset[str]) -> None:
         self._root = root
-        self._sockets = (kubelet_socket,) if kubelet_socket else tuple(kubelet_places.sockets(root))
+        self._sockets = (kubelet_socket,) if kubelet_socket else tuple(pod_files.kubelet_sockets(root))
         self._resources = resources
-        self._turn = threading.Lock()
-        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self._connections: set[socket.socket] = set()
         self._is_closed = False
         # The last response to each call, and the list decoded from it.
         self._last_response: dict[str, tuple[bytes, list[Plain]]] = {}
@@ -62,87 +62,87 @@ class KubeletReader(Reader):
         outputs: tuple[Output, ...] = ()
         failure: Failure | None = None
         try:
-            call = _call_of(poll)
-            outputs = (Output(call, status=0, data=self._data(call, start.monotonic_time + poll.deadline)),)
+            call = _requested_call(poll)
+            outputs = (Output(call, status=0, data=self._collect(call, start.monotonic_time + poll.deadline)),)
         except ReaderRefusal as refusal:
             failure = Failure(refusal.state, refusal.reason, refusal.text)
         return start.capture(_SOURCE, poll, outputs, failure, time.thread_time() - cpu_start)
 
     def close(self) -> None:
         """Interrupt the current read."""
-        with self._turn:
+        with self._lock:
             self._is_closed = True
-            for connection in self._open:
+            for connection in self._connections:
                 with suppress(OSError):  # the kubelet has closed the connection
                     connection.shutdown(socket.SHUT_RDWR)
 
-    def _data(self, call: str, ends: float) -> Plain:
+    def _collect(self, call: str, deadline: float) -> Plain:
         method, name, decode = _CALLS[call]
-        items = self._decode_response(call, decode, self._response(_SERVICE + method, ends))
+        items = self._decode_response(call, decode, self._fetch(_SERVICE + method, deadline))
         data: dict[str, Plain] = {
             name: items,
             "resources": sorted(self._resources),
-            "render_nodes": kubelet_places.render_nodes(self._root),
+            "render_nodes": pod_files.render_nodes(self._root),
         }
         if call == "pods":
-            # Folders are read before cgroups: a new pod gets its cgroup before its folder.
-            data["folders"] = kubelet_places.log_folders(self._root)
-            data["links"] = kubelet_places.log_links(self._root)
-            data["living_pod_uids"] = kubelet_places.living_pods(self._root)
+            # Folders are read before cgroups. A new pod gets its cgroup first, so a pod with a folder but no cgroup has ended.
+            data["folders"] = pod_files.log_folders(self._root)
+            data["links"] = pod_files.log_links(self._root)
+            data["living_pod_uids"] = pod_files.pod_uids_with_cgroup(self._root)
         return data
 
-    def _decode_response(self, call: str, decode: _Decode, answer: bytes) -> list[Plain]:
-        """Return the decoded list. An unchanged response is not decoded again, which saves half of the CPU time."""
+    def _decode_response(self, call: str, decode: _Decoder, response: bytes) -> list[Plain]:
+        """Return the list in the response. The last response is not decoded again, which saves half of the CPU time."""
         previous = self._last_response.get(call)
-        if previous is not None and previous[0] == answer:
+        if previous is not None and previous[0] == response:
             return previous[1]
         try:
-            items = decode(answer, partial(is_wanted, configured=self._resources))
+            items = decode(response, partial(is_wanted, configured=self._resources))
         except DecodeError as error:
             raise ReaderRefusal(
                 "failed", "not_understood", f"the kubelet's answer cannot be decoded: {error}"
             ) from error
-        self._last_response[call] = (answer, items)
+        self._last_response[call] = (response, items)
         return items
 
-    def _response(self, method: str, ends: float) -> bytes:
+    def _fetch(self, method: str, deadline: float) -> bytes:
         refusals = []
         for path in self._sockets:
-            answer = self._response_from(path, method, ends)
-            if isinstance(answer, bytes):
-                return answer
-            refusals.append(answer)
+            response = self._fetch_from(path, method, deadline)
+            if isinstance(response, bytes):
+                return response
+            refusals.append(response)
         missing = ReaderRefusal("missing", None, f"no socket of a kubelet found:  {' '.join(self._sockets)}")
         raise next((refusal for refusal in refusals if refusal.state != "missing"), missing)
 
-    def _response_from(self, path: str, method: str, ends: float) -> bytes | ReaderRefusal:
+    def _fetch_from(self, path: str, method: str, deadline: float) -> bytes | ReaderRefusal:
         try:
-            with self._connection(path, ends) as connection:
+            with self._connection(path, deadline) as connection:
                 # Import h2 (1.6 MiB) only if a kubelet is present.
                 from telemetry_daemon.readers.kubelet_call import call
 
-                return call(connection, method, ends)
+                return call(connection, method, deadline)
         except ReaderRefusal as refusal:
             return ReaderRefusal(refusal.state, refusal.reason, f"{path}: {refusal.text}")
         except OSError as error:
             return _refusal_for(path, error)
 
     @contextmanager
-    def _connection(self, path: str, ends: float) -> Iterator[socket.socket]:
-        """Connect to the socket. `close` can interrupt the connection."""
-        with closing(connect(Path(path), max(0.001, ends - time.monotonic()))) as connection:
-            with self._turn:
+    def _connection(self, path: str, deadline: float) -> Iterator[socket.socket]:
+        """Connect to the socket. `close` interrupts the connection."""
+        with closing(connect(Path(path), max(0.001, deadline - time.monotonic()))) as connection:
+            with self._lock:
                 if self._is_closed:
                     raise ReaderRefusal("failed", "killed", "the daemon is stopping")
-                self._open.add(connection)
+                self._connections.add(connection)
             try:
                 yield connection
             finally:
-                with self._turn:
-                    self._open.discard(connection)
+                with self._lock:
+                    self._connections.discard(connection)
 
 
-def _call_of(poll: Poll) -> str:
+def _requested_call(poll: Poll) -> str:
     if isinstance(poll.request, Library) and poll.request.reader == _SOURCE and len(poll.request.calls) == 1:
         call = poll.request.calls[0]
         if call in _CALLS:
@@ -151,10 +151,10 @@ def _call_of(poll: Poll) -> str:
 
 
 def _refusal_for(path: str, error: OSError) -> ReaderRefusal:
-    if error.errno in _ABSENT:
+    if error.errno in _ABSENT_ERRNOS:
         return ReaderRefusal("missing", None, path)
     if isinstance(error, UnsafeError):
         return ReaderRefusal("failed", "no_permission", str(error))
-    matching = ((reason, text) for kind, reason, text in _ERRORS if isinstance(error, kind))
+    matching = ((reason, text) for kind, reason, text in _CONNECT_ERRORS if isinstance(error, kind))
     reason, text = next(matching, ("exit_status", error.strerror or str(error)))
     return ReaderRefusal("failed", reason, f"{path}: {text}")

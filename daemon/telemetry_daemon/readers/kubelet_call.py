@@ -32,15 +32,15 @@ _CHUNK_BYTES = 64 << 10
 # The limit on bytes and frames in addition to the message, in case the peer never stops sending.
 _MAX_BYTES = MAX_ANSWER_BYTES + (512 << 10)
 _MAX_EVENTS = 16_384
-# A flag and the length before the message.
+# The bytes before the message: a flag for compression, and the length.
 _PREFIX_BYTES = 5
-# The first HTTP/2 frame must be a SETTINGS frame: the offset of the type byte, and its value.
-_FRAME_KIND, _SETTINGS = 3, 4
+# The offset of the type byte in an HTTP/2 frame, and the type SETTINGS, which the first frame must have.
+_FRAME_TYPE_OFFSET, _SETTINGS = 3, 4
 _NO_CONTENT = bytes(_PREFIX_BYTES)
 _MAX_MESSAGE_LENGTH = 300
 _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _OK = 0
-# The codes of https://github.com/grpc/grpc/blob/master/doc/statuscodes.md that need a specific reaction.
+# The status codes with a specific failure. See https://github.com/grpc/grpc/blob/master/doc/statuscodes.md for all codes.
 _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProxyType(
     {
         4: ("failed", "timeout", "it did not answer in time"),
@@ -52,28 +52,28 @@ _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProx
 )
 
 
-def call(connection: socket.socket, method: str, ends: float) -> bytes:
-    """Call the method, and return the response. The deadline `ends` is a monotonic time. Raises ReaderRefusal, OSError."""
+def call(connection: socket.socket, method: str, deadline: float) -> bytes:
+    """Call the method before the monotonic time `deadline`, and return the response. Raises ReaderRefusal, OSError."""
     http = H2Connection(H2Configuration(client_side=True, header_encoding=None))
     http.initiate_connection()
     stream = http.get_next_available_stream_id()
-    http.send_headers(stream, _headers(method, ends))
+    http.send_headers(stream, _headers(method, deadline))
     http.send_data(stream, _NO_CONTENT, end_stream=True)
     response = _Response()
     try:
-        while not response.is_over:
-            _send(connection, http.data_to_send(), ends)
-            for event in http.receive_data(_receive(connection, response, ends)):
+        while not response.is_complete:
+            _send(connection, http.data_to_send(), deadline)
+            for event in http.receive_data(_receive(connection, response, deadline)):
                 response.ingest(event)
-            if response.unread and not response.is_over:
-                http.acknowledge_received_data(response.unread, stream)
-                response.unread = 0
+            if response.unacknowledged_bytes and not response.is_complete:
+                http.acknowledge_received_data(response.unacknowledged_bytes, stream)
+                response.unacknowledged_bytes = 0
     except H2Error as error:
         raise _protocol_error(f"{type(error).__name__} {quote(str(error))}") from error
     return response.message()
 
 
-def _headers(method: str, ends: float) -> list[tuple[str, str]]:
+def _headers(method: str, deadline: float) -> list[tuple[str, str]]:
     return [
         (":method", "POST"),
         (":scheme", "http"),
@@ -81,27 +81,27 @@ def _headers(method: str, ends: float) -> list[tuple[str, str]]:
         (":authority", "localhost"),
         ("te", "trailers"),
         ("content-type", "application/grpc"),
-        ("grpc-timeout", f"{max(1, int(1000 * _seconds_left(ends)))}m"),
+        ("grpc-timeout", f"{max(1, int(1000 * _seconds_left(deadline)))}m"),
         ("user-agent", "device-telemetry"),
     ]
 
 
-def _seconds_left(ends: float) -> float:
-    left = ends - time.monotonic()
-    if left <= 0:
+def _seconds_left(deadline: float) -> float:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
         raise ReaderRefusal("failed", "timeout", "no answer before the deadline")
-    return left
+    return seconds
 
 
-def _send(connection: socket.socket, data: bytes, ends: float) -> None:
-    connection.settimeout(_seconds_left(ends))
+def _send(connection: socket.socket, data: bytes, deadline: float) -> None:
+    connection.settimeout(_seconds_left(deadline))
     connection.sendall(data)
 
 
-def _receive(connection: socket.socket, response: _Response, ends: float) -> bytes:
-    connection.settimeout(_seconds_left(ends))
+def _receive(connection: socket.socket, response: _Response, deadline: float) -> bytes:
+    connection.settimeout(_seconds_left(deadline))
     data = connection.recv(_CHUNK_BYTES)
-    if len(data) > _FRAME_KIND and not response.received_bytes and data[_FRAME_KIND] != _SETTINGS:
+    if len(data) > _FRAME_TYPE_OFFSET and not response.received_bytes and data[_FRAME_TYPE_OFFSET] != _SETTINGS:
         raise _protocol_error(f"{_quoted(data[:_MAX_MESSAGE_LENGTH])}")
     if not data:
         text = "the connection was closed before the answer was complete: the kubelet restarts, or something else listens there"
@@ -112,12 +112,12 @@ def _receive(connection: socket.socket, response: _Response, ends: float) -> byt
 
 @dataclass(slots=True)
 class _Response:
-    """The response received so far. `unread` counts bytes for which the flow-control window was not yet reopened."""
+    """The response received so far. The peer stops sending when too many bytes are unacknowledged."""
 
     headers: dict[bytes, bytes] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)
-    is_over: bool = False
-    unread: int = 0
+    is_complete: bool = False
+    unacknowledged_bytes: int = 0
     received_bytes: int = 0
     _events: int = 0
 
@@ -134,34 +134,34 @@ class _Response:
             raise _size_error()
         if isinstance(event, ResponseReceived | TrailersReceived):
             self.headers.update(_pairs(event.headers or ()))
-            self._check_kind()
+            self._check_headers()
         elif isinstance(event, DataReceived):
             self.body += event.data or b""
-            self.unread += event.flow_controlled_length or 0
+            self.unacknowledged_bytes += event.flow_controlled_length or 0
             self._check_length()
         elif isinstance(event, StreamEnded):
-            self.is_over = True
-        elif isinstance(event, StreamReset | ConnectionTerminated) and not self.is_over:
-            reaction = "reset the call" if isinstance(event, StreamReset) else "is ending the connection"
-            raise ReaderRefusal("failed", "exit_status", f"the kubelet {reaction} (HTTP/2 error {event.error_code!s})")
+            self.is_complete = True
+        elif isinstance(event, StreamReset | ConnectionTerminated) and not self.is_complete:
+            detail = "reset the call" if isinstance(event, StreamReset) else "is ending the connection"
+            raise ReaderRefusal("failed", "exit_status", f"the kubelet {detail} (HTTP/2 error {event.error_code!s})")
 
     def message(self) -> bytes:
         """Return the message. Raises ReaderRefusal if it is incomplete or the call has failed."""
         self._check_status()
-        if len(self.body) < _PREFIX_BYTES or len(self.body) != _PREFIX_BYTES + self._length():
+        if len(self.body) < _PREFIX_BYTES or len(self.body) != _PREFIX_BYTES + self._message_length():
             raise _protocol_error("a message whose length differs from its header")
         if self.body[0]:
             raise _protocol_error("a compressed message, which was not requested")
         return bytes(self.body[_PREFIX_BYTES:])
 
-    def _length(self) -> int:
+    def _message_length(self) -> int:
         return int.from_bytes(self.body[1:_PREFIX_BYTES], "big")
 
     def _check_length(self) -> None:
-        if len(self.body) >= _PREFIX_BYTES and self._length() > MAX_ANSWER_BYTES:
+        if len(self.body) >= _PREFIX_BYTES and self._message_length() > MAX_ANSWER_BYTES:
             raise _size_error()
 
-    def _check_kind(self) -> None:
+    def _check_headers(self) -> None:
         http_status, kind = self.headers.get(b":status", b""), self.headers.get(b"content-type", b"")
         if http_status != b"200" or not kind.startswith(b"application/grpc"):
             raise _protocol_error(f"HTTP status {_quoted(http_status)}, content {_quoted(kind)}")
@@ -188,8 +188,8 @@ def _quoted(text: bytes) -> str:
     return quote(text.decode("utf-8", "replace")) or "none"
 
 
-def _protocol_error(reaction: str) -> ReaderRefusal:
-    return ReaderRefusal("failed", "not_understood", f"what listens there does not answer as a kubelet: {reaction}")
+def _protocol_error(detail: str) -> ReaderRefusal:
+    return ReaderRefusal("failed", "not_understood", f"what listens there does not answer as a kubelet: {detail}")
 
 
 def _size_error() -> ReaderRefusal:

@@ -1,4 +1,4 @@
-"""Finds accelerators on the PCI bus, their suspended state, reboots and reloaded drivers. Never wakes a card or blocks."""
+"""Finds accelerators on the PCI bus and whether they are suspended or bound to a driver. Never wakes a card or blocks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from telemetry_parsers.vendors import VENDORS
 PCI_DEVICES = Path("/sys/bus/pci/devices")
 
 # The drivers that pass devices to virtual machines.
-_FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "pciback", "xen-pciback"})
-_BY_ID = {vendor.pci.vendor_id: vendor for vendor in VENDORS}
+_PASSTHROUGH_DRIVERS = frozenset({"vfio-pci", "pci-stub", "pciback", "xen-pciback"})
+_VENDORS_BY_ID = {vendor.pci.vendor_id: vendor for vendor in VENDORS}
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 NOT_BOUND = 0
 
@@ -32,11 +32,11 @@ class PciDevice:
     @property
     def is_passed_through(self) -> bool:
         """Return whether the device is passed to a virtual machine, so no tool on this host reports it."""
-        return self.driver in _FOR_GUESTS or self.driver.endswith(("-vfio-pci", "_vfio_pci"))
+        return self.driver in _PASSTHROUGH_DRIVERS or self.driver.endswith(("-vfio-pci", "_vfio_pci"))
 
 
-def scan(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
-    """Return the accelerators, sorted by address. Virtual functions are left out if their physical function is on this host."""
+def find_accelerators(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
+    """Return the accelerators, sorted by address. A virtual function whose physical function is on this host is left out."""
     try:
         folders = sorted(root.iterdir())
     except OSError:  # some boards have no PCI bus
@@ -45,18 +45,19 @@ def scan(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
     return tuple(device for device in devices if device is not None)
 
 
-def counts(devices: Iterable[PciDevice]) -> dict[str, int]:
+def count_by_vendor(devices: Iterable[PciDevice]) -> dict[str, int]:
     """Return the number of accelerators by vendor."""
     return dict(Counter(device.vendor for device in devices))
 
 
 def is_suspended(bus_id: str, root: Path = PCI_DEVICES) -> bool | None:
     """Return whether a device is suspended, or None if the kernel does not report it."""
-    return _is_suspended(root / bus_id)
+    status = _read(root / bus_id / "power" / "runtime_status")
+    return None if not status else status == "suspended"
 
 
 def _device(folder: Path) -> PciDevice | None:
-    vendor = _BY_ID.get(_hexadecimal(folder / "vendor"))
+    vendor = _VENDORS_BY_ID.get(_hexadecimal(folder / "vendor"))
     if vendor is None:
         return None
     pci = vendor.pci
@@ -68,12 +69,7 @@ def _device(folder: Path) -> PciDevice | None:
         return None
     if pci.but_not and _hexadecimal(folder / "device") in pci.but_not:
         return None
-    return PciDevice(bus_id, vendor.word, class_code, _is_suspended(folder), _driver(folder))
-
-
-def _is_suspended(folder: Path) -> bool | None:
-    status = _read(folder / "power" / "runtime_status")
-    return None if not status else status == "suspended"
+    return PciDevice(bus_id, vendor.word, class_code, is_suspended(folder.name, folder.parent), _driver(folder))
 
 
 def _driver(folder: Path) -> str:
@@ -98,20 +94,20 @@ def _read(path: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """The boot ID, or an empty text, and a function that returns the binding of the card at a bus address."""
+class MachineState:
+    """The boot ID, or an empty text if unknown, and a function that returns the binding of the card at a bus address."""
 
     boot: str = ""
-    binding: Callable[[str], int] = lambda _: NOT_BOUND
+    binding_of: Callable[[str], int] = lambda _: NOT_BOUND
 
 
-def this_machine(boot_id: Path = BOOT_ID, pci_devices: Path = PCI_DEVICES) -> Machine:
-    """Return the boot ID and the bindings of this machine."""
+def read_machine_state(boot_id: Path = BOOT_ID, pci_devices: Path = PCI_DEVICES) -> MachineState:
+    """Return the boot ID of this machine, and the function that reads the current bindings."""
     try:
         boot = boot_id.read_text(encoding="ascii", errors="replace").strip()
     except OSError:  # a container may hide the boot ID
         boot = ""
-    return Machine(boot, lambda bus_id: _binding(pci_devices, bus_id))
+    return MachineState(boot, lambda bus_id: _binding(pci_devices, bus_id))
 
 
 def _binding(pci_devices: Path, bus_id: str) -> int:

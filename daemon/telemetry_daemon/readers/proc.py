@@ -23,7 +23,7 @@ _MAX_FDINFO_BYTES = 16 << 10
 _MAX_DESCRIPTORS = 1024
 _MAX_STAT_LENGTH = 4096
 _CARD = b"drm-pdev"
-# The inode and change time of a process's folder. They differ between processes, and may change for the same process.
+# The inode and change time of a process's folder. They differ between processes, but may also change for one process.
 FolderState = tuple[int, int]
 # All other variables of an environment are dropped, because they may contain passwords.
 VARIABLES = (
@@ -41,9 +41,9 @@ _MAX_KNOWN = 4096
 # The PID namespace that the kernel creates at boot. The driver's PIDs are valid there.
 FIRST_NAMESPACE = "pid:[4026531836]"
 _TICKS = os.sysconf("SC_CLK_TCK")
-# The maximum age of a card's process list. A PID that was reused may have been listed for the earlier process.
+# A process with a reused PID is reported after this time, because older process lists of cards mean the earlier process.
 _LIST_AGE_SECONDS = 600.0
-# An output without data, which shows that /proc was read even if no process is on a card.
+# An output without data. It shows that /proc was read although no process uses a card.
 _PROC_READ = Output("/proc", status=0)
 _OTHER_NAMESPACE = (
     "this container has its own PID namespace, so the driver's PIDs are not valid here: give it the host's processes "
@@ -52,8 +52,8 @@ _OTHER_NAMESPACE = (
 _HIDDEN = "{} hides other users' processes (hidepid): mount it with gid= a group of the service's user"
 
 
-def state_of(folder: str) -> FolderState | None:
-    """Return the state of a process's folder, or None if it does not exist. Three times as fast as reading the start time."""
+def folder_state(folder: str) -> FolderState | None:
+    """Return the state of a process's folder, or None without the folder. Three times as fast as reading the start time."""
     try:
         status = os.stat(folder)  # noqa: PTH116 # fast: called for each process at each poll
     except OSError:  # the process has exited or is hidden
@@ -61,30 +61,31 @@ def state_of(folder: str) -> FolderState | None:
     return status.st_ino, status.st_ctime_ns
 
 
-def ticks_of(folder: str) -> int | None:
-    """Return the start of a process in ticks since boot, or None if it is missing. The name in the file may contain anything."""
+def start_ticks(folder: str) -> int | None:
+    """Return the start of a process in clock ticks since boot, or None if the process has exited or is hidden."""
     try:
         descriptor = os.open(f"{folder}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
             content = os.read(descriptor, _MAX_STAT_LENGTH)  # the kernel returns the whole file at once
         finally:
             os.close(descriptor)
+        # The name of the process, in brackets, may contain spaces and brackets.
         return int(content[content.rindex(b")") :].split(None, 21)[20])
-    except (OSError, ValueError, LookupError):  # the process has exited or is hidden
+    except (OSError, ValueError, LookupError):
         return None
 
 
 def uid_of(folder: str) -> int:
     """Return the UID of a process."""
-    status = text_of(f"{folder}/status")
+    status = read_text(f"{folder}/status")
     line = next((line for line in status.splitlines() if line.startswith("Uid:")), "Uid: 0")
     return int(line.split()[1])
 
 
-def named_variables(folder: str) -> dict[str, Plain]:
-    """Return the variables of a process that identify its job and rank. Return nothing without the capability to read them."""
+def job_variables(folder: str) -> dict[str, Plain]:
+    """Return the environment variables that identify the job and rank of a process, or none without permission to read them."""
     try:
-        content = text_of(f"{folder}/environ", _MAX_ENVIRONMENT_BYTES)
+        content = read_text(f"{folder}/environ", _MAX_ENVIRONMENT_BYTES)
     except OSError:  # reading it needs a capability
         return {}
     pairs = (entry.partition("=") for entry in content.split("\0"))
@@ -92,14 +93,14 @@ def named_variables(folder: str) -> dict[str, Plain]:
 
 
 def open_cards(folder: str) -> Iterator[str]:
-    """Yield the content of /proc/PID/fdinfo/FD for each open file of a card. Empty without permission."""
+    """Yield the content of /proc/PID/fdinfo/FD for each open device file of a card. Yield nothing without permission."""
     try:
         descriptors = os.listdir(f"{folder}/fdinfo")  # noqa: PTH208 # fast: called for each process
     except OSError:  # reading another user's files needs a capability
         return
     for descriptor in descriptors[:_MAX_DESCRIPTORS]:
         try:
-            content = bytes_of(f"{folder}/fdinfo/{descriptor}", _MAX_FDINFO_BYTES)
+            content = read_bytes(f"{folder}/fdinfo/{descriptor}", _MAX_FDINFO_BYTES)
         except OSError:  # closed in the meantime
             continue
         if _CARD in content:
@@ -109,17 +110,17 @@ def open_cards(folder: str) -> Iterator[str]:
 def command_line(pid: int) -> str:
     """Return the command line of a process, which may contain secrets, or an empty text if it cannot be read."""
     try:
-        return text_of(f"/proc/{pid}/cmdline", _MAX_COMMAND_BYTES).rstrip("\0").replace("\0", " ")
+        return read_text(f"/proc/{pid}/cmdline", _MAX_COMMAND_BYTES).rstrip("\0").replace("\0", " ")
     except OSError:  # the process has exited, or belongs to another user and is hidden
         return ""
 
 
-def text_of(path: str, max_bytes: int = MAX_BYTES) -> str:
+def read_text(path: str, max_bytes: int = MAX_BYTES) -> str:
     """Return the beginning of a /proc file as text."""
-    return bytes_of(path, max_bytes).decode("utf-8", errors="replace")
+    return read_bytes(path, max_bytes).decode("utf-8", errors="replace")
 
 
-def bytes_of(path: str, max_bytes: int) -> bytes:
+def read_bytes(path: str, max_bytes: int) -> bytes:
     """Return the beginning of a /proc file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -132,14 +133,14 @@ def bytes_of(path: str, max_bytes: int) -> bytes:
 
 
 class OpenCards:
-    """Remembers the open cards of each process. A listed process has already opened its card, so one read is usually enough."""
+    """Reads which cards each process has open. Usually once: a process that a driver lists has already opened its card."""
 
     def __init__(self) -> None:
         self._clients: dict[ProcessKey, tuple[Client, ...]] = {}
         self._without_card: set[ProcessKey] = set()
 
     def read(self, proc: str, processes: Collection[ProcessKey]) -> dict[ProcessKey, list[Plain]]:
-        """Return the memory of each process on the cards that it has open. Memory shared by a fork counts only once."""
+        """Return the memory of each process on its open cards. Memory that a fork shares counts for one process only."""
         self._without_card.intersection_update(processes)
         self._clients = {key: found for key, found in self._clients.items() if key in processes}
         unread = [key for key in processes if key not in self._without_card and key not in self._clients]
@@ -162,8 +163,8 @@ class OpenCards:
         return memory
 
 
-class Users:
-    """The names of users, each looked up once. The UID replaces an unknown name."""
+class UserNames:
+    """The names of users by UID. Each name is looked up once."""
 
     def __init__(self, root: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._root = root
@@ -171,8 +172,8 @@ class Users:
         self._names: dict[int, str] = {}
         self._nameless: dict[int, float] = {}
 
-    def learn(self, uids: Iterable[int]) -> None:
-        """Look up all unknown UIDs together."""
+    def look_up(self, uids: Iterable[int]) -> None:
+        """Look up the names of those UIDs that are not known yet, in one call."""
         now = self._clock()
         unknown = {uid for uid in uids if uid not in self._names and self._nameless.get(uid, 0.0) <= now}
         if not unknown:
@@ -180,14 +181,14 @@ class Users:
         if len(self._names) + len(self._nameless) + len(unknown) > _MAX_KNOWN:
             self._names.clear()
             self._nameless.clear()
-        self._names.update((uid, name) for uid, name in self._look_up(sorted(unknown)) if uid in unknown)
+        self._names.update((uid, name) for uid, name in self._read_names(sorted(unknown)) if uid in unknown)
         self._nameless.update((uid, now + _ASK_AGAIN_SECONDS) for uid in unknown - self._names.keys())
 
     def name(self, uid: int) -> str:
-        """Return the user's name, or the UID."""
+        """Return the user's name, or the UID as text if the name is unknown."""
         return self._names.get(uid, str(uid))
 
-    def _look_up(self, uids: list[int]) -> Iterator[tuple[int, str]]:
+    def _read_names(self, uids: list[int]) -> Iterator[tuple[int, str]]:
         try:
             if self._root in ("", "/"):
                 text = ask(("getent", "passwd", *map(str, uids)), "", _DEADLINE_SECONDS).output
@@ -204,7 +205,7 @@ class Users:
 
 @dataclass(frozen=True, slots=True)
 class _KnownProcess:
-    """A listed process, which is reported from the time `valid_from`. `ticks` is 0 if the process is hidden or missing."""
+    """A process that a driver lists, reported from the time `valid_from`. `ticks` is 0 if the process is hidden or missing."""
 
     state: FolderState | None
     ticks: int
@@ -225,17 +226,17 @@ class ProcReader(Reader):
         # If a root is configured, the PIDs below it are those of the driver.
         self._is_this_machine = not root
         self._reads_environment = environment
-        self._users = Users(root)
+        self._users = UserNames(root)
         self._open_cards = OpenCards()
         self._clock = clock
         self._known: dict[int, _KnownProcess] = {}
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         """Return one output for each process."""
-        begun, cpu = ReadStart(), time.thread_time()
+        start, cpu = ReadStart(), time.thread_time()
         refusal = self._refusal()
-        outputs = () if refusal is not None else (_PROC_READ, *self._processes(targets.pids[:MAX_PROCESSES]))
-        return begun.capture("proc", poll, outputs, refusal, time.thread_time() - cpu)
+        outputs = () if refusal is not None else (_PROC_READ, *self._read_processes(targets.pids[:MAX_PROCESSES]))
+        return start.capture("proc", poll, outputs, refusal, time.thread_time() - cpu)
 
     def _refusal(self) -> Failure | None:
         failure = self._namespace_failure() if self._is_this_machine else None
@@ -244,7 +245,7 @@ class ProcReader(Reader):
         if not Path(self._proc, "1").is_dir() and not self._is_this_machine:
             return Failure("missing", None, f"{self._proc} has no processes: is the host's / mounted there?")
         # Process 1 always exists.
-        is_hidden = ticks_of(f"{self._proc}/1") is None
+        is_hidden = start_ticks(f"{self._proc}/1") is None
         return Failure("failed", "no_permission", _HIDDEN.format(self._proc)) if is_hidden else None
 
     def _namespace_failure(self) -> Failure | None:
@@ -254,28 +255,28 @@ class ProcReader(Reader):
             return Failure("failed", "internal", f"{self._proc}/self/ns/pid: {error.strerror}")
         return None if namespace == FIRST_NAMESPACE else Failure("not_supported", None, _OTHER_NAMESPACE)
 
-    def _processes(self, pids: Iterable[int]) -> tuple[Output, ...]:
+    def _read_processes(self, pids: Iterable[int]) -> tuple[Output, ...]:
         now = self._clock()
         new: list[tuple[int, dict[str, Plain], int]] = []
         processes: dict[int, _KnownProcess] = {}
         for pid in pids:
-            processes[pid] = found = self._process_with_pid(pid, now)
-            if found.output is None and found.ticks and (read := self._details(pid, found.ticks)) is not None:
+            processes[pid] = found = self._known_process(pid, now)
+            if found.output is None and found.ticks and (read := self._read_details(pid, found.ticks)) is not None:
                 new.append((pid, *read))
-        self._users.learn(uid for *_, uid in new)
+        self._users.look_up(uid for *_, uid in new)
         for pid, data, uid in new:
             output = Output(str(pid), status=0, data={**data, "user": self._users.name(uid)})
             processes[pid] = replace(processes[pid], output=output)
         self._known = processes
         return self._with_open_cards([process for process in processes.values() if process.valid_from <= now])
 
-    def _process_with_pid(self, pid: int, now: float) -> _KnownProcess:
-        """Return the process with this PID, with its previous output if it is still the same process."""
+    def _known_process(self, pid: int, now: float) -> _KnownProcess:
+        """Return what is known of the process with this PID. The previous output is kept if it is still the same process."""
         previous, folder = self._known.get(pid), f"{self._proc}/{pid}"
-        state = state_of(folder)
+        state = folder_state(folder)
         if previous is not None and state == previous.state and (previous.output is not None or state is None):
             return previous
-        ticks = (ticks_of(folder) or 0) if state is not None else 0
+        ticks = (start_ticks(folder) or 0) if state is not None else 0
         if previous is not None and previous.ticks == ticks:
             return replace(previous, state=state)
         return _KnownProcess(state, ticks, 0.0 if previous is None else now + _LIST_AGE_SECONDS)
@@ -288,7 +289,7 @@ class ProcReader(Reader):
         memory = self._open_cards.read(self._proc, outputs)
         return tuple(_with_memory(output, memory[key]) if key in memory else output for key, output in outputs.items())
 
-    def _details(self, pid: int, ticks: int) -> tuple[dict[str, Plain], int] | None:
+    def _read_details(self, pid: int, ticks: int) -> tuple[dict[str, Plain], int] | None:
         """Return the details and the UID of a process, or None if it has exited or its PID was reused."""
         folder = f"{self._proc}/{pid}"
         try:
@@ -296,15 +297,15 @@ class ProcReader(Reader):
                 "pid": pid,
                 "ticks": ticks,
                 "started": round(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / _TICKS, 2),
-                "command": text_of(f"{folder}/comm").rstrip("\n"),
-                "cgroup": text_of(f"{folder}/cgroup"),
+                "command": read_text(f"{folder}/comm").rstrip("\n"),
+                "cgroup": read_text(f"{folder}/cgroup"),
             }
             uid = uid_of(folder)
         except (OSError, ValueError, LookupError):  # the process has exited
             return None
-        if self._reads_environment and (found := named_variables(folder)):
+        if self._reads_environment and (found := job_variables(folder)):
             data["environment"] = found
-        return None if ticks_of(folder) != ticks else (data, uid)
+        return None if start_ticks(folder) != ticks else (data, uid)
 
 
 def _with_memory(output: Output, memory: list[Plain]) -> Output:
@@ -312,6 +313,6 @@ def _with_memory(output: Output, memory: list[Plain]) -> Output:
     return replace(output, data={**data, "holds": memory})
 
 
-def reader(path: str, settings: AttributionSettings) -> ProcReader:
+def create_reader(path: str, settings: AttributionSettings) -> ProcReader:
     """Return the reader of this machine's processes, or of the processes below another root."""
     return ProcReader(path, settings.environment)

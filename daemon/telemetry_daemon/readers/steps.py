@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from telemetry_daemon.guarded.own_folder import Entry, Inbox
+from telemetry_daemon.guarded.own_folder import FileVersion, Inbox
 from telemetry_daemon.readers.base import Reader, ReadStart, Targets
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
 from telemetry_parsers.steps import SOURCE
 
 MAX_NEW, MAX_NEW_OF_A_USER = 4096, 1024
-_SECONDS = 3600.0
+_RANK_SECONDS = 3600.0
 MAX_BYTES = 4096
 # More files are listed than read, so that the files of one user do not hide those of other users.
 MAX_LISTED, MAX_READ, MAX_READ_OF_A_USER = 262_144, 4096, 2048
@@ -35,21 +35,21 @@ class NewRankLimit:
     """Limits how many new ranks each user may report per hour."""
 
     def __init__(self) -> None:
-        self._last_sequence: dict[int, dict[int, float]] = {}
+        self._last_reports: dict[int, dict[int, float]] = {}
         self._count = 0
 
     def forget(self, now: float) -> None:
-        """Forget ranks that were not reported for an hour, or whose time is in the future because the clock was set back."""
+        """Forget ranks that were last reported more than an hour ago, or in the future because the clock was set back."""
         kept = {
-            user: {rank: seen for rank, seen in ranks.items() if abs(now - seen) < _SECONDS}
-            for user, ranks in self._last_sequence.items()
+            user: {rank: seen for rank, seen in ranks.items() if abs(now - seen) < _RANK_SECONDS}
+            for user, ranks in self._last_reports.items()
         }
-        self._last_sequence = {user: ranks for user, ranks in kept.items() if ranks}
-        self._count = sum(map(len, self._last_sequence.values()))
+        self._last_reports = {user: ranks for user, ranks in kept.items() if ranks}
+        self._count = sum(map(len, self._last_reports.values()))
 
     def admits(self, user: int, reported: Mapping[str, Plain], now: float) -> bool:
-        """Return whether this rank is known or within the limit, and record it."""
-        ranks = self._last_sequence.setdefault(user, {})
+        """Return whether this rank is known or its user may still report new ranks. Record the rank if so."""
+        ranks = self._last_reports.setdefault(user, {})
         rank = hash(repr((reported.get("job_id"), reported.get("rank"), reported.get("card"))))
         if rank not in ranks:
             if len(ranks) >= MAX_NEW_OF_A_USER or self._count >= MAX_NEW:
@@ -68,14 +68,14 @@ class StepsSettings(Protocol):
 
     @property
     def expire_after(self) -> float:
-        """Return the seconds after which a file that is not written any more is ignored."""
+        """Return the age in seconds at which a file is no longer read."""
 
 
 @dataclass(frozen=True, slots=True)
 class _StepFile:
-    """The content of a file, the time when it was read, and the file's number in the order of discovery."""
+    """The content of a file and the time when it was read. Files are reported in the order of `sequence`."""
 
-    entry: Entry
+    entry: FileVersion
     read_at: float
     sequence: int
     content: Mapping[str, Plain]
@@ -87,54 +87,54 @@ class StepsReader(Reader):
     def __init__(self, root: str, settings: StepsSettings) -> None:
         self._path = Path(root.rstrip("/") + settings.directory)
         self._expire_after = settings.expire_after
-        self._known: dict[str, _StepFile] = {}
+        self._files: dict[str, _StepFile] = {}
         self._last_sequence = 0
         self._new_ranks = NewRankLimit()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # steps are counted without targets
         """Return a capture with the content of all files that are still written."""
-        begun, cpu = ReadStart(), time.thread_time()
+        start, cpu = ReadStart(), time.thread_time()
         try:
             files = self._read_files(time.time())
         except FileNotFoundError:
-            return begun.capture(SOURCE, poll, (), Failure("missing", None, f"{self._path} is not there"), 0.0)
+            return start.capture(SOURCE, poll, (), Failure("missing", None, f"{self._path} is not there"), 0.0)
         except OSError as error:
             denied = error.errno in (errno.EACCES, errno.EPERM)
             failure = Failure(
                 "failed", "no_permission" if denied else "not_understood", f"{self._path}: {error.strerror}"
             )
-            return begun.capture(SOURCE, poll, (), failure, 0.0)
-        return begun.capture(SOURCE, poll, (Output(SOURCE, status=0, data=files),), None, time.thread_time() - cpu)
+            return start.capture(SOURCE, poll, (), failure, 0.0)
+        return start.capture(SOURCE, poll, (Output(SOURCE, status=0, data=files),), None, time.thread_time() - cpu)
 
     def _read_files(self, now: float) -> list[Plain]:
         self._new_ranks.forget(now)
         with Inbox.public_at(self._path) as inbox:
             names = inbox.names(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MAX_LISTED)
             # Files that were read before are checked even beyond the limit.
-            entries = inbox.entries_of(sorted(self._known.keys() | names))
-            self._known = {name: self._updated(inbox, name, entry, now) for name, entry in self._recent(entries, now)}
-        too_many = {"file": str(self._path), "problem": f"has {MAX_LISTED} files or more: some are not read"}
+            entries = inbox.entries_of(sorted(self._files.keys() | names))
+            self._files = {name: self._read(inbox, name, entry, now) for name, entry in self._recent(entries, now)}
+        limit_problem = {"file": str(self._path), "problem": f"has {MAX_LISTED} files or more: some are not read"}
         return [
-            *([too_many] if len(names) == MAX_LISTED else ()),
+            *([limit_problem] if len(names) == MAX_LISTED else ()),
             *(
                 {**file.content, "is_quiet": now - file.entry.changed / 1e9 > _QUIET_SECONDS}
-                for file in sorted(self._known.values(), key=lambda file: file.sequence)
+                for file in sorted(self._files.values(), key=lambda file: file.sequence)
             ),
         ]
 
-    def _recent(self, entries: Mapping[str, Entry], now: float) -> list[tuple[str, Entry]]:
-        """Return the files that are still written, oldest first. Limited to the newest files of each user."""
-        found: list[tuple[str, Entry]] = []
+    def _recent(self, entries: Mapping[str, FileVersion], now: float) -> list[tuple[str, FileVersion]]:
+        """Return the newest files that are still written, oldest first. The number of files per user is limited."""
+        recent: list[tuple[str, FileVersion]] = []
         count_by_user: Counter[int] = Counter()
         for name, entry in sorted(entries.items(), key=lambda item: item[1].changed, reverse=True):
             is_fresh = -_FUTURE_SECONDS < now - entry.changed / 1e9 < self._expire_after
-            if is_fresh and count_by_user[entry.owner] < MAX_READ_OF_A_USER and len(found) < MAX_READ:
+            if is_fresh and count_by_user[entry.owner] < MAX_READ_OF_A_USER and len(recent) < MAX_READ:
                 count_by_user[entry.owner] += 1
-                found.append((name, entry))
-        return found[::-1]
+                recent.append((name, entry))
+        return recent[::-1]
 
-    def _updated(self, inbox: Inbox, name: str, entry: Entry, now: float) -> _StepFile:
-        previous = self._known.get(name)
+    def _read(self, inbox: Inbox, name: str, entry: FileVersion, now: float) -> _StepFile:
+        previous = self._files.get(name)
         if previous is not None and previous.entry == entry and previous.read_at - entry.changed / 1e9 > _TICK_SECONDS:
             return previous
         if previous is not None and previous.entry.owner == entry.owner:
@@ -149,7 +149,7 @@ class StepsReader(Reader):
 
 def _content(inbox: Inbox, name: str) -> Mapping[str, Plain]:
     try:
-        reported = json.loads(inbox.read(name, MAX_BYTES), parse_constant=_refuse)
+        reported = json.loads(inbox.read(name, MAX_BYTES), parse_constant=_reject_constant)
     except (OSError, ValueError, RecursionError) as error:
         return {"problem": str(getattr(error, "strerror", None) or error)}
     if not isinstance(reported, dict):
@@ -161,7 +161,7 @@ def _content(inbox: Inbox, name: str) -> Mapping[str, Plain]:
 
 
 def _is_small(value: Plain) -> bool:
-    """Return whether the value is small: nested lists take twenty times the memory of their text."""
+    """Return whether the value takes little memory. Nested lists would take twenty times the memory of their text."""
     if isinstance(value, dict):
         return len(value) <= _MAX_PARTS and all(
             len(key) <= _MAX_NAME_LENGTH and _is_scalar(item) for key, item in value.items()
@@ -175,10 +175,10 @@ def _is_scalar(value: Plain) -> bool:
     return value is None or isinstance(value, bool | int | float)
 
 
-def _refuse(word: str) -> float:
+def _reject_constant(word: str) -> float:
     raise ValueError(f"{word} is not a number")
 
 
-def reader(path: str, settings: StepsSettings) -> StepsReader:
+def create_reader(path: str, settings: StepsSettings) -> StepsReader:
     """Return the reader of this machine's steps, or of the steps below another root."""
     return StepsReader(path, settings)

@@ -1,4 +1,4 @@
-"""Ensures that only one process per tool runs on this node. The tool inherits the locked file, which names the holder."""
+"""Locks that let only one process per tool run on this node. The tool inherits the lock file, which names the holder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_COMMAND_LENGTH = 60
 _SKIPPED = "this poll is skipped until it is due again"
 _PAUSE_SECONDS = 0.05
 _FOLDER_MODE = 0o700
-# With these errors, the folder cannot be used for locks. Other errors, such as too many open files, are raised.
+# Errors that show that a folder cannot be used for locks. Other errors, such as too many open files, are raised.
 _UNUSABLE = frozenset(
     {
         errno.EACCES,
@@ -42,15 +42,15 @@ _UNUSABLE = frozenset(
 _log = logging.getLogger(__name__)
 
 
-def write_note(descriptor: int, source: str, tool_pid: int = 0) -> None:
-    """Write the holder to the locked file: the PIDs of this process and of the tool (0 before it runs), and the source."""
+def write_holder_note(descriptor: int, source: str, tool_pid: int = 0) -> None:
+    """Write to the locked file which process holds the lock, the PID of the tool (0 before its start), and the source."""
     with contextlib.suppress(OSError):  # the lock also works without the note, for example on a full disk
         text = f"{os.getpid()} {tool_pid} {source}\n".encode()
         os.pwrite(descriptor, text.ljust(_MAX_NOTE_LENGTH)[:_MAX_NOTE_LENGTH], 0)
 
 
 def holder_text(descriptor: int) -> str:
-    """Return a text that says which process holds the lock, for how long, and a remedy."""
+    """Return a text that says which process holds the lock, for how long, and what the user can do."""
     note = _NOTE.match(os.pread(descriptor, _MAX_NOTE_LENGTH, 0).rstrip(b" ").decode(errors="replace"))
     if note is None:
         return _SKIPPED
@@ -86,7 +86,7 @@ class ToolBusyError(Exception):
 
 
 class HeldLock:
-    """An acquired lock. The tool inherits `descriptor`, which is None if no folder can be used for locks."""
+    """An acquired lock. The tool inherits its descriptor, which is None if no folder can be used for locks."""
 
     def __init__(self, descriptor: int | None, source: str) -> None:
         self.descriptor = descriptor
@@ -96,7 +96,7 @@ class HeldLock:
     def write_holder(self, tool_pid: int) -> None:
         """Write the PID of the tool into the lock file, for processes that wait for the lock."""
         if self.descriptor is not None:
-            write_note(self.descriptor, self._source, tool_pid)
+            write_holder_note(self.descriptor, self._source, tool_pid)
 
     def release(self) -> None:
         """Release the lock, even if a child has inherited the descriptor."""
@@ -113,10 +113,10 @@ class HeldLock:
 
 
 class ToolLocks:
-    """The locks of a source's tools, in the given folder or, if that is not writable, in a folder of the user."""
+    """The locks of a source's tools: files in the given folder or, if it is not writable, in a folder of the user."""
 
     def __init__(self, folder: Path, source: str) -> None:
-        self._folders = (folder, own_folder())
+        self._folders = (folder, user_lock_folder())
         self._source = source
         self._warned = False
 
@@ -124,7 +124,7 @@ class ToolLocks:
         """Wait for the lock of a tool until the monotonic time `until`. Raises ToolBusyError if another process holds it then."""
         while True:
             try:
-                return self._try_to_lock(tool)
+                return self._try_lock(tool)
             except BlockingIOError:
                 remaining = until - time.monotonic()
             if remaining <= 0 or closing.wait(min(_PAUSE_SECONDS, remaining)):
@@ -140,11 +140,11 @@ class ToolLocks:
                     os.close(descriptor)
         return f"{self._folders[0] / _file_name(tool)} is locked"
 
-    def _try_to_lock(self, tool: str) -> HeldLock:
-        locks = (self._try_to_lock_in(folder, tool) for folder in self._folders)
+    def _try_lock(self, tool: str) -> HeldLock:
+        locks = (self._try_lock_in(folder, tool) for folder in self._folders)
         return next((lock for lock in locks if lock is not None), HeldLock(None, self._source))
 
-    def _try_to_lock_in(self, folder: Path, tool: str) -> HeldLock | None:
+    def _try_lock_in(self, folder: Path, tool: str) -> HeldLock | None:
         try:
             return HeldLock(_lock(folder, tool), self._source)
         except BlockingIOError:
@@ -165,7 +165,7 @@ class ToolLocks:
             )
 
 
-def own_folder() -> Path:
+def user_lock_folder() -> Path:
     """Return the lock folder of a user who cannot write to the daemon's folder."""
     return Path(os.environ.get("TMPDIR") or "/tmp") / f"telemetry-{os.geteuid()}"  # noqa: S108  # a private folder: see OwnFolder
 
@@ -180,7 +180,7 @@ def _file_name(tool: str) -> str:
 
 
 def _lock(folder: Path, tool: str) -> int:
-    """Open and lock the file. Raises BlockingIOError if it is locked. Repeats this if the file was removed meanwhile."""
+    """Open and lock the file, again if it was removed meanwhile. Raises BlockingIOError if another process has locked it."""
     name = _file_name(tool)
     with OwnFolder.create_at(folder, _FOLDER_MODE) as opened:
         while True:

@@ -14,7 +14,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """The file of a tool. Instances are equal if the file has not changed. `distrust_reason` says why it must not be run."""
+    """The file of a tool. Two instances are equal if the file did not change. A file with a `distrust_reason` must not be run."""
 
     name: str
     path: str
@@ -26,7 +26,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolSearch:
-    """Where the tools of a source are searched: at the configured path, or else on PATH and in folders, which may be patterns."""
+    """Finds the tools of a source at the configured path, or else on PATH and in folders, which may be patterns."""
 
     source: str
     configured: str
@@ -34,8 +34,8 @@ class ToolSearch:
     folders: tuple[str, ...]
 
     def find(self, name: str) -> Tool | None:
-        """Return the file of the tool, or None. A file that is not executable is returned, too, because running it shows the reason."""
-        tools = [tool for tool in (_tool(name, path) for path in self._candidates(name)) if tool is not None]
+        """Return the file of the tool, or None. If no file is executable, return the first file: running it shows the reason."""
+        tools = [tool for tool in (_tool_at(name, path) for path in self._candidates(name)) if tool is not None]
         usable = (tool for tool in tools if os.access(tool.path, os.X_OK) and not tool.distrust_reason)
         return next(usable, tools[0] if tools else None)
 
@@ -53,7 +53,7 @@ class ToolSearch:
             return [name]
         folders = [
             *self.search_path.split(os.pathsep),
-            *(path for folder in self.folders for path in _matching(folder)),
+            *(path for folder in self.folders for path in _expand_pattern(folder)),
         ]
         # Relative folders are skipped, because they would depend on the working directory.
         return dict.fromkeys(f"{folder.rstrip('/')}/{name}" for folder in folders if folder.startswith("/"))
@@ -64,11 +64,11 @@ def _folders_text(folders: tuple[str, ...]) -> str:
     return f" or in {' or '.join(filter(None, (', '.join(others), last)))}" if last else ""
 
 
-def _matching(folder: str) -> list[str]:
+def _expand_pattern(folder: str) -> list[str]:
     return sorted(glob.glob(folder), reverse=True) if glob.has_magic(folder) else [folder]  # noqa: PTH207  # Path.glob needs a folder
 
 
-def _tool(name: str, candidate: str) -> Tool | None:
+def _tool_at(name: str, candidate: str) -> Tool | None:
     try:
         status = os.stat(candidate)  # noqa: PTH116  # faster than Path.stat, at each poll
     except (OSError, ValueError):  # the caller tries the next path
@@ -80,7 +80,7 @@ def _tool(name: str, candidate: str) -> Tool | None:
 
 
 def _distrust_reason(path: Path) -> str:
-    """Return who could replace a program that root runs. Empty if no other user can, or if this user is not root."""
+    """Return which other user could replace a program that root runs, or an empty text if none can or this user is not root."""
     if os.geteuid() != ROOT:
         return ""
     try:

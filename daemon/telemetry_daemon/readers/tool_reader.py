@@ -16,15 +16,15 @@ from telemetry_daemon.readers.base import ReadStart, Targets
 from telemetry_daemon.readers.tool_lock import HeldLock, ToolBusyError, ToolLocks
 from telemetry_daemon.readers.tool_path import ToolSearch
 from telemetry_daemon.readers.tool_results import (
-    Alternatives,
-    Choice,
+    ChosenCommand,
+    CommandLineChooser,
     diagnostic_output,
     failed,
     failed_output,
     failure_of,
     launch_failure,
     output_of,
-    stuck,
+    stuck_failure,
 )
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture, Command, Failure, Output, Poll
@@ -36,7 +36,7 @@ _CLOSE_SECONDS = 0.9
 _TARGET_FAILURES = ("killed", "too_much_output")
 
 
-class _NoAnswerError(Exception):
+class _PollFailedError(Exception):
     """The poll has no output to parse, because of this failure."""
 
     def __init__(self, failure: Failure) -> None:
@@ -45,19 +45,19 @@ class _NoAnswerError(Exception):
 
 
 @dataclass(slots=True)
-class _Attempt:
-    """The results of a poll so far. `lost` contains the failed targets with their partial output."""
+class _PollResults:
+    """The outputs and failures of a poll so far. `failed_targets` has the failure and partial output of each failed target."""
 
     deadline: float
     until: float
     outputs: list[Output] = field(default_factory=list)
-    lost: list[tuple[Failure, Output]] = field(default_factory=list)
+    failed_targets: list[tuple[Failure, Output]] = field(default_factory=list)
     cpu_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    """One run of the tool: its command line, target and process to start, and the lock."""
+class _PlannedRun:
+    """A run of the tool before its start: the command line, the target, the process to start, and the lock."""
 
     line: str
     target: str
@@ -67,16 +67,16 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Leftover:
-    """A run whose process did not exit and still holds the lock."""
+    """A process that did not exit and still holds the lock."""
 
-    task: _Task
+    planned: _PlannedRun
     process: Process
     started_at: float
     is_cpu_counted: bool
 
     def failure(self) -> Failure:
         """Return the failure of all polls until the process exits."""
-        return stuck(self.task.line, self.process.pid, time.monotonic() - self.started_at)
+        return stuck_failure(self.planned.line, self.process.pid, time.monotonic() - self.started_at)
 
 
 class CommandReader:
@@ -98,7 +98,7 @@ class CommandReader:
         self._launch = launcher
         self._limits = limits or Limits()
         self._locks = ToolLocks(lock_directory, source)
-        self._alternatives = Alternatives()
+        self._chooser = CommandLineChooser()
         self._read_lock = threading.Lock()
         self._closing = threading.Event()
         self._leftover: _Leftover | None = None
@@ -107,16 +107,16 @@ class CommandReader:
     def read(self, poll: Poll, targets: Targets) -> Capture:
         """Return a capture with the output of each run, or with a failure."""
         start = ReadStart()
-        attempt = _Attempt(poll.deadline, start.monotonic_time + poll.deadline)
+        results = _PollResults(poll.deadline, start.monotonic_time + poll.deadline)
         failure: Failure | None = None
         try:
-            self._read_locked(poll, targets, attempt)
-        except _NoAnswerError as error:
+            self._read_locked(poll, targets, results)
+        except _PollFailedError as error:
             failure = error.failure
-        return start.capture(self._source, poll, tuple(attempt.outputs), failure, attempt.cpu_seconds)
+        return start.capture(self._source, poll, tuple(results.outputs), failure, results.cpu_seconds)
 
     def capture_if_missing(self, poll: Poll) -> Capture | None:
-        """Return a capture with the failure if the tool is missing, else None. Calls stat for each path."""
+        """Return a capture with the failure if the tool is missing, else None. Runs no process."""
         start = ReadStart()
         if not isinstance(poll.request, Command) or self._closing.is_set() or self._leftover is not None:
             return None
@@ -124,13 +124,13 @@ class CommandReader:
         return None if failure is None else start.capture(self._source, poll, (), failure, 0.0)
 
     def reject(self, capture: Capture) -> bool:
-        """Stop using this command line for an hour or until the tool changes. Return whether there is another one to try."""
-        return isinstance(capture.request, Command) and self._alternatives.reject(capture.request)
+        """Stop using this command line for an hour or until the tool changes. Return whether another line can be tried."""
+        return isinstance(capture.request, Command) and self._chooser.reject(capture.request)
 
     def reconsider(self, capture: Capture) -> None:
-        """Forget all rejections: if the last command line fails, too, the tool may have had a temporary error."""
+        """Forget all rejections, because all command lines failed: the tool may have had a temporary error."""
         if isinstance(capture.request, Command):
-            self._alternatives.forget(capture.request)
+            self._chooser.forget(capture.request)
 
     def close(self) -> None:
         """Stop all processes within a second, unless they must not be killed. Thread-safe; may be called twice."""
@@ -142,7 +142,7 @@ class CommandReader:
                 if not reap_group(self._leftover.process, 0.0):
                     self._left_behind = (self._leftover.process.pid,)
                 self._leftover.process.close()
-                self._leftover.task.lock.close()
+                self._leftover.planned.lock.close()
                 self._leftover = None
         finally:
             self._read_lock.release()
@@ -151,66 +151,64 @@ class CommandReader:
         """Return the PID of the tool if it did not exit or must not be killed."""
         return self._left_behind
 
-    def _read_locked(self, poll: Poll, targets: Targets, attempt: _Attempt) -> None:
+    def _read_locked(self, poll: Poll, targets: Targets, results: _PollResults) -> None:
         request = poll.request
         if not isinstance(request, Command):
-            raise _NoAnswerError(
-                failed("internal", f"{self._source}: a tool cannot answer a {type(request).__name__} request")
-            )
+            text = f"{self._source}: a tool cannot answer a {type(request).__name__} request"
+            raise _PollFailedError(failed("internal", text))
         if not self._read_lock.acquire(timeout=max(0.0, poll.deadline)):
-            raise _NoAnswerError(
-                Failure("stuck", None, f"{self._source}: an earlier poll of this source has not finished")
-            )
+            text = f"{self._source}: an earlier poll of this source has not finished"
+            raise _PollFailedError(Failure("stuck", None, text))
         try:
-            self._run_all(request, targets, attempt)
+            self._run_all(request, targets, results)
         finally:
             self._read_lock.release()
 
-    def _run_all(self, request: Command, targets: Targets, attempt: _Attempt) -> None:
+    def _run_all(self, request: Command, targets: Targets, results: _PollResults) -> None:
         self._raise_if_closed()
-        self._reap_leftover(attempt)
+        self._reap_leftover(results)
         choice = self._choose(request)
         lines = _command_lines(request, choice, targets)
-        lock = self._acquire_lock(choice, attempt)
+        lock = self._acquire_lock(choice, results)
         try:
             for target, line in lines:
-                self._run(self._task(request, choice, target, line, lock), request, attempt)
+                self._run(self._plan_run(request, choice, target, line, lock), request, results)
         finally:
             if self._leftover is None:
                 lock.release()
-        if len(attempt.lost) == len(lines):
-            attempt.outputs = [remains for _, remains in attempt.lost]
-            raise _NoAnswerError(attempt.lost[0][0])
+        if len(results.failed_targets) == len(lines):
+            results.outputs = [output for _, output in results.failed_targets]
+            raise _PollFailedError(results.failed_targets[0][0])
 
     def _raise_if_closed(self) -> None:
         if self._closing.is_set():
-            raise _NoAnswerError(Failure("disabled", None, f"{self._source}: the reader is closed"))
+            raise _PollFailedError(Failure("disabled", None, f"{self._source}: the reader is closed"))
 
-    def _reap_leftover(self, attempt: _Attempt) -> None:
-        """Reap the process of an earlier run and add its CPU time. Raises _NoAnswerError if it has not exited."""
+    def _reap_leftover(self, results: _PollResults) -> None:
+        """Reap the process of an earlier run and add its CPU time. Raises _PollFailedError if it has not exited."""
         leftover = self._leftover
         if leftover is None:
             return
         # Read its output, so that the process does not block on a full pipe.
         Pipes(leftover.process.stdout, leftover.process.stderr, 0).read(0)
         if not reap_group(leftover.process, 0.0):
-            raise _NoAnswerError(leftover.failure())
+            raise _PollFailedError(leftover.failure())
         if not leftover.is_cpu_counted:
-            attempt.cpu_seconds += leftover.process.reap().cpu_seconds
+            results.cpu_seconds += leftover.process.reap().cpu_seconds
         leftover.process.close()
-        leftover.task.lock.release()
+        leftover.planned.lock.release()
         self._leftover = None
 
-    def _choose(self, request: Command) -> Choice:
+    def _choose(self, request: Command) -> ChosenCommand:
         if not request.alternatives or not all(request.alternatives):
-            raise _NoAnswerError(failed("internal", f"{self._source}: the poll has no command line"))
+            raise _PollFailedError(failed("internal", f"{self._source}: the poll has no command line"))
         search = self._tool_search(request)
-        choice = self._alternatives.choose(request, search.find)
+        choice = self._chooser.choose(request, search.find)
         if choice is None:
-            raise _NoAnswerError(_not_found_failure(request, search))
+            raise _PollFailedError(_not_found_failure(request, search))
         if choice.tool.distrust_reason:
             text = f"{choice.tool.path} is not run as root: {choice.tool.distrust_reason}"
-            raise _NoAnswerError(failed("no_permission", text))
+            raise _PollFailedError(failed("no_permission", text))
         return choice
 
     def _missing_failure(self, request: Command) -> Failure | None:
@@ -222,60 +220,61 @@ class CommandReader:
         search_path = self._environment.get("PATH", os.defpath)
         return ToolSearch(self._source, self._path, search_path, request.folders)
 
-    def _acquire_lock(self, choice: Choice, attempt: _Attempt) -> HeldLock:
+    def _acquire_lock(self, choice: ChosenCommand, results: _PollResults) -> HeldLock:
         try:
-            return self._locks.acquire(self._lock_name(choice), attempt.until, self._closing)
+            return self._locks.acquire(self._lock_name(choice), results.until, self._closing)
         except ToolBusyError as busy:
             self._raise_if_closed()
-            raise _NoAnswerError(Failure("stuck", None, str(busy))) from busy
+            raise _PollFailedError(Failure("stuck", None, str(busy))) from busy
         except OSError as error:
-            raise _NoAnswerError(failed("internal", f"{choice.tool.name}: no lock acquired: {error}")) from error
+            raise _PollFailedError(failed("internal", f"{choice.tool.name}: no lock acquired: {error}")) from error
 
-    def _lock_name(self, choice: Choice) -> str:
-        """Return the name of the lock. Tools at configured paths have separate locks, because two vendors may use the same name."""
+    def _lock_name(self, choice: ChosenCommand) -> str:
+        """Return the name of the lock. A tool at a configured path has its own lock, because two vendors may use the same name."""
         return f"{self._source}-{choice.tool.name}" if self._path else choice.tool.name
 
-    def _task(self, request: Command, choice: Choice, target: str, line: tuple[str, ...], lock: HeldLock) -> _Task:
+    def _plan_run(
+        self, request: Command, choice: ChosenCommand, target: str, line: tuple[str, ...], lock: HeldLock
+    ) -> _PlannedRun:
         inherited = () if lock.descriptor is None else (lock.descriptor,)
         launch_request = Launch(choice.tool.path, line[1:], self._environment | dict(request.env), inherited)
-        return _Task(shlex.join(line), target, launch_request, lock)
+        return _PlannedRun(shlex.join(line), target, launch_request, lock)
 
-    def _run(self, task: _Task, request: Command, attempt: _Attempt) -> None:
-        """Run the tool once and store its output. Raises _NoAnswerError if the following runs would fail as well."""
-        self._raise_if_late(task, attempt)
-        process = self._start(task)
-        task.lock.write_holder(process.pid)
+    def _run(self, planned: _PlannedRun, request: Command, results: _PollResults) -> None:
+        """Run the tool once and store its output. Raises _PollFailedError if the following runs would fail as well."""
+        self._raise_if_late(planned, results)
+        process = self._start(planned)
+        planned.lock.write_holder(process.pid)
         started_at = time.monotonic()
-        run = supervise(process, attempt.until, self._closing, self._limits, request.on_deadline)
-        attempt.cpu_seconds += run.exited.cpu_seconds if run.exited else 0.0
-        leftover = None if run.is_group_gone else _Leftover(task, process, started_at, run.exited is not None)
+        run = supervise(process, results.until, self._closing, self._limits, request.on_deadline)
+        results.cpu_seconds += run.exited.cpu_seconds if run.exited else 0.0
+        leftover = None if run.is_group_gone else _Leftover(planned, process, started_at, run.exited is not None)
         self._leftover = leftover
         if leftover is None:
             process.close()
-        failure = failure_of(run, task.line, attempt.deadline, self._limits)
+        failure = failure_of(run, planned.line, results.deadline, self._limits)
         if failure is None:
-            attempt.outputs.append(output_of(run, task.line, task.target))
+            results.outputs.append(output_of(run, planned.line, planned.target))
         elif leftover is None and failure.reason in _TARGET_FAILURES:
-            attempt.outputs.append(failed_output(run, task.line, task.target, failure))
-            attempt.lost.append((failure, diagnostic_output(run, task.line, task.target)))
+            results.outputs.append(failed_output(run, planned.line, planned.target, failure))
+            results.failed_targets.append((failure, diagnostic_output(run, planned.line, planned.target)))
         else:
-            attempt.outputs.append(diagnostic_output(run, task.line, task.target))
-            raise _NoAnswerError(failure if leftover is None or _is_abandoned(run, request) else leftover.failure())
+            results.outputs.append(diagnostic_output(run, planned.line, planned.target))
+            raise _PollFailedError(failure if leftover is None or _is_abandoned(run, request) else leftover.failure())
 
-    def _raise_if_late(self, task: _Task, attempt: _Attempt) -> None:
+    def _raise_if_late(self, planned: _PlannedRun, results: _PollResults) -> None:
         if self._leftover is not None:
-            raise _NoAnswerError(self._leftover.failure())
-        if time.monotonic() >= attempt.until:
-            raise _NoAnswerError(
-                failed("timeout", f"{task.line}: the deadline of {attempt.deadline:g} s passed before it could start")
-            )
+            raise _PollFailedError(self._leftover.failure())
+        if time.monotonic() >= results.until:
+            text = f"{planned.line}: the deadline of {results.deadline:g} s passed before it could start"
+            raise _PollFailedError(failed("timeout", text))
 
-    def _start(self, task: _Task) -> Process:
+    def _start(self, planned: _PlannedRun) -> Process:
         try:
-            return self._launch(task.launch)
+            return self._launch(planned.launch)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            exists = Path(task.launch.executable).exists()
-            raise _NoAnswerError(launch_failure(error, task.launch.executable, exists=exists)) from error
+            exists = Path(planned.launch.executable).exists()
+            raise _PollFailedError(launch_failure(error, planned.launch.executable, exists=exists)) from error
 
 
 def _not_found_failure(request: Command, search: ToolSearch) -> Failure:
@@ -286,12 +285,12 @@ def _is_abandoned(run: Run, request: Command) -> bool:
     return request.on_deadline == "abandon" and run.cause in ("timeout", "closed")
 
 
-def _command_lines(request: Command, choice: Choice, targets: Targets) -> list[tuple[str, tuple[str, ...]]]:
+def _command_lines(request: Command, choice: ChosenCommand, targets: Targets) -> list[tuple[str, tuple[str, ...]]]:
     if request.per is None:
         return [("", choice.line)]
     names = targets.cards if request.per == "card" else targets.devices
     if not names:
-        raise _NoAnswerError(
+        raise _PollFailedError(
             Failure("no_devices", None, f"{choice.tool.name}: the inventory lists no {request.per} to read")
         )
     placeholder = "{" + request.per + "}"

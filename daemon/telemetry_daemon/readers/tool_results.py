@@ -12,9 +12,9 @@ from telemetry_daemon.readers.tool_path import Tool
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Command, Failure, Output, Reason
 
-# The maximum size of the output of a failed run, which is kept for diagnosis.
+# The number of bytes of a failed run's output that are kept for diagnosis.
 _KEPT_OF_FAILED_BYTES = 64 << 10
-# A rejection may have been a temporary error of the tool, so the first line is tried again after this time.
+# The time after which the first line is tried again, because a rejection may have been a temporary error of the tool.
 _REJECTED_SECONDS = 3600.0
 
 
@@ -24,12 +24,12 @@ def failed(reason: Reason, text: str) -> Failure:
 
 
 def failure_of(run: Run, line: str, deadline: float, limits: Limits) -> Failure | None:
-    """Return why a run has no output to parse, or None if the tool exited by itself, with any status."""
+    """Return why a run has no output to parse, or None if the tool exited by itself. Its exit status may be any."""
     if run.cause == "exited":
         status = run.exited.status if run.exited else None
-        return (
-            None if status is None or status >= 0 else failed("killed", f"{line} was killed by {signal_name(-status)}")
-        )
+        if status is None or status >= 0:
+            return None
+        return failed("killed", f"{line} was killed by {signal_name(-status)}")
     if run.cause == "closed":
         return Failure("disabled", None, f"{line} was interrupted, because the reader was closed")
     if run.cause == "too_much_output":
@@ -39,8 +39,8 @@ def failure_of(run: Run, line: str, deadline: float, limits: Limits) -> Failure 
     return failed("timeout", f"{line} did not exit within {deadline:g} s and was {consequence}")
 
 
-def stuck(line: str, pid: int, seconds: float) -> Failure:
-    """Return the failure for a poll while the process of an earlier run has not exited."""
+def stuck_failure(line: str, pid: int, seconds: float) -> Failure:
+    """Return the failure of a poll that cannot start the tool, because the process of an earlier run has not exited."""
     return Failure("stuck", None, f"{line} (process {pid}) has not exited for {seconds:.0f} s; no other is started")
 
 
@@ -61,7 +61,7 @@ def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:
 
 
 def output_of(run: Run, line: str, target: str) -> Output:
-    """Return the output of a run without a last line that may be incomplete."""
+    """Return the output of a run. If the output was cut, its incomplete last line is removed."""
     stdout = run.stdout[: run.stdout.rfind(b"\n") + 1] if run.is_cut else run.stdout
     return Output(line, target, _text(stdout), _text(run.stderr), run.exited.status if run.exited else None)
 
@@ -78,7 +78,7 @@ def diagnostic_output(run: Run, line: str, target: str) -> Output:
 
 
 def failed_output(run: Run, line: str, target: str, failure: Failure) -> Output:
-    """Return an output without text for a target whose run failed, with the failure in stderr."""
+    """Return an output for a target whose run failed: its stderr is the failure's text, and its stdout is empty."""
     return Output(line, target, "", failure.text, run.exited.status if run.exited else None)
 
 
@@ -87,7 +87,7 @@ def _text(raw: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenCommand:
     """A command line to run, with the file of its tool."""
 
     line: tuple[str, ...]
@@ -95,47 +95,47 @@ class Choice:
 
 
 @dataclass(slots=True)
-class _Rejections:
-    """The rejected lines of a request: its tools, the first line that was not rejected, the expiry, the line used last."""
+class _RejectedLines:
+    """The state of a request. Lines before `first_allowed` are rejected `until` a time, if the tools do not change before."""
 
     tools: tuple[Tool | None, ...]
-    first: int = 0
+    first_allowed: int = 0
     until: float = 0.0
-    used: int = 0
+    last_used: int = 0
 
 
-class Alternatives:
+class CommandLineChooser:
     """Chooses among the alternative command lines of each request of a source."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._states: dict[Command, _Rejections] = {}
+        self._rejected: dict[Command, _RejectedLines] = {}
 
-    def choose(self, request: Command, find: Callable[[str], Tool | None]) -> Choice | None:
+    def choose(self, request: Command, find: Callable[[str], Tool | None]) -> ChosenCommand | None:
         """Return the first command line that was not rejected and whose tool exists, or None."""
         names = dict.fromkeys(line[0] for line in request.alternatives)
         tools_by_name = {name: find(name) for name in names}
         tools = tuple(tools_by_name[line[0]] for line in request.alternatives)
-        state = self._states.get(request)
-        if state is None or state.tools != tools or (state.first and self._clock() >= state.until):
-            state = self._states[request] = _Rejections(tools)
-        for position in range(state.first, len(tools)):
+        rejected = self._rejected.get(request)
+        if rejected is None or rejected.tools != tools or (rejected.first_allowed and self._clock() >= rejected.until):
+            rejected = self._rejected[request] = _RejectedLines(tools)
+        for position in range(rejected.first_allowed, len(tools)):
             tool = tools[position]
             if tool is not None:
-                state.used = position
-                return Choice(request.alternatives[position], tool)
+                rejected.last_used = position
+                return ChosenCommand(request.alternatives[position], tool)
         return None
 
     def reject(self, request: Command) -> bool:
-        """Reject the line used last. Return False if there is no other line; `choose` then starts with the first line again."""
-        state = self._states.get(request)
-        if state is None:
+        """Reject the line used last. If no other line is left, return False and allow the first line again."""
+        rejected = self._rejected.get(request)
+        if rejected is None:
             return False
-        has_more = any(tool is not None for tool in state.tools[state.used + 1 :])
-        state.first = state.used + 1 if has_more else 0
-        state.until = self._clock() + _REJECTED_SECONDS
-        return has_more
+        has_alternative = any(tool is not None for tool in rejected.tools[rejected.last_used + 1 :])
+        rejected.first_allowed = rejected.last_used + 1 if has_alternative else 0
+        rejected.until = self._clock() + _REJECTED_SECONDS
+        return has_alternative
 
     def forget(self, request: Command) -> None:
         """Forget the rejections of a request."""
-        self._states.pop(request, None)
+        self._rejected.pop(request, None)

@@ -23,7 +23,7 @@ from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.readers import device_nodes
 from telemetry_daemon.readers.device_nodes import NodeWatch
-from telemetry_daemon.readers.pci import this_machine
+from telemetry_daemon.readers.pci import read_machine_state
 from telemetry_daemon.recordings.last_minutes import CaptureFeed
 from telemetry_daemon.remote import control_socket as control
 from telemetry_daemon.remote.control_socket import ControlServer
@@ -145,7 +145,7 @@ class Service:
     def _create_store(self, node: Node, stored_devices: StoredDevices) -> Store:
         watch = self._black_box.watch if self._start.stores_state else None
         ledger, attribution = (self._owners.ledger, self._owners.attribution) if self._owners else (None, None)
-        accumulator = Accumulator(Events(this_machine(), stored_devices.events), self._history, ledger, watch)
+        accumulator = Accumulator(Events(read_machine_state(), stored_devices.events), self._history, ledger, watch)
         return Store(platform.node(), node.clock, stored_devices.devices, accumulator, node.recorded, attribution)
 
     def _create_site(self, clock: Clock) -> Site:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from telemetry_daemon.config.optional_sections import AttributionSettings
-from telemetry_daemon.readers.pci import this_machine
+from telemetry_daemon.readers.pci import read_machine_state
 from telemetry_daemon.state.attribution import Attribution, owner_key
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.state.ledger_file import LedgerFile
@@ -30,7 +30,7 @@ class Owners:
         """Load the saved ledger. Raises ConfigError if the key for hashed names cannot be read."""
         self._file = LedgerFile(state_directory, clock.monotonic) if state_directory is not None else None
         saved = self._file.load() if self._file is not None else None
-        self.ledger = Ledger(platform.node(), this_machine().boot, saved)
+        self.ledger = Ledger(platform.node(), read_machine_state().boot, saved)
         self.attribution = Attribution(clock, self.ledger, _privacy(settings, state_directory))
 
     def write(self, store: Store) -> None:

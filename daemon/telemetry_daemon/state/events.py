@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import NamedTuple
 
-from telemetry_daemon.readers.pci import NOT_BOUND, Machine
+from telemetry_daemon.readers.pci import NOT_BOUND, MachineState
 from telemetry_parsers import bounds
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.metrics import BY_KEY, in_range
@@ -94,8 +94,8 @@ class CountedEvent(NamedTuple):
 class Events:
     """The events of all devices. Not thread-safe. `opened` are the open events of the previous daemon; a reboot closes them."""
 
-    def __init__(self, machine: Machine | None = None, opened: Iterable[OpenEvents] = ()) -> None:
-        self._machine = machine or Machine()
+    def __init__(self, machine: MachineState | None = None, opened: Iterable[OpenEvents] = ()) -> None:
+        self._machine = machine or MachineState()
         self._open = {event.id: event for event in opened if event.survives(self._machine.boot)}
         self._counted = {
             event.id: {code: _EventCount(last_wall_time=when) for code, when in event.last_times.items()}
@@ -207,7 +207,7 @@ class Events:
 
     def _binding(self, device_id: str) -> int | None:
         device = self._seen.get(device_id)
-        return self._machine.binding(device.bus_id) if device is not None and device.bus_id else None
+        return self._machine.binding_of(device.bus_id) if device is not None and device.bus_id else None
 
     def _counts(self, device_id: str) -> _Counts:
         """Return the counters of a device's card, because a partition has no counters of its own."""

@@ -11,7 +11,7 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.polling.node_sources import Node
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.polling.source import Source
-from telemetry_daemon.readers.pci import this_machine
+from telemetry_daemon.readers.pci import read_machine_state
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.events import Events
@@ -46,7 +46,7 @@ class PolledNode:
         self._settings = settings
         self._clock = node.clock
         self._history = History(node.clock)
-        accumulator = Accumulator(Events(this_machine()), self._history)
+        accumulator = Accumulator(Events(read_machine_state()), self._history)
         owners = Attribution(node.clock) if settings.attribution.enabled else None
         self._store = Store(hostname, node.clock, (), accumulator, node.recorded, owners)
         self._store.facts.set_peaks(configured_peaks(settings))

@@ -17,7 +17,7 @@ from kits.fake_kubelet import SOCKET, FakeKubelet, RawServer, short
 from kits.pod_resources import listed
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.kubelet import reader
+from telemetry_daemon.readers.kubelet import create_reader
 from telemetry_parsers.model import Capture, Failure
 from telemetry_parsers.owners.kubelet import PARSER
 
@@ -30,7 +30,7 @@ Answer = Callable[[socket.socket], None]
 
 
 def read(root: Path, deadline: float = LONG_ENOUGH) -> Capture:
-    return reader(str(root), AttributionSettings(enabled=True)).read(replace(PODS, deadline=deadline), Targets())
+    return create_reader(str(root), AttributionSettings(enabled=True)).read(replace(PODS, deadline=deadline), Targets())
 
 
 def failure(root: Path, answer: Answer, deadline: float = LONG_ENOUGH) -> Failure:

@@ -16,7 +16,7 @@ from kits.pod_resources import allocatable, listed, pod
 from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.kubelet import KubeletReader, reader
+from telemetry_daemon.readers.kubelet import KubeletReader, create_reader
 from telemetry_parsers.model import Capture, Command
 from telemetry_parsers.owners.kubelet import PARSER
 from telemetry_parsers.owners.pod_resources import MAX_ANSWER_BYTES
@@ -36,7 +36,7 @@ def kubelet(tmp_path: Path) -> Iterator[FakeKubelet]:
 
 
 def reader_of(root: Path, **settings: object) -> KubeletReader:
-    return reader(str(root), replace(AttributionSettings(enabled=True), **settings))  # type: ignore[arg-type]  # as the tests name them
+    return create_reader(str(root), replace(AttributionSettings(enabled=True), **settings))  # type: ignore[arg-type]  # as the tests name them
 
 
 def read(root: Path, poll: str = "pods", deadline: float = 60.0) -> Capture:

@@ -16,8 +16,8 @@ _VERSION_1 = "sys/fs/cgroup/devices"
 _MAX_BYTES = 64 << 10
 _MAX_JOBS = 4096
 _MAX_DEVICES = 256
-# With `PrologFlags=Contain`, this cgroup exists from the prolog to the last process of a job, so its absence is evidence.
-_STANDS_FOR_THE_JOB = "step_extern"
+# With `PrologFlags=Contain`, this cgroup exists from the prolog of a job until its last process exits.
+_JOB_STEP = "step_extern"
 # The time after which a job without a cgroup is assumed to have no epilog.
 _GONE_SECONDS = 600.0
 _NODE = re.compile(r"c ([0-9]{1,7}:[0-9]{1,7}) [rwm]{1,3}").fullmatch
@@ -25,7 +25,7 @@ _NODE = re.compile(r"c ([0-9]{1,7}:[0-9]{1,7}) [rwm]{1,3}").fullmatch
 
 @dataclass(frozen=True, slots=True)
 class CgroupState:
-    """Whether a job is running according to its cgroup, and when its cgroup was last seen if it ended without an epilog."""
+    """Whether a job is running, or None if its cgroups do not show that. `last_seen`: the last time of an ended job's cgroup."""
 
     is_running: bool | None = None
     last_seen: float | None = None
@@ -37,28 +37,28 @@ class JobCgroups:
     def __init__(self, root: str) -> None:
         self._root = root
         self._folders: Mapping[str, str] = {}
-        self._contained: dict[str, float] = {}
+        self._last_seen: dict[str, float] = {}
 
     def update(self, now: float) -> None:
         """Read the cgroups of all jobs."""
-        self._folders = {folder.rpartition("/")[2]: folder for folder in _jobs(self._root)}
-        seen = (name for name, folder in self._folders.items() if os.path.isdir(f"{folder}/{_STANDS_FOR_THE_JOB}"))  # noqa: PTH112  # paths are texts here
-        self._contained.update(dict.fromkeys(seen, now))
-        while len(self._contained) > _MAX_JOBS:
-            self._contained.pop(next(iter(self._contained)))
+        self._folders = {folder.rpartition("/")[2]: folder for folder in _job_folders(self._root)}
+        contained = (name for name, folder in self._folders.items() if os.path.isdir(f"{folder}/{_JOB_STEP}"))  # noqa: PTH112  # paths are texts here
+        self._last_seen.update(dict.fromkeys(contained, now))
+        while len(self._last_seen) > _MAX_JOBS:
+            self._last_seen.pop(next(iter(self._last_seen)))
 
     def state_of(self, job_id: str, sluid: str, now: float) -> CgroupState:
         """Return the state of a job at the last update."""
         names = [name for name in (f"job_{job_id}", sluid) if name]
         if any(name in self._folders for name in names):
             return CgroupState(is_running=True)
-        last = next((self._contained[name] for name in names if name in self._contained), None)
-        if last is not None and now - last > _GONE_SECONDS:
-            return CgroupState(is_running=False, last_seen=last)
+        last_seen = next((self._last_seen[name] for name in names if name in self._last_seen), None)
+        if last_seen is not None and now - last_seen > _GONE_SECONDS:
+            return CgroupState(is_running=False, last_seen=last_seen)
         return CgroupState()
 
     def jobs_with_devices(self) -> Iterator[Plain]:
-        """Yield the jobs with a list of allowed devices, except lists that allow all devices."""
+        """Yield each job that may use only some devices, with the numbers of its device nodes."""
         for name, folder in self._folders.items():
             try:
                 text = read_file(f"{folder}/devices.list", _MAX_BYTES).decode(errors="replace")
@@ -69,18 +69,18 @@ class JobCgroups:
                 yield {"file": folder, "id": name.removeprefix("job_"), "nodes": nodes, "lives": True}
 
 
-def _jobs(root: str) -> Iterator[str]:
-    """Yield the folders of jobs: `…slurmstepd.scope/job_12` (or a SLUID), in cgroup v1 `slurm/uid_1000/job_12`."""
+def _job_folders(root: str) -> Iterator[str]:
+    """Yield the cgroups of jobs: `…slurmstepd.scope/job_12` or `/SLUID` in cgroup v2, `slurm/uid_1000/job_12` in v1."""
     for parent in _VERSION_2:
-        for scope in _folders(f"{root}/{parent}", "", _SCOPE):
-            yield from (job for beginning in ("job_", "s") for job in _folders(scope, beginning))
-    for slurm in _folders(f"{root}/{_VERSION_1}", "slurm"):
-        yield from (job for user in _folders(slurm, "uid_") for job in _folders(user, "job_"))
+        for scope in _subfolders(f"{root}/{parent}", "", _SCOPE):
+            yield from (job for prefix in ("job_", "s") for job in _subfolders(scope, prefix))
+    for slurm in _subfolders(f"{root}/{_VERSION_1}", "slurm"):
+        yield from (job for user in _subfolders(slurm, "uid_") for job in _subfolders(user, "job_"))
 
 
-def _folders(parent: str, beginning: str, end: str = "") -> list[str]:
+def _subfolders(parent: str, prefix: str, suffix: str = "") -> list[str]:
     try:
-        names = sorted(name for name in os.listdir(parent) if name.startswith(beginning) and name.endswith(end))  # noqa: PTH208  # paths are texts here
+        names = sorted(name for name in os.listdir(parent) if name.startswith(prefix) and name.endswith(suffix))  # noqa: PTH208  # paths are texts here
     except OSError:  # this hierarchy does not exist
         return []
     return [f"{parent}/{name}" for name in names[:_MAX_JOBS]]

@@ -16,28 +16,28 @@ MAX_FILES = 10_000
 MAX_BYTES = 64 << 10
 SUFFIX = ".json"
 BOOT_ID = "proc/sys/kernel/random/boot_id"
-# The age at which files of ended jobs may be removed. A daemon that was down longer misses the end.
+# The age at which files of ended jobs may be removed. A daemon that was down for longer does not learn of their end.
 _KEPT_SECONDS = 3_600.0
 _KEPT_WHERE_FULL_SECONDS = 60.0
 # Reading this many files takes a fraction of a hook's time limit.
-_MAX_LOOKED_AT, _MAX_REMOVED = 2_000, 200
+_MAX_READ, _MAX_REMOVED = 2_000, 200
 _MAX_NUMBER_LENGTH = 20
-_PLAIN = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.+[]")
-_PATIENCE_SECONDS = 0.3
+_UNESCAPED = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.+[]")
+_CONNECT_SECONDS = 0.3
 
 
-class NoRoomError(Exception):
+class TooManyFilesError(Exception):
     """The folder already contains the maximum number of job files."""
 
 
 def file_name(scheduler: str, job_id: str) -> str:
     """Return `slurm-1234.json`; characters that file names must not contain are percent-encoded."""
-    plain = (char if char in _PLAIN else "".join(f"%{byte:02X}" for byte in char.encode()) for char in job_id)
-    return f"{scheduler}-{''.join(plain)}{SUFFIX}"
+    escaped = (char if char in _UNESCAPED else "".join(f"%{byte:02X}" for byte in char.encode()) for char in job_id)
+    return f"{scheduler}-{''.join(escaped)}{SUFFIX}"
 
 
 def begin(folder: OwnFolder, job: Job, now: float) -> None:
-    """Write the file of a job that starts. Keep the start time of an earlier call for the same run. Raises OSError, NoRoomError."""
+    """Write the file of a started job. A second call for the same run keeps the start time. Raises OSError, TooManyFilesError."""
     name = file_name(job.scheduler, job.id)
     record = _record(job, now)
     previous = _read(folder, name)
@@ -45,7 +45,7 @@ def begin(folder: OwnFolder, job: Job, now: float) -> None:
         record = {**previous, **{key: value for key, value in record.items() if value}, "started": previous["started"]}
     elif not previous:
         _make_room(folder, now)
-    folder.replace_for_group(name, _encoded(record))
+    folder.replace_for_group(name, _encode(record))
 
 
 def end(folder: OwnFolder, job: Job, now: float) -> None:
@@ -54,7 +54,7 @@ def end(folder: OwnFolder, job: Job, now: float) -> None:
     previous = _read(folder, name)
     if not previous or previous.get("ended") is not None or _is_later(str(previous.get("run", "")), job.run):
         return
-    folder.replace_for_group(name, _encoded({**previous, "ended": now}))
+    folder.replace_for_group(name, _encode({**previous, "ended": now}))
     _remove_old(folder, now - _KEPT_SECONDS)
 
 
@@ -84,7 +84,7 @@ def boot_id(root: str) -> str:
     return ""
 
 
-def _encoded(record: Mapping[str, object]) -> bytes:
+def _encode(record: Mapping[str, object]) -> bytes:
     return json.dumps(record).encode() + b"\n"
 
 
@@ -107,20 +107,20 @@ def _is_later(run: str, other: str) -> bool:
     numbers = [
         int(text) for text in (run, other) if text.isascii() and text.isdigit() and len(text) < _MAX_NUMBER_LENGTH
     ]
-    return len(numbers) == 2 and numbers[0] > numbers[1]  # both of them
+    return len(numbers) == 2 and numbers[0] > numbers[1]
 
 
 def _make_room(folder: OwnFolder, now: float) -> None:
-    """If there are too many files, remove those of ended jobs. Raises NoRoomError if there are none."""
+    """If the folder is full, remove files of ended jobs. Raises TooManyFilesError if no file can be removed."""
     if len(folder.names()) >= MAX_FILES and not _remove_old(folder, now - _KEPT_WHERE_FULL_SECONDS):
-        raise NoRoomError(f"it has {MAX_FILES:,} files, the maximum; remove those of jobs that have ended")
+        raise TooManyFilesError(f"it has {MAX_FILES:,} files, the maximum; remove those of jobs that have ended")
 
 
 def _remove_old(folder: OwnFolder, until: float) -> int:
-    """Remove a few old files of jobs that ended by `until` or before the last boot. Return their number. Must be fast."""
+    """Remove some files that did not change since `until`, of ended jobs or from before the last boot. Return their number."""
     boot, removed = boot_id("/"), 0
     old = sorted((changed, name) for name, changed in folder.modification_times().items() if changed < until)
-    for _, name in [entry for entry in old if entry[1].endswith(SUFFIX)][:_MAX_LOOKED_AT]:
+    for _, name in [entry for entry in old if entry[1].endswith(SUFFIX)][:_MAX_READ]:
         record = _read(folder, name)
         if record and (record.get("ended") is not None or record.get("boot_id") != boot):
             folder.remove(name)
@@ -131,7 +131,7 @@ def _remove_old(folder: OwnFolder, until: float) -> int:
 
 
 def group_of_service(*folders: str) -> int:
-    """Return the group of the daemon, which is that of its first existing folder, or root's group."""
+    """Return the group of the daemon: that of the first of its folders that exists, or root's group."""
     for folder in folders:
         with suppress(OSError):  # try the next folder
             return Path(folder).stat().st_gid
@@ -139,8 +139,8 @@ def group_of_service(*folders: str) -> int:
 
 
 def request_poll(runtime_directory: str, scheduler: str) -> None:
-    """Request an immediate poll of a scheduler's jobs from the daemon. Errors are ignored, because the next poll is soon."""
+    """Ask the daemon to poll a scheduler's jobs now. Errors are ignored, because the daemon polls soon without a request."""
     request = json.dumps({"verb": "jobs_changed", "source": scheduler}).encode() + b"\n"
     path = Path(runtime_directory, "control.sock")
-    with suppress(OSError), connect(path, _PATIENCE_SECONDS) as connection:  # the daemon's next poll reads the jobs
+    with suppress(OSError), connect(path, _CONNECT_SECONDS) as connection:  # the daemon's next poll reads the jobs
         connection.sendall(request)

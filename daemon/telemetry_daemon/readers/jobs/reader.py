@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from telemetry_daemon.guarded.own_folder import Entry, Inbox
-from telemetry_daemon.readers.base import ReadStart, Targets
+from telemetry_daemon.guarded.own_folder import FileVersion, Inbox
+from telemetry_daemon.readers.base import Reader, ReadStart, Targets
 from telemetry_daemon.readers.jobs.cgroups import JobCgroups
 from telemetry_daemon.readers.jobs.files import MAX_BYTES, MAX_FILES, SUFFIX, boot_id
-from telemetry_daemon.readers.proc import Users
+from telemetry_daemon.readers.proc import UserNames
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Poll
 from telemetry_parsers.owners.job_files import READER
@@ -47,60 +47,60 @@ class JobSettings(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _ReadFile:
-    """The content of a file and the time when it was read. The content is None if it is no longer reported."""
+class _CachedFile:
+    """The content of a file and the time when it was read. The content is None if the file is no longer reported."""
 
-    entry: Entry
+    entry: FileVersion
     read_at: float
     content: Plain | None
 
 
 @dataclass(slots=True)
-class _Folder:
-    """A folder whose files are read when they change. `decode` converts the bytes of a file to the reported content."""
+class _CachedFolder:
+    """A folder whose files are read when they change. `decode` converts the name and bytes of a file to its content."""
 
     path: str
     owners: tuple[int, ...]
     limit_bytes: int
     decode: Callable[[str, bytes], Plain]
-    files: dict[str, _ReadFile] = field(default_factory=dict)
+    files: dict[str, _CachedFile] = field(default_factory=dict)
 
     def read_files(self, is_wanted: Callable[[str], bool]) -> list[Plain]:
-        """Return the content of the files with wanted names. Raises OSError."""
+        """Return the content of each file whose name is wanted. Raises OSError."""
         now = time.time()
         with Inbox.at(Path(self.path), self.owners) as inbox:
             entries = inbox.entries(is_wanted, MAX_FILES)
             self.files = {name: self._read_if_changed(inbox, name, entry, now) for name, entry in entries.items()}
         return [
-            self._with_age(read.entry, read.content, now) for read in self.files.values() if read.content is not None
+            self._with_age(file.entry, file.content, now) for file in self.files.values() if file.content is not None
         ]
 
-    def _read_if_changed(self, inbox: Inbox, name: str, entry: Entry, now: float) -> _ReadFile:
+    def _read_if_changed(self, inbox: Inbox, name: str, entry: FileVersion, now: float) -> _CachedFile:
         previous = self.files.get(name)
         if previous is not None and previous.entry == entry and previous.read_at - entry.changed / 1e9 > _TICK_SECONDS:
-            return _without_old_end(previous, now)
+            return _without_old_job(previous, now)
         try:
             content = {"file": name, **self.decode(name, inbox.read(name, self.limit_bytes))}
         except (OSError, ValueError, RecursionError) as error:
             content = {"file": name, "problem": str(getattr(error, "strerror", None) or error)}
-        return _ReadFile(entry, now, content)
+        return _CachedFile(entry, now, content)
 
-    def _with_age(self, entry: Entry, content: Plain, now: float) -> Plain:
+    def _with_age(self, entry: FileVersion, content: Plain, now: float) -> Plain:
         return {**content, "is_new": True} if now - entry.changed / 1e9 < _NEW_SECONDS else content
 
 
-class JobsReader:
+class JobsReader(Reader):
     """Reads jobs. Its calls are `slurm`, `pbs`, `flux` and `job-map`."""
 
     def __init__(self, root: str, settings: JobSettings) -> None:
         self._root = root.rstrip("/")
         self._maps = settings.job_maps
-        self._users = Users(root)
+        self._users = UserNames(root)
         self._boot_id = boot_id(root) or boot_id("/")
         self._directory = self._root + settings.job_directory
-        self._folders: dict[str, _Folder] = {}
+        self._folders: dict[str, _CachedFolder] = {}
         self._folder_by_map = {
-            job_map: _Folder(self._root + job_map.partition(":")[2], (), _MAX_MAP_BYTES, _map_file)
+            job_map: _CachedFolder(self._root + job_map.partition(":")[2], (), _MAX_MAP_BYTES, _decode_map)
             for job_map in settings.job_maps
         }
         self._cgroups = JobCgroups(self._root)
@@ -110,30 +110,23 @@ class JobsReader:
         """Return a capture with one output for a scheduler, or one per mapping folder."""
         start, cpu = ReadStart(), time.thread_time()
         call = poll.request.calls[0] if isinstance(poll.request, Library) and poll.request.calls else ""
-        answer = self._job_maps() if call == JOB_MAP else self._jobs(call)
-        outputs, failure = ((), answer) if isinstance(answer, Failure) else (answer, None)
+        result = self._read_job_maps() if call == JOB_MAP else self._read_jobs(call)
+        outputs, failure = ((), result) if isinstance(result, Failure) else (result, None)
         return start.capture(call or READER, poll, outputs, failure, time.thread_time() - cpu)
 
-    def close(self) -> None:
-        """Do nothing: the reader holds no resources."""
-
-    def left_behind(self) -> tuple[int, ...]:
-        """Return no processes: the reader starts none."""
-        return ()
-
-    def _jobs(self, scheduler: str) -> tuple[Output, ...] | Failure:
-        """Return the jobs of a scheduler, or a failure until it has had a job."""
+    def _read_jobs(self, scheduler: str) -> tuple[Output, ...] | Failure:
+        """Return the jobs of a scheduler, or a failure if the scheduler never had a job on this node."""
         owners = (0, os.geteuid())
-        folder = self._folders.setdefault(scheduler, _Folder(self._directory, owners, MAX_BYTES, _job_file))
+        folder = self._folders.setdefault(scheduler, _CachedFolder(self._directory, owners, MAX_BYTES, _decode_job))
         try:
-            found = folder.read_files(lambda name: name.startswith(f"{scheduler}-") and name.endswith(SUFFIX))
+            reported_jobs = folder.read_files(lambda name: name.startswith(f"{scheduler}-") and name.endswith(SUFFIX))
         except FileNotFoundError:
-            found = []
+            reported_jobs = []
         except OSError as error:
-            return _failure(f"{self._directory}: {error.strerror}", error)
+            return _folder_failure(f"{self._directory}: {error.strerror}", error)
         if scheduler == "slurm":
             self._cgroups.update(time.time())
-        jobs = [self._with_user(job) for job in found]
+        jobs = [self._with_user_name(job) for job in reported_jobs]
         if scheduler == "slurm":
             jobs = [*(self._with_cgroup_state(job) for job in jobs), *self._cgroups.jobs_with_devices()]
         if jobs:
@@ -142,20 +135,20 @@ class JobsReader:
             return Failure("missing", None, f"{self._directory} has no {scheduler} job: check the hook of {scheduler}")
         return (Output(scheduler, status=0, data=jobs),)
 
-    def _with_user(self, job: Mapping[str, Plain]) -> Plain:
-        """Return the job with the name of its user. It is marked as ended if the machine was rebooted after its start."""
+    def _with_user_name(self, job: Mapping[str, Plain]) -> Plain:
+        """Return the job with the name of its user. Mark the job as ended if the machine was rebooted since its start."""
         if "problem" in job:
             return job
         reported = {key: value for key, value in job.items() if key not in ("uid", "boot_id", "is_new")}
         if job["boot_id"] and self._boot_id and job["boot_id"] != self._boot_id:
             reported["lives"] = False
         if not reported["user"] and _UID(job["uid"]):
-            self._users.learn([int(job["uid"])])
+            self._users.look_up([int(job["uid"])])
             reported["user"] = self._users.name(int(job["uid"]))
         return reported
 
     def _with_cgroup_state(self, job: Mapping[str, Plain]) -> Plain:
-        """Return a Slurm job with the state of its cgroup. Without an epilog, it ended when its cgroup disappeared."""
+        """Return a Slurm job with the state of its cgroup. If no epilog ran, the job ended when its cgroup disappeared."""
         if "problem" in job or "lives" in job or job.get("ended") is not None:
             return job
         state = self._cgroups.state_of(job["id"], job["sluid"], time.time())
@@ -165,61 +158,61 @@ class JobsReader:
             **({"ended": state.last_seen} if state.last_seen else {}),
         }
 
-    def _job_maps(self) -> tuple[Output, ...] | Failure:
-        outputs = tuple(self._folder(job_map) for job_map in self._maps)
+    def _read_job_maps(self) -> tuple[Output, ...] | Failure:
+        outputs = tuple(self._read_job_map(job_map) for job_map in self._maps)
         existing = [output for output in outputs if output.status != errno.ENOENT]
         if not existing:
             return Failure("missing", None, f"none of the folders of `attribution.job_maps` exists: {self._maps}")
         return tuple(existing)
 
-    def _folder(self, job_map: str) -> Output:
+    def _read_job_map(self, job_map: str) -> Output:
         kind, _, path = job_map.partition(":")
         try:
             files = self._folder_by_map[job_map].read_files(lambda name: not name.startswith("."))
         except OSError as error:
             return Output(path, status=error.errno or errno.EIO, stderr=str(error.strerror), data={"kind": kind})
-        return Output(path, status=0, data={"kind": kind, "files": [self._with_users(file) for file in files]})
+        return Output(path, status=0, data={"kind": kind, "files": [self._with_user_names(file) for file in files]})
 
-    def _with_users(self, file: Mapping[str, Plain]) -> Plain:
+    def _with_user_names(self, file: Mapping[str, Plain]) -> Plain:
         uids = [int(word) for word in file.get("text", "").split()[1:2] if _UID(word)]
-        self._users.learn(uids)
+        self._users.look_up(uids)
         return {**file, "users": {str(uid): self._users.name(uid) for uid in uids}} if uids else file
 
 
-def reader(path: str, settings: JobSettings) -> JobsReader:
+def create_reader(path: str, settings: JobSettings) -> JobsReader:
     """Return the reader of this machine's jobs, or of the jobs below another root."""
     return JobsReader(path, settings)
 
 
-def _without_old_end(read: _ReadFile, now: float) -> _ReadFile:
-    """Return the file. If the end of its job has been reported long enough, its content is removed."""
-    content = read.content
-    is_over = content is not None and content.get("ended") is not None and now - read.read_at > _REPORTED_SECONDS
-    return replace(read, content=None) if is_over else read
+def _without_old_job(file: _CachedFile, now: float) -> _CachedFile:
+    """Return the file without its content if the end of its job has been reported for long enough, else unchanged."""
+    content = file.content
+    is_over = content is not None and content.get("ended") is not None and now - file.read_at > _REPORTED_SECONDS
+    return replace(file, content=None) if is_over else file
 
 
-def _job_file(_name: str, content: bytes) -> Plain:
+def _decode_job(_name: str, content: bytes) -> Plain:
     content_fields = json.loads(content)
     if not isinstance(content_fields, dict):
         raise ValueError("the content is not a JSON object")
-    job: dict[str, Plain] = {key: _text(content_fields.get(key)) for key in (*_TEXTS, "uid", "boot_id")}
+    job: dict[str, Plain] = {key: _text_or_empty(content_fields.get(key)) for key in (*_TEXTS, "uid", "boot_id")}
     devices = content_fields.get("devices")
     if isinstance(devices, list):
-        job["devices"] = [_text(device) for device in devices[:_MAX_DEVICES]]
+        job["devices"] = [_text_or_empty(device) for device in devices[:_MAX_DEVICES]]
     for key in ("started", "ended"):
         if isinstance(content_fields.get(key), int | float):
             job[key] = content_fields[key]
     return job
 
 
-def _map_file(_name: str, content: bytes) -> Plain:
+def _decode_map(_name: str, content: bytes) -> Plain:
     return {"text": content.decode("utf-8", errors="replace")}
 
 
-def _text(value: Plain) -> str:
+def _text_or_empty(value: Plain) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _failure(text: str, error: OSError) -> Failure:
+def _folder_failure(text: str, error: OSError) -> Failure:
     denied = error.errno in (errno.EACCES, errno.EPERM)
     return Failure("failed", "no_permission" if denied else "not_understood", text)

@@ -1,4 +1,4 @@
-"""Reads the node's files about pods: the sockets of the kubelet, log folders, cgroups, and the numbers of render nodes."""
+"""Finds the node's files about pods: the kubelet's sockets, the logs and cgroups of pods, and render nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from telemetry_parsers.model import Plain
 
-# In this order: kubeadm, managed clusters, k3s and RKE2; MicroK8s; k0s; k3s with another data folder.
+# The kubelet's folders for kubeadm, managed clusters, k3s and RKE2; for MicroK8s; k0s; k3s with another data folder.
 _KUBELETS = (
     "var/lib/kubelet",
     "var/snap/microk8s/common/var/lib/kubelet",
@@ -29,51 +29,52 @@ _RENDER_NODE = re.compile(r"renderD[0-9]{3}", re.ASCII)
 # The root of cgroup v2, and two controllers of cgroup v1 that all container runtimes use.
 _HIERARCHIES = ("", "memory", "pids", "cpu", "systemd")
 _SLICES = ("kubepods.slice", "kubepods", "kubelet.slice/kubelet-kubepods.slice", "kubelet/kubepods")
-_CLASS = re.compile(r"(?:(?:kubelet-)?kubepods-)?(?:burstable|besteffort)(?:\.slice)?", re.ASCII)
+_QOS_CLASS = re.compile(r"(?:(?:kubelet-)?kubepods-)?(?:burstable|besteffort)(?:\.slice)?", re.ASCII)
 _POD = re.compile(
     r"(?:.*-)?pod(?P<uid>[0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?", re.ASCII
 )
 
 
-def sockets(root: str) -> Iterator[str]:
-    """Return the existing paths of sockets on which a kubelet may listen."""
+def kubelet_sockets(root: str) -> Iterator[str]:
+    """Yield the paths of the sockets on which a kubelet may listen."""
     return (f"{root}/{path}/{_SOCKET}" for path in _KUBELETS)
 
 
 def log_folders(root: str) -> list[Plain]:
     """Return `{"namespace", "pod_name", "pod_uid"}` for each log folder of a pod."""
-    return _matching(f"{root}/var/log/pods", _FOLDER)
+    return _matched_names(f"{root}/var/log/pods", _FOLDER)
 
 
 def log_links(root: str) -> list[Plain]:
     """Return `{"namespace", "pod_name", "container_name", "container_id"}` for each link to the log of a container."""
-    return _matching(f"{root}/var/log/containers", _LINK)
+    return _matched_names(f"{root}/var/log/containers", _LINK)
 
 
-def living_pods(root: str) -> list[Plain] | None:
+def pod_uids_with_cgroup(root: str) -> list[Plain] | None:
     """Return the UIDs of the pods that have a cgroup, or None if the cgroups are not visible."""
     for hierarchy in _HIERARCHIES:
         for slice_name in _SLICES:
             folder = f"{root}/sys/fs/cgroup/{hierarchy}/{slice_name}"
             names = _names(folder)
             if names is not None:
-                return _uids(folder, names)
+                return _pod_uids_in(folder, names)
     return None
 
 
 def render_nodes(root: str) -> list[Plain]:
     """Return the number of each render node with its device: `{"at": "0000:19:00.0", "render": "128"}`."""
-    # In a container, the node's /sys may be mounted at /sys only.
+    # In a container, the node's /sys may be mounted at /sys and not below the root.
     folder = next((path for path in (f"{root}{_DRM}", _DRM) if _names(path) is not None), _DRM)
     nodes = [name for name in (_names(folder) or ()) if _RENDER_NODE.fullmatch(name)]
-    return [{"at": at, "render": name[-3:]} for name in sorted(nodes) if (at := _device(f"{folder}/{name}/device"))]
+    addresses = {name: _device_address(f"{folder}/{name}/device") for name in sorted(nodes)}
+    return [{"at": address, "render": name[-3:]} for name, address in addresses.items() if address]
 
 
-def _uids(folder: str, names: list[str]) -> list[Plain] | None:
-    """Return the UIDs of pods in one hierarchy, or None if it could not be read completely."""
+def _pod_uids_in(folder: str, names: list[str]) -> list[Plain] | None:
+    """Return the UIDs of the pods with a cgroup below the folder, or None if not all of its subfolders can be read."""
     names = list(names)
     for name in names:
-        if _CLASS.fullmatch(name):
+        if _QOS_CLASS.fullmatch(name):
             inner = _names(f"{folder}/{name}")
             if inner is None:
                 return None
@@ -81,7 +82,7 @@ def _uids(folder: str, names: list[str]) -> list[Plain] | None:
     return sorted({match["uid"].replace("_", "-") for name in names if (match := _POD.fullmatch(name))})
 
 
-def _matching(folder: str, pattern: re.Pattern[str]) -> list[Plain]:
+def _matched_names(folder: str, pattern: re.Pattern[str]) -> list[Plain]:
     matches = (pattern.fullmatch(name) for name in sorted(_names(folder) or ()))
     return [match.groupdict() for match in matches if match]
 
@@ -100,7 +101,7 @@ def _names(folder: str) -> list[str] | None:
     return names
 
 
-def _device(link: str) -> str:
+def _device_address(link: str) -> str:
     try:
         return Path(link).readlink().name
     except OSError:  # the device was removed in the meantime
